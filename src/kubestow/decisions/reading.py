@@ -1,8 +1,8 @@
 """Finding decisions: by pod, node, outcome, plugin and time."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kubestow.cluster.history import ForgottenError
 from kubestow.decisions import schema
@@ -25,9 +25,9 @@ class Query(NamedTuple):
 
     namespace: str = ""
     pod: str = ""
-    """The name or the uid."""
+    """The name or the uid, of a pod group in queries about groups."""
     node: str = ""
-    """The one that was chosen, or nominated."""
+    """One that was chosen, or nominated."""
     refusedNode: str = ""
     """One that was refused, whether or not another was chosen."""
     outcome: str = ""
@@ -43,56 +43,51 @@ class Query(NamedTuple):
 
     def matches(self, record: Record, details: Details) -> bool:
         """Return whether a decision is looked for; `details` is used for `refusedNode` only."""
-        return (
-            (not self.namespace or record.namespace == self.namespace)
-            and (not self.pod or self.pod in (record.name, record.uid))
-            and (not self.node or self.node in (record.node, record.nominated_node))
-            and (not self.outcome or record.outcome == self.outcome)
-            and (not self.plugin or self.refusedNode or self.plugin in record.plugins or self.plugin in record.waits)
-            and self.since <= record.time <= self.until
-            and (not self.before or record.id < self.before)
-            and (not self.refusedNode or self._is_refused(record, details))
-        )
-
-    def _is_refused(self, record: Record, details: Details) -> bool:
+        nodes, plugins = (record.node, record.nominated_node), (*record.plugins, *record.permits)
+        if not self.matches_facts(record.id, record.time, record.pod, record.uid, record.outcome, nodes, plugins):
+            return False
+        if not self.refusedNode:
+            return True
         try:
             rejection = details.rejection(record, self.refusedNode)
         except ForgottenError:
             return False
         return rejection is not None and (not self.plugin or self.plugin in rejection.plugins)
 
+    def matches_group(self, record: GroupRecord) -> bool:
+        """Return whether a decision about a pod group is looked for."""
+        one = record.decision
+        nodes = (*one.chosen.values(), *one.nominated.values())
+        return self.matches_facts(record.id, record.time, one.podGroup, one.uid, one.outcome, nodes, one.rejectedBy)
 
-class GroupQuery(NamedTuple):
-    """The same about pod groups."""
-
-    namespace: str = ""
-    podGroup: str = ""
-    """The name or the uid."""
-    node: str = ""
-    """One that was chosen for a pod of the group, or nominated."""
-    outcome: str = ""
-    plugin: str = ""
-    """One that rejected pods of the group."""
-    since: float = 0.0
-    until: float = float("inf")
-    before: int = 0
-    limit: int = 100
-
-    def matches(self, record: GroupRecord) -> bool:
-        decision = record.decision
-        namespace, _, name = decision.podGroup.partition("/")
+    def matches_facts(
+        self,
+        number: int,
+        time: float,
+        key: str,
+        uid: str,
+        outcome: str,
+        nodes: Collection[str | None],
+        plugins: Collection[str],
+    ) -> bool:
+        """Return whether facts of a decision are looked for; `key` is namespace/name. Ignores `refusedNode`."""
+        namespace, _, name = key.partition("/")
         return (
             (not self.namespace or namespace == self.namespace)
-            and (not self.podGroup or self.podGroup in (name, decision.uid))
-            and (not self.node or self.node in (*decision.chosen.values(), *decision.nominated.values()))
-            and (not self.outcome or decision.outcome == self.outcome)
-            and (not self.plugin or self.plugin in decision.rejectedBy)
-            and self.since <= record.time <= self.until
-            and (not self.before or record.id < self.before)
+            and (not self.pod or self.pod in (name, uid))
+            and (not self.node or self.node in nodes)
+            and (not self.outcome or outcome == self.outcome)
+            and (not self.plugin or bool(self.refusedNode) or self.plugin in plugins)
+            and self.since <= time <= self.until
+            and (not self.before or number < self.before)
         )
 
 
-AnyQuery = TypeVar("AnyQuery", Query, GroupQuery)
+_FIELDS = {name: name for name in Query._fields}
+_GROUP_FIELDS = {
+    "podGroup" if name == "pod" else name: name for name in _FIELDS if name not in ("refusedNode", "nodes")
+}
+"""The fields of a query by the names of the parameters that set them."""
 AnyFound = TypeVar("AnyFound")
 
 
@@ -101,28 +96,28 @@ def parse_query(given: Mapping[str, str], *, nodes: bool = False, beside: Sequen
 
     `nodes` is what counts if they say nothing about it. The caller reads those `beside` itself.
     """
-    return _parsed(given, Query(nodes=nodes), beside)
+    return _parsed(given, Query(nodes=nodes), _FIELDS, beside)
 
 
-def parse_group_query(given: Mapping[str, str], *, beside: Sequence[str] = ()) -> GroupQuery:
-    """The same about pod groups."""
-    return _parsed(given, GroupQuery(), beside)
+def parse_group_query(given: Mapping[str, str], *, beside: Sequence[str] = ()) -> Query:
+    """Return a query about pod groups, which are named by the parameter `podGroup`."""
+    return _parsed(given, Query(), _GROUP_FIELDS, beside)
 
 
-def _parsed(given: Mapping[str, str], known: AnyQuery, beside: Sequence[str]) -> AnyQuery:
-    fields: dict[str, object] = {}
+def _parsed(given: Mapping[str, str], query: Query, known: Mapping[str, str], beside: Sequence[str]) -> Query:
+    fields: dict[str, Any] = {}
     for name, text in given.items():
         if name in beside:
             continue
-        if name not in known._fields:
-            raise ValueError(f"{name}: unknown; there are {', '.join((*known._fields, *beside))}")
-        if name in ("pod", "podGroup") and "/" in text:
+        if name not in known:
+            raise ValueError(f"{name}: unknown; there are {', '.join((*known, *beside))}")
+        if known[name] == "pod" and "/" in text:
             raise ValueError(f"{name}: must be a name or a uid, not {text[:99]!r}; namespace is a parameter of its own")
         try:
-            fields[name] = _read(text, getattr(known, name))
+            fields[known[name]] = _read(text, getattr(query, known[name]))
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
-    query = known._replace(**fields)  # type: ignore[arg-type]
+    query = query._replace(**fields)
     if query.outcome and query.outcome not in _OUTCOMES:
         raise ValueError(f"outcome: must be one of {', '.join(_OUTCOMES)}, not {query.outcome!r}")
     return query
@@ -168,10 +163,12 @@ def read(archive: Archive, query: Query) -> schema.DecisionList:
     )
 
 
-def read_groups(archive: Archive, query: GroupQuery) -> schema.GroupDecisionList:
+def read_groups(archive: Archive, query: Query) -> schema.GroupDecisionList:
     """Return the decisions about pod groups that match a query; in full if it is about a single group."""
-    found = islice((record for record in archive.recorder.groups if query.matches(record)), min(query.limit, MOST))
-    if not (query.namespace and query.podGroup):
+    found = islice(
+        (record for record in archive.recorder.groups if query.matches_group(record)), min(query.limit, MOST)
+    )
+    if not (query.namespace and query.pod):
         return schema.GroupDecisionList(schema.VERSION, [record.decision for record in found])
     details = archive.details()
     few = [archive.group_decision(record, details) for record in islice(found, MOST_WITH_NODES)]

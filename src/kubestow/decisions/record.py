@@ -133,10 +133,6 @@ class Record(Struct, gc=False, eq=False):
         return "" if self.failed is None else self.failed.nominated_node or ""
 
     @property
-    def waits(self) -> Mapping[str, float]:
-        return self.permits
-
-    @property
     def evaluated(self) -> int:
         """How many nodes were looked at."""
         return 0 if self.searched is None else self.searched.evaluated

@@ -7,7 +7,7 @@ import msgspec
 
 from kubestow.decisions.archive import Archive
 from kubestow.decisions.groups import GroupRecord
-from kubestow.decisions.reading import GroupQuery, Query, parse_group_query, parse_query, read, read_groups
+from kubestow.decisions.reading import Query, parse_group_query, parse_query, read, read_groups
 from kubestow.decisions.record import Record
 from kubestow.decisions.schema import Decision, DecisionList, GroupDecision, GroupDecisionList
 from kubestow.http.connection import Connection
@@ -51,12 +51,12 @@ class DecisionPages:
 
     def _answer(self, request: Request, parts: list[str], *, is_watch: bool) -> Response | Stream:
         if parts[:1] == [GROUPS] and len(parts) in (1, _ONE_OF_GROUPS):
-            groups, group = parse_group_query(request.query, beside=(_WATCH,)), GroupQuery()
+            groups, group = parse_group_query(request.query, beside=(_WATCH,)), Query()
             if parts[1:]:
-                groups = groups._replace(namespace=parts[1], podGroup=parts[2])
-                group = GroupQuery(parts[1], parts[2], limit=1)
+                groups = groups._replace(namespace=parts[1], pod=parts[2])
+                group = Query(parts[1], parts[2], limit=1)
             if is_watch:
-                return self._groups.follow(groups.matches)
+                return self._groups.follow(groups.matches_group)
             archive = self._archive
             return _found(read_groups(archive, groups), lambda: read_groups(archive, group), "a pod group", parts[1:])
         if len(parts) not in (0, 2):

@@ -35,7 +35,7 @@ from kubestow.cluster.state import Cluster, KnownNode, PlacedPod
 from kubestow.config import ConfigError, Features
 from kubestow.config.features import SCHEDULING_GATES, FeatureGateError
 from kubestow.decisions.reading import Query
-from kubestow.decisions.schema import Decision
+from kubestow.decisions.schema import Decision, Rejected
 from kubestow.explaining.world import Setup
 from kubestow.model import codec
 from kubestow.model.devices import DeviceTaintRule
@@ -353,25 +353,19 @@ class FromFile:
 
     def find(self, query: Query) -> Iterator[Attempt]:
         for line in reversed(self._lines):
-            namespace, _, name = line.pod.partition("/")
-            if (
-                (not query.namespace or namespace == query.namespace)
-                and (not query.pod or query.pod in (name, line.uid))
-                and (not query.node or query.node in (line.chosen, line.nominatedNode))
-                and (not query.outcome or line.outcome == query.outcome)
-                and (not query.plugin or query.plugin in line.rejectedBy)
-                and query.since <= line.seconds <= query.until
-                and (not query.before or line.id < query.before)
-            ):
-                attempt = Attempt(
-                    line.id, line.seconds, line.outcome, line.message, line.chosen, line.pod, line, line.owner
-                )
-                if not query.refusedNode or self._is_refused(attempt, query.refusedNode):
+            nodes, time = (line.chosen, line.nominatedNode), line.seconds
+            if query.matches_facts(line.id, time, line.pod, line.uid, line.outcome, nodes, line.rejectedBy):
+                attempt = Attempt(line.id, time, line.outcome, line.message, line.chosen, line.pod, line, line.owner)
+                if not query.refusedNode or self._is_refused(attempt, query.refusedNode, query.plugin):
                     yield attempt
 
-    def _is_refused(self, attempt: Attempt, node: str) -> bool:
+    def _is_refused(self, attempt: Attempt, node: str, plugin: str) -> bool:
+        rejected = self._rejected(attempt, node)
+        return rejected is not None and (not plugin or plugin in (rejected.plugin, *rejected.others))
+
+    def _rejected(self, attempt: Attempt, node: str) -> Rejected | None:
         result = nodes_of(self.decision(attempt)).get(node)
-        return result is not None and result.rejected is not None
+        return None if result is None else result.rejected
 
     def decision(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
         with self._path.open("rb") as file:
@@ -381,7 +375,5 @@ class FromFile:
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
         attempts = islice(self.find(Query(until=until)), _REFUSALS_IN)
-        found = ((nodes_of(self.decision(attempt)).get(node), attempt) for attempt in attempts)
-        return by_reason(
-            (one.rejected, attempt) for one, attempt in found if one is not None and one.rejected is not None
-        )
+        found = ((self._rejected(attempt, node), attempt) for attempt in attempts)
+        return by_reason((rejected, attempt) for rejected, attempt in found if rejected is not None)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from kubestow import config, objects
 from kubestow.config import ConfigError
-from kubestow.decisions.reading import GroupQuery, Query
+from kubestow.decisions.reading import Query
 from kubestow.decisions.schema import SCHEDULED, Decision, GroupDecision
 from kubestow.explaining.dry_run import dry_run, take
 from kubestow.explaining.explanation import Explanation, explained, explained_group
@@ -44,7 +44,7 @@ class Bench:
     decisions: Decisions
     plugins: Callable[[], PluginCollection] = PluginCollection
     """Returns the plugins that a configuration may name."""
-    recorded_group: Callable[[GroupQuery], Sequence[GroupDecision]] = lambda _: ()
+    recorded_group: Callable[[Query], Sequence[GroupDecision]] = lambda _: ()
     """Returns what was decided about a pod group."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _count: int = 0
@@ -67,7 +67,7 @@ class Bench:
     async def explain_group(self, namespace: str, name: str) -> dict[str, Any]:
         """Return what was or would be decided about a pod group, and what would help it; raises ApiError."""
         scene = self.scene()
-        recorded = self.recorded_group(GroupQuery(namespace, name, limit=1))
+        recorded = self.recorded_group(Query(namespace, name, limit=1))
 
         def run() -> dict[str, Any]:
             here = scene.world()
