@@ -33,8 +33,8 @@ from kubestow.offline.handles import ListRecorder
 from kubestow.offline.harness import WallClock
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
-from kubestow.wiring.core import Core, Outside, build_core
-from kubestow.wiring.recording import Recording
+from kubestow.wiring.core import Core, Outside
+from kubestow.wiring.recording import build_recorded
 from kubestow.wiring.registry import in_tree_registry
 from workloads import WORKLOADS, Workload
 
@@ -202,13 +202,9 @@ class World:
             metrics=metrics,
             observer=_Timed(self.times) if timed else NoObserver(),
         )
-        recording = Recording(outside, record_bytes) if record_bytes else None
-        if recording is not None:
-            outside = recording.outside
         features = config.Features.parse(self.workload.feature_gates)
         configuration, registry = _with(plugin, features)
-        self.core = build_core(configuration, features, registry, outside)
-        self.archive = None if recording is None else recording.archive(self.core)
+        self.core, self.archive = build_recorded(configuration, features, registry, outside, record_bytes)
         self.api.intake = self.core.intake
         for node in self.workload.nodes(nodes):
             self.core.intake.added(node)

@@ -31,8 +31,8 @@ from kubestow.offline.fake_cluster import FakeCluster
 from kubestow.offline.observers import DecisionLog
 from kubestow.offline.virtual_loop import StuckError, VirtualLoop
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.recording import Recording
+from kubestow.wiring.core import Outside
+from kubestow.wiring.recording import build_recorded
 from kubestow.wiring.registry import in_tree_registry
 
 _POLL_SECONDS = 0.001
@@ -90,15 +90,8 @@ class SchedulerHarness:
             ask=ask,
             observer=self.attempts,
         )
-        recording = Recording(outside, record_bytes) if record_bytes else None
-        self.core = build_core(
-            configured(configuration, plugins, features),
-            features,
-            registry,
-            outside if recording is None else recording.outside,
-        )
-        self.decisions = None if recording is None else recording.archive(self.core)
-        """The decisions that are kept."""
+        settings = configured(configuration, plugins, features)
+        self.core, self.decisions = build_recorded(settings, features, registry, outside, record_bytes)
         self.cluster.feed.listen(self.core.intake)
         self._running = self.loop.create_task(self.core.scheduler.run())
         self._uncaught: list[Exception] = []

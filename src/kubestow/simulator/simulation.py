@@ -32,8 +32,8 @@ from kubestow.simulator.plane import Plane
 from kubestow.simulator.port import SimulatedApi
 from kubestow.simulator.settings import Settings, changed, demand_callable, demand_seconds
 from kubestow.simulator.timeline import Timeline
-from kubestow.wiring.core import Core, Outside, build_core
-from kubestow.wiring.recording import Recording
+from kubestow.wiring.core import Core, Outside
+from kubestow.wiring.recording import build_recorded
 from kubestow.wiring.registry import in_tree_registry
 
 Action = Callable[["Simulation"], None]
@@ -124,12 +124,8 @@ class Simulation(Contents):
             metrics=self.metrics,
             observer=_Decided(self.on_decision),
         )
-        recording = Recording(outside, settings.record_bytes) if settings.record_bytes else None
         configuration = configured(settings.configuration, settings.plugins, settings.features)
-        if recording is None:
-            return build_core(configuration, settings.features, registry, outside), None
-        core = build_core(configuration, settings.features, registry, recording.outside)
-        return core, recording.archive(core)
+        return build_recorded(configuration, settings.features, registry, outside, settings.record_bytes)
 
     def __enter__(self) -> Self:
         return self

@@ -35,13 +35,13 @@ from kubestow.running.lifecycle import Lifecycle, Permission
 from kubestow.running.reloading import Reloader, Setup
 from kubestow.server.inspection import Inspection
 from kubestow.wiring.clients import user_agent
-from kubestow.wiring.core import Core, Outside, build_core
+from kubestow.wiring.core import Outside
 from kubestow.wiring.options import DecisionOptions
+from kubestow.wiring.recording import build_recorded
 from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.watches import Watches, prepare_watches
 
 if TYPE_CHECKING:
-    from kubestow.decisions.archive import Archive
     from kubestow.decisions.log import DecisionLog
     from kubestow.running.annotating import Annotator
     from kubestow.running.tracing import Tracing
@@ -107,7 +107,10 @@ class LiveScheduler:
         may_write, recorder = Permission(self.elector), PodRecorder(events)
         api = LiveApi(clients.writes, may_write)
         self.extenders = ExtenderClient(configuration.extenders, clock, user_agent("scheduler"), may_write)
-        self.core, self.decisions = self._build(
+        self.core, self.decisions = build_recorded(
+            configuration,
+            options.features,
+            options.registry,
             Outside(
                 clock=clock,
                 stopwatch=time.perf_counter,
@@ -117,7 +120,9 @@ class LiveScheduler:
                 metrics=metrics.scheduler,
                 ask=self.extenders.ask,
                 observer=self._tracing or NoObserver(),
-            )
+            ),
+            options.decisions.record_bytes,
+            longest_unschedulable=options.longest_unschedulable,
         )
         core = self.core
         self.pods = pods = watches.stores[PODS.name].objects.values
@@ -149,28 +154,6 @@ class LiveScheduler:
             delays_watching=electing and configuration.delayCacheUntilActive,
         )
         self.synced = self._life.synced
-
-    def _build(self, outside: Outside) -> "tuple[Core, Archive | None]":
-        """Return the scheduler, and its decisions if they are kept."""
-        options = self.options
-
-        def build(outside: Outside) -> Core:
-            return build_core(
-                options.configuration,
-                options.features,
-                options.registry,
-                outside,
-                longest_unschedulable=options.longest_unschedulable,
-            )
-
-        if not options.decisions.record_bytes:
-            return build(outside), None
-        # Imported only now: what is not used is not loaded.
-        from kubestow.wiring.recording import Recording
-
-        recording = Recording(outside, options.decisions.record_bytes)
-        core = build(recording.outside)
-        return core, recording.archive(core)
 
     def _decision_log(self) -> "DecisionLog | None":
         """Raises OSError if the log cannot be written."""

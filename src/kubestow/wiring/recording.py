@@ -1,23 +1,43 @@
-"""Keeping decisions: what a core is given for it, and the archive of what it decided."""
+"""Building a core that keeps its decisions."""
+
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kubestow.decisions.archive import Archive
-from kubestow.decisions.details import Scheduled
-from kubestow.decisions.recorder import Recorder
+from kubestow.config import Features, SchedulerConfiguration
+from kubestow.framework.registry import Registry
 from kubestow.observer import observers
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.wiring.core import Core, Outside
+from kubestow.wiring.core import Core, Outside, build_core
+
+if TYPE_CHECKING:
+    from kubestow.decisions.archive import Archive
 
 
-class Recording:
-    """The recorder of a core that is about to be built; `limit` is in bytes."""
+def build_recorded(
+    configuration: SchedulerConfiguration,
+    features: Features,
+    registry: Registry,
+    outside: Outside,
+    record_bytes: int,
+    *,
+    longest_unschedulable: float = 300.0,
+) -> "tuple[Core, Archive | None]":
+    """Build a core, and the archive of its decisions; without `record_bytes`, none are kept. Raises ProfileError."""
 
-    def __init__(self, outside: Outside, limit: int) -> None:
-        self.recorder = recorder = Recorder(
-            clock=outside.clock, stopwatch=outside.stopwatch, rng=outside.rng, limit=limit
-        )
-        self.outside = replace(
+    def build(outside: Outside) -> Core:
+        return build_core(configuration, features, registry, outside, longest_unschedulable=longest_unschedulable)
+
+    if not record_bytes:
+        return build(outside), None
+    # Imported only now: what is not used is not loaded.
+    from kubestow.decisions.archive import Archive
+    from kubestow.decisions.details import Scheduled
+    from kubestow.decisions.recorder import Recorder
+
+    recorder = Recorder(clock=outside.clock, stopwatch=outside.stopwatch, rng=outside.rng, limit=record_bytes)
+    core = build(
+        replace(
             outside,
             history=recorder.history,
             rng_of_plugins=recorder.rng,
@@ -25,19 +45,7 @@ class Recording:
             ask_about_nodes=recorder.extenders.around(outside.ask),
             observer=observers(recorder, outside.observer),
         )
-        """What to build the core with."""
-
-    def archive(self, core: Core) -> Archive:
-        """Return the decisions of the core."""
-        features = core.handle.features
-        extenders = core.extenders
-        return Archive(
-            self.recorder,
-            Scheduled(
-                cluster=core.cluster,
-                nominator=core.queue.nominator,
-                features=features,
-                extenders=lambda: extenders.configured,
-                metrics=SchedulerMetrics(features=features),
-            ),
-        )
+    )
+    extenders, metrics = core.extenders, SchedulerMetrics(features=features)
+    scheduled = Scheduled(core.cluster, core.queue.nominator, features, lambda: extenders.configured, metrics)
+    return core, Archive(recorder, scheduled)
