@@ -31,7 +31,7 @@ from kubestow.offline.fake_cluster import FakeCluster
 from kubestow.offline.observers import DecisionLog
 from kubestow.offline.virtual_loop import StuckError, VirtualLoop
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.wiring.core import Outside
+from kubestow.wiring.core import Core, Outside
 from kubestow.wiring.recording import build_recorded
 from kubestow.wiring.registry import in_tree_registry
 
@@ -45,6 +45,63 @@ class WallClock:
     """The time it is."""
 
     now = staticmethod(time.time)
+
+
+class RunningCore:
+    """A scheduler that runs on an event loop; on a virtual one, exceptions that nothing handles are kept."""
+
+    def __init__(self, core: Core, loop: asyncio.AbstractEventLoop) -> None:
+        self._core = core
+        self._loop = loop
+        self.task = loop.create_task(core.scheduler.run())
+        self.uncaught: list[Exception] = []
+        """What callbacks and forgotten tasks have raised, until `check` raises it."""
+        if isinstance(loop, VirtualLoop):
+            loop.set_exception_handler(self._keep)
+
+    def _keep(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Exception):
+            self.uncaught.append(error)
+        else:
+            loop.default_exception_handler(context)
+
+    def check(self) -> None:
+        """Raise what went wrong, in a callback or in the scheduler itself."""
+        if self.uncaught:
+            raise self.uncaught.pop(0)
+        if self.task.done() and not self.task.cancelled():
+            self.task.result()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the scheduler has anything to do now or after a backoff."""
+        queue, scheduler = self._core.queue, self._core.scheduler
+        return bool(
+            queue.has_work
+            or queue.lengths()["backoff"]
+            or len(scheduler.binder)
+            or len(scheduler.evictions)
+            or scheduler.calls
+            or len(self._core.dispatcher)
+        )
+
+    def cancel(self) -> None:
+        """Stop scheduling and give up all bindings."""
+        self.task.cancel()
+        self._core.scheduler.binder.abandon()
+
+    def close(self) -> None:
+        """Stop everything on the loop, and close it."""
+        if self._loop.is_closed():
+            return
+        self.cancel()
+        # What is cancelled may start something in its turn: a binding that is given up reports it.
+        while tasks := asyncio.all_tasks(self._loop):
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self._loop.close()
 
 
 class SchedulerHarness:
@@ -93,10 +150,7 @@ class SchedulerHarness:
         settings = configured(configuration, plugins, features)
         self.core, self.decisions = build_recorded(settings, features, registry, outside, record_bytes)
         self.cluster.feed.listen(self.core.intake)
-        self._running = self.loop.create_task(self.core.scheduler.run())
-        self._uncaught: list[Exception] = []
-        if isinstance(self.loop, VirtualLoop):
-            self.loop.set_exception_handler(self._keep)
+        self._running = RunningCore(self.core, self.loop)
 
     def __enter__(self) -> Self:
         return self
@@ -111,23 +165,18 @@ class SchedulerHarness:
         """For a scheduler on a loop that runs: stop it, and wait until nothing of it is left."""
         scheduler, dispatcher = self.core.scheduler, self.core.dispatcher
         self._running.cancel()
-        scheduler.binder.abandon()
         # What is given up is reported, and what is reported is written.
         while len(scheduler.binder) or len(scheduler.evictions) or len(dispatcher):
             await scheduler.binder.drain()
             await scheduler.evictions.drain()
             await dispatcher.drain()
-        await asyncio.wait({self._running})
+        await asyncio.wait({self._running.task})
 
     def close(self) -> None:
         """Stop the scheduler and all it has begun, and close its loop. On a loop of another kind, use `async with`."""
         if not isinstance(self.loop, VirtualLoop):
             raise TypeError("this scheduler runs in real time: use it with `async with`")
-        if not self.loop.is_closed():
-            self._running.cancel()
-            self.core.scheduler.binder.abandon()
-            _cancel_all(self.loop)
-            self.loop.close()
+        self._running.close()
 
     # Time
 
@@ -159,21 +208,12 @@ class SchedulerHarness:
         """The same from within a running loop of any kind, in that loop's time."""
         while not self.is_idle:
             await asyncio.sleep(_POLL_SECONDS)
-            self._check_alive()
+            self._running.check()
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing more will happen by itself."""
-        queue, scheduler = self.core.queue, self.core.scheduler
-        return not (
-            queue.has_work
-            or queue.lengths()["backoff"]
-            or len(scheduler.binder)
-            or len(scheduler.evictions)
-            or scheduler.calls
-            or len(self.core.dispatcher)
-            or self.cluster.is_busy
-        )
+        return not (self._running.is_busy or self.cluster.is_busy)
 
     def _busy_with(self) -> str:
         pods: dict[str, list[str]] = {}
@@ -189,21 +229,7 @@ class SchedulerHarness:
         if not isinstance(self.loop, VirtualLoop):
             raise TypeError("this scheduler runs in real time: await until_idle() instead")
         yield self.loop
-        self._check_alive()
-
-    def _keep(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What a callback or a forgotten task raises would only be logged: here it fails the test."""
-        error = context.get("exception")
-        if isinstance(error, Exception):
-            self._uncaught.append(error)
-        else:
-            loop.default_exception_handler(context)
-
-    def _check_alive(self) -> None:
-        if self._uncaught:
-            raise self._uncaught.pop(0)
-        if self._running.done() and not self._running.cancelled():
-            self._running.result()
+        self._running.check()
 
     # What became of pods
 
@@ -250,11 +276,3 @@ def _with_plugins(profile: Any, names: Iterable[str]) -> Any:
     multi = profile.plugins.multiPoint
     enabled = (*multi.enabled, *(Plugin(name) for name in names if name not in mentioned))
     return replace(profile, plugins=replace(profile.plugins, multiPoint=replace(multi, enabled=enabled)))
-
-
-def _cancel_all(loop: VirtualLoop) -> None:
-    # What is cancelled may start something in its turn: a binding that is given up reports it.
-    while tasks := asyncio.all_tasks(loop):
-        for task in tasks:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))

@@ -8,7 +8,6 @@ Everything happens on one `VirtualLoop`. A fork has the same objects and the sam
 and a scheduler do after a restart: pods without a node are tried at once.
 """
 
-import asyncio
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from kubestow.decisions.archive import Archive
 from kubestow.model.pod import Pod
 from kubestow.observer import NoObserver
 from kubestow.offline.change_feed import ChangeFeed
-from kubestow.offline.harness import configured
+from kubestow.offline.harness import RunningCore, configured
 from kubestow.offline.virtual_loop import Handle, StuckError, VirtualLoop
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -101,11 +100,9 @@ class Simulation(Contents):
         self._feed = ChangeFeed(loop, self.plane.current, settings.latencies.watch)
         self.core, self.decisions = self._build()
         self._invariants = Invariants(self.core, self.plane, self._feed) if settings.checked else None
-        self._uncaught: list[Exception] = []
-        loop.set_exception_handler(self._keep)
         self.plane.listeners.append(lambda which, _old, new, _phase: self._feed.changed(which, new))
         self._feed.listen(self.core.intake)
-        self._running = loop.create_task(self.core.scheduler.run())
+        self._running = RunningCore(self.core, loop)
         loop.run(self.plane.start())
         self._set_timer()
 
@@ -137,13 +134,7 @@ class Simulation(Contents):
         """Stop everything, and free what it held."""
         if not self.loop.is_closed():
             self.plane.stop()
-            self._running.cancel()
-            self.core.scheduler.binder.abandon()
-            while tasks := asyncio.all_tasks(self.loop):
-                for task in tasks:
-                    task.cancel()
-                self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self.loop.close()
+            self._running.close()
 
     def fork(self, **changes: Any) -> "Simulation":
         """Another simulation with the same objects, time and plans; `changes` are fields of Settings."""
@@ -204,7 +195,7 @@ class Simulation(Contents):
         def is_enough() -> bool:
             if invariants is not None:
                 invariants.check()
-            return bool(self._uncaught) or condition()
+            return bool(self._running.uncaught) or condition()
 
         reached = self.loop.run_until(is_enough, limit)
         self._look()
@@ -221,15 +212,9 @@ class Simulation(Contents):
     @property
     def is_settled(self) -> bool:
         """Whether nothing will happen by itself for a while."""
-        queue, scheduler, due = self.core.queue, self.core.scheduler, self.plane.controllers.next_due()
+        due = self.plane.controllers.next_due()
         return not (
-            queue.has_work
-            or queue.lengths()["backoff"]
-            or len(scheduler.binder)
-            or len(scheduler.evictions)
-            or len(self.core.dispatcher)
-            or self._feed.is_busy
-            or (due is not None and due <= self.loop.clock.now() + _SOON)
+            self._running.is_busy or self._feed.is_busy or (due is not None and due <= self.loop.clock.now() + _SOON)
         )
 
     @property
@@ -242,23 +227,10 @@ class Simulation(Contents):
             and not any(one.is_busy(self) for one in self.timeline if isinstance(one, Attendant))
         )
 
-    # What goes wrong
-
-    def _keep(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What a callback raises would only be logged: here it ends the run."""
-        error = context.get("exception")
-        if isinstance(error, Exception):
-            self._uncaught.append(error)
-        else:
-            loop.default_exception_handler(context)
-
     def _look(self) -> None:
         if self._invariants is not None:
             self._invariants.check()
-        if self._uncaught:
-            raise self._uncaught.pop(0)
-        if self._running.done() and not self._running.cancelled():
-            self._running.result()
+        self._running.check()
 
     # What became of pods
 
