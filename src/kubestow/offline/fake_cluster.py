@@ -28,6 +28,7 @@ from kubestow.offline.faults import TIMEOUT_SECONDS, Faults, failure
 from kubestow.reporting.conditions import POD_SCHEDULED, with_condition
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 DEFAULT_GRACE = 30.0
 
@@ -162,29 +163,25 @@ class FakeCluster:
     # The scheduler's calls
 
     async def bind(self, pod: Pod, node: str) -> None:
-        def do() -> None:
-            current = self._found("bind", Pod, pod)
+        def bind(current: Pod) -> None:
             if current.metadata.deletionTimestamp is not None:
                 raise failure("bind", "Conflict", f"pod {pod.metadata.name} is being deleted, cannot be assigned")
             if current.spec.nodeName:
                 message = f"pod {pod.metadata.name} is already assigned to node {current.spec.nodeName!r}"
                 raise failure("bind", "Conflict", message)
-            scheduled = PodCondition(
-                type=POD_SCHEDULED, status="True", lastTransitionTime=format_time(self._clock.now())
-            )
-            status = replace(
-                current.status, nominatedNodeName="", conditions=with_condition(current.status.conditions, scheduled)
-            )
+            now = format_time(self._clock.now())
+            scheduled = PodCondition(type=POD_SCHEDULED, status="True", lastTransitionTime=now)
+            conditions = with_condition(current.status.conditions, scheduled)
+            status = replace(current.status, nominatedNodeName="", conditions=conditions)
             self._put(replace(current, spec=replace(current.spec, nodeName=node), status=status))
             self.bindings.append(Binding(pod.key, node, self._loop.time(), pod.metadata.uid))
 
-        await self._call("bind", pod, do)
+        await self._act_on("bind", pod, bind)
 
     async def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
     ) -> None:
-        def do() -> None:
-            current = self._found("patch_pod_status", Pod, pod)
+        def patch(current: Pod) -> None:
             status = current.status
             if condition is not None:
                 status = replace(status, conditions=with_condition(status.conditions, condition))
@@ -193,29 +190,27 @@ class FakeCluster:
             if status != current.status:
                 self._put(replace(current, status=status))
 
-        await self._call("patch_pod_status", pod, do)
+        await self._act_on("patch_pod_status", pod, patch)
 
     async def patch_pod_group_status(self, group: PodGroup, condition: Condition) -> None:
-        def do() -> None:
-            current = self._found("patch_pod_group_status", PodGroup, group)
+        def patch(current: PodGroup) -> None:
             conditions = with_condition(current.status.conditions, condition)
             if conditions != current.status.conditions:
                 self._put(replace(current, status=replace(current.status, conditions=conditions)))
 
-        await self._call("patch_pod_group_status", group, do)
+        await self._act_on("patch_pod_group_status", group, patch)
 
     async def delete_pod(self, pod: Pod) -> None:
-        await self._call("delete_pod", pod, lambda: self.delete(self._found("delete_pod", Pod, pod)))
+        await self._act_on("delete_pod", pod, self.delete)
 
     async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume:
-        return await self._call("update_volume", volume, lambda: self._merge("update_volume", volume, changes))
+        return await self._merge("update_volume", volume, changes)
 
     async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim:
-        return await self._call("update_claim", claim, lambda: self._merge("update_claim", claim, changes))
+        return await self._merge("update_claim", claim, changes)
 
     async def get_resource_claim(self, claim: ResourceClaim) -> ResourceClaim:
-        call = "get_resource_claim"
-        return await self._call(call, claim, lambda: self._found(call, ResourceClaim, claim))
+        return await self._act_on("get_resource_claim", claim, lambda current: current)
 
     async def create_resource_claim(self, namespace: str, manifest: dict[str, Any]) -> ResourceClaim:
         meta = manifest["metadata"]
@@ -224,35 +219,30 @@ class FakeCluster:
         return await self._call("create_resource_claim", claim, lambda: self.add(claim))
 
     async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
-        call = "update_resource_claim"
-        return await self._call(call, claim, lambda: self._merge(call, claim, changes))
+        return await self._merge("update_resource_claim", claim, changes)
 
     async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
-        call = "update_resource_claim_status"
-        return await self._call(call, claim, lambda: self._merge(call, claim, changes))
+        return await self._merge("update_resource_claim_status", claim, changes)
 
     async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
-        call = "unreserve_resource_claim"
-
-        def do() -> ResourceClaim:
-            current = self._found(call, ResourceClaim, claim)
+        def unreserve(current: ResourceClaim) -> ResourceClaim:
             left = [of for of in msgspec.to_builtins(current.status.reservedFor) if of["uid"] != uid]
-            return self._merge(call, current, {"status": {"reservedFor": left or None}})
+            return self._put_merged(current, {"status": {"reservedFor": left or None}})
 
-        return await self._call(call, claim, do)
+        return await self._act_on("unreserve_resource_claim", claim, unreserve)
 
     async def delete_resource_claim(self, claim: ResourceClaim) -> None:
-        call = "delete_resource_claim"
-        await self._call(call, claim, lambda: self.delete(self._found(call, ResourceClaim, claim)))
+        await self._act_on("delete_resource_claim", claim, self.delete)
 
     async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
-        call = "set_extended_resource_claim"
-
-        def do() -> None:
-            current = self._found(call, Pod, pod)
+        def patch(current: Pod) -> None:
             self._put(replace(current, status=replace(current.status, extendedResourceClaimStatus=status)))
 
-        await self._call(call, pod, do)
+        await self._act_on("set_extended_resource_claim", pod, patch)
+
+    async def _act_on(self, call: str, obj: T, act: Callable[[T], R]) -> R:
+        """Carry out a call about an object, on the server's version of it."""
+        return await self._call(call, obj, lambda: act(self._found(call, obj)))
 
     async def _call(self, call: str, obj: Any, do: Callable[[], T]) -> T:
         self.calls.append(ApiCall(call, key_of(obj), self._loop.time()))
@@ -269,23 +259,31 @@ class FakeCluster:
             await asyncio.sleep(TIMEOUT_SECONDS)
         raise failure(call, fault.problem)
 
-    def _merge(self, call: str, obj: T, changes: dict[str, Any]) -> T:
-        current: Any = self._found(call, type(obj), obj)
-        if current.metadata.resourceVersion != obj.metadata.resourceVersion:  # type: ignore[attr-defined]
-            raise failure(call, "Conflict", "the object has been modified; please apply your changes to the latest")
-        manifest = msgspec.json.decode(current.source) if len(current.source) else msgspec.to_builtins(current)
-        manifest.pop("source", None)
-        return self._put(convert(type(obj), _merged(manifest, changes)))
+    async def _merge(self, call: str, obj: T, changes: dict[str, Any]) -> T:
+        """Change fields of an object; refused unless `obj` is its latest version."""
 
-    def _found(self, call: str, kind: type[T], obj: Any) -> T:
-        """The server's version of an object that somebody sent."""
-        current = self.get(kind, key_of(obj))
+        def merge(current: T) -> T:
+            if current.metadata.resourceVersion != obj.metadata.resourceVersion:  # type: ignore[attr-defined]
+                raise failure(call, "Conflict", "the object has been modified; please apply your changes to the latest")
+            return self._put_merged(current, changes)
+
+        return await self._act_on(call, obj, merge)
+
+    def _put_merged(self, current: T, changes: dict[str, Any]) -> T:
+        source: msgspec.Raw = current.source  # type: ignore[attr-defined]
+        manifest = msgspec.json.decode(source) if len(source) else msgspec.to_builtins(current)
+        manifest.pop("source", None)
+        return self._put(convert(type(current), _merged(manifest, changes)))
+
+    def _found(self, call: str, obj: T) -> T:
+        """Return the server's version of an object."""
+        kind, meta = type(obj), obj.metadata  # type: ignore[attr-defined]
+        current: Any = self.get(kind, key_of(obj))
         if current is None:
             raise failure(call, "NotFound", f"{kind.__name__} {key_of(obj)} not found")
-        uid: str = current.metadata.uid  # type: ignore[attr-defined]
-        if obj.metadata.uid != uid:
-            raise failure(call, "Conflict", f"uid {obj.metadata.uid} is not that of the object, {uid}")
-        return current
+        if meta.uid != current.metadata.uid:
+            raise failure(call, "Conflict", f"uid {meta.uid} is not that of the object, {current.metadata.uid}")
+        return current  # type: ignore[no-any-return]
 
     # The store
 
