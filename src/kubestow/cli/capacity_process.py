@@ -38,7 +38,6 @@ from kubestow.objects import Decoded, Manifest, ObjectsError, decode, read
 from kubestow.plugin.loading import PluginCollection
 from kubestow.running.clock import WallClock
 from kubestow.simulator.capacity import Capacity, capacity, scheduler
-from kubestow.simulator.gang_capacity import gang_capacity
 from kubestow.simulator.headroom import HEAD, SORTS, Headroom, Room, headroom
 from kubestow.wiring.clients import user_agent
 
@@ -87,10 +86,7 @@ def tell(request: Request) -> None:
         names = {name for profile in chosen.profiles for name in enabled_names(profile.plugins)}
         own = [one.plugin for one in request.plugins.loaded if one.name in names]
         make = partial(scheduler, chosen, own, features)
-        if gang is None:
-            found = capacity(objects, pods, request.limit, request.exclude, make)
-        else:
-            found = gang_capacity(objects, gang, pods[0], request.limit, request.exclude, make)
+        found = capacity(objects, pods, request.limit, request.exclude, make, gang)
     if request.output is not None:
         _tell_tree(_review(found, request), request.output)
     else:

@@ -1,7 +1,7 @@
 """How many more pods fit into a cluster as it stands, what stops the next one, and what one more node would add.
 
-Copies of the pods are placed by the scheduler itself, without PostFilter: nobody is evicted for them. When one of them
-cannot be placed, every node is asked why.
+Copies of the pods, or of a gang, are placed by the scheduler itself, without PostFilter: nobody is evicted for them.
+When a pod cannot be placed, every node is asked why.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ from kubestow.framework.results import PluginError
 from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup, PodGroupStatus
 from kubestow.model.standing import pod_is_terminal
 from kubestow.model.workloads import PriorityClass
 from kubestow.offline.harness import SchedulerHarness
@@ -81,14 +82,19 @@ def capacity(
     limit: int,
     exclude: Iterable[str],
     make: Callable[[], SchedulerHarness],
+    gang: PodGroup | None = None,
 ) -> Capacity:
-    """How often the pods fit, each in its turn; at most `limit` pods if it is not 0. `make` makes a scheduler."""
+    """Return how often the pods fit, each in its turn, or how often a gang of `minCount` copies of the only pod does.
+
+    At most `limit` pods or gangs are tried, if it is not 0. `make` makes a scheduler.
+    """
+    pods = [replace(pod, spec=replace(pod.spec, nodeName="")) for pod in pods]
     with make() as harness:
-        restore(harness, objects, exclude)
-        return _Filling(harness, pods, limit, PodCopies(harness.cluster, objects)).run()
+        _restore(harness, objects, exclude)
+        return _Filling(harness, PodCopies(harness.cluster, objects), pods, gang, limit).run()
 
 
-def restore(harness: SchedulerHarness, objects: Iterable[Any], exclude: Iterable[str]) -> None:
+def _restore(harness: SchedulerHarness, objects: Iterable[Any], exclude: Iterable[str]) -> None:
     """Let the scheduler see a cluster as it stands."""
     left_out = set(exclude)
     for obj in objects:
@@ -104,7 +110,7 @@ def restore(harness: SchedulerHarness, objects: Iterable[Any], exclude: Iterable
     harness.run_until_idle()
 
 
-def run_through(harness: SchedulerHarness) -> None:
+def _run_through(harness: SchedulerHarness) -> None:
     """Run until every pod was tried; not until idle: those that cannot be placed would be tried again and again."""
     core, cluster = harness.core, harness.cluster
     harness.run_until(
@@ -112,17 +118,17 @@ def run_through(harness: SchedulerHarness) -> None:
     )
 
 
-def with_one_more(harness: SchedulerHarness) -> Iterator[str]:
+def _with_one_more(harness: SchedulerHarness) -> Iterator[str]:
     """The kinds of nodes; while each has its turn, there is one more of it."""
     cluster = harness.cluster
     kinds = {kind_of(node): node for node in reversed(cluster.all(Node)) if not node.spec.unschedulable}
     for kind, example in sorted(kinds.items()):
         with one_more(cluster, example):
             yield kind
-        run_through(harness)
+        _run_through(harness)
 
 
-def why_not(harness: SchedulerHarness, pod: Pod) -> str:
+def _why_not(harness: SchedulerHarness, pod: Pod) -> str:
     """What the scheduler says of a pod that it did not place."""
     scheduled = harness.cluster.conditions(pod.metadata.name, pod.metadata.namespace).get("PodScheduled")
     if scheduled is not None:
@@ -131,56 +137,94 @@ def why_not(harness: SchedulerHarness, pod: Pod) -> str:
     return "it was not tried" if held is None else f"{held.message} ({held.plugin})"
 
 
+class _Copy(NamedTuple):
+    """What is placed as one: a pod, or a gang."""
+
+    template: str
+    pods: list[Pod]
+    gang: PodGroup | None = None
+
+
 class _Filling:
-    def __init__(self, harness: SchedulerHarness, pods: Sequence[Pod], limit: int, copies: PodCopies) -> None:
+    """Places copies of pods, several at a time, until one does not fit."""
+
+    def __init__(
+        self, harness: SchedulerHarness, copies: PodCopies, pods: Sequence[Pod], gang: PodGroup | None, limit: int
+    ) -> None:
         self._harness = harness
         self._copies = copies
-        self._pods = [replace(pod, spec=replace(pod.spec, nodeName="")) for pod in pods]
+        self._pods = pods
+        self._gang = gang
         self._limit = limit
+        self._first_batch, self._largest_batch = (_FIRST_BATCH, _LARGEST_BATCH) if gang is None else (1, 1)
         self._count = 0
-        self._found = Capacity(on_nodes={pod.metadata.name: Counter() for pod in pods})
+        templates = [one.metadata.name for one in (pods if gang is None else [gang])]
+        unit = "pod" if gang is None else "gang"
+        self._found = Capacity(unit=unit, on_nodes={template: Counter() for template in templates})
 
     def run(self) -> Capacity:
-        found, batch = self._found, _FIRST_BATCH
+        found, batch = self._found, self._first_batch
         while not self._limit or found.replicas < self._limit:
             copies = self._place(min(batch, self._limit - found.replicas) if self._limit else batch)
             fitting = self._fitting(copies)
-            for pod in copies[:fitting]:
+            for copy in copies[:fitting]:
                 found.replicas += 1
-                found.on_nodes[_template_of(pod)][pod.spec.nodeName] += 1
+                found.on_nodes[copy.template].update(pod.spec.nodeName for pod in copy.pods)
             if fitting < len(copies):
                 self._explain(copies[fitting])
                 self._delete(copies[fitting:])
                 self._try_one_more()
                 return found
-            batch = min(batch * 2, _LARGEST_BATCH)
-        found.message = f"the limit of {self._limit} pods is reached"
+            batch = min(batch * 2, self._largest_batch)
+        found.message = f"the limit of {self._limit} {found.unit}s is reached"
         return found
 
-    def _place(self, count: int) -> list[Pod]:
-        """Try so many copies, the pods of the mix taking turns; they are returned as they are then."""
-        cluster, added = self._harness.cluster, []
-        for _ in range(count):
-            pod = self._pods[self._count % len(self._pods)]
-            self._count += 1
-            added.append(self._copies.add(pod, pod.metadata.name))
-        run_through(self._harness)
-        return [cluster.pod(pod.metadata.name, pod.metadata.namespace) for pod in added]
+    def _place(self, count: int) -> list[_Copy]:
+        """Try `count` copies; their pods are returned as they are then."""
+        added = [self._add() for _ in range(count)]
+        _run_through(self._harness)
+        return [copy._replace(pods=[self._current(pod) for pod in copy.pods]) for copy in added]
+
+    def _current(self, pod: Pod) -> Pod:
+        return self._harness.cluster.pod(pod.metadata.name, pod.metadata.namespace)
+
+    def _add(self) -> _Copy:
+        """Add a copy of the gang, or of the pod of the mix whose turn it is."""
+        number = self._count
+        self._count += 1
+        pod = self._pods[number % len(self._pods)]
+        if self._gang is None:
+            return _Copy(pod.metadata.name, [self._copies.add(pod, pod.metadata.name)])
+        template = self._gang.metadata.name
+        metadata = replace(self._gang.metadata, name=f"{template}-more-{number}", uid="", resourceVersion="")
+        gang = self._harness.cluster.add(replace(self._gang, metadata=metadata, status=PodGroupStatus()))
+        member = replace(pod.spec.schedulingGroup, podGroupName=metadata.name) if pod.spec.schedulingGroup else None
+        pod = replace(pod, spec=replace(pod.spec, schedulingGroup=member))
+        return _Copy(template, [self._copies.add(pod, metadata.name) for _ in range(gang.min_count)], gang)
 
     @staticmethod
-    def _fitting(copies: list[Pod]) -> int:
+    def _fitting(copies: list[_Copy]) -> int:
         """How many were placed before the first that was not; those after it do not count."""
-        return next((index for index, pod in enumerate(copies) if not pod.spec.nodeName), len(copies))
+        places = (all(pod.spec.nodeName for pod in copy.pods) for copy in copies)
+        return next((index for index, is_placed in enumerate(places) if not is_placed), len(copies))
 
-    def _delete(self, copies: list[Pod]) -> None:
-        for pod in copies:
-            self._copies.delete(pod)
-        run_through(self._harness)
+    def _delete(self, copies: list[_Copy]) -> None:
+        for copy in copies:
+            for pod in copy.pods:
+                self._copies.delete(pod)
+            if copy.gang is not None:
+                self._harness.cluster.delete(copy.gang)
+        _run_through(self._harness)
 
-    def _explain(self, pod: Pod) -> None:
+    def _explain(self, copy: _Copy) -> None:
+        found = self._found
+        found.fail_type, found.stopped = UNSCHEDULABLE, copy.template
+        found.message = _why_not(self._harness, copy.pods[-1])
+        if copy.gang is None:
+            self._explain_nodes(copy.pods[-1])
+
+    def _explain_nodes(self, pod: Pod) -> None:
         found, core = self._found, self._harness.core
-        found.fail_type, found.stopped = UNSCHEDULABLE, _template_of(pod)
-        found.message = why_not(self._harness, pod)
         profile = core.profiles[pod.spec.schedulerName]
         evaluation = Evaluation(profile, core.cluster, core.queue.nominator, PodInfo(pod), None)
         nodes, counts = core.cluster.nodes, Counter[tuple[str, str, str]]()
@@ -202,14 +246,10 @@ class _Filling:
         found.refusals = [Refusal(*key, count) for key, count in sorted(counts.items())]
 
     def _try_one_more(self) -> None:
-        """See how many pods a node more of each kind lets in."""
-        for kind in with_one_more(self._harness):
-            copies: list[Pod] = []
+        """See how many copies a node more of each kind lets in."""
+        for kind in _with_one_more(self._harness):
+            copies: list[_Copy] = []
             while self._fitting(copies) == len(copies):
-                copies += self._place(_FIRST_BATCH)
+                copies += self._place(self._first_batch)
             self._found.one_more[kind] = self._fitting(copies)
             self._delete(copies)
-
-
-def _template_of(pod: Pod) -> str:
-    return pod.metadata.name.rpartition("-")[0]
