@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from explaining.trying import SETUP, ZONE, bound_claim, in_any, landing, volume
 from kubestow.cluster.pods import PodInfo
-from kubestow.explaining.dry_run import dry_run
+from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.world import World
 from kubestow.explaining.would_fit import Suggestion, would_fit_if
 from kubestow.model.pod import Pod
@@ -19,7 +19,7 @@ WEB = {"matchLabels": APP}
 
 
 def suggestions(objects: list[Any], pod: Pod) -> list[Suggestion]:
-    return would_fit_if(dry_run(World(SETUP, objects, 0.0), PodInfo(pod)))
+    return would_fit_if(DryRun(World(SETUP, objects, 0.0), PodInfo(pod)))
 
 
 def words(objects: list[Any], pod: Pod) -> list[str]:
@@ -166,7 +166,7 @@ def test_a_pod_that_waits_for_its_victims_fits_when_they_are_gone() -> None:
     leaving = replace(leaving, metadata=replace(leaving.metadata, deletionTimestamp="2026-01-01T00:00:00Z"))
     objects = [make_node("a", cpu=2), make_node("b", cpu=2), leaving, make_pod("low", cpu=2, node="b", priority=0)]
     pod = make_pod("x", cpu=2, priority=5, status={"nominatedNodeName": "a"})
-    run = dry_run(World(SETUP, objects, 0.0), PodInfo(pod))
+    run = DryRun(World(SETUP, objects, 0.0), PodInfo(pod))
     assert run.preemption is not None
     assert "not eligible due to a terminating pod" in run.preemption.message
     gone = [one for one in would_fit_if(run) if one.side == "cluster"]

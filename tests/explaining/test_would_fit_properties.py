@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubestow import config
 from kubestow.cluster.pods import PodInfo
 from kubestow.explaining.changes import CLUSTER, NODE, POD, Change, as_one, fitting, opened
-from kubestow.explaining.dry_run import dry_run
+from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.together import enough_together
 from kubestow.explaining.world import Setup, World
 from kubestow.explaining.would_fit import Found, Search
@@ -298,4 +298,4 @@ def test_of_some_kinds_one_is_suggested_wherever_one_helps(objects: list[Any], p
 def test_the_world_is_as_before(objects: list[Any], pod: Pod) -> None:
     """Whatever was tried was taken back: the pod is decided as in a new world."""
     world, _ = searched(objects, pod)
-    assert dry_run(world, PodInfo(pod)).decision() == dry_run(World(SETUP, objects, 0.0), PodInfo(pod)).decision()
+    assert DryRun(world, PodInfo(pod)).decision() == DryRun(World(SETUP, objects, 0.0), PodInfo(pod)).decision()

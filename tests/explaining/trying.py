@@ -5,7 +5,7 @@ from typing import Any
 from kubestow import config
 from kubestow.cluster.pods import PodInfo
 from kubestow.explaining.against import Against, against
-from kubestow.explaining.dry_run import dry_run
+from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.world import Setup, World
 from kubestow.model.codec import convert
 from kubestow.model.pod import Pod
@@ -16,7 +16,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def landing(objects: list[Any], pod: Pod, node: str) -> Against:
-    return against(dry_run(World(SETUP, objects, 0.0), PodInfo(pod)), node)
+    return against(DryRun(World(SETUP, objects, 0.0), PodInfo(pod)), node)
 
 
 def in_any(*terms: list[tuple[str, ...]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubestow import config
-from kubestow.explaining.dry_run import dry_run
+from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.explanation import explained
 from kubestow.http.messages import Request, Response
 from kubestow.server.decision_pages import DecisionPages
@@ -111,7 +111,7 @@ def test_what_would_help_is_what_the_command_says(looking: Looking, site: Site) 
     world = bench.scene().world()
     pod = world.pod("default", "big")
     assert pod is not None
-    printed = json.loads(json.dumps(explained(dry_run(world, world.take_out(pod))).tree()))
+    printed = json.loads(json.dumps(explained(DryRun(world, world.take_out(pod))).tree()))
     nodes = printed.pop("nodes")
     assert set(found["matrix"]["nodes"]) == set(nodes)
     beside = {name: printed.pop(name) for name in ("source", "wouldFitIf")}

@@ -28,7 +28,7 @@ from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
 from kubestow.config.writing import yaml_text
 from kubestow.decisions.schema import ERROR, SCHEDULED, VERSION
-from kubestow.explaining.dry_run import DryRun, dry_run, take
+from kubestow.explaining.dry_run import DryRun, take
 from kubestow.explaining.explanation import Explanation, GroupExplanation, explained, explained_group
 from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
@@ -245,7 +245,7 @@ def _unmade(pod: Pod) -> Iterator[tuple[str, str]]:
 
 def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
     try:
-        return dry_run(world, world.take_out(pod), asker(world.extenders) if request.extenders else None)
+        return DryRun(world, world.take_out(pod), asker(world.extenders) if request.extenders else None)
     except NoProfileError as error:
         if request.configuration is not None:
             raise

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kubestow.cluster.pods import PodInfo
 from kubestow.decisions.schema import Rejected
 from kubestow.explaining.changes import POD, Change, as_one, changed
-from kubestow.explaining.dry_run import DryRun, dry_run
+from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.together import enough_together
 from kubestow.explaining.world import ExplainError, World
 from kubestow.explaining.would_fit import Search, Suggestion
@@ -106,7 +106,7 @@ def _landings(world: World, pod: Pod, node: str, changes: Sequence[Change]) -> t
 
 def _landing(world: World, pod: Pod, node: str, change: Change) -> Landing:
     with changed(world, change):
-        run = dry_run(world, PodInfo(pod if change.pod is None else change.pod))
+        run = DryRun(world, PodInfo(pod if change.pod is None else change.pod))
         feasible, best, chosen = sorted(run.feasible), set(run.best), run.chosen
     ties = len(best) - 1 if {chosen, node} <= best else 0
     return Landing(change.side, change.words, len(feasible), tuple(feasible[:_NAMED]), chosen=chosen, ties=ties)

@@ -30,6 +30,10 @@ class DryRun:
     """The decision about a pod in a world, and what led to it."""
 
     def __init__(self, world: World, pod: PodInfo, ask: AskNow | None = None) -> None:
+        """Evaluate a pod that is not in the world; raises ExplainError if no profile schedules it.
+
+        `ask` is how extenders are asked; None: they are not.
+        """
         self.world = world
         self.pod = pod
         self.profile = world.profile_of(pod.pod)
@@ -149,14 +153,6 @@ class DryRun:
 
     def _held_back(self, plugin: str) -> schema.Queue:
         return schema.Queue(history=(schema.Move(format_time(self.world.now), "gated", "PreEnqueue", plugin),))
-
-
-def dry_run(world: World, pod: PodInfo, ask: AskNow | None = None) -> DryRun:
-    """Return where a pod would go that is not in the world; raises ExplainError if no profile schedules it.
-
-    `ask` is how extenders are asked; None: they are not.
-    """
-    return DryRun(world, pod, ask)
 
 
 def take(run: DryRun) -> None:

@@ -28,6 +28,7 @@ from kubestow.model.pod import Pod
 from kubestow.model.timestamps import format_time
 from kubestow.model.workloads import PriorityClass
 from kubestow.objects import Manifest, ObjectsError
+from kubestow.offline.claims import with_claims
 
 _POD = ("v1", "Pod")
 _DEFAULTS = {
@@ -53,7 +54,7 @@ def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod
             pod = _pod(manifest, world, namespace, found)
             if pod.key in found:
                 raise ExplainError(f"{manifest}: there is a pod of this name before it")
-            found[pod.key] = world.with_claims(pod)
+            found[pod.key] = with_claims(pod, world.claim_templates, world.add)
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     return list(found.values())

@@ -15,10 +15,9 @@ from kubestow.model.coordination import Binding, Event, Lease
 from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.node import Node
-from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod, PodResourceClaimStatus
+from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
 from kubestow.model.pod_groups import group_key
 from kubestow.model.workloads import PriorityClass
-from kubestow.offline.claims import claim_made_for
 from kubestow.offline.handles import StillClock, offline_handle
 from kubestow.queue.nominator import Nominator
 from kubestow.wiring.profiles import build_profiles
@@ -118,17 +117,6 @@ class World:
                 self.cluster.remove_pod(old.uid)
                 return str(self.cluster.nodes.names[row])
         return ""
-
-    def with_claims(self, pod: Pod) -> Pod:
-        """A pod that does not exist, once claims are made for it from the templates that there are."""
-        made = {one.name: one for one in pod.status.resourceClaimStatuses}
-        for wanted in pod.spec.resourceClaims:
-            template = self.claim_templates.get(f"{pod.metadata.namespace}/{wanted.resourceClaimTemplateName}")
-            if template is not None and wanted.name not in made:
-                claim = claim_made_for(pod, wanted.name, template)
-                self.add(claim)
-                made[wanted.name] = PodResourceClaimStatus(wanted.name, claim.metadata.name)
-        return replace(pod, status=replace(pod.status, resourceClaimStatuses=tuple(made.values()))) if made else pod
 
     def profile_of(self, pod: Pod) -> Profile:
         """The profile that schedules a pod; raises ExplainError."""

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from kubestow.cluster.listers import key_of
 from kubestow.model.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubestow.model.node import Node
-from kubestow.model.pod import Pod, PodResourceClaimStatus, PodStatus
+from kubestow.model.pod import Pod, PodStatus
 from kubestow.model.topology import HOSTNAME_LABEL
-from kubestow.offline.claims import claim_made_for
+from kubestow.offline.claims import with_claims
 from kubestow.offline.fake_cluster import FakeCluster
 
 
@@ -33,18 +33,8 @@ class PodCopies:
         metas = (replace(pod.metadata, name=f"{name}-{number}") for number in self._numbers)
         free = next(one for one in metas if self._cluster.get(Pod, f"{one.namespace}/{one.name}") is None)
         copy = self._cluster.add(replace(pod, metadata=free, status=PodStatus()))
-        statuses = [
-            PodResourceClaimStatus(wanted.name, self._claim(copy, wanted.name, wanted.resourceClaimTemplateName))
-            for wanted in pod.spec.resourceClaims
-            if wanted.resourceClaimTemplateName
-        ]
-        if statuses:
-            copy = self._cluster.update(replace(copy, status=PodStatus(resourceClaimStatuses=tuple(statuses))))
-        return copy
-
-    def _claim(self, pod: Pod, name: str, template: str) -> str:
-        made = claim_made_for(pod, name, self._templates[f"{pod.metadata.namespace}/{template}"])
-        return self._cluster.add(made).metadata.name
+        claiming = with_claims(copy, self._templates, self._cluster.add)
+        return copy if claiming is copy else self._cluster.update(claiming)
 
     def delete(self, pod: Pod) -> None:
         """A pod goes at once, and the claims that were made for it."""

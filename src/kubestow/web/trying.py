@@ -14,7 +14,7 @@ from kubestow import config, objects
 from kubestow.config import ConfigError
 from kubestow.decisions.reading import Query
 from kubestow.decisions.schema import SCHEDULED, Decision, GroupDecision
-from kubestow.explaining.dry_run import dry_run, take
+from kubestow.explaining.dry_run import DryRun, take
 from kubestow.explaining.explanation import Explanation, explained, explained_group
 from kubestow.explaining.group_run import GroupRun
 from kubestow.explaining.manifests import pods_in
@@ -60,7 +60,7 @@ class Bench:
                 raise ApiError(404, "NotFound", f"there is no pod {namespace}/{name}")
             on = pod.spec.nodeName
             notes = (f"it is on node {on} already; this is where it would go if it were scheduled now",) if on else ()
-            return _told(explained(dry_run(here, here.take_out(pod)), against, notes))
+            return _told(explained(DryRun(here, here.take_out(pod)), against, notes))
 
         return await self._aside(run)
 
@@ -134,7 +134,7 @@ class Bench:
 
 def _tried(world: World, pods: Iterable[Pod]) -> Iterator[dict[str, Any]]:
     for pod in pods:
-        run = dry_run(world, world.take_out(pod))
+        run = DryRun(world, world.take_out(pod))
         missing = pod.spec.priorityClassName if pod.spec.priorityClassName not in world.priority_classes else ""
         notes = (f"no pod has priority class {missing}, so its value is not known here; 0 is taken",) if missing else ()
         yield _told(explained(run, notes=notes))
@@ -166,7 +166,7 @@ def _decisions(world: World, pods: Iterable[Pod]) -> Iterator[Decision | None]:
     """Decide about each pod by itself; None if no profile schedules it."""
     for pod in pods:
         try:
-            yield dry_run(world, world.take_out(pod)).decision()
+            yield DryRun(world, world.take_out(pod)).decision()
         except ExplainError:
             yield None
         world.add(pod)
