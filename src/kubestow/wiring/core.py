@@ -1,7 +1,7 @@
 """The scheduler core put together: everything but the connection to an API server."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
 
 import msgspec
@@ -26,7 +26,6 @@ from kubestow.framework.queueing import QueueRules
 from kubestow.framework.registry import Registry
 from kubestow.intake import Intake
 from kubestow.model.clock import Clock
-from kubestow.model.pod import Pod
 from kubestow.model.rng import Rng
 from kubestow.observer import NoObserver, Observer
 from kubestow.queue.nominator import Nominator
@@ -34,7 +33,7 @@ from kubestow.queue.ordering import queue_order
 from kubestow.queue.rules import QueueSettings
 from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.scheduler import GroupScheduling, Scheduler
+from kubestow.scheduler import Scheduler
 from kubestow.wiring.profiles import build_profiles
 
 
@@ -89,90 +88,38 @@ def build_core(
     choose: Choose | None = None,
 ) -> Core:
     """Put a scheduler together; raises ProfileError for plugins that cannot be made."""
-    parts = _Parts(configuration, features, outside)
-    profiles = parts.build(configuration, registry)
-    outside.metrics.plugin_evaluations.watch(
-        lambda: dict(chain.from_iterable(profile.evaluations().items() for profile in profiles.values()))
-    )
-    queue = parts.queue = _queue(parts, profiles, longest_unschedulable)
-    cycles = SchedulingCycles(
-        parts.cluster,
-        parts.nominator,
-        choose or choose_at_random(outside.rng),
-        configuration.percentageOfNodesToScore,
-        extenders=parts.extenders,
-        metrics=outside.metrics,
-        upcoming=queue.upcoming,
-    )
-    intake = _intake(parts, queue, profiles)
-    return Core(
-        cluster=parts.cluster,
-        queue=queue,
-        profiles=profiles,
-        handle=parts.handle,
-        build=parts.build,
-        extenders=parts.extenders,
-        cycles=cycles,
-        waiting_pods=parts.waiting,
-        dispatcher=parts.dispatcher,
-        intake=intake,
-        scheduler=_scheduler(parts, queue, profiles, cycles, intake),
-        gate=parts.gate,
+    metrics, observer, recorder = outside.metrics, outside.observer, outside.recorder
+    clock, stopwatch = outside.clock, outside.stopwatch
+    # What does not depend on profiles comes first. Plugins use the queue and evictions only once the scheduler runs.
+    cluster, nominator = Cluster(features, outside.history), Nominator(history=outside.history)
+    waiting, conditions, gate, work_arrived = WaitingPods(), Conditions(), Gate(), asyncio.Event()
+    dispatcher = Dispatcher(outside.api, metrics)
+    extenders = ConfiguredExtenders(ask=outside.ask)
+    extenders.configure(configuration.extenders, cluster.nodes)
+    handle = Handle(
+        cluster=cluster,
+        features=features,
+        clock=clock,
+        rng=outside.rng_of_plugins or outside.rng,
+        nominator=nominator,
+        api=dispatcher,
+        recorder=recorder,
+        waiting_pods=waiting,
+        metrics=metrics,
+        activate=lambda pods: queue.activate(pods),
+        wait_until=conditions.wait_until,
+        write_aside=dispatcher.write_aside,
+        is_preempting=lambda uid: evictions.is_preempting(uid),
+        extenders_judge_preemption=extenders.judge_preemption,
     )
 
+    def build(configuration: SchedulerConfiguration, registry: Registry) -> dict[str, Profile]:
+        return build_profiles(configuration, registry, handle, stopwatch, outside.guard)
 
-class _Parts:
-    """What does not depend on profiles: made first, and handed to everything else."""
-
-    queue: SchedulingQueue
-    evictions: Evictions
-    """These two are made later than the handle through which plugins use them."""
-
-    def __init__(self, configuration: SchedulerConfiguration, features: Features, outside: Outside) -> None:
-        self.configuration = configuration
-        self.features = features
-        self.outside = outside
-        self.cluster = Cluster(features, outside.history)
-        self.nominator = Nominator(history=outside.history)
-        self.waiting = WaitingPods()
-        self.conditions = Conditions()
-        self.gate = Gate()
-        self.work_arrived = asyncio.Event()
-        self.dispatcher = Dispatcher(outside.api, outside.metrics)
-        self.extenders = ConfiguredExtenders(ask=outside.ask)
-        self.extenders.configure(configuration.extenders, self.cluster.nodes)
-        self.handle = Handle(
-            cluster=self.cluster,
-            features=features,
-            clock=outside.clock,
-            rng=outside.rng_of_plugins or outside.rng,
-            nominator=self.nominator,
-            api=self.dispatcher,
-            recorder=outside.recorder,
-            waiting_pods=self.waiting,
-            metrics=outside.metrics,
-            activate=self._activate,
-            wait_until=self.conditions.wait_until,
-            write_aside=self.dispatcher.write_aside,
-            is_preempting=self._is_preempting,
-            extenders_judge_preemption=self.extenders.judge_preemption,
-        )
-
-    def build(self, configuration: SchedulerConfiguration, registry: Registry) -> dict[str, Profile]:
-        return build_profiles(configuration, registry, self.handle, self.outside.stopwatch, self.outside.guard)
-
-    def _activate(self, pods: Iterable[Pod]) -> None:
-        self.queue.activate(pods)
-
-    def _is_preempting(self, uid: str) -> bool:
-        return self.evictions.is_preempting(uid)
-
-
-def _queue(parts: _Parts, profiles: dict[str, Profile], longest_unschedulable: float) -> SchedulingQueue:
-    configuration, features, outside = parts.configuration, parts.features, parts.outside
+    profiles = build(configuration, registry)
     longest_backoff = float(configuration.podMaxBackoffSeconds)
-    return SchedulingQueue(
-        clock=outside.clock,
+    queue = SchedulingQueue(
+        clock=clock,
         rules={name: QueueRules(profile) for name, profile in profiles.items()},
         settings=QueueSettings(
             float(configuration.podInitialBackoffSeconds),
@@ -181,51 +128,51 @@ def _queue(parts: _Parts, profiles: dict[str, Profile], longest_unschedulable: f
             max(longest_backoff, 1.0) if features.generic_workload else None,
             features.scheduler_pop_from_backoff_q,
         ),
-        metrics=outside.metrics,
+        metrics=metrics,
         order=queue_order(next(iter(profiles.values()))),
-        nominator=parts.nominator,
-        arrived=parts.work_arrived.set,
-        moved=outside.observer.moved,
+        nominator=nominator,
+        arrived=work_arrived.set,
+        moved=observer.moved,
     )
-
-
-def _intake(parts: _Parts, queue: SchedulingQueue, profiles: dict[str, Profile]) -> Intake:
-    return Intake(
-        cluster=parts.cluster,
+    cycles = SchedulingCycles(
+        cluster,
+        nominator,
+        choose or choose_at_random(outside.rng),
+        configuration.percentageOfNodesToScore,
+        extenders=extenders,
+        metrics=metrics,
+        upcoming=queue.upcoming,
+    )
+    intake = Intake(
+        cluster=cluster,
         queue=queue,
         scheduler_names=profiles.keys(),
-        reject_waiting=parts.waiting.reject,
-        changed=parts.conditions.changed,
-        metrics=parts.outside.metrics,
-        stopwatch=parts.outside.stopwatch,
-        gate=parts.gate,
-    )
-
-
-def _scheduler(
-    parts: _Parts, queue: SchedulingQueue, profiles: dict[str, Profile], cycles: SchedulingCycles, intake: Intake
-) -> Scheduler:
-    cluster, outside, metrics = parts.cluster, parts.outside, parts.outside.metrics
-    binder = Binder(
-        dispatcher=parts.dispatcher,
-        waiting=parts.waiting,
-        free_events=queue.done,
-        extenders=parts.extenders,
-        on_step=outside.observer.step,
+        reject_waiting=waiting.reject,
+        changed=conditions.changed,
         metrics=metrics,
-        stopwatch=outside.stopwatch,
-        gate=parts.gate,
-        announces_expectation=parts.features.nominated_node_name_for_expectation,
+        stopwatch=stopwatch,
+        gate=gate,
     )
-    evictions = parts.evictions = Evictions(
+    binder = Binder(
+        dispatcher=dispatcher,
+        waiting=waiting,
+        free_events=queue.done,
+        extenders=extenders,
+        on_step=observer.step,
+        metrics=metrics,
+        stopwatch=stopwatch,
+        gate=gate,
+        announces_expectation=features.nominated_node_name_for_expectation,
+    )
+    evictions = Evictions(
         cluster=cluster,
-        dispatcher=parts.dispatcher,
-        waiting=parts.waiting,
+        dispatcher=dispatcher,
+        waiting=waiting,
         pre_binding=binder,
-        recorder=outside.recorder,
+        recorder=recorder,
         activate=queue.activate,
         wait_only_for=queue.wait_only_for,
-        now=outside.clock.now,
+        now=clock.now,
         metrics=metrics,
     )
     attempts = Attempts(
@@ -236,51 +183,62 @@ def _scheduler(
         intake=intake,
         binder=binder,
         evictions=evictions,
-        dispatcher=parts.dispatcher,
-        recorder=outside.recorder,
+        dispatcher=dispatcher,
+        recorder=recorder,
         metrics=metrics,
-        observer=outside.observer,
-        clock=outside.clock,
-        stopwatch=outside.stopwatch,
+        observer=observer,
+        clock=clock,
+        stopwatch=stopwatch,
+    )
+    groups = None
+    if cluster.groups is not None:
+        # Imported only now: pod groups are behind a feature gate.
+        from kubestow.cycle.pod_group import GroupCycles
+        from kubestow.group_scheduling import GroupScheduling
+
+        groups = GroupScheduling(
+            groups=cluster.groups,
+            queue=queue,
+            cycles=GroupCycles(cluster, cycles, nominator, features, outside.rng),
+            attempts=attempts,
+            evictions=evictions,
+            dispatcher=dispatcher,
+            observer=observer,
+            metrics=metrics,
+            clock=clock,
+            stopwatch=stopwatch,
+        )
+    scheduler = Scheduler(
+        queue=queue,
+        cycles=cycles,
+        attempts=attempts,
+        groups=groups,
+        binder=binder,
+        evictions=evictions,
+        work_arrived=work_arrived,
+        gate=gate,
+        ask=outside.ask_about_nodes or outside.ask,
+        metrics=metrics,
+        clock=clock,
+        stopwatch=stopwatch,
+    )
+    metrics.plugin_evaluations.watch(
+        lambda: dict(chain.from_iterable(profile.evaluations().items() for profile in profiles.values()))
     )
     metrics.cache_size.track(lambda: len(cluster.nodes.row_of), "nodes")
     metrics.cache_size.track(lambda: cluster.pod_count, "pods")
     metrics.cache_size.track(lambda: cluster.assumed_count, "assumed_pods")
-    return Scheduler(
+    return Core(
+        cluster=cluster,
         queue=queue,
+        profiles=profiles,
+        handle=handle,
+        build=build,
+        extenders=extenders,
         cycles=cycles,
-        attempts=attempts,
-        groups=_groups(parts, queue, cycles, attempts),
-        binder=binder,
-        evictions=evictions,
-        work_arrived=parts.work_arrived,
-        gate=parts.gate,
-        ask=outside.ask_about_nodes or outside.ask,
-        metrics=metrics,
-        clock=outside.clock,
-        stopwatch=outside.stopwatch,
-    )
-
-
-def _groups(
-    parts: _Parts, queue: SchedulingQueue, cycles: SchedulingCycles, attempts: Attempts
-) -> GroupScheduling | None:
-    cluster, outside = parts.cluster, parts.outside
-    if cluster.groups is None:
-        return None
-    # Imported only now: pod groups are behind a feature gate.
-    from kubestow import group_scheduling
-    from kubestow.cycle.pod_group import GroupCycles
-
-    return group_scheduling.GroupScheduling(
-        groups=cluster.groups,
-        queue=queue,
-        cycles=GroupCycles(cluster, cycles, parts.nominator, parts.features, outside.rng),
-        attempts=attempts,
-        evictions=parts.evictions,
-        dispatcher=parts.dispatcher,
-        observer=outside.observer,
-        metrics=outside.metrics,
-        clock=outside.clock,
-        stopwatch=outside.stopwatch,
+        waiting_pods=waiting,
+        dispatcher=dispatcher,
+        intake=intake,
+        scheduler=scheduler,
+        gate=gate,
     )
