@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import click
-from msgspec import UNSET
 
 from kubestow.cli.explain_lines import (
     SHOWN_NAMES,
@@ -91,7 +90,7 @@ def _outside(decision: Decision) -> str:
 def _groups(decision: Decision) -> list[tuple[str, list[str]]]:
     """The nodes by what is told of them, most first."""
     found: dict[str, list[str]] = {}
-    for name, result in _results(decision).items():
+    for name, result in decision.by_node.items():
         if result.rejected is not None:
             found.setdefault(_refusal(result.rejected), []).append(name)
     return sorted(found.items(), key=lambda group: (-len(group[1]), group[0]))
@@ -130,7 +129,7 @@ def scores(decision: Decision) -> Iterator[str]:
 
 def _scored(decision: Decision) -> list[tuple[str, NodeResult]]:
     """The nodes that were scored, best first, the chosen one before its equals."""
-    found = [(name, result) for name, result in _results(decision).items() if result.total is not None]
+    found = [(name, result) for name, result in decision.by_node.items() if result.total is not None]
     return sorted(found, key=lambda one: (-(one[1].total or 0), one[0] != decision.chosen, one[0]))
 
 
@@ -139,7 +138,7 @@ def _scored(decision: Decision) -> list[tuple[str, NodeResult]]:
 
 def one_node(decision: Decision, name: str) -> Iterator[str]:
     """All that is known about a node."""
-    result = _results(decision).get(name)
+    result = decision.by_node.get(name)
     yield title(f"Node {name}")
     if result is None:
         by, refused = ", ".join(decision.preFilter.narrowedBy), decision.preFilter.rejected
@@ -178,7 +177,7 @@ def all_rejected(decision: Decision) -> Iterator[str]:
     """A table of the nodes that were refused."""
     rows = [
         (name, ",".join((one.plugin, *one.others)), one.code, ", ".join(one.reasons))
-        for name, result in _results(decision).items()
+        for name, result in decision.by_node.items()
         if (one := result.rejected) is not None
     ]
     if rows:
@@ -198,7 +197,3 @@ def all_scored(decision: Decision) -> Iterator[str]:
         rows = [(*row, str(result.extenders)) for row, (_, result) in zip(rows, scored, strict=True)]
     if rows:
         yield from table([head, *rows])
-
-
-def _results(decision: Decision) -> dict[str, NodeResult]:
-    return {} if decision.nodes is UNSET else decision.nodes

@@ -46,7 +46,7 @@ def annotations(decision: schema.Decision, plugins: Plugins, room: int = MOST_BY
     room -= _SPARE_BYTES + size_of(found)
     kept: dict[str, list[str]] = {key: [] for key in _BY_NODE}
     count, nominated = 0, _nominated(decision)
-    nodes = decision.nodes if isinstance(decision.nodes, dict) else {}
+    nodes = decision.by_node
     forgotten = {name: said for name, said in nominated.items() if name not in nodes}
     kept["postfilter-result"] += [f"{_json(name)}:{_json(said)}" for name, said in forgotten.items()]
     for name, results in _by_node(decision, plugins, nodes, nominated):

@@ -225,6 +225,11 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     queue: Queue = Queue()
     binding: Binding | None = None
 
+    @property
+    def by_node(self) -> dict[str, NodeResult]:
+        """`nodes`; empty where they are left out."""
+        return self.nodes if isinstance(self.nodes, dict) else {}
+
 
 class PlacementResult(Struct, frozen=True, omit_defaults=True):
     """Nodes among which a pod group was tried."""

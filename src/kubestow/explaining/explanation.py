@@ -1,9 +1,9 @@
 """What is told about a pod: the decision, where it comes from, and what would change it."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, Decision, GroupDecision, Queue
@@ -31,12 +31,11 @@ class Explanation(NamedTuple):
 
     def knows(self, node: str) -> bool:
         """Whether a node was evaluated."""
-        return self.decision.nodes is not UNSET and node in self.decision.nodes
+        return node in self.decision.by_node
 
     def about(self, node: str) -> Self:
         """The same about one node only; raises ExplainError if there was no such node, as far as is known."""
-        decision = self.decision
-        nodes = {} if decision.nodes is UNSET else decision.nodes
+        decision, nodes = self.decision, self.decision.by_node
         if node not in nodes and nodes and decision.evaluated == decision.nodeCount:
             raise ExplainError(f"there was no node {node} when pod {decision.pod} was tried")
         return self._replace(decision=replace(decision, nodes={node: nodes[node]} if node in nodes else {}))
@@ -50,9 +49,7 @@ class Explanation(NamedTuple):
     def tree(self) -> dict[str, Any]:
         """As JSON has it: the fields of the decision, and what comes beside them."""
         more = {"source": self.source, "wouldFitIf": self.would_fit_if, "against": self.against, "notes": self.notes}
-        return msgspec.to_builtins(self.decision) | {  # type: ignore[no-any-return]
-            name: msgspec.to_builtins(value) for name, value in more.items() if value
-        }
+        return _tree(self.decision, more)
 
 
 class GroupExplanation(NamedTuple):
@@ -79,9 +76,13 @@ class GroupExplanation(NamedTuple):
     def tree(self) -> dict[str, Any]:
         """As JSON has it."""
         more = {"source": self.source, "against": self.against, "wouldFitIf": self.would_fit_if, "notes": self.notes}
-        return msgspec.to_builtins(self.decision) | {  # type: ignore[no-any-return]
-            name: msgspec.to_builtins(value) for name, value in more.items() if value
-        }
+        return _tree(self.decision, more)
+
+
+def _tree(decision: Decision | GroupDecision, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a decision, and those of `more` that are not empty."""
+    tree: dict[str, Any] = msgspec.to_builtins(decision)
+    return tree | {name: msgspec.to_builtins(value) for name, value in more.items() if value}
 
 
 def explained_group(run: GroupRun, against: str = "", notes: tuple[str, ...] = ()) -> GroupExplanation:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kubestow.decisions.schema import Decision, NodeResult
+from kubestow.decisions.schema import Decision
 
 _NAMING = ("ReplicaSet", "ReplicationController", "Job")
 """Kinds whose pods may be any of their kind; a DaemonSet's are each for a node, a StatefulSet's have names to keep."""
@@ -76,7 +76,7 @@ def scores(decision: Decision | None, nodes: tuple[str, str]) -> Scores:
     """What a decision says of two nodes."""
     if decision is None:
         return Scores("", {}, {}, {}, "no such pod was tried")
-    found = {name: result for name in nodes if (result := _of(decision, name)) is not None}
+    found = {name: result for name in nodes if (result := decision.by_node.get(name)) is not None}
     return Scores(
         decision.chosen or "",
         {name: one.total for name, one in found.items() if one.total is not None},
@@ -88,10 +88,6 @@ def scores(decision: Decision | None, nodes: tuple[str, str]) -> Scores:
         },
         decision.message,
     )
-
-
-def _of(decision: Decision, node: str) -> NodeResult | None:
-    return decision.nodes.get(node) if isinstance(decision.nodes, dict) else None
 
 
 def why(a: Decision | None, b: Decision | None) -> Why:
@@ -107,7 +103,7 @@ def why(a: Decision | None, b: Decision | None) -> Why:
     assert a.chosen
     assert b.chosen
     for side, decision, other, node in (("B", b, "A", a.chosen), ("A", a, "B", b.chosen)):
-        result = _of(decision, node)
+        result = decision.by_node.get(node)
         if result is not None and result.rejected is not None:
             plugin = result.rejected.plugin
             return Why(f"{plugin} refuses {other}'s node under {side}", REFUSED, plugin)
@@ -119,7 +115,7 @@ def why(a: Decision | None, b: Decision | None) -> Why:
 
 def leads(decision: Decision | None, one: str, other: str) -> dict[str, int]:
     """How much more plugins give one node than another; nothing where one of them was not scored."""
-    results = [None, None] if decision is None else [_of(decision, one), _of(decision, other)]
+    results = [None, None] if decision is None else [decision.by_node.get(one), decision.by_node.get(other)]
     mine, others = (None if result is None else result.plugins for result in results)
     if mine is None or others is None:
         return {}

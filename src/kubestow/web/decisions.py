@@ -104,11 +104,6 @@ def by_reason(refused: Iterable[tuple[Rejected, Record | Attempt]]) -> list[dict
     return sorted(found.values(), key=lambda entry: -entry["count"])
 
 
-def nodes_of(decision: Decision) -> dict[str, NodeResult]:
-    """What is said of nodes, if anything."""
-    return decision.nodes if isinstance(decision.nodes, dict) else {}
-
-
 def without_nodes(decision: Decision) -> Decision:
     """The decision alone."""
     return replace(decision, nodes=msgspec.UNSET)
@@ -125,7 +120,7 @@ def told_with_nodes(decision: Decision) -> dict[str, Any]:
 
 def matrix(decision: Decision) -> dict[str, Any]:
     """Nodes and plugins: first the nodes that passed, best first, then the refused ones, by reason."""
-    results = nodes_of(decision)
+    results = decision.by_node
     counts = Counter(result.rejected for result in results.values() if result.rejected is not None)
     refusals = {rejected: number for number, (rejected, _) in enumerate(counts.most_common())}
 
@@ -154,7 +149,7 @@ def matrix(decision: Decision) -> dict[str, Any]:
 
 def runner_up(decision: Decision) -> dict[str, Any] | None:
     """The best of the nodes that were not chosen, and by how much it is behind."""
-    results = nodes_of(decision)
+    results = decision.by_node
     chosen = results.get(decision.chosen or "")
     others = [(name, one) for name, one in results.items() if one.total is not None and name != decision.chosen]
     if chosen is None or chosen.total is None or not others:

@@ -48,7 +48,7 @@ from kubestow.queue.nominator import Nominator
 from kubestow.simulator.results import whole
 from kubestow.simulator.running import DECISIONS
 from kubestow.simulator.simulation import Simulation
-from kubestow.web.decisions import Attempt, by_reason, nodes_of, without_nodes
+from kubestow.web.decisions import Attempt, by_reason, without_nodes
 from kubestow.web.history import PageHistory
 from kubestow.web.moments import Moment
 from kubestow.web.run import Run
@@ -364,7 +364,7 @@ class FromFile:
         return rejected is not None and (not plugin or plugin in (rejected.plugin, *rejected.others))
 
     def _rejected(self, attempt: Attempt, node: str) -> Rejected | None:
-        result = nodes_of(self.decision(attempt)).get(node)
+        result = self.decision(attempt).by_node.get(node)
         return None if result is None else result.rejected
 
     def decision(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
