@@ -24,10 +24,10 @@ from bench_scheduling import InstantApi, run_to_the_end
 from kubestow import config
 from kubestow.extenders.client import ExtenderClient
 from kubestow.extenders.whole_kinds import whole_kinds
+from kubestow.framework.detached import ListRecorder
 from kubestow.model.codec import decode
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
-from kubestow.offline.handles import ListRecorder
 from kubestow.offline.harness import WallClock
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory

@@ -22,6 +22,7 @@ from kubestow.binding.binder import Attempt
 from kubestow.client.writes import merged
 from kubestow.config.configuration import Plugin
 from kubestow.cycle.outcome import Outcome
+from kubestow.framework.detached import ListRecorder
 from kubestow.framework.registry import Registry
 from kubestow.intake import Intake
 from kubestow.model.codec import decode
@@ -29,7 +30,6 @@ from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.pod_groups import Condition, PodGroup, PodGroupStatus
 from kubestow.observer import NoObserver
-from kubestow.offline.handles import ListRecorder
 from kubestow.offline.harness import WallClock
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory

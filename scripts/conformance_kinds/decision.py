@@ -11,14 +11,15 @@ from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.post_filter import run_post_filter
-from kubestow.extenders.extender import carry_on
+from kubestow.extenders.extender import Asking, carry_on
+from kubestow.framework.detached import StillClock
 from kubestow.framework.profile import Profile, ProfileError
 from kubestow.framework.results import PluginError, Rejection
 from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import parse_time
-from kubestow.offline.handles import StillClock, offline_handle, settled
+from kubestow.offline.handles import offline_handle
 from kubestow.queue.nominator import Nominator
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
@@ -162,7 +163,8 @@ class World:
 
 def _post_filter(profile: Profile, evaluation: Evaluation, recorded: list[dict[str, Any]]) -> str | None:
     """Whether what makes room is among the outcomes that were recorded."""
-    result = settled(carry_on(run_post_filter(profile, evaluation, None)))
+    result = carry_on(run_post_filter(profile, evaluation, None))
+    assert not isinstance(result, Asking)
     found = {
         "status": result.code.label,
         "nominated": result.nominated_node or "",

@@ -19,8 +19,8 @@ from kubestow.cycle.scheduling import Judge, SchedulingCycles, choose_at_random
 from kubestow.cycle.sharing import Upcoming
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
-from kubestow.offline.handles import settled
 from kubestow.queue.nominator import Nominator
+from settled import settled
 
 
 class Schedule(NamedTuple):

@@ -19,12 +19,13 @@ from kubestow.cycle.sharing import sharing as sharing_module
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, Rejection, Rejections, unschedulable
-from kubestow.offline.handles import offline_handle, settled
+from kubestow.offline.handles import offline_handle
 from kubestow.queue.nominator import Nominator
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
+from settled import settled
 
 MEGABYTE = 1024 * 1024
 

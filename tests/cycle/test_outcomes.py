@@ -10,9 +10,10 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.scheduling import LONGEST_PERMIT_WAIT, SchedulingCycles
+from kubestow.framework.detached import NoNominations
 from kubestow.framework.results import Code, PostFilterResult, Rejection, Wait, unresolvable, unschedulable
-from kubestow.offline.handles import NoNominations, settled
 from kubestow.testing.builders import make_pod
+from settled import settled
 
 
 class Takes:

@@ -14,9 +14,10 @@ from kubestow.config import configuration
 from kubestow.config.configuration import Plugin, Plugins, PluginSet
 from kubestow.cycle.outcome import Placed
 from kubestow.cycle.scheduling import SchedulingCycles
+from kubestow.framework.detached import NoNominations
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Narrowed
-from kubestow.offline.handles import NoNominations, offline_handle
+from kubestow.offline.handles import offline_handle
 from kubestow.testing.builders import make_node, make_pod
 
 

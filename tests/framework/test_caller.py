@@ -14,9 +14,10 @@ from kubestow.cluster.state import Cluster
 from kubestow.cycle.outcome import Failed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.framework.caller import Caller, status_of
+from kubestow.framework.detached import NoNominations
 from kubestow.framework.hook import Hook
 from kubestow.framework.results import SKIP, Code, PluginError, PostFilterResult, Wait, unresolvable, unschedulable
-from kubestow.offline.handles import NoNominations, offline_handle
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.node_name import NodeName
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_pod

@@ -11,10 +11,11 @@ from kubestow.cluster.state import Cluster
 from kubestow.config import configuration
 from kubestow.config.configuration import Plugin, Plugins, PluginSet
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.framework.detached import NoNominations
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import Registry
 from kubestow.framework.results import Rejection, Rejections, unschedulable
-from kubestow.offline.handles import NoNominations, offline_handle
+from kubestow.offline.handles import offline_handle
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
 

@@ -12,16 +12,18 @@ from kubestow.config.features import Features
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.extenders.extender import carry_on
+from kubestow.framework.detached import StillClock
 from kubestow.framework.results import PostFilterResult
 from kubestow.model.codec import convert
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import format_time
 from kubestow.model.workloads import PodDisruptionBudget
-from kubestow.offline.handles import StillClock, offline_handle, settled
+from kubestow.offline.handles import offline_handle
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
+from settled import settled
 
 NOW = 1_000_000.0
 

@@ -10,11 +10,11 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.model.pod import Pod
-from kubestow.offline.handles import settled
 from kubestow.plugins.default_preemption import making_room, memory, search
 from kubestow.plugins.default_preemption.dry_run import DryRun, reprieve
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import World
+from settled import settled
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

@@ -14,9 +14,9 @@ from kubestow.framework.plugin import Change
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 from kubestow.model.standing import pod_start_time
-from kubestow.offline.handles import settled
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import NOW, World
+from settled import settled
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

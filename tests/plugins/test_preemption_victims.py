@@ -5,9 +5,9 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.extenders.extender import carry_on
 from kubestow.framework.results import Code, unschedulable
-from kubestow.offline.handles import settled
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import World
+from settled import settled
 
 
 def test_only_as_many_leave_as_needed_the_least_important_first() -> None:

@@ -15,8 +15,8 @@ def test_a_scheduler_stops_though_work_arrives(turns: int) -> None:
         scheduler.cluster.add(make_pod("late"))
         for _ in range(turns):
             await asyncio.sleep(0)
-        scheduler._running.cancel()
-        done, _ = await asyncio.wait({scheduler._running}, timeout=1000.0)
+        scheduler._running.task.cancel()
+        done, _ = await asyncio.wait({scheduler._running.task}, timeout=1000.0)
         return bool(done)
 
     with SchedulerHarness() as scheduler:

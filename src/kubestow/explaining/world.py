@@ -9,6 +9,7 @@ from kubestow.cluster.listers import key_of
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
+from kubestow.framework.detached import StillClock
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import Registry
 from kubestow.model.coordination import Binding, Event, Lease
@@ -18,7 +19,7 @@ from kubestow.model.node import Node
 from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
 from kubestow.model.pod_groups import group_key
 from kubestow.model.workloads import PriorityClass
-from kubestow.offline.handles import StillClock, offline_handle
+from kubestow.offline.handles import offline_handle
 from kubestow.queue.nominator import Nominator
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry

@@ -1,0 +1,21 @@
+"""Cycles without extenders: they come to their result at once."""
+
+from typing import Any, overload
+
+from kubestow.cycle.outcome import Outcome
+from kubestow.extenders.extender import Asking
+from kubestow.framework.results import PostFilterResult
+
+
+@overload
+def settled(result: Outcome | Asking[Outcome]) -> Outcome: ...
+
+
+@overload
+def settled(result: PostFilterResult | Asking[PostFilterResult]) -> PostFilterResult: ...
+
+
+def settled(result: Any) -> Any:
+    """Return the result of a cycle, or of a part of it, that had no extenders to ask."""
+    assert not isinstance(result, Asking)
+    return result
