@@ -69,6 +69,14 @@ def in_time(several: Iterable[T]) -> Iterator[T]:
             return
 
 
+def smallest(too_little: int, enough: int, is_enough: Callable[[int], bool]) -> int:
+    """Return the smallest number that is enough, by bisection; the two that are given are not tried."""
+    while enough - too_little > 1:
+        middle = (too_little + enough) // 2
+        too_little, enough = (too_little, middle) if is_enough(middle) else (middle, enough)
+    return enough
+
+
 @contextmanager
 def changed(world: World, change: Change) -> Iterator[None]:
     """The world with a change made, and as before once it is left."""

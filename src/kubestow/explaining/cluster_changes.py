@@ -161,15 +161,16 @@ def nodes_added(world: World, pods: Iterable[Pod]) -> Iterator[Change]:
             kinds.setdefault((others, amounts, node.spec.taints, node.spec.unschedulable), []).append(node)
     examples = [alike[0] for alike in sorted(kinds.values(), key=len, reverse=True)]
     # One of each at once first, to know which will do.
-    several = tuple(_like(example, f"{_NEW}-{number}") for number, example in enumerate(examples))
+    several = tuple(node_like(example, f"{_NEW}-{number}") for number, example in enumerate(examples))
     with changed(world, Change(CLUSTER, "", 1.0, nodes=several)):
         will_do = {name for pod in pods for name in fitting(world, pod)}
     for example, new in zip(examples, several, strict=True):
         if new.metadata.name in will_do:
             said = f"a node like {example.metadata.name} added"
-            yield Change(CLUSTER, said, 0.9, nodes=(_like(example, _NEW),))
+            yield Change(CLUSTER, said, 0.9, nodes=(node_like(example, _NEW),))
 
 
-def _like(node: Node, name: str) -> Node:
+def node_like(node: Node, name: str) -> Node:
+    """Return a copy of a node with another name."""
     labels = {**node.metadata.labels, HOSTNAME_LABEL: name}
     return replace(node, metadata=replace(node.metadata, name=name, uid=name, labels=labels))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from kubestow.cluster.pods import PodInfo
-from kubestow.explaining.changes import Change, Opened, in_time, judged
+from kubestow.explaining.changes import Change, Opened, in_time, judged, smallest
 from kubestow.explaining.cluster_changes import departure
 from kubestow.explaining.world import World
 from kubestow.model.labels import compile_selector
@@ -144,10 +144,7 @@ class _Crowds:
         most, too_few = len(gone), max(len(unwanted), 1) - 1
         if most <= too_few or not opened(self.gone(gone)):
             return None
-        while most - too_few > 1:
-            middle = (most + too_few) // 2
-            most, too_few = (middle, too_few) if opened(self.gone(gone[:middle])) else (most, middle)
-        return self.gone(gone[:most])
+        return self.gone(gone[: smallest(too_few, most, lambda count: bool(opened(self.gone(gone[:count]))))])
 
     def gone(self, pods: list[PodInfo]) -> Change:
         """Pods gone, told with the nodes that they are on."""

@@ -13,15 +13,13 @@ from msgspec.structs import replace
 
 from kubestow.explaining import amounts
 from kubestow.explaining.amounts import Request
-from kubestow.explaining.changes import CLUSTER, POD, Change, changed, opened
-from kubestow.explaining.cluster_changes import nodes_added
+from kubestow.explaining.changes import CLUSTER, POD, Change, changed, opened, smallest
+from kubestow.explaining.cluster_changes import node_like, nodes_added
 from kubestow.explaining.group_run import GroupRun, tried
 from kubestow.explaining.would_fit import Search
 from kubestow.framework.results import Code
-from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import GangPolicy, PodGroup
-from kubestow.model.topology import HOSTNAME_LABEL
 
 GROUP = "group"
 _MOST_OF_PODS = 12
@@ -125,7 +123,7 @@ class _Search:
         like = one.words.removeprefix("a node like ").removesuffix(" added")
 
         def more(count: int) -> Change:
-            nodes = tuple(_copy(one.nodes[0], number) for number in range(count))
+            nodes = tuple(node_like(one.nodes[0], f"{one.nodes[0].metadata.name}-{number}") for number in range(count))
             words = one.words if count == 1 else f"{count} nodes like {like} added"
             return Change(CLUSTER, words, 0.9 + count / 1000, nodes=nodes)
 
@@ -134,10 +132,7 @@ class _Search:
             if enough >= most:
                 return
             least, enough = enough, min(enough * 2, most)
-        while enough - least > 1:
-            middle = (least + enough) // 2
-            least, enough = (least, middle) if self.placed(more(middle)) else (middle, enough)
-        yield more(enough)
+        yield more(smallest(least, enough, lambda count: self.placed(more(count)) > 0))
 
     def placed(self, change: Change) -> int:
         """How many pods would have a node after a change that lets the group in; 0 if it does not."""
@@ -163,17 +158,4 @@ def _are_alike(pods: list[Pod]) -> bool:
 
 def _largest_share(room: list[int], least: int, most: int) -> int:
     """The largest share, up to some amount, of which free room on nodes holds so many; 0 if there is none."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(max(left, 0) // middle for left in room) >= least:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _copy(node: Node, number: int) -> Node:
-    name = f"{node.metadata.name}-{number}"
-    labels = {**node.metadata.labels, HOSTNAME_LABEL: name}
-    return replace(node, metadata=replace(node.metadata, name=name, uid=name, labels=labels))
+    return smallest(0, most + 1, lambda share: sum(max(left, 0) // share for left in room) < least) - 1

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from kubestow.explaining import label_keys
-from kubestow.explaining.changes import NODE, POD, Change, fitting
+from kubestow.explaining.changes import NODE, POD, Change, fitting, smallest
 from kubestow.explaining.world import World
 from kubestow.model.meta import LabelSelector, LabelSelectorRequirement
 from kubestow.model.node import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
@@ -304,14 +304,7 @@ def _skewed(pod: Pod, index: int) -> Callable[[Sequence[Node], Opens], Iterator[
             enough *= 2
             if enough > _LARGEST_SKEW:
                 return
-        too_little = enough // 2
-        while enough - too_little > 1:
-            middle = (enough + too_little) // 2
-            if opens(by(middle)):
-                enough = middle
-            else:
-                too_little = middle
-        yield by(enough)
+        yield by(smallest(enough // 2, enough, lambda more: opens(by(more))))
 
     return loosened
 
