@@ -53,16 +53,25 @@ class Contents:
         _demand_no_cycle(objects)
         known = {obj["metadata"].get("uid") for obj in objects} | self._plane.store.by_uid.keys()
         for obj in ordered:
-            resource = _resource(obj)
-            if resource is None or resource.kind in _LEFT_OUT:
-                continue
-            try:
-                if obj["metadata"].get("uid"):
-                    self._restore(resource, obj, known)
-                else:
-                    self._create(resource, obj)
-            except ApiError as error:
-                raise ObjectError(f"{name_of(obj)}: {error.message}", obj, error) from None
+            self._take(obj, known if obj["metadata"].get("uid") else None)
+
+    def put(self, obj: Object) -> None:
+        """Have an object be as it is in another cluster, whatever it was before; raises ObjectError."""
+        _demand_manifest(obj)
+        self._take(obj, self._plane.store.by_uid.keys())
+
+    def _take(self, obj: Object, known: Any) -> None:
+        """Create an object, or restore it if the UIDs of possible owners are `known`; raises ObjectError."""
+        resource = _resource(obj)
+        if resource is None or resource.kind in _LEFT_OUT:
+            return
+        try:
+            if known is None:
+                self._create(resource, obj)
+            else:
+                self._restore(resource, obj, known)
+        except ApiError as error:
+            raise ObjectError(f"{name_of(obj)}: {error.message}", obj, error) from None
 
     def _create(self, resource: Resource, obj: Object) -> None:
         _demand_room(resource, obj)
@@ -116,16 +125,6 @@ class Contents:
                     # How long it has been running is not known to be a part of how long it will.
                     told["state"]["running"]["startedAt"] = self._plane.store.now()
         self._plane.store.put(resource.storage, obj)
-
-    def put(self, obj: Object) -> None:
-        """Have an object be as it is in another cluster, whatever it was before; raises ObjectError."""
-        _demand_manifest(obj)
-        resource = _resource(obj)
-        if resource is not None and resource.kind not in _LEFT_OUT:
-            try:
-                self._restore(resource, obj, self._plane.store.by_uid.keys())
-            except ApiError as error:
-                raise ObjectError(f"{name_of(obj)}: {error.message}", obj, error) from None
 
     def remove(self, kind: str, name: str, namespace: str = "default") -> None:
         """Have an object be gone at once, without grace and finalizers."""

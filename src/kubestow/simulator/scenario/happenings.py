@@ -132,19 +132,13 @@ def _chosen(nodes: Nodes, place: Place, seed: str, simulation: Simulation) -> li
     return random.Random(seed).sample(list(present), min(count, len(present)))
 
 
-def _say(simulation: Simulation, node: str, ready: str) -> None:
+def _report_ready(ready: str, simulation: Simulation, node: str) -> None:
+    """Have the kubelet of a node report whether it is ready."""
+
     def alter(one: Object) -> None:
         one["metadata"].setdefault("annotations", {})[READY] = ready
 
     simulation.update("Node", node, alter)
-
-
-def _fail(simulation: Simulation, node: str) -> None:
-    _say(simulation, node, "unknown")
-
-
-def _recover(simulation: Simulation, node: str) -> None:
-    _say(simulation, node, "true")
 
 
 def _cordon(simulation: Simulation, node: str) -> None:
@@ -180,15 +174,13 @@ def _evict(node: str, simulation: Simulation) -> None:
         simulation.at(simulation.time + _DRAIN_RETRY_SECONDS, action)
 
 
-def _remove(simulation: Simulation, node: str) -> None:
-    simulation.delete("Node", node)
+NodeAction = Callable[[Simulation, str], None]
 
-
-_NODE_ACTIONS: tuple[tuple[str, Callable[[Simulation, str], None], Callable[[Simulation, str], None] | None], ...] = (
-    ("fail", _fail, _recover),
+_NODE_ACTIONS: tuple[tuple[str, NodeAction, NodeAction | None], ...] = (
+    ("fail", partial(_report_ready, "unknown"), partial(_report_ready, "true")),
     ("drain", _drain, _uncordon),
     ("cordon", _cordon, _uncordon),
     ("uncordon", _uncordon, None),
-    ("remove", _remove, None),
+    ("remove", lambda simulation, node: simulation.delete("Node", node), None),
 )
 """What an event does to nodes, and what undoes it."""
