@@ -7,7 +7,9 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
+from kubestow.config import SchedulerConfiguration
 from kubestow.decisions.archive import Archive
 from kubestow.decisions.reading import read_groups
 from kubestow.explaining.world import Setup
@@ -19,7 +21,7 @@ from kubestow.web.decisions import Recorded
 from kubestow.web.events import Events
 from kubestow.web.history import PageHistory
 from kubestow.web.pages import Site
-from kubestow.web.run import Run, ToldConfiguration
+from kubestow.web.run import Run, configuration_told
 from kubestow.web.scenes import Scene, collected
 from kubestow.web.trying import Bench
 from kubestow.web.watching import Watch, Watched
@@ -81,6 +83,15 @@ def live_run(
 ) -> Run:
     """Return a scheduler as the API needs it; `plugins` are those that a configuration may name."""
     decisions = Recorded(archive)
+    told: tuple[SchedulerConfiguration, dict[str, Any]] | None = None
+
+    def configuration() -> dict[str, Any]:
+        """Return the configuration in use as the API has it; made again when it is another one."""
+        nonlocal told
+        in_use, features, _ = setup()
+        if told is None or told[0] is not in_use:
+            told = in_use, configuration_told(in_use, features, plugins())
+        return told[1]
 
     def scene() -> Scene:
         return Scene(setup(), collected(core.cluster, core.intake.pending_pods()), clock.now())
@@ -89,7 +100,7 @@ def live_run(
         name,
         PageHistory(core.cluster, core.queue.nominator, archive.recorder.history),
         decisions,
-        ToldConfiguration(lambda: setup().configuration, setup().features, plugins),
+        configuration,
         Bench(scene, decisions, plugins, lambda query: read_groups(archive, query).items),
         archive.moves_of,
     )

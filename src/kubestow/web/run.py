@@ -57,24 +57,3 @@ def configuration_told(
         "extenders": [hide_in_text(extender.urlPrefix) for extender in configuration.extenders],
         "features": [gate.name for gate in SCHEDULING_GATES if features.enabled(gate.name)],
     }
-
-
-class ToldConfiguration:
-    """The configuration in use as the API has it; made again when it is another one."""
-
-    def __init__(
-        self,
-        configuration: Callable[[], SchedulerConfiguration],
-        features: Features,
-        known: Callable[[], PluginPoints],
-    ) -> None:
-        self._configuration = configuration
-        self._features = features
-        self._known = known
-        self._told: tuple[SchedulerConfiguration, dict[str, Any]] | None = None
-
-    def __call__(self) -> dict[str, Any]:
-        configuration = self._configuration()
-        if self._told is None or self._told[0] is not configuration:
-            self._told = (configuration, configuration_told(configuration, self._features, self._known()))
-        return self._told[1]
