@@ -77,7 +77,7 @@ def test_the_last_record_of_a_pod_that_waits_is_kept() -> None:
         for number in range(200):
             schedule(world, f"p{number}")
         archive = archive_of(world)
-        found = archive.last(record.uid)
+        found = archive.recorder.last(record.uid)
         assert found is not None
         assert [one.id for one in archive if one.uid == record.uid] == [found.id]
         decision = archive.decision(found)

@@ -167,8 +167,8 @@ def test_a_pod_that_waits_for_its_victims_fits_when_they_are_gone() -> None:
     objects = [make_node("a", cpu=2), make_node("b", cpu=2), leaving, make_pod("low", cpu=2, node="b", priority=0)]
     pod = make_pod("x", cpu=2, priority=5, status={"nominatedNodeName": "a"})
     run = DryRun(World(SETUP, objects, 0.0), PodInfo(pod))
-    assert run.preemption is not None
-    assert "not eligible due to a terminating pod" in run.preemption.message
+    assert run.judged.post_filter is not None
+    assert "not eligible due to a terminating pod" in run.judged.post_filter.message
     gone = [one for one in would_fit_if(run) if one.side == "cluster"]
     assert [(one.change, one.nodes) for one in gone] == [
         ("pods of lower priority gone from node a: default/leaving", ("a",)),

@@ -31,10 +31,6 @@ class Archive:
         """Newest first."""
         return iter(self.recorder)
 
-    def last(self, uid: str) -> Record | None:
-        """Return the newest record of a pod."""
-        return self.recorder.last(uid)
-
     def details(self) -> Details:
         """Return a way to derive the details of several decisions."""
         return Details(self.recorder, self.scheduled)

@@ -9,7 +9,6 @@ to ask them; otherwise the decision says that they were not.
 
 from msgspec.structs import replace
 
-from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import NO_NODES
@@ -19,7 +18,7 @@ from kubestow.decisions.schema import Decision, NodeResult
 from kubestow.explaining.world import World
 from kubestow.extenders.asking import Asked, Extenders
 from kubestow.framework.queueing import QueueRules
-from kubestow.framework.results import PluginError, PostFilterResult
+from kubestow.framework.results import PluginError
 from kubestow.model.timestamps import format_time
 from kubestow.reporting.secrets import hide_in_text
 
@@ -44,7 +43,7 @@ class DryRun:
         calls: list[Asked] = []
         configured = world.extenders if ask is not None else ()
         has_nodes = world.cluster.nodes.count > 0
-        self._judged = Judged(
+        self.judged = Judged(
             evaluation,
             evaluation.filter if has_nodes else None,
             scores_single=True,
@@ -55,34 +54,24 @@ class DryRun:
         )
 
     @property
-    def rows(self) -> IntArray:
-        """The feasible nodes."""
-        return self._judged.rows
-
-    @property
-    def preemption(self) -> PostFilterResult | None:
-        """What PostFilter found, for a pod that fits nowhere."""
-        return self._judged.post_filter
-
-    @property
     def feasible(self) -> list[str]:
         """The names of the nodes that would do."""
         names = self.world.cluster.nodes.names
-        return [names[row] for row in self.rows.tolist()]
+        return [names[row] for row in self.judged.rows.tolist()]
 
     @property
     def best(self) -> list[str]:
         """The nodes of the highest score, by name."""
-        totals = self._judged.totals
+        totals = self.judged.totals
         if not len(totals):
             return []
         names = self.world.cluster.nodes.names
-        return sorted(names[row] for row in self.rows[totals == totals.max()].tolist())
+        return sorted(names[row] for row in self.judged.rows[totals == totals.max()].tolist())
 
     @property
     def chosen(self) -> str | None:
         """Where the pod would go: to the node that it is nominated to, if that will do."""
-        if not self.best or self.gated is not None or self._judged.error:
+        if not self.best or self.gated is not None or self.judged.error:
             return None
         return self._nominated_node or self.best[0]
 
@@ -94,65 +83,65 @@ class DryRun:
     @property
     def message(self) -> str:
         """Why no node will do, before anything is done about it."""
-        if self._judged.error:
-            return self._judged.error
+        if self.judged.error:
+            return self.judged.error
         if not self.world.cluster.nodes.count:
             return NO_NODES
-        if not len(self.rows):
+        if not len(self.judged.rows):
             return self.evaluation.message()
         return "" if self.gated is None else self.gated.message
 
     def decision(self) -> Decision:
         """All of it, as JSON has it."""
         evaluation = self.evaluation
-        verdicts = evaluation.verdicts
-        has_failed = bool(self._judged.error) or (verdicts is not None and verdicts.failed is not None)
+        verdicts, preemption = evaluation.verdicts, self.judged.post_filter
+        has_failed = bool(self.judged.error) or (verdicts is not None and verdicts.failed is not None)
         outcome = schema.SCHEDULED if self.chosen else schema.ERROR if has_failed else schema.UNSCHEDULABLE
-        rejected_by = set() if self._judged.error or len(self.rows) else evaluation.rejecting_plugins
+        rejected_by = set() if self.judged.error or len(self.judged.rows) else evaluation.rejecting_plugins
         decision = Decision(
             version=schema.VERSION,
             pod=self.pod.key,
             outcome=outcome,
             chosen=self.chosen,
             message=self.message,
-            nodes={} if self._judged.error else self.results(),
+            nodes={} if self.judged.error else self.results(),
             uid=self.pod.uid,
             profile=self.profile.name,
             time=format_time(self.world.now),
             priority=self.pod.priority,
             rejectedBy=tuple(sorted(rejected_by | ({self.gated.plugin} if self.gated else set()))),
-            nominatedNode=(self.preemption and self.preemption.nominated_node) or "",
+            nominatedNode="" if preemption is None else preemption.nominated_node or "",
             nodeCount=self.world.cluster.nodes.count,
             evaluated=0 if verdicts is None else len(verdicts.rows),
-            feasible=len(self.rows),
-            weights=self._judged.weights,
-            preFilter=self._judged.pre_filter(),
-            nominated=self._judged.nominated(),
-            extenders=tuple(schema.ExtenderCall(*call) for call in self._judged.calls)
+            feasible=len(self.judged.rows),
+            weights=self.judged.weights,
+            preFilter=self.judged.pre_filter(),
+            nominated=self.judged.nominated(),
+            extenders=tuple(schema.ExtenderCall(*call) for call in self.judged.calls)
             if self._asks
             else tuple(
                 schema.ExtenderCall(hide_in_text(extender.urlPrefix), extender.filterVerb, 0, 0, _NOT_ASKED)
                 for extender in self.world.extenders
             ),
-            preemption=self._judged.preemption(),
+            preemption=self.judged.preemption(),
             choice=self._choice(),
         )
-        return decision if self.gated is None else replace(decision, queue=self._held_back(self.gated.plugin))
+        if self.gated is None:
+            return decision
+        move = schema.Move(format_time(self.world.now), "gated", "PreEnqueue", self.gated.plugin)
+        return replace(decision, queue=schema.Queue(history=(move,)))
 
     def results(self) -> dict[str, NodeResult]:
         """Return what was found about each node, by name."""
-        return dict(sorted(self._judged.node_results().items()))
+        return dict(sorted(self.judged.node_results().items()))
 
     def _choice(self) -> schema.Choice | None:
         best = self.best
         if not best:
             return None
-        reason = "only" if len(self.rows) == 1 else "score" if len(best) == 1 else "random"
+        reason = "only" if len(self.judged.rows) == 1 else "score" if len(best) == 1 else "random"
         reason = "nominated" if self._nominated_node else reason
         return schema.Choice(reason, tuple(best))
-
-    def _held_back(self, plugin: str) -> schema.Queue:
-        return schema.Queue(history=(schema.Move(format_time(self.world.now), "gated", "PreEnqueue", plugin),))
 
 
 def take(run: DryRun) -> None:

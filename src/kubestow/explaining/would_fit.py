@@ -66,7 +66,7 @@ class Found(NamedTuple):
 
 def would_fit_if(run: DryRun) -> list[Suggestion]:
     """Single changes that let a pod fit that fits nowhere, smallest first."""
-    return [found.told() for found in Search(run.world, run.pod.pod, preemption=run.preemption).ranked()]
+    return [found.told() for found in Search(run.world, run.pod.pod, preemption=run.judged.post_filter).ranked()]
 
 
 class Search:

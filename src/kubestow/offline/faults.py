@@ -90,7 +90,4 @@ class Faults:
 
     def striking(self, call: str) -> Fault | None:
         """The fault that a call meets."""
-        for fault in self._faults:
-            if fault.strikes(call):
-                return fault
-        return None
+        return next((fault for fault in self._faults if fault.strikes(call)), None)

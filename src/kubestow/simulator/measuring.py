@@ -30,7 +30,7 @@ class Distribution:
     """How often values were seen, to one percent."""
 
     def __init__(self) -> None:
-        self.buckets: dict[int, int] = {}
+        self.buckets: Counter[int] = Counter()
         self.count = 0
         self.sum = 0.0
         self.highest = 0.0
@@ -40,8 +40,7 @@ class Distribution:
         """Several together."""
         whole = cls()
         for one in parts:
-            for bucket, count in one.buckets.items():
-                whole.buckets[bucket] = whole.buckets.get(bucket, 0) + count
+            whole.buckets.update(one.buckets)
             whole.count += one.count
             whole.sum += one.sum
             whole.highest = max(whole.highest, one.highest)
@@ -50,7 +49,7 @@ class Distribution:
     def add(self, value: float) -> None:
         """One more."""
         bucket = math.ceil(math.log(value) / _RATIO) if value > 1e-6 else -10_000
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        self.buckets[bucket] += 1
         self.count += 1
         self.sum += value
         if value > self.highest:
@@ -133,11 +132,8 @@ class Measures:
             is_deleted = old.metadata.deletionTimestamp is not None
             self.counts["deleted" if is_deleted else _FATES.get(phase, "deleted")] += 1
         elif new.spec.nodeName and not old.spec.nodeName:
-            self._bound(new)
-
-    def _bound(self, pod: Pod) -> None:
-        self.counts["bound"] += 1
-        self._count_wait(pod)
+            self.counts["bound"] += 1
+            self._count_wait(new)
 
     def count_open_waits(self) -> None:
         """At the end: pods that still wait have waited until now."""

@@ -4,7 +4,7 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from kubestow.client.access import open_channel
 from kubestow.client.api import ApiClient, Channel
@@ -24,17 +24,7 @@ from kubestow.server.tls import ServerContexts
 from kubestow.wiring.clients import user_agent
 from kubestow.wiring.live import LiveScheduler
 
-if TYPE_CHECKING:
-    from kubestow.decisions.archive import Archive
-
 log = get_logger(__name__)
-
-
-def _decision_pages(archive: "Archive") -> dict[str, Page]:
-    # Imported only now: where nothing is kept, nothing is loaded.
-    from kubestow.server.decision_pages import DecisionPages
-
-    return {DECISIONS: DecisionPages(archive).answer}
 
 
 class More(Protocol):
@@ -103,7 +93,12 @@ class Serving:
 
     def _subject(self) -> Subject:
         live, options, more = self._live, self._options, self._more
-        below = {} if live.decisions is None else _decision_pages(live.decisions)
+        below: dict[str, Page] = {}
+        if live.decisions is not None:
+            # Imported only now: where nothing is kept, nothing is loaded.
+            from kubestow.server.decision_pages import DecisionPages
+
+            below[DECISIONS] = DecisionPages(live.decisions).answer
         if more is not None:
             below[more.path] = more.answer
         electing = () if live.elector is None else (lease_check(live.elector),)
