@@ -28,8 +28,8 @@ from kubestow.framework.detached import ListRecorder
 from kubestow.model.codec import decode
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
-from kubestow.offline.harness import WallClock
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.running.clock import WallClock
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry

@@ -30,8 +30,8 @@ from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.pod_groups import Condition, PodGroup, PodGroupStatus
 from kubestow.observer import NoObserver
-from kubestow.offline.harness import WallClock
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.running.clock import WallClock
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.wiring.core import Core, Outside
 from kubestow.wiring.recording import build_recorded

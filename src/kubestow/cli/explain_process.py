@@ -34,11 +34,12 @@ from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
 from kubestow.explaining.reading import LiveCluster, NodesForbiddenError, NoPodError, Reading
 from kubestow.explaining.scheduler_pages import SchedulerAddress, demand_authority
-from kubestow.explaining.world import FINISHED, ExplainError, NoProfileError, Setup, World
+from kubestow.explaining.world import ExplainError, NoProfileError, Setup, World
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key, group_name
+from kubestow.model.standing import pod_is_terminal
 from kubestow.objects import Manifest, ObjectsError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.wiring.registry import in_tree_registry
@@ -296,7 +297,7 @@ def _name_of(request: Request) -> tuple[str, str]:
 
 def _notes(pod: Pod) -> tuple[str, ...]:
     if pod.spec.nodeName:
-        where = "has finished on node {}" if pod.status.phase in FINISHED else "is on node {} already"
+        where = "has finished on node {}" if pod_is_terminal(pod) else "is on node {} already"
         return (f"it {where.format(pod.spec.nodeName)}; this is where it would go if it were scheduled now.",)
     claims = tuple(f"claim {name} is to be made from ResourceClaimTemplate {of}." for name, of in _unmade(pod))
     name = group_name(pod)

@@ -16,8 +16,9 @@ from kubestow.model.coordination import Binding, Event, Lease
 from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.node import Node
-from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
+from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import group_key
+from kubestow.model.standing import pod_is_terminal
 from kubestow.model.workloads import PriorityClass
 from kubestow.offline.handles import offline_handle
 from kubestow.queue.nominator import Nominator
@@ -28,8 +29,6 @@ _UNREAD = (Binding, Event, Lease)
 """Kinds that schedulers never read."""
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Priority classes that every cluster has."""
-FINISHED = (POD_SUCCEEDED, POD_FAILED)
-"""Phases of pods that need no room any more."""
 
 
 class ExplainError(Exception):
@@ -89,7 +88,7 @@ class World:
         elif not isinstance(obj, Pod):
             if not isinstance(obj, _UNREAD):
                 self.cluster.set_object(obj)
-        elif obj.status.phase in FINISHED:
+        elif pod_is_terminal(obj):
             self._finished[obj.key] = obj
         elif obj.spec.nodeName:
             self.cluster.set_pod(obj)
@@ -147,7 +146,7 @@ class World:
         is_placed = self.cluster.pod(pod.metadata.uid) is not None
         if is_placed:
             self.cluster.remove_pod(pod.metadata.uid)
-        if is_placed or pod.status.phase in FINISHED:
+        if is_placed or pod_is_terminal(pod):
             pod = replace(pod, spec=replace(pod.spec, nodeName=""))
         self.nominator.remove(pod.metadata.uid)
         self.pending.pop(pod.key, None)

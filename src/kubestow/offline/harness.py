@@ -12,7 +12,6 @@ same seed gives the same run. Given an event loop of another kind, it runs on th
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -31,6 +30,7 @@ from kubestow.offline.fake_cluster import FakeCluster
 from kubestow.offline.observers import DecisionLog
 from kubestow.offline.virtual_loop import StuckError, VirtualLoop
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.running.clock import WallClock
 from kubestow.wiring.core import Core, Outside
 from kubestow.wiring.recording import build_recorded
 from kubestow.wiring.registry import in_tree_registry
@@ -39,12 +39,6 @@ _POLL_SECONDS = 0.001
 WAITING = "waiting"
 BINDING = "binding"
 IN_FLIGHT = "in flight"
-
-
-class WallClock:
-    """The time it is."""
-
-    now = staticmethod(time.time)
 
 
 class RunningCore:

@@ -5,7 +5,7 @@ It holds nothing that depends on the machine, so the same inputs, seed and versi
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from operator import mul
@@ -118,12 +118,12 @@ def as_json(tree: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(tree), indent=2) + b"\n"
 
 
-def as_csv(samples: list[Sample]) -> bytes:
-    """A line for each sample."""
+def as_csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
+    """Return a CSV file: a line of names, then the rows."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Sample._fields)
-    writer.writerows(samples)
+    writer.writerow(head)
+    writer.writerows(rows)
     return text.getvalue().encode()
 
 

@@ -1,11 +1,10 @@
 """The results of a sweep: one table, the best combinations over all seeds, and a plot for each field that varies."""
 
-import csv
 import html
-import io
 from statistics import fmean
 from typing import Any
 
+from kubestow.simulator import results
 from kubestow.simulator.comparing import FIGURES
 from kubestow.simulator.report import page, table
 from kubestow.simulator.sweeping import SEED
@@ -27,12 +26,9 @@ _WIDTH, _HEIGHT = 860, 240
 def as_csv(found: list[dict[str, Any]]) -> bytes:
     """A line for each point: its fields, its figures."""
     fields = list(found[0]["fields"]) if found else []
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*fields, *FIGURES])
-    for one in found:
-        writer.writerow([*one["fields"].values(), *(read(one["results"]) for read in FIGURES.values())])
-    return text.getvalue().encode()
+    figures = FIGURES.values()
+    rows = ([*one["fields"].values(), *(read(one["results"]) for read in figures)] for one in found)
+    return results.as_csv([*fields, *FIGURES], rows)
 
 
 def best(found: list[dict[str, Any]], objective: str) -> list[tuple[dict[str, Any], float, int]]:
