@@ -6,13 +6,13 @@ when its grace period is over. Changes reach the scheduler through a `ChangeFeed
 """
 
 import asyncio
-import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.apiserver.patches import merge_patch
 from kubestow.cluster.listers import key_of
 from kubestow.model.clock import Clock
 from kubestow.model.codec import convert
@@ -273,7 +273,7 @@ class FakeCluster:
         source: msgspec.Raw = current.source  # type: ignore[attr-defined]
         manifest = msgspec.json.decode(source) if len(source) else msgspec.to_builtins(current)
         manifest.pop("source", None)
-        return self._put(convert(type(current), _merged(manifest, changes)))
+        return self._put(convert(type(current), merge_patch.apply(manifest, changes)))
 
     def _found(self, call: str, obj: T) -> T:
         """Return the server's version of an object."""
@@ -317,16 +317,5 @@ def _with_meta(obj: T, **fields: Any) -> T:
     source = getattr(obj, "source", None)
     if source is not None and len(source):
         manifest = msgspec.json.decode(source)
-        changed = convert(type(obj), _merged(manifest, {"metadata": msgspec.to_builtins(changed.metadata)}))
+        changed = convert(type(obj), merge_patch.apply(manifest, {"metadata": msgspec.to_builtins(changed.metadata)}))
     return changed  # type: ignore[no-any-return]
-
-
-def _merged(manifest: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """An object with some fields changed, as a merge patch changes them."""
-    result = copy.deepcopy(manifest)
-    for field, value in changes.items():
-        if value is None:
-            result.pop(field, None)
-        else:
-            result[field] = _merged(result.get(field) or {}, value) if isinstance(value, dict) else value
-    return result

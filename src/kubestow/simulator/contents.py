@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from kubestow.apiserver.errors import ApiError, invalid
@@ -242,25 +243,20 @@ def _demand_room(resource: Resource, obj: Object) -> None:
 
 
 def _demand_no_cycle(objects: Iterable[Object]) -> None:
-    """Objects may not own each other in a circle: nobody would ever collect them."""
-    owners = {
-        obj["metadata"]["uid"]: (obj, [one.get("uid") for one in obj["metadata"].get("ownerReferences") or ()])
+    """Objects may not own each other in a circle: nothing would ever collect them."""
+    known = {
+        obj["metadata"]["uid"]: obj
         for obj in objects
         if isinstance(obj.get("metadata"), dict) and obj["metadata"].get("uid")
     }
-    done: set[str] = set()
-    for start in owners:
-        path: list[str] = []
-        stack = [(start, 0)]
-        while stack:
-            uid, depth = stack.pop()
-            del path[depth:]
-            if uid in path:
-                names = [name_of(owners[one][0]) for one in [*path[path.index(uid) :], uid]]
-                circle = " is owned by ".join(names)
-                raise ObjectError(f"objects own each other in a circle: {circle}", owners[uid][0])
-            if uid in done or uid not in owners:
-                continue
-            path.append(uid)
-            stack += [(owner, depth + 1) for owner in owners[uid][1] if owner]
-        done.add(start)
+    owners = {
+        uid: [one["uid"] for one in obj["metadata"].get("ownerReferences") or () if one.get("uid")]
+        for uid, obj in known.items()
+    }
+    try:
+        TopologicalSorter(owners).prepare()
+    except CycleError as error:
+        # The circle as it is found has each object before those that it owns; the first and the last are the same.
+        circle = [known[uid] for uid in reversed(error.args[1])]
+        names = " is owned by ".join(map(name_of, circle))
+        raise ObjectError(f"objects own each other in a circle: {names}", circle[0]) from None
