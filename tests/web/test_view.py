@@ -95,6 +95,15 @@ def test_decisions_of_a_simulation(folders: tuple[Path, Path]) -> None:
     assert one["matrix"]["refusals"][0]["count"] == 3
 
 
+def test_decisions_of_a_simulation_are_found_by_who_rejected_a_node(folders: tuple[Path, Path]) -> None:
+    """As in records: the plugin is the one that rejected that node, whether or not the pod found another one."""
+    query = "/decisions?outcome=scheduled&refusedNode={}&plugin={}"
+    nodes = [f"node-{number}" for number in range(3)]
+    found = ask(site(folders[0]), *(query.format(node, "NodeResourcesFit") for node in nodes))
+    assert any(one["items"] for one in found)
+    assert not any(one["items"] for one in ask(site(folders[0]), *(query.format(node, "NodeName") for node in nodes)))
+
+
 def test_two_runs_are_compared(folders: tuple[Path, Path]) -> None:
     """What moved, and whose doing it is; both can be looked at."""
     compared, first, second = ask(site(*folders), "/compare", "", "?run=1")
