@@ -1,10 +1,9 @@
 """What the scheduler writes: bindings, events, leases."""
 
-from kubestow.model.meta import Base, ObjectMeta, ObjectReference
+from kubestow.model.meta import ApiObject, Base, ObjectReference
 
 
-class Binding(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Binding(ApiObject, frozen=True):
     target: ObjectReference = ObjectReference()
 
 
@@ -18,8 +17,7 @@ class LeaseSpec(Base, frozen=True):
     preferredHolder: str | None = None
 
 
-class Lease(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Lease(ApiObject, frozen=True):
     spec: LeaseSpec = LeaseSpec()
 
 
@@ -28,10 +26,9 @@ class EventSeries(Base, frozen=True):
     lastObservedTime: str | None = None
 
 
-class Event(Base, frozen=True):
+class Event(ApiObject, frozen=True):
     """An events.k8s.io/v1 event."""
 
-    metadata: ObjectMeta = ObjectMeta()
     eventTime: str | None = None
     series: EventSeries | None = None
     reportingController: str = ""

@@ -2,8 +2,9 @@
 
 from msgspec import Raw
 
-from kubestow.model.meta import Base, ObjectMeta, RawQuantity
-from kubestow.model.node import NodeSelector
+from kubestow.model.meta import ApiObject, Base, ObjectMeta, RawQuantity
+from kubestow.model.node import NodeCondition, NodeSelector
+from kubestow.model.pod import Toleration
 
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 """The annotation of a claim that the scheduler has made for the extended resources of a pod."""
@@ -17,12 +18,9 @@ class DeviceSelector(Base, frozen=True):
     cel: CELDeviceSelector | None = None
 
 
-class DeviceToleration(Base, frozen=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    tolerationSeconds: int | None = None
+# The API has types of its own with the same fields.
+DeviceToleration = Toleration
+DeviceCondition = NodeCondition
 
 
 class CapacityRequirements(Base, frozen=True):
@@ -118,13 +116,6 @@ class ResourceClaimConsumer(Base, frozen=True):
     uid: str = ""
 
 
-class DeviceCondition(Base, frozen=True):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
 class AllocatedDeviceStatus(Base, frozen=True):
     driver: str = ""
     pool: str = ""
@@ -139,8 +130,7 @@ class ResourceClaimStatus(Base, frozen=True):
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
-class ResourceClaim(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceClaim(ApiObject, frozen=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
     source: Raw = Raw()
@@ -152,8 +142,7 @@ class ResourceClaimTemplateSpec(Base, frozen=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceClaimTemplate(ApiObject, frozen=True):
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
@@ -163,8 +152,7 @@ class DeviceClassSpec(Base, frozen=True):
     extendedResourceName: str | None = None
 
 
-class DeviceClass(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class DeviceClass(ApiObject, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
@@ -251,8 +239,7 @@ class ResourceSliceSpec(Base, frozen=True):
     sharedCounters: tuple[CounterSet, ...] = ()
 
 
-class ResourceSlice(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceSlice(ApiObject, frozen=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
@@ -268,6 +255,5 @@ class DeviceTaintRuleSpec(Base, frozen=True):
     taint: DeviceTaint = DeviceTaint()
 
 
-class DeviceTaintRule(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class DeviceTaintRule(ApiObject, frozen=True):
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

@@ -2,7 +2,7 @@
 
 from msgspec import Raw
 
-from kubestow.model.meta import Base, ObjectMeta
+from kubestow.model.meta import ApiObject, Base
 
 
 class ListMeta(Base, frozen=True, rename={"continue_": "continue"}):
@@ -37,10 +37,8 @@ class Status(Base, frozen=True):
     details: StatusDetails | None = None
 
 
-class Updated(Base, frozen=True):
+class Updated(ApiObject, frozen=True):
     """The answer to an update that concerns metadata alone."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class RawList(Base, frozen=True):

@@ -33,6 +33,12 @@ class ObjectMeta(Base, frozen=True):
     finalizers: tuple[str, ...] = ()
 
 
+class ApiObject(Base, frozen=True):
+    """An object of the API, which has metadata."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class LabelSelectorRequirement(Base, frozen=True):
     key: str = ""
     operator: str = ""

@@ -1,6 +1,6 @@
 """Nodes, what selects them, and namespaces."""
 
-from kubestow.model.meta import Base, ObjectMeta, ResourceList
+from kubestow.model.meta import ApiObject, Base, LabelSelectorRequirement, ResourceList
 
 
 class Taint(Base, frozen=True):
@@ -34,20 +34,17 @@ class NodeStatus(Base, frozen=True):
     declaredFeatures: tuple[str, ...] = ()
 
 
-class Node(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Node(ApiObject, frozen=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
 
-class Namespace(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Namespace(ApiObject, frozen=True):
+    """Only its labels are read."""
 
 
-class NodeSelectorRequirement(Base, frozen=True):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
+NodeSelectorRequirement = LabelSelectorRequirement
+"""The API has two types with the same fields."""
 
 
 class NodeSelectorTerm(Base, frozen=True):

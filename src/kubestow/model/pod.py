@@ -1,6 +1,6 @@
 """Pods: the fields of spec and status that scheduling reads."""
 
-from kubestow.model.meta import Base, LabelSelector, ObjectMeta, ResourceList
+from kubestow.model.meta import ApiObject, Base, LabelSelector, ObjectMeta, ResourceList
 from kubestow.model.node import NodeSelector, NodeSelectorTerm
 from kubestow.model.storage import ClaimSpec, VolumeSource
 
@@ -196,8 +196,7 @@ class PodStatus(Base, frozen=True):
     extendedResourceClaimStatus: PodExtendedResourceClaimStatus | None = None
 
 
-class Pod(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Pod(ApiObject, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

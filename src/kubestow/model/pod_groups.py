@@ -1,7 +1,7 @@
 """Pod groups: pods that are to be scheduled together."""
 
-from kubestow.model.meta import Base, ObjectMeta
-from kubestow.model.pod import Pod
+from kubestow.model.meta import ApiObject, Base
+from kubestow.model.pod import Pod, PodCondition
 
 DISRUPTED_TOGETHER = "PodGroup"
 """The disruption mode of a group whose pods are evicted all or none."""
@@ -30,21 +30,15 @@ class PodGroupSpec(Base, frozen=True):
     priority: int | None = None
 
 
-class Condition(Base, frozen=True):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    observedGeneration: int = 0
-    lastTransitionTime: str | None = None
+Condition = PodCondition
+"""The API has two types with the same fields."""
 
 
 class PodGroupStatus(Base, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class PodGroup(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class PodGroup(ApiObject, frozen=True):
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 

@@ -2,7 +2,7 @@
 
 from msgspec import Raw
 
-from kubestow.model.meta import Base, LabelSelector, ObjectMeta, ObjectReference, RawQuantity, ResourceList
+from kubestow.model.meta import ApiObject, Base, LabelSelector, ObjectReference, RawQuantity, ResourceList
 from kubestow.model.node import NodeSelector
 
 
@@ -91,14 +91,15 @@ class ClaimSpec(Base, frozen=True):
     volumeAttributesClassName: str | None = None
 
 
-class ClaimStatus(Base, frozen=True):
+class VolumeStatus(Base, frozen=True):
+    """The status of a volume, or of a claim."""
+
     phase: str = ""
 
 
-class PersistentVolumeClaim(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class PersistentVolumeClaim(ApiObject, frozen=True):
     spec: ClaimSpec = ClaimSpec()
-    status: ClaimStatus = ClaimStatus()
+    status: VolumeStatus = VolumeStatus()
     source: Raw = Raw()
     """The whole object as received: an update must send back the fields that are not read here."""
 
@@ -117,12 +118,7 @@ class VolumeSpec(VolumeSource, frozen=True):
     volumeAttributesClassName: str | None = None
 
 
-class VolumeStatus(Base, frozen=True):
-    phase: str = ""
-
-
-class PersistentVolume(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class PersistentVolume(ApiObject, frozen=True):
     spec: VolumeSpec = VolumeSpec()
     status: VolumeStatus = VolumeStatus()
     source: Raw = Raw()
@@ -138,8 +134,7 @@ class TopologySelectorTerm(Base, frozen=True):
     matchLabelExpressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
-class StorageClass(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class StorageClass(ApiObject, frozen=True):
     provisioner: str = ""
     volumeBindingMode: str | None = None
     allowedTopologies: tuple[TopologySelectorTerm, ...] = ()
@@ -160,8 +155,7 @@ class CSINodeSpec(Base, frozen=True):
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
-class CSINode(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class CSINode(ApiObject, frozen=True):
     spec: CSINodeSpec = CSINodeSpec()
 
 
@@ -170,13 +164,11 @@ class CSIDriverSpec(Base, frozen=True):
     preventPodSchedulingIfMissing: bool | None = None
 
 
-class CSIDriver(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class CSIDriver(ApiObject, frozen=True):
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
-class CSIStorageCapacity(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class CSIStorageCapacity(ApiObject, frozen=True):
     storageClassName: str = ""
     nodeTopology: LabelSelector | None = None
     capacity: RawQuantity | None = None
@@ -198,7 +190,6 @@ class VolumeAttachmentStatus(Base, frozen=True):
     attached: bool = False
 
 
-class VolumeAttachment(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class VolumeAttachment(ApiObject, frozen=True):
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()

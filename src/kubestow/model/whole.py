@@ -2,7 +2,7 @@
 
 from msgspec import Raw
 
-from kubestow.model.meta import Base, ObjectMeta
+from kubestow.model.meta import ApiObject
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 
@@ -21,8 +21,7 @@ class WholePendingPod(Pod, frozen=True):
     source: Raw = Raw()
 
 
-class WholeObject(Base, frozen=True):
+class WholeObject(ApiObject, frozen=True):
     """Of any kind."""
 
-    metadata: ObjectMeta = ObjectMeta()
     source: Raw = Raw()

@@ -1,24 +1,20 @@
 """Services and controllers (for default spreading), disruption budgets, priority classes."""
 
-from kubestow.model.meta import Base, LabelSelector, ObjectMeta
+from kubestow.model.meta import ApiObject, Base, LabelSelector
 
 
-class ServiceSpec(Base, frozen=True):
+class LabelsSpec(Base, frozen=True):
+    """The spec of an object that selects its pods with a map of labels."""
+
     selector: dict[str, str] = {}
 
 
-class Service(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ServiceSpec = ServiceSpec()
+class Service(ApiObject, frozen=True):
+    spec: LabelsSpec = LabelsSpec()
 
 
-class ReplicationControllerSpec(Base, frozen=True):
-    selector: dict[str, str] = {}
-
-
-class ReplicationController(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+class ReplicationController(ApiObject, frozen=True):
+    spec: LabelsSpec = LabelsSpec()
 
 
 class SelectingSpec(Base, frozen=True):
@@ -27,13 +23,11 @@ class SelectingSpec(Base, frozen=True):
     selector: LabelSelector | None = None
 
 
-class ReplicaSet(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ReplicaSet(ApiObject, frozen=True):
     spec: SelectingSpec = SelectingSpec()
 
 
-class StatefulSet(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class StatefulSet(ApiObject, frozen=True):
     spec: SelectingSpec = SelectingSpec()
 
 
@@ -42,14 +36,12 @@ class PodDisruptionBudgetStatus(Base, frozen=True):
     disruptedPods: dict[str, str | None] = {}
 
 
-class PodDisruptionBudget(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class PodDisruptionBudget(ApiObject, frozen=True):
     spec: SelectingSpec = SelectingSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
-class PriorityClass(Base, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class PriorityClass(ApiObject, frozen=True):
     value: int = 0
     globalDefault: bool = False
     preemptionPolicy: str | None = None
