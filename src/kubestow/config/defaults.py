@@ -1,8 +1,8 @@
 """What a configuration means where it says nothing.
 
-Constant defaults stand with the fields. Here are the rest: those that depend on whether another field was given (filled
-into the tree, where absent and empty still differ), those that replace an empty value, and the default plugins, into
-which a profile's own lists are merged.
+Constant defaults stand with the fields, and those of plugin arguments in `plugin_args`. Here are the rest: those that
+depend on whether another field was given (filled into the tree, where absent and empty still differ), those that
+replace an empty value, and the default plugins, into which a profile's own lists are merged.
 """
 
 from typing import Any, TypeVar
@@ -21,22 +21,8 @@ from kubestow.config.configuration import (
     SchedulerConfiguration,
     Section,
 )
-from kubestow.config.durations import Duration
 from kubestow.config.features import Features
-from kubestow.config.plugin_args import (
-    ARGS_OF_PLUGIN,
-    DEFAULT_RESOURCES,
-    DynamicResourcesArgs,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
-    NodeResourcesLeastAllocatedArgs,
-    NodeResourcesMostAllocatedArgs,
-    PodTopologySpreadArgs,
-    RequestedToCapacityRatioArgs,
-    ResourceSpec,
-    UtilizationShapePoint,
-    VolumeBindingArgs,
-)
+from kubestow.config.plugin_args import ARGS_OF_PLUGIN, PluginArgs
 from kubestow.config.plugin_points import GATE_OF_PLUGIN
 
 S = TypeVar("S", bound=Section)
@@ -69,9 +55,6 @@ _DEFAULT_PLUGINS = (
     Plugin("TopologyPlacementGenerator"),
     Plugin("PodGroupPodsCount", 1),
 )
-_EMPTIEST_VOLUME_FIRST = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-_FILTER_TIMEOUT = Duration.parse("10s")
-_BINDING_TIMEOUT = Duration.parse("10m")
 
 
 def fill_absent(tree: Any) -> None:
@@ -113,51 +96,18 @@ def _without_empty(section: S, default: S, keep: str = "") -> S:
 
 def _complete_profile(profile: Profile, features: Features) -> Profile:
     plugins = _merged(profile.plugins, features)
-    given = tuple(PluginConfig(entry.name, complete_args(entry.args, features)) for entry in profile.pluginConfig)
+    given = tuple(
+        replace(entry, args=entry.args.completed(features)) if isinstance(entry.args, PluginArgs) else entry
+        for entry in profile.pluginConfig
+    )
     configured = {entry.name for entry in given}
     enabled = {plugin.name for point in Plugins.__struct_fields__ for plugin in plugins.at(point).enabled}
     added = tuple(
-        PluginConfig(name, complete_args(ARGS_OF_PLUGIN[name](), features))
+        PluginConfig(name, ARGS_OF_PLUGIN[name]().completed(features))
         for name in sorted(enabled - configured)
         if name in ARGS_OF_PLUGIN
     )
     return replace(profile, plugins=plugins, pluginConfig=given + added)
-
-
-def complete_args(args: object, features: Features) -> object:
-    """The arguments of a plugin with their defaults; raw arguments stay as they are."""
-    match args:
-        case (
-            NodeResourcesBalancedAllocationArgs(resources=resources)
-            | NodeResourcesLeastAllocatedArgs(resources=resources)
-            | NodeResourcesMostAllocatedArgs(resources=resources)
-        ):
-            return replace(args, resources=_weighted(resources) or DEFAULT_RESOURCES)
-        case RequestedToCapacityRatioArgs(resources=resources):
-            return replace(args, resources=_weighted(resources))
-        case NodeResourcesFitArgs(scoringStrategy=strategy):
-            resources = _weighted(strategy.resources) or DEFAULT_RESOURCES
-            return replace(args, scoringStrategy=replace(strategy, resources=resources))
-        case PodTopologySpreadArgs(defaultingType=""):
-            return replace(args, defaultingType="System")
-        case VolumeBindingArgs() if not args.shape and features.storage_capacity_scoring:
-            return replace(args, shape=_EMPTIEST_VOLUME_FIRST)
-        case DynamicResourcesArgs():
-            return _dynamic_resources(args, features)
-    return args
-
-
-def _weighted(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
-    return tuple(replace(resource, weight=resource.weight or 1) for resource in resources)
-
-
-def _dynamic_resources(args: DynamicResourcesArgs, features: Features) -> DynamicResourcesArgs:
-    if args.filterTimeout is None and features.dra_scheduler_filter_timeout:
-        args = replace(args, filterTimeout=_FILTER_TIMEOUT)
-    binding_conditions = features.dra_device_binding_conditions and features.dra_resource_claim_device_status
-    if args.bindingTimeout is None and binding_conditions:
-        args = replace(args, bindingTimeout=_BINDING_TIMEOUT)
-    return args
 
 
 def _merged(custom: Plugins, features: Features) -> Plugins:

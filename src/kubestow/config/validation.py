@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from kubestow.config.args_validation import args_problems
 from kubestow.config.configuration import Extender, LeaderElection, Profile, SchedulerConfiguration
 from kubestow.config.expansion import ResolvedPlugins, enabled_names, expand
 from kubestow.config.features import Features
+from kubestow.config.plugin_args import PluginArgs
 from kubestow.config.plugin_points import PluginPoints
 from kubestow.config.problems import Problem
 from kubestow.model.label_syntax import key_problems
@@ -123,8 +123,10 @@ def _profile_problems(profile: Profile, path: str, features: Features) -> Iterat
             yield Problem(entry_path, f'plugin "{entry.name}" no longer exists')
         elif entry.name == "NodeResourcesFitArgs":
             yield Problem(f"{entry_path}.args", "the plugin is called NodeResourcesFit, this is the kind of its args")
-        elif entry.name in enabled or entry.name not in _VALIDATED_WHEN_ENABLED:
-            yield from args_problems(entry.args, f"{entry_path}.args", features)
+        elif isinstance(entry.args, PluginArgs) and (
+            entry.name in enabled or entry.name not in _VALIDATED_WHEN_ENABLED
+        ):
+            yield from entry.args.problems(f"{entry_path}.args", features)
 
 
 def _differences(profiles: tuple[Profile, ...], resolved: list[ResolvedPlugins]) -> Iterator[Problem]:

@@ -21,7 +21,6 @@ from kubestow.config.configuration import (
     Profile,
     SchedulerConfiguration,
 )
-from kubestow.config.defaults import complete_args
 from kubestow.config.durations import Duration
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import (
@@ -29,6 +28,7 @@ from kubestow.config.plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
+    PluginArgs,
     RequestedToCapacityRatioArgs,
     ResourceSpec,
     UtilizationShapePoint,
@@ -59,7 +59,6 @@ _ALWAYS_WRITTEN: dict[type, frozenset[str]] = {
         VolumeBindingArgs: "bindTimeoutSeconds",
     }.items()
 }
-_TYPED_ARGS = tuple(ARGS_OF_PLUGIN.values())
 
 
 def dump(configuration: SchedulerConfiguration) -> str:
@@ -90,7 +89,7 @@ def _brief(profile: Profile, features: Features) -> dict[str, Any]:
     args = []
     for entry in profile.pluginConfig:
         kind = ARGS_OF_PLUGIN.get(entry.name)
-        if kind is None or entry.args != complete_args(kind(), features):
+        if kind is None or entry.args != kind().completed(features):
             given = {name: value for name, value in tree_of(entry.args).items() if name not in ("apiVersion", "kind")}
             args.append({"name": entry.name, "args": given})
     return tree | {"plugins": points} | ({"pluginConfig": args} if args else {})
@@ -107,7 +106,7 @@ def tree_of(value: Any) -> Any:
         always = _ALWAYS_WRITTEN.get(type(value), frozenset())
         pairs = ((name, getattr(value, name)) for name in value.__struct_fields__)
         fields = {name: tree_of(field) for name, field in pairs if field or name in always}
-        kind = {"apiVersion": API_VERSION, "kind": type(value).__name__} if isinstance(value, _TYPED_ARGS) else {}
+        kind = {"apiVersion": API_VERSION, "kind": type(value).__name__} if isinstance(value, PluginArgs) else {}
         return kind | fields
     if isinstance(value, Duration):
         return str(value)

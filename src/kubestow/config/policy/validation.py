@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from kubestow.config.args_validation import requested_to_capacity_ratio_problems
 from kubestow.config.configuration import Section
-from kubestow.config.plugin_args import RequestedToCapacityRatioArgs
+from kubestow.config.plugin_args import ratio_problems
 from kubestow.config.policy.policy import LegacyExtender, Policy, PredicatePolicy, PriorityPolicy
 from kubestow.config.policy.tables import NO_PRIORITY, OTHER_NAMES, PREDICATES, PRIORITIES
 from kubestow.config.problems import Problem
@@ -70,9 +69,7 @@ def _priorities(priorities: tuple[PriorityPolicy, ...]) -> Iterator[Problem]:
         if (label := priority.argument.labelPreference) is not None:
             yield from preference.see(label.label, label.presence, f"{path}.argument.labelPreference.label")
         if (ratio := priority.argument.requestedToCapacityRatioArguments) is not None:
-            args = RequestedToCapacityRatioArgs(ratio.shape, ratio.resources)
-            ratio_path = f"{path}.argument.requestedToCapacityRatioArguments"
-            yield from requested_to_capacity_ratio_problems(args, ratio_path)
+            yield from ratio_problems(ratio.shape, ratio.resources, f"{path}.argument.{_RATIO}")
 
 
 def _named_without_argument(priorities: tuple[PriorityPolicy, ...]) -> Iterator[Problem]:
