@@ -13,31 +13,6 @@ class Hook:
     checks_trusted: ClassVar[bool] = False
     """Whether the answers of the scheduler's own plugins are checked, too. Tests set it before profiles are built."""
 
-    __slots__ = (
-        "check",
-        "copies",
-        "costly_rows",
-        "counted_rows",
-        "evaluations",
-        "for_group",
-        "function",
-        "is_timed",
-        "is_trusted",
-        "join",
-        "method",
-        "must_answer",
-        "name",
-        "needs_state",
-        "normalize",
-        "passing_rows",
-        "plugin",
-        "point",
-        "pre_bind_needed",
-        "row",
-        "unreserve",
-        "with_changes",
-    )
-
     def __init__(
         self, plugin: Any, method: str, function: Callable[..., Any] | None = None, guard: Guard | None = None
     ) -> None:
