@@ -20,45 +20,20 @@ from kubestow.cluster.events import (
     ClusterEvent,
     Resource,
 )
-from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from kubestow.model.devices import DeviceTaintRule
 from kubestow.model.meta import ResourceList
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
-from kubestow.model.pod_groups import PodGroup
 from kubestow.model.quantity import nano
 from kubestow.model.requests import holds_by_status, pod_requests
-from kubestow.model.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
 
-RESOURCES: dict[type, Resource] = {
-    PersistentVolume: Resource.PERSISTENT_VOLUME,
-    PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
-    CSINode: Resource.CSI_NODE,
-    CSIDriver: Resource.CSI_DRIVER,
-    CSIStorageCapacity: Resource.CSI_STORAGE_CAPACITY,
-    StorageClass: Resource.STORAGE_CLASS,
-    VolumeAttachment: Resource.VOLUME_ATTACHMENT,
-    ResourceClaim: Resource.RESOURCE_CLAIM,
-    ResourceSlice: Resource.RESOURCE_SLICE,
-    DeviceClass: Resource.DEVICE_CLASS,
-    PodGroup: Resource.POD_GROUP,
-}
-"""The kinds, beside pods and nodes, whose changes are cluster events."""
+_RESOURCES = {resource.rpartition("/")[2]: resource for resource in Resource}
+"""By the name of the kind; those of pods and nodes are not used."""
 
 
 def events_of(old: Any, new: Any) -> list[ClusterEvent]:
     """What the change from `old` to `new` amounts to; None stands for an object that is not there."""
     present = new if old is None else old
-    resource = RESOURCES.get(type(present))
-    if resource is not None:
-        return object_events(resource, old, new)
     if isinstance(present, Pod):
         return pod_events(old, new)
     if isinstance(present, Node):
@@ -66,7 +41,8 @@ def events_of(old: Any, new: Any) -> list[ClusterEvent]:
     if isinstance(present, DeviceTaintRule):
         # It changes the devices that slices offer.
         return [_event(Resource.RESOURCE_SLICE, Action.UPDATE)]
-    return []
+    resource = _RESOURCES.get(type(present).__name__)
+    return [] if resource is None else object_events(resource, old, new)
 
 
 def object_events(resource: str, old: Any, new: Any) -> list[ClusterEvent]:

@@ -237,47 +237,32 @@ class Listers:
     """One store a kind."""
 
     def __init__(self, history: History | None = None) -> None:
-        self.namespaces: Store[Namespace] = Store()
-        self.services = ServiceStore()
-        self.replication_controllers: Store[ReplicationController] = Store()
-        self.replica_sets: Store[ReplicaSet] = Store()
-        self.stateful_sets: Store[StatefulSet] = Store()
-        self.disruption_budgets: Store[PodDisruptionBudget] = Store(lambda budget: str(budget.metadata.namespace))
-        self.volumes = VolumeStore()
-        self.claims: Store[PersistentVolumeClaim] = Store()
-        self.storage_classes: Store[StorageClass] = Store()
-        self.csi_nodes: Store[CSINode] = Store()
-        self.csi_drivers: Store[CSIDriver] = Store()
-        self.csi_capacities: Store[CSIStorageCapacity] = Store(lambda capacity: str(capacity.storageClassName))
-        self.volume_attachments: Store[VolumeAttachment] = Store(lambda attachment: str(attachment.spec.nodeName))
-        self.resource_claims: Store[ResourceClaim] = Store(_pod_of_extended_resources)
-        self.resource_slices: Store[ResourceSlice] = Store()
-        self.device_classes: Store[DeviceClass] = Store()
-        self.device_taint_rules: Store[DeviceTaintRule] = Store()
-        self.pod_groups: Store[PodGroup] = Store()
-        self._by_kind: dict[type[Base], Store[Any]] = {
-            Namespace: self.namespaces,
-            Service: self.services,
-            ReplicationController: self.replication_controllers,
-            ReplicaSet: self.replica_sets,
-            StatefulSet: self.stateful_sets,
-            PodDisruptionBudget: self.disruption_budgets,
-            PersistentVolume: self.volumes,
-            PersistentVolumeClaim: self.claims,
-            StorageClass: self.storage_classes,
-            CSINode: self.csi_nodes,
-            CSIDriver: self.csi_drivers,
-            CSIStorageCapacity: self.csi_capacities,
-            VolumeAttachment: self.volume_attachments,
-            ResourceClaim: self.resource_claims,
-            ResourceSlice: self.resource_slices,
-            DeviceClass: self.device_classes,
-            DeviceTaintRule: self.device_taint_rules,
-            PodGroup: self.pod_groups,
-        }
+        self._by_kind: dict[type[Base], Store[Any]] = {}
+        self.namespaces = self._store(Namespace)
+        self.services = self._by_kind[Service] = ServiceStore()
+        self.replication_controllers = self._store(ReplicationController)
+        self.replica_sets = self._store(ReplicaSet)
+        self.stateful_sets = self._store(StatefulSet)
+        self.disruption_budgets = self._store(PodDisruptionBudget, lambda budget: budget.metadata.namespace)
+        self.volumes = self._by_kind[PersistentVolume] = VolumeStore()
+        self.claims = self._store(PersistentVolumeClaim)
+        self.storage_classes = self._store(StorageClass)
+        self.csi_nodes = self._store(CSINode)
+        self.csi_drivers = self._store(CSIDriver)
+        self.csi_capacities = self._store(CSIStorageCapacity, lambda capacity: capacity.storageClassName)
+        self.volume_attachments = self._store(VolumeAttachment, lambda attachment: attachment.spec.nodeName)
+        self.resource_claims = self._store(ResourceClaim, _pod_of_extended_resources)
+        self.resource_slices = self._store(ResourceSlice)
+        self.device_classes = self._store(DeviceClass)
+        self.device_taint_rules = self._store(DeviceTaintRule)
+        self.pod_groups = self._store(PodGroup)
         if history is not None:
             for kind, store in self._by_kind.items():
                 store.note_in(history, kind)
+
+    def _store(self, kind: type[T], group_of: Callable[[T], str] | None = None) -> Store[T]:
+        store = self._by_kind[kind] = Store(group_of)
+        return store
 
     def copy(self) -> "Listers":
         """Return an independent copy without history."""
