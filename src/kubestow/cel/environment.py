@@ -4,27 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from kubestow.cel import types
 from kubestow.cel.functions import Overload
-from kubestow.cel.types import Type
+from kubestow.cel.types import Type, parse_type
 
-_TYPES = (
-    types.BOOL,
-    types.BYTES,
-    types.DOUBLE,
-    types.INT,
-    types.STRING,
-    types.UINT,
-    types.DURATION,
-    types.TIMESTAMP,
-    types.NULL,
-    types.TYPE,
-    types.IP,
-    types.CIDR,
-    types.list_of(types.DYN),
-    types.map_of(types.DYN, types.DYN),
-    types.optional_of(types.DYN),
-)
+_NAMED = ("bool", "bytes", "double", "int", "string", "uint", "duration", "timestamp", "null", "type", "ip", "cidr")
+_TYPES = map(parse_type, (*_NAMED, "list(dyn)", "map(dyn, dyn)", "optional(dyn)"))
 TYPE_NAMES: Mapping[str, Type] = {type_.name: type_ for type_ in _TYPES}
 
 

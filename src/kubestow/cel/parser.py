@@ -11,27 +11,8 @@ MAX_DEPTH = 250
 _PRECEDENCE = {"||": 1, "&&": 2} | dict.fromkeys(("<", "<=", ">=", ">", "==", "!=", "in"), 3)
 _PRECEDENCE |= {"+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
 _LOGICAL = ("||", "&&")
-_RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
+_RESERVED = {"as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package"}
+_RESERVED |= {"namespace", "return", "var", "void", "while"}
 _LITERALS = ("int", "uint", "float", "string", "bytes", "true", "false", "null")
 _START = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
@@ -168,7 +149,7 @@ class _Parser:
             self._check_depth(length)
             if token.kind == "{":
                 if name := qualified_name(node):
-                    node = self._message(self._advance(), name)
+                    node = self._map(self._advance(), name)
                 break
             self._advance()
             optional = bool(self._accept("?"))
@@ -211,35 +192,26 @@ class _Parser:
             elements.append(self._expression())
         return ListLiteral(bracket.offset, elements, frozenset(optional))
 
-    def _message(self, bracket: Token, name: str) -> Node:
-        """A message: fields by their names, which are texts in a map."""
+    def _map(self, bracket: Token, message: str = "") -> Node:
+        """A map, or a message by its name: its fields are the keys, and it cannot be a lone comma."""
         entries: list[Entry] = []
         while not self._accept("}"):
             if entries:
                 self._expect(",", "'}'")
-            if self._accept("}"):
-                break
-            optional = bool(self._accept("?"))
-            field = self._expect("ident", "IDENTIFIER")
-            self._expect(":", "':'")
-            entries.append(Entry(Literal(field.offset, field.text), self._expression(), optional))
-        return MapLiteral(bracket.offset, entries, name)
-
-    def _map(self, bracket: Token) -> Node:
-        entries: list[Entry] = []
-        while not self._accept("}"):
-            if entries:
-                self._expect(",", "'}'")
-            elif self._accept(","):
+            elif not message and self._accept(","):
                 self._expect("}", "'}'")
                 break
             if self._accept("}"):
                 break
             optional = bool(self._accept("?"))
-            key = self._expression()
+            key = self._field() if message else self._expression()
             self._expect(":", "':'")
             entries.append(Entry(key, self._expression(), optional))
-        return MapLiteral(bracket.offset, entries)
+        return MapLiteral(bracket.offset, entries, message)
+
+    def _field(self) -> Node:
+        field = self._expect("ident", "IDENTIFIER")
+        return Literal(field.offset, field.text)
 
 
 def qualified_name(node: Node) -> str:
