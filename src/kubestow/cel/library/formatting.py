@@ -142,37 +142,23 @@ def _scientific(value: Any) -> str:
     return f"{mantissa}\u202f\u00d7\u202f10{exponent.removeprefix('+').translate(_RAISED)}"
 
 
-def _decimal(value: Any) -> str:
-    if value.__class__ not in (int, Uint):
-        raise _refusal("decimal", "integers", value)
-    return str(int(value))
-
-
-def _binary(value: Any) -> str:
-    if value.__class__ not in (int, Uint, bool):
-        raise _refusal("binary", "integers and bools", value)
-    return f"{int(value):b}"
-
-
-def _octal(value: Any) -> str:
-    if value.__class__ not in (int, Uint):
-        raise _refusal("octal", "integers", value)
-    return f"{int(value):o}"
+def _integer(clause: str, takes: str, classes: tuple[type, ...], spec: str, value: Any) -> str:
+    if value.__class__ not in classes:
+        raise _refusal(clause, takes, value)
+    return format(value, spec)
 
 
 def _hex(value: Any) -> str:
     if value.__class__ in (str, bytes):
         return (value.encode() if isinstance(value, str) else bytes(value)).hex()
-    if value.__class__ not in (int, Uint):
-        raise _refusal("hex", "integers, byte buffers, and strings", value)
-    return f"{int(value):x}"
+    return _integer("hex", "integers, byte buffers, and strings", (int, Uint), "x", value)
 
 
 _CLAUSES: dict[str, Callable[[Any], str]] = {
     "s": _string,
-    "d": _decimal,
-    "b": _binary,
-    "o": _octal,
+    "d": partial(_integer, "decimal", "integers", (int, Uint), "d"),
+    "b": partial(_integer, "binary", "integers and bools", (int, Uint, bool), "b"),
+    "o": partial(_integer, "octal", "integers", (int, Uint), "o"),
     "x": _hex,
     "X": lambda value: _hex(value).upper(),
 }
