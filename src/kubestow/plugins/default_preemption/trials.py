@@ -4,8 +4,9 @@ A trial holds some of the nodes with potential victims, each on its own: what le
 is made for the nodes as they are, or for those where pods are nominated, with these already there.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,37 +21,37 @@ from kubestow.model.lazily import lazy
 from kubestow.plugins.default_preemption.victims import PotentialVictims
 
 
-class Trial(Protocol):
+class Trial(ABC):
     """Nodes with potential victims; `of` are their numbers there. It begins with all potential victims gone."""
-
-    of: IntArray
-    view: WhatIf
-
-    def reprieve(self, turn: int) -> None:
-        """Let the pods that have the turn come back."""
-        ...
-
-    def remove(self, turn: int, which: BoolArray) -> None:
-        """Let them leave again, where `which` says so for the nodes of the potential victims."""
-        ...
-
-    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
-        """What the filters say, of some nodes after the other."""
-        ...
-
-    def still_passing(self) -> BoolArray:
-        """Which nodes still pass, that passed before."""
-        ...
-
-
-class SumTrial:
-    """Adds and subtracts requests, for all nodes at once: enough for filters that read sums only."""
 
     def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
         self.of = of
-        self._cycle = cycle
         self.view = view
+        self._cycle = cycle
         self._victims = victims
+
+    @abstractmethod
+    def reprieve(self, turn: int) -> None:
+        """Let the pods that have the turn come back."""
+
+    @abstractmethod
+    def remove(self, turn: int, which: BoolArray) -> None:
+        """Let them leave again, where `which` says so for the nodes of the potential victims."""
+
+    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
+        """What the filters say, of some nodes after the other."""
+        yield self.of, self._cycle.refuses(self._cycle.states, self.view)
+
+    def still_passing(self) -> BoolArray:
+        """Which nodes still pass, that passed before."""
+        return self._cycle.still_passing(self._cycle.states, self.view)
+
+
+class SumTrial(Trial):
+    """Adds and subtracts requests, for all nodes at once: enough for filters that read sums only."""
+
+    def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
+        super().__init__(cycle, view, victims, of)
         self._everywhere = len(of) == len(victims.rows)
         view.requested -= self._mine(victims.freed())
         view.pod_count -= self._mine(victims.number)
@@ -72,21 +73,12 @@ class SumTrial:
         self.view.requested -= self._amounts[turn] * leaving
         self.view.pod_count -= leaving
 
-    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
-        yield self.of, self._cycle.refuses(self._cycle.states, self.view)
 
-    def still_passing(self) -> BoolArray:
-        return self._cycle.still_passing(self._cycle.states, self.view)
-
-
-class PodTrial:
+class PodTrial(Trial):
     """Moves pods one by one, for filters that look at them."""
 
     def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
-        self.of = of
-        self._cycle = cycle
-        self.view = view
-        self._victims = victims
+        super().__init__(cycle, view, victims, of)
         for turn in range(victims.turns):
             self.remove(turn, victims.filled[turn])
 
@@ -102,14 +94,8 @@ class PodTrial:
         for position in np.flatnonzero(which[self.of]).tolist():
             yield position, self._victims.pod(int(self.of[position]), turn)
 
-    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
-        yield self.of, self._cycle.refuses(self._cycle.states, self.view)
 
-    def still_passing(self) -> BoolArray:
-        return self._cycle.still_passing(self._cycle.states, self.view)
-
-
-class AdaptingTrial:
+class AdaptingTrial(Trial):
     """A trial with filters that count pods across nodes: for each node, their states follow what moves there.
 
     Nodes for which the states come out the very same are judged together.
@@ -123,10 +109,8 @@ class AdaptingTrial:
         nominated: NominatedBeside | None,
         names: Sequence[str],
     ) -> None:
-        self.of, self.view = trial.of, trial.view
-        self._cycle = cycle
+        super().__init__(cycle, trial.view, victims, trial.of)
         self._trial = trial
-        self._victims = victims
         self._names = names
         """The filters that adapt."""
         self._rows = victims.rows[trial.of].tolist()
@@ -211,21 +195,10 @@ def set_up(
     cycle: FailedEvaluation, table: NodeTable, victims: PotentialVictims, adapting: Sequence[str] = ()
 ) -> Iterator[Trial]:
     """The trials that the nodes must pass: with the pods that are nominated there, if any; then without."""
-    for of, on_top in _rounds(cycle, victims):
-        yield _trial(cycle, table, victims, of, on_top, adapting)
-
-
-def _trial(
-    cycle: FailedEvaluation,
-    table: NodeTable,
-    victims: PotentialVictims,
-    of: IntArray,
-    on_top: NominatedBeside | None,
-    adapting: Sequence[str] = (),
-) -> Trial:
     kind = PodTrial if cycle.reads_pods > PodsRead.SUMS else SumTrial
-    trial = kind(cycle, what_if(table, victims.rows[of], on_top), victims, of)
-    return AdaptingTrial(cycle, trial, victims, on_top, adapting) if adapting else trial
+    for of, on_top in _rounds(cycle, victims):
+        trial = kind(cycle, what_if(table, victims.rows[of], on_top), victims, of)
+        yield AdaptingTrial(cycle, trial, victims, on_top, adapting) if adapting else trial
 
 
 def _rounds(cycle: FailedEvaluation, victims: PotentialVictims) -> Iterator[tuple[IntArray, NominatedBeside | None]]:
