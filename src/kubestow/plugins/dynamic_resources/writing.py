@@ -6,7 +6,8 @@ A claim that somebody else has changed meanwhile is read again and tried again, 
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -81,11 +82,11 @@ class ClaimWriter:
             "status": {},
         }
         try:
-            created = await self._api.create_resource_claim(meta.namespace, manifest)
-        except CallError as error:
-            self._handle.metrics.resource_claim_creates.inc("failure")
             # It has no name yet; kube-scheduler writes the slash all the same.
-            _explain(error, f"create claim for extended resources {meta.namespace}/")
+            with _about(f"create claim for extended resources {meta.namespace}/"):
+                created = await self._api.create_resource_claim(meta.namespace, manifest)
+        except CallError:
+            self._handle.metrics.resource_claim_creates.inc("failure")
             raise
         self._handle.metrics.resource_claim_creates.inc("success")
         return created
@@ -93,11 +94,8 @@ class ClaimWriter:
     async def tell(self, pod: Pod, claim: ResourceClaim, node_claim: NodeClaim) -> None:
         """Note in a pod's status which claim its extended resources come from."""
         status = PodExtendedResourceClaimStatus(node_claim.mappings, claim.metadata.name)
-        try:
+        with _about(f"update pod {pod.key} ExtendedResourceClaimStatus"):
             await self._api.set_extended_resource_claim(pod, status)
-        except CallError as error:
-            _explain(error, f"update pod {pod.key} ExtendedResourceClaimStatus")
-            raise
 
     async def deallocate(self, claim: ResourceClaim) -> None:
         """Take an allocation back, so that another one can be made."""
@@ -121,11 +119,8 @@ class ClaimWriter:
                 return await write(claim)
             except ConflictError:
                 await self._handle.wait_until(lambda: False, _PAUSE)
-            try:
+            with _about(f"get updated claim {key_of(claim)} after conflict"):
                 claim = await self._api.get_resource_claim(claim)
-            except CallError as error:
-                _explain(error, f"get updated claim {key_of(claim)} after conflict")
-                raise
         return await write(claim)
 
     async def _reserve(self, pod: Pod, promised: AllocationResult | None, claim: ResourceClaim) -> ResourceClaim:
@@ -140,11 +135,8 @@ class ClaimWriter:
                 raise RuntimeError(f"claim {key} got allocated elsewhere in the meantime")
             if FINALIZER not in claim.metadata.finalizers:
                 names = [*claim.metadata.finalizers, FINALIZER]
-                try:
+                with _about(f"add finalizer to claim {key}"):
                     claim = await self._api.update_resource_claim(claim, {"metadata": {"finalizers": names}})
-                except CallError as error:
-                    _explain(error, f"add finalizer to claim {key}")
-                    raise
         elif allocation is None and self._timestamps:
             raise RuntimeError(f"claim {key} got deallocated elsewhere in the meantime")
         status: dict[str, Any] = {"reservedFor": [*claim.status.reservedFor, _consumer(pod)]}
@@ -153,12 +145,9 @@ class ClaimWriter:
             status["allocation"] = msgspec.structs.replace(promised, allocationTimestamp=now)
         elif now is not None and allocation is not None and allocation.allocationTimestamp is None:
             status["allocation"] = {"allocationTimestamp": now}
-        try:
+        what = "reservation" if promised is None else "allocation and reservation"
+        with _about(f"add {what} to claim {key}"):
             written = await self._api.update_resource_claim_status(claim, {"status": status})
-        except CallError as error:
-            what = "reservation" if promised is None else "allocation and reservation"
-            _explain(error, f"add {what} to claim {key}")
-            raise
         await self._assume(written)
         return written
 
@@ -173,9 +162,14 @@ class ClaimWriter:
             self._claims.assume(claim)
 
 
-def _explain(error: Exception, what: str) -> None:
-    """Have an error say what it is about; it must stay of its kind."""
-    error.args = (f"{what}: {error}",)
+@contextmanager
+def _about(what: str) -> Iterator[None]:
+    """Have the error of a call say what it is about; it must stay of its kind."""
+    try:
+        yield
+    except CallError as error:
+        error.args = (f"{what}: {error}",)
+        raise
 
 
 def _version(claim: ResourceClaim) -> int:
