@@ -11,7 +11,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
-from kubestow.framework.results import SKIP, Rejection, Rejections, Skip, unresolvable
+from kubestow.framework.results import SKIP, Rejections, Skip, unresolvable
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 
@@ -42,7 +42,7 @@ class NodeDeclaredFeatures:
             ),
             np.int64,
         )
-        return Rejections(kinds, _words)
+        return Rejections(kinds, lambda _: _REFUSED)
 
     def requeue_on(self) -> Sequence[Registration]:
         if not self._enabled:
@@ -69,7 +69,3 @@ def needed_features(pod: Pod) -> frozenset[str]:
     if spec.hostNetwork and spec.hostUsers is False:
         needed.append("UserNamespacesHostNetworkSupport")
     return frozenset(needed)
-
-
-def _words(_kind: int) -> Rejection:
-    return _REFUSED

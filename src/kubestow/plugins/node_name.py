@@ -11,7 +11,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
-from kubestow.framework.results import Rejection, Rejections, unresolvable
+from kubestow.framework.results import Rejections, unresolvable
 
 _REFUSED = unresolvable("node(s) didn't match the requested node name")
 
@@ -33,11 +33,7 @@ class NodeName:
         if not wanted:
             return None
         kinds: IntArray = np.fromiter((view.names[row] != wanted for row in row_numbers(rows).tolist()), np.int64)
-        return Rejections(kinds, _words)
+        return Rejections(kinds, lambda _: _REFUSED)
 
     def requeue_on(self) -> Sequence[Registration]:
         return [on(Resource.NODE, Action.ADD)]
-
-
-def _words(_kind: int) -> Rejection:
-    return _REFUSED

@@ -10,7 +10,7 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
-from kubestow.framework.results import SKIP, Rejection, Rejections, Skip, unschedulable
+from kubestow.framework.results import SKIP, Rejections, Skip, unschedulable
 from kubestow.model.pod import Pod
 from kubestow.model.ports import HostPort, host_ports
 
@@ -39,7 +39,7 @@ class NodePorts:
             return None
         kinds: IntArray = np.zeros(view.size, np.int64)
         kinds[list(taken)] = 1
-        return Rejections(kinds[rows], _words)
+        return Rejections(kinds[rows], lambda _: _REFUSED)
 
     def requeue_on(self) -> Sequence[Registration]:
         return [on(Resource.POD, Action.DELETE, self._frees_a_port, alike=True), on(Resource.NODE, Action.ADD)]
@@ -49,7 +49,3 @@ class NodePorts:
             return False
         freed = host_ports(old)
         return any(port.conflicts_with(other) for port in host_ports(waiting) for other in freed)
-
-
-def _words(_kind: int) -> Rejection:
-    return _REFUSED

@@ -11,7 +11,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
-from kubestow.framework.results import Rejection, Rejections, unresolvable
+from kubestow.framework.results import Rejections, unresolvable
 from kubestow.model.node import Node, Taint
 from kubestow.model.pod import Pod
 from kubestow.model.tolerations import tolerates
@@ -36,7 +36,7 @@ class NodeUnschedulable:
         cordoned = view.unschedulable[rows]
         if not is_any_set(cordoned) or self._is_tolerated_by(pod.pod):
             return None
-        return Rejections(cordoned.astype(np.int64), _words)
+        return Rejections(cordoned.astype(np.int64), lambda _: _REFUSED)
 
     def _is_tolerated_by(self, pod: Pod) -> bool:
         return any(tolerates(toleration, _CORDONED, self._comparison) for toleration in pod.spec.tolerations)
@@ -52,7 +52,3 @@ class NodeUnschedulable:
 
     def _tolerates_now(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
         return waiting.metadata.uid == new.metadata.uid and self._is_tolerated_by(new)
-
-
-def _words(_kind: int) -> Rejection:
-    return _REFUSED

@@ -11,7 +11,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
-from kubestow.framework.results import Rejection, Rejections, unresolvable
+from kubestow.framework.results import Rejections, unresolvable
 from kubestow.model.node import Node, Taint
 from kubestow.model.pod import Pod, Toleration
 from kubestow.model.tolerations import tolerates
@@ -39,7 +39,7 @@ class TaintToleration:
         if view.taint_sets.are_all_empty:
             return None
         repelled = by_taints(view, rows, lambda taints: self._is_repelled(pod.pod, taints))
-        return Rejections(repelled, _words) if repelled.any() else None
+        return Rejections(repelled, lambda _: _REFUSED) if repelled.any() else None
 
     def _is_repelled(self, pod: Pod, taints: tuple[Taint, ...]) -> bool:
         return any(
@@ -78,7 +78,3 @@ class TaintToleration:
 
     def _is_same_pod(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
         return waiting.metadata.uid == new.metadata.uid
-
-
-def _words(_kind: int) -> Rejection:
-    return _REFUSED

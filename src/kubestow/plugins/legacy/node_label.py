@@ -12,7 +12,7 @@ from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeLabelArgs
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
-from kubestow.framework.results import MAX_SCORE, Rejection, Rejections, unresolvable
+from kubestow.framework.results import MAX_SCORE, Rejections, unresolvable
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 
@@ -38,7 +38,7 @@ class NodeLabel:
             refused |= view.label_ids(label)[rows] == ABSENT
         for label in self._args.absentLabels:
             refused |= view.label_ids(label)[rows] != ABSENT
-        return Rejections(refused.astype(np.int64), _words) if refused.any() else None
+        return Rejections(refused.astype(np.int64), lambda _: _REFUSED) if refused.any() else None
 
     def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         fulfilled: IntArray = np.zeros(row_count(rows), np.int64)
@@ -59,7 +59,3 @@ class NodeLabel:
     def _is_labelled(self, node: Node) -> bool:
         labels = node.metadata.labels
         return labels.keys() >= set(self._args.presentLabels) and labels.keys().isdisjoint(self._args.absentLabels)
-
-
-def _words(_kind: int) -> Rejection:
-    return _REFUSED

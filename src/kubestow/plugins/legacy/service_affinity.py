@@ -21,7 +21,7 @@ from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import ServiceAffinityArgs
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import Change, PodsRead
-from kubestow.framework.results import MAX_SCORE, SKIP, Rejection, Rejections, Skip, unschedulable
+from kubestow.framework.results import MAX_SCORE, SKIP, Rejections, Skip, unschedulable
 from kubestow.model.labels import selector_from_set
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -99,7 +99,7 @@ class ServiceAffinity:
         refused = np.zeros(row_count(rows), np.bool_)
         for label, value in state.wanted.items():
             refused |= view.label_ids(label)[rows] != view.label_id(label, value)
-        return Rejections(refused.astype(np.int64), _words) if refused.any() else None
+        return Rejections(refused.astype(np.int64), lambda _: _REFUSED) if refused.any() else None
 
     # Score
 
@@ -147,7 +147,3 @@ class ServiceAffinity:
         before = {} if old is None else old.metadata.labels
         after = new.metadata.labels
         return old is None or any(before.get(label) != after.get(label) for label in self._args.affinityLabels)
-
-
-def _words(_kind: int) -> Rejection:
-    return _REFUSED
