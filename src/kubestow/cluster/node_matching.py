@@ -8,11 +8,8 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, Rows, row_count, row_numbers
 from kubestow.cluster.view import NodeView
-from kubestow.model.labels import Operator, Requirement, Selector
+from kubestow.model.labels import NONE_OF, ONE_OF, Operator, Requirement, Selector
 from kubestow.model.node_selector import NODE_NAME_FIELD, NodeTerm, NodeTerms, RequiredNodeAffinity
-
-_ONE_OF = (Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN)
-_NONE_OF = (Operator.NOT_EQUALS, Operator.NOT_IN)
 
 
 def labels_match(view: NodeView, rows: Rows, condition: Requirement) -> BoolArray:
@@ -22,13 +19,13 @@ def labels_match(view: NodeView, rows: Rows, condition: Requirement) -> BoolArra
     if operator is Operator.EXISTS or operator is Operator.DOES_NOT_EXIST:
         exists: BoolArray = ids != 0
         return exists if operator is Operator.EXISTS else ~exists
-    if operator in _ONE_OF or operator in _NONE_OF:
+    if operator in ONE_OF or operator in NONE_OF:
         wanted = [view.label_id(condition.key, value) for value in condition.values]
         one_of: BoolArray = np.zeros(len(ids), np.bool_)
         for value_id in wanted:
             if value_id > 0:
                 one_of |= ids == value_id
-        return one_of if operator in _ONE_OF else ~one_of
+        return one_of if operator in ONE_OF else ~one_of
     values = view.label_values(condition.key)
     by_value = np.fromiter((condition.matches({condition.key: value}) for value in values), np.bool_, len(values))
     by_value[0] = False

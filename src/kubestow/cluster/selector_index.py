@@ -7,18 +7,16 @@ labels are tried; the few that demand no pair are always tried.
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from kubestow.model.labels import Operator, Selector
+from kubestow.model.labels import ONE_OF, Selector
 
 Item = TypeVar("Item", bound=Hashable)
-
-_PAIRING = (Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN)
 
 
 def _anchor(selector: Selector) -> list[tuple[str, str]] | None:
     """Label pairs of which matching labels must hold one; None if there is no such rule."""
     best: list[tuple[str, str]] | None = None
     for requirement in selector.requirements:
-        if requirement.operator in _PAIRING:
+        if requirement.operator in ONE_OF:
             pairs = [(requirement.key, value) for value in requirement.values]
             if best is None or len(pairs) < len(best):
                 best = pairs

@@ -33,13 +33,13 @@ class Operator(Enum):
     LESS = "lt"
 
 
-_ONE_OF = (Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN)
-_NONE_OF = (Operator.NOT_EQUALS, Operator.NOT_IN)
+ONE_OF = (Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN)
+NONE_OF = (Operator.NOT_EQUALS, Operator.NOT_IN)
 _SETS = (Operator.IN, Operator.NOT_IN)
 _EXISTENCE = (Operator.EXISTS, Operator.DOES_NOT_EXIST)
 _COMPARISONS = (Operator.GREATER, Operator.LESS)
 
-_API_OPERATORS = {
+API_OPERATORS = {
     "In": Operator.IN,
     "NotIn": Operator.NOT_IN,
     "Exists": Operator.EXISTS,
@@ -63,9 +63,9 @@ class Requirement:
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether labels meet the condition."""
         operator = self.operator
-        if operator in _ONE_OF:
+        if operator in ONE_OF:
             return labels.get(self.key) in self.values
-        if operator in _NONE_OF:
+        if operator in NONE_OF:
             return labels.get(self.key) not in self.values
         if operator is Operator.EXISTS:
             return self.key in labels
@@ -145,7 +145,7 @@ class Selector:
     def __init__(self, requirements: Iterable[Requirement] = (), *, selects_nothing: bool = False) -> None:
         self.requirements: Final = tuple(sorted(requirements, key=attrgetter("key")))
         self.selects_nothing: Final = selects_nothing
-        exact = [r.operator in _ONE_OF and len(r.values) == 1 for r in self.requirements]
+        exact = [r.operator in ONE_OF and len(r.values) == 1 for r in self.requirements]
         self._equal = tuple(
             (r.key, r.values[0]) for r, is_exact in zip(self.requirements, exact, strict=True) if is_exact
         )
@@ -201,7 +201,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
         return EVERYTHING
     requirements = [requirement(key, Operator.EQUALS, (value,)) for key, value in selector.matchLabels.items()]
     for expression in selector.matchExpressions:
-        operator = _API_OPERATORS.get(expression.operator)
+        operator = API_OPERATORS.get(expression.operator)
         if operator is None:
             raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
         requirements.append(requirement(expression.key, operator, expression.values))

@@ -14,6 +14,7 @@ import msgspec
 
 from kubestow.model.label_syntax import aggregate, invalid, unsupported
 from kubestow.model.labels import (
+    API_OPERATORS,
     Operator,
     Requirement,
     Selector,
@@ -26,14 +27,7 @@ from kubestow.model.pod import Pod, PreferredSchedulingTerm
 
 NODE_NAME_FIELD = "metadata.name"
 
-_LABEL_OPERATORS = {
-    "In": Operator.IN,
-    "NotIn": Operator.NOT_IN,
-    "Exists": Operator.EXISTS,
-    "DoesNotExist": Operator.DOES_NOT_EXIST,
-    "Gt": Operator.GREATER,
-    "Lt": Operator.LESS,
-}
+_LABEL_OPERATORS = {**API_OPERATORS, "Gt": Operator.GREATER, "Lt": Operator.LESS}
 _FIELD_OPERATORS = {"In": Operator.EQUALS, "NotIn": Operator.NOT_EQUALS}
 
 

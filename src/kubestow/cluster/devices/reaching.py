@@ -7,11 +7,9 @@ values of a label, are found by that value; only what cannot be found so is look
 from collections.abc import Hashable, Iterable
 
 from kubestow.cluster.devices.entries import Reach, SliceEntry
-from kubestow.model.labels import Operator
+from kubestow.model.labels import ONE_OF
 from kubestow.model.node import Node
 from kubestow.model.node_selector import NODE_NAME_FIELD, NodeTerm
-
-_ONE_OF = (Operator.IN, Operator.EQUALS, Operator.DOUBLE_EQUALS)
 
 Value = tuple[str, str]
 """A label, or the field of the name, and its value."""
@@ -62,7 +60,7 @@ def _values_of(reach: Reach) -> set[Value] | None:
 
 def _values_of_term(term: NodeTerm) -> set[Value] | None:
     for condition in (*term.fields, *term.labels):
-        if condition.operator in _ONE_OF:
+        if condition.operator in ONE_OF:
             return {(condition.key, value) for value in condition.values}
     return None
 

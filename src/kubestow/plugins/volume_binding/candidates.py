@@ -15,7 +15,7 @@ from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
 from kubestow.cluster.node_matching import node_terms_match
 from kubestow.cluster.view import NodeView
 from kubestow.model.claims import is_bound_to
-from kubestow.model.labels import Operator, compile_selector
+from kubestow.model.labels import ONE_OF, compile_selector
 from kubestow.model.node_selector import NodeTerms
 from kubestow.model.quantity import nano
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -23,8 +23,6 @@ from kubestow.plugins.volume_binding.affinity import volume_terms
 
 NONE = np.iinfo(np.int64).max
 """Stands for the number of no volume, and is larger than any."""
-
-_ONE_OF = (Operator.IN, Operator.EQUALS)
 
 
 class ClassVolumes:
@@ -131,4 +129,4 @@ def _single_label(terms: NodeTerms | None) -> tuple[str, tuple[str, ...]] | None
     if terms is None or len(terms.terms) != 1 or len(terms.terms[0].labels) != 1:
         return None
     condition = terms.terms[0].labels[0]
-    return (condition.key, condition.values) if condition.operator in _ONE_OF else None
+    return (condition.key, condition.values) if condition.operator in ONE_OF else None
