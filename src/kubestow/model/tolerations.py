@@ -8,6 +8,8 @@ from kubestow.model.label_syntax import parse_int64
 from kubestow.model.node import Taint
 from kubestow.model.pod import Toleration
 
+REPELLING = ("NoSchedule", "NoExecute")
+"""Effects of taints that keep a pod off a node, or a device from being allocated."""
 _PLAIN_INTEGER = r"0|-?[1-9][0-9]*"
 
 

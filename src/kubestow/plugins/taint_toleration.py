@@ -1,6 +1,6 @@
 """TaintToleration: a node's taints keep off pods that do not tolerate them, or make it less welcome."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,8 @@ from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import Rejections, unresolvable
 from kubestow.model.node import Node, Taint
 from kubestow.model.pod import Pod, Toleration
-from kubestow.model.tolerations import tolerates
+from kubestow.model.tolerations import REPELLING, tolerates
 from kubestow.plugins.support.normalizing import proportional
-from kubestow.plugins.support.taints import REPELLING, by_taints
 
 _DISCOURAGING = "PreferNoSchedule"
 _REFUSED = unresolvable("node(s) had untolerated taint(s)")
@@ -38,7 +37,7 @@ class TaintToleration:
     def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if view.taint_sets.are_all_empty:
             return None
-        repelled = by_taints(view, rows, lambda taints: self._is_repelled(pod.pod, taints))
+        repelled = _by_taints(view, rows, lambda taints: self._is_repelled(pod.pod, taints))
         return Rejections(repelled, lambda _: _REFUSED) if repelled.any() else None
 
     def _is_repelled(self, pod: Pod, taints: tuple[Taint, ...]) -> bool:
@@ -55,7 +54,7 @@ class TaintToleration:
     def score_rows(self, state: tuple[Toleration, ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         if view.taint_sets.are_all_empty:
             return np.zeros(row_count(rows), np.int64)
-        return by_taints(
+        return _by_taints(
             view,
             rows,
             lambda taints: sum(t.effect == _DISCOURAGING and not self._is_tolerated(t, state) for t in taints),
@@ -78,3 +77,9 @@ class TaintToleration:
 
     def _is_same_pod(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
         return waiting.metadata.uid == new.metadata.uid
+
+
+def _by_taints(view: NodeView, rows: Rows, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:
+    """Return a number for each row, which depends on its taints alone: each distinct list of taints is judged once."""
+    lists = view.taint_sets.taints
+    return np.fromiter(map(judge, lists), np.int64, len(lists))[view.taint_set[rows]]

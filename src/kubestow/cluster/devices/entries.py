@@ -15,8 +15,7 @@ from kubestow.model.devices import Device, DeviceTaint, DeviceTaintRuleSpec, Res
 from kubestow.model.node import Node, NodeSelector
 from kubestow.model.node_selector import NodeTerms, compile_node_selector
 from kubestow.model.quantity import nano
-
-BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+from kubestow.model.tolerations import REPELLING
 
 CounterName = tuple[str, str]
 """A counter set, and a counter in it."""
@@ -113,7 +112,7 @@ class DevicesRead:
 
 
 def _read(device: Device, of: "SliceEntry", taints: tuple[DeviceTaint, ...], numbers: "DeviceNumbers") -> DeviceRead:
-    taints = tuple([taint for taint in (*device.taints, *taints) if taint.effect in BLOCKING_EFFECTS])
+    taints = tuple([taint for taint in (*device.taints, *taints) if taint.effect in REPELLING])
     counters = tuple(
         [
             ((consumption.counterSet, name), nano(counter.value))

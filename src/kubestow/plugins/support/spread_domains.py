@@ -16,9 +16,8 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.model.node_selector import required_node_affinity
 from kubestow.model.pod import Toleration
-from kubestow.model.tolerations import untolerated
+from kubestow.model.tolerations import REPELLING, untolerated
 from kubestow.plugins.support.spread_constraints import Constraint
-from kubestow.plugins.support.taints import REPELLING
 
 _MOST_TOLERATIONS = 1_000
 
