@@ -25,11 +25,10 @@ from kubestow.model.devices import ResourceClaim
 from kubestow.model.lazily import lazy
 from kubestow.model.pod import Pod
 from kubestow.plugins.dynamic_resources.claims import UnusableClaimError, claims_of, is_reserved_for, names
-from kubestow.plugins.dynamic_resources.conditions import is_hopeless
+from kubestow.plugins.dynamic_resources.conditions import is_hopeless, wait_until_ready
 from kubestow.plugins.dynamic_resources.extended import claim_for, is_left_behind
 from kubestow.plugins.dynamic_resources.promises import Promises
 from kubestow.plugins.dynamic_resources.state import Place, State
-from kubestow.plugins.dynamic_resources.waiting import wait_until_ready
 from kubestow.plugins.dynamic_resources.writing import ClaimWriter
 from kubestow.plugins.support.normalizing import proportional
 
