@@ -15,6 +15,7 @@ ALPHA, BETA, GA = "ALPHA", "BETA", "GA"
 
 _ALL_OF_STAGE = {"AllAlpha": ALPHA, "AllBeta": BETA}
 _COMPONENT = "kube"
+_DRA = "DynamicResourceAllocation"
 _BOOLEANS = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
     **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
@@ -50,33 +51,26 @@ class Features(msgspec.Struct, frozen=True):
     component_flagz: bool = _gate("ComponentFlagz", BETA, True)
     component_statusz: bool = _gate("ComponentStatusz", BETA, True)
     coordinated_leader_election: bool = _gate("CoordinatedLeaderElection", BETA, False)
-    dra_admin_access: bool = _gate("DRAAdminAccess", GA, True, locked=True, needs="DynamicResourceAllocation")
-    dra_consumable_capacity: bool = _gate("DRAConsumableCapacity", BETA, True, needs="DynamicResourceAllocation")
+    dra_admin_access: bool = _gate("DRAAdminAccess", GA, True, locked=True, needs=_DRA)
+    dra_consumable_capacity: bool = _gate("DRAConsumableCapacity", BETA, True, needs=_DRA)
     dra_device_binding_conditions: bool = _gate(
-        "DRADeviceBindingConditions", BETA, True, needs="DynamicResourceAllocation DRAResourceClaimDeviceStatus"
+        "DRADeviceBindingConditions", BETA, True, needs=f"{_DRA} DRAResourceClaimDeviceStatus"
     )
     dra_device_taint_rules: bool = _gate("DRADeviceTaintRules", BETA, False, needs="DRADeviceTaints")
-    dra_device_taints: bool = _gate("DRADeviceTaints", BETA, True, needs="DynamicResourceAllocation")
-    dra_extended_resource: bool = _gate("DRAExtendedResource", BETA, True, needs="DynamicResourceAllocation")
-    dra_list_type_attributes: bool = _gate("DRAListTypeAttributes", ALPHA, False, needs="DynamicResourceAllocation")
-    dra_node_allocatable_resources: bool = _gate(
-        "DRANodeAllocatableResources", ALPHA, False, needs="DynamicResourceAllocation"
-    )
-    dra_partitionable_devices: bool = _gate("DRAPartitionableDevices", BETA, True, needs="DynamicResourceAllocation")
-    dra_prioritized_list: bool = _gate("DRAPrioritizedList", GA, True, needs="DynamicResourceAllocation")
+    dra_device_taints: bool = _gate("DRADeviceTaints", BETA, True, needs=_DRA)
+    dra_extended_resource: bool = _gate("DRAExtendedResource", BETA, True, needs=_DRA)
+    dra_list_type_attributes: bool = _gate("DRAListTypeAttributes", ALPHA, False, needs=_DRA)
+    dra_node_allocatable_resources: bool = _gate("DRANodeAllocatableResources", ALPHA, False, needs=_DRA)
+    dra_partitionable_devices: bool = _gate("DRAPartitionableDevices", BETA, True, needs=_DRA)
+    dra_prioritized_list: bool = _gate("DRAPrioritizedList", GA, True, needs=_DRA)
     dra_resource_claim_device_status: bool = _gate("DRAResourceClaimDeviceStatus", BETA, True)
     dra_resource_claim_granular_status_authorization: bool = _gate(
-        "DRAResourceClaimGranularStatusAuthorization",
-        BETA,
-        True,
-        needs="DynamicResourceAllocation DRAResourceClaimDeviceStatus",
+        "DRAResourceClaimGranularStatusAuthorization", BETA, True, needs=f"{_DRA} DRAResourceClaimDeviceStatus"
     )
-    dra_resource_pool_status: bool = _gate("DRAResourcePoolStatus", ALPHA, False, needs="DynamicResourceAllocation")
-    dra_scheduler_filter_timeout: bool = _gate(
-        "DRASchedulerFilterTimeout", BETA, True, needs="DynamicResourceAllocation"
-    )
+    dra_resource_pool_status: bool = _gate("DRAResourcePoolStatus", ALPHA, False, needs=_DRA)
+    dra_scheduler_filter_timeout: bool = _gate("DRASchedulerFilterTimeout", BETA, True, needs=_DRA)
     dra_workload_resource_claims: bool = _gate(
-        "DRAWorkloadResourceClaims", ALPHA, False, needs="DynamicResourceAllocation GenericWorkload"
+        "DRAWorkloadResourceClaims", ALPHA, False, needs=f"{_DRA} GenericWorkload"
     )
     dynamic_resource_allocation: bool = _gate("DynamicResourceAllocation", GA, True, locked=True)
     gang_scheduling: bool = _gate("GangScheduling", ALPHA, False, needs="GenericWorkload")

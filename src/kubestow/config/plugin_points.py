@@ -27,52 +27,51 @@ EXTENSION_POINTS = (
 SCORING_POINTS = frozenset({"score", "placementScore"})
 """Those at which a plugin's weight counts."""
 
-LEGACY: dict[str, frozenset[str]] = {
-    name: frozenset(points.split())
-    for name, points in {
+
+def _points(table: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(points.split()) for name, points in table.items()}
+
+
+LEGACY = _points(
+    {
         "NodeLabel": "filter score",
         "NodePreferAvoidPods": "score",
         "NodeResourcesLeastAllocated": "score",
         "NodeResourcesMostAllocated": "score",
         "RequestedToCapacityRatio": "score",
         "ServiceAffinity": "preFilter filter score",
-    }.items()
-}
+    }
+)
 """Plugins that kube-scheduler no longer has, and that a Policy or a profile may still name here."""
 
-OWN: dict[str, frozenset[str]] = {"TightestPlacement": frozenset({"placementScore"})}
+OWN = _points({"TightestPlacement": "placementScore"})
 """Plugins that kube-scheduler does not have."""
 
-IN_TREE: PluginPoints = (
-    LEGACY
-    | OWN
-    | {
-        name: frozenset(points.split())
-        for name, points in {
-            "DefaultBinder": "bind",
-            "DefaultPreemption": "preEnqueue postFilter",
-            "DynamicResources": "preEnqueue preFilter filter postFilter score reserve preBind",
-            "GangScheduling": "preEnqueue permit",
-            "ImageLocality": "score",
-            "InterPodAffinity": "preFilter filter preScore score",
-            "NodeAffinity": "preFilter filter preScore score",
-            "NodeDeclaredFeatures": "preFilter filter",
-            "NodeName": "filter",
-            "NodePorts": "preFilter filter",
-            "NodeResourcesBalancedAllocation": "preScore score",
-            "NodeResourcesFit": "preFilter filter preScore score placementScore",
-            "NodeUnschedulable": "filter",
-            "NodeVolumeLimits": "preFilter filter",
-            "PodGroupPodsCount": "placementScore",
-            "PodTopologySpread": "preFilter filter preScore score",
-            "PrioritySort": "queueSort",
-            "SchedulingGates": "preEnqueue",
-            "TaintToleration": "filter preScore score",
-            "TopologyPlacementGenerator": "placementGenerate",
-            "VolumeBinding": "preFilter filter reserve preBind preScore score",
-            "VolumeRestrictions": "preFilter filter",
-            "VolumeZone": "preFilter filter",
-        }.items()
+IN_TREE: PluginPoints = {**LEGACY, **OWN} | _points(
+    {
+        "DefaultBinder": "bind",
+        "DefaultPreemption": "preEnqueue postFilter",
+        "DynamicResources": "preEnqueue preFilter filter postFilter score reserve preBind",
+        "GangScheduling": "preEnqueue permit",
+        "ImageLocality": "score",
+        "InterPodAffinity": "preFilter filter preScore score",
+        "NodeAffinity": "preFilter filter preScore score",
+        "NodeDeclaredFeatures": "preFilter filter",
+        "NodeName": "filter",
+        "NodePorts": "preFilter filter",
+        "NodeResourcesBalancedAllocation": "preScore score",
+        "NodeResourcesFit": "preFilter filter preScore score placementScore",
+        "NodeUnschedulable": "filter",
+        "NodeVolumeLimits": "preFilter filter",
+        "PodGroupPodsCount": "placementScore",
+        "PodTopologySpread": "preFilter filter preScore score",
+        "PrioritySort": "queueSort",
+        "SchedulingGates": "preEnqueue",
+        "TaintToleration": "filter preScore score",
+        "TopologyPlacementGenerator": "placementGenerate",
+        "VolumeBinding": "preFilter filter reserve preBind preScore score",
+        "VolumeRestrictions": "preFilter filter",
+        "VolumeZone": "preFilter filter",
     }
 )
 
