@@ -25,16 +25,8 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 FIXED_RESOURCES = (CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME)
 
 _FIRST_CAPACITY = 64
-_COLUMNS = (
-    "live",
-    "allocatable",
-    "requested",
-    "non_zero",
-    "pod_count",
-    "allowed_pods",
-    "unschedulable",
-    "taint_set",
-)
+COLUMNS = ("live", "allocatable", "requested", "non_zero", "pod_count", "allowed_pods", "unschedulable", "taint_set")
+"""The attributes of a table that are arrays, by row."""
 
 
 class TaintSets:
@@ -104,7 +96,7 @@ class NodeTable:
         other.size, other.count, other.layout = self.size, self.count, self.layout
         other.row_of, other.names, other.nodes = self.row_of.copy(), self.names.copy(), self.nodes.copy()
         other.pods = [pods.copy() for pods in self.pods]
-        for column in _COLUMNS:
+        for column in COLUMNS:
             setattr(other, column, getattr(self, column).copy())
         other.resource_index, other.taint_sets = self.resource_index.copy(), self.taint_sets.copy()
         other.ports, other._free = self.ports.copy(), self._free.copy()
@@ -173,7 +165,7 @@ class NodeTable:
         self.size += 1
 
     def _grow(self, capacity: int) -> None:
-        for column in _COLUMNS:
+        for column in COLUMNS:
             setattr(self, column, grown(getattr(self, column), capacity))
         self.changes.grow(capacity)
         self.node_changes.grow(capacity)

@@ -113,12 +113,7 @@ class PodInfo:
 
     def prepare(self) -> None:
         """Compute now what can fail on bad input; raises ValueError."""
-        if self._requests is None:
-            self._requests = pod_requests(self.pod)
-        if self._ports is None:
-            self._ports = host_ports(self.pod)
-        if self._terms is None:
-            self._terms = affinity_terms(self.namespace, self.pod.spec.affinity)
+        _ = self.requests, self.ports, self.terms
 
     @property
     def makes_sense(self) -> bool:

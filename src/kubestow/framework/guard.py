@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import NDArray
-from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.nodes import COLUMNS, NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import WhatIf
@@ -23,9 +23,6 @@ from kubestow.model.pod import Pod
 
 T = TypeVar("T")
 
-_COLUMNS = frozenset(
-    ("live", "allocatable", "requested", "non_zero", "pod_count", "allowed_pods", "unschedulable", "taint_set")
-)
 _CHANGED = "changed the pod that it was handed, which others share: change a copy, or keep notes of your own"
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -56,7 +53,7 @@ class ReadOnlyView:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._view, name)
-        return read_only(found) if name in _COLUMNS else found
+        return read_only(found) if name in COLUMNS else found
 
     @property
     def names(self) -> Sequence[str]:
