@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubestow.model.storage import CSIVolume, PersistentVolume, VolumeNodeAffinity, VolumeSource
+from kubestow.model.topology import LEGACY_REGION_LABEL, LEGACY_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 
 AWS_EBS = "kubernetes.io/aws-ebs"
 AZURE_DISK = "kubernetes.io/azure-disk"
@@ -26,8 +27,7 @@ VSPHERE = "kubernetes.io/vsphere-volume"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 """On a CSINode: the old drivers, comma-separated, whose volumes the node leaves to their successors."""
 
-ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
+ZONE, REGION, BETA_ZONE, BETA_REGION = ZONE_LABEL, REGION_LABEL, LEGACY_ZONE_LABEL, LEGACY_REGION_LABEL
 ZONE_DELIMITER = "__"
 """Between the zones in the zone label of a volume that is in several."""
 
