@@ -138,6 +138,10 @@ class Extenders:
         verbs = ((extender, getattr(extender.config, verb)) for extender in self._extenders)
         return [(extender, name) for extender, name in verbs if name and extender.is_interested(pod)]
 
+    def _call_about(self, extender: Extender, verb: str, pod: PodInfo, rows: IntArray) -> Call:
+        names_only = extender.config.nodeCacheCapable
+        return Call(extender, verb, self._messages.about_nodes(pod.pod, rows, names_only=names_only))
+
     # Filter
 
     def filter(self, pod: PodInfo, rows: IntArray) -> Conversation[Filtered]:
@@ -146,8 +150,7 @@ class Extenders:
         for extender, verb in self._asked("filterVerb", pod.pod):
             if not len(rows):
                 break
-            body = self._messages.about_nodes(pod.pod, rows, names_only=extender.config.nodeCacheCapable)
-            call, sent = Call(extender, verb, body), self._messages.nodes(rows)
+            call, sent = self._call_about(extender, verb, pod, rows), self._messages.nodes(rows)
             [answer] = yield [call]
             try:
                 selection = self._selections.get(call, sent, answer)
@@ -172,14 +175,8 @@ class Extenders:
     def prioritize(self, pod: PodInfo, rows: IntArray) -> Conversation[IntArray]:
         """What all of them add to the scores of rows."""
         totals: IntArray = np.zeros(len(rows), np.int64)
-        calls = [
-            Call(
-                extender,
-                verb,
-                self._messages.about_nodes(pod.pod, rows, names_only=extender.config.nodeCacheCapable),
-            )
-            for extender, verb in self._asked("prioritizeVerb", pod.pod)
-        ]
+        asked = self._asked("prioritizeVerb", pod.pod)
+        calls = [self._call_about(extender, verb, pod, rows) for extender, verb in asked]
         if not calls:
             return totals
         sent = self._messages.nodes(rows)
