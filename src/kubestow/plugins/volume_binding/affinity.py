@@ -36,13 +36,14 @@ def _terms(required: NodeSelector) -> NodeTerms:
 
 def usable_rows(volume: PersistentVolume, view: NodeView, rows: Rows, csi_nodes: Store[CSINode]) -> BoolArray:
     """The rows on which a bound volume can be used."""
-    usable = _rows_of(volume, view, rows)
+    usable = usable_by(volume_terms(volume.spec.nodeAffinity), view, rows)
     driver = old_driver(volume.spec)
     if driver in MIGRATED:
         names = (view.names[row] for row in row_numbers(rows).tolist())
         handed_over = np.fromiter((_is_handed_over(driver, csi_nodes.get(name)) for name in names), np.bool_)
         if handed_over.any():
-            usable = np.where(handed_over, _rows_of(_translated(volume), view, rows), usable)
+            terms = volume_terms(_translated(volume).spec.nodeAffinity)
+            usable = np.where(handed_over, usable_by(terms, view, rows), usable)
     return usable
 
 
@@ -55,8 +56,8 @@ def is_usable_at(volume: PersistentVolume, labels: Mapping[str, str], csi_node: 
     return terms is None or terms.matches(labels, "")
 
 
-def _rows_of(volume: PersistentVolume, view: NodeView, rows: Rows) -> BoolArray:
-    terms = volume_terms(volume.spec.nodeAffinity)
+def usable_by(terms: NodeTerms | None, view: NodeView, rows: Rows) -> BoolArray:
+    """Return the rows that meet the terms of a volume."""
     if terms is None:
         return np.ones(row_count(rows), np.bool_)
     return node_terms_match(view, rows, terms)

@@ -31,6 +31,8 @@ class _Change(msgspec.Struct):
 
     obj: Any
     fields: dict[str, Any]
+    claim_key: str = ""
+    """Of a volume: the claim that gets it."""
     written: bool = False
 
 
@@ -39,8 +41,7 @@ class Reservation(msgspec.Struct):
 
     node: str
     volumes: list[_Change] = msgspec.field(default_factory=list)
-    """Volumes that get a claim; each has its claim's key in `claim_keys`."""
-    claim_keys: list[str] = msgspec.field(default_factory=list)
+    """Volumes that get a claim."""
     claims: list[_Change] = msgspec.field(default_factory=list)
     """Claims that get a node."""
 
@@ -58,7 +59,6 @@ def assume(node: str, matches: Iterable[Match], provisions: Iterable[Provision],
             if change.fields:
                 _assume(listers.volumes, change.obj, "persistentvolumes")
             reservation.volumes.append(change)
-            reservation.claim_keys.append(key_of(match.claim))
         for provision in provisions:
             change = _claim_for_node(provision.claim, node)
             _assume(listers.claims, change.obj, "persistentvolumeclaims")
@@ -71,8 +71,8 @@ def assume(node: str, matches: Iterable[Match], provisions: Iterable[Provision],
 
 def undo(reservation: Reservation, listers: Listers) -> None:
     """Take back what was assumed, save what the API server knows already."""
-    for store, changes in ((listers.volumes, reservation.volumes), (listers.claims, reservation.claims)):
-        _forget(store, changes)
+    _forget(listers.volumes, reservation.volumes)
+    _forget(listers.claims, reservation.claims)
 
 
 def _assume(store: Store[Any], obj: Any, resource: str) -> None:
@@ -116,7 +116,7 @@ def _bound_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> _Ch
         }
         fields["spec"] = {"claimRef": written}
         spec = replace(spec, claimRef=ObjectReference(**written))
-    return _Change(replace(volume, metadata=meta, spec=spec), fields)
+    return _Change(replace(volume, metadata=meta, spec=spec), fields, key_of(claim))
 
 
 def _claim_for_node(claim: PersistentVolumeClaim, node: str) -> _Change:
@@ -167,8 +167,8 @@ def is_done(reservation: Reservation, pod: PodInfo, handle: Handle) -> bool:
     if handle.cluster.pod(pod.uid) is None:
         raise BindingError(f'pod does not exist any more: pod "{pod.name}" not found')
     csi_node = listers.csi_nodes.get(reservation.node)
-    for change, claim_key in zip(reservation.volumes, reservation.claim_keys, strict=True):
-        if not _is_matched(change.obj, claim_key, node, csi_node, listers):
+    for change in reservation.volumes:
+        if not _is_matched(change.obj, change.claim_key, node, csi_node, listers):
             return False
     return all(_is_provisioned(change.obj, node, csi_node, listers) for change in reservation.claims)
 

@@ -12,14 +12,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
-from kubestow.cluster.node_matching import node_terms_match
 from kubestow.cluster.view import NodeView
 from kubestow.model.claims import is_bound_to
 from kubestow.model.labels import ONE_OF, compile_selector
 from kubestow.model.node_selector import NodeTerms
 from kubestow.model.quantity import nano
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.plugins.volume_binding.affinity import volume_terms
+from kubestow.plugins.volume_binding.affinity import usable_by, volume_terms
 
 NONE = np.iinfo(np.int64).max
 """Stands for the number of no volume, and is larger than any."""
@@ -47,7 +46,7 @@ class ClassVolumes:
             here = undecided.copy()
             for others in taken:
                 here &= others != number
-            usable = _usable(volume_terms(self._volumes[number].spec.nodeAffinity), view, rows)
+            usable = usable_by(volume_terms(self._volumes[number].spec.nodeAffinity), view, rows)
             best[here & usable] = number
             undecided &= ~here
         if free and undecided.any():
@@ -105,7 +104,7 @@ class ClassVolumes:
                     by_label[label[0]][value].append(number)
         for terms, found in by_terms.items():
             choices: IntArray = np.full((depth, row_count(rows)), NONE, np.int64)
-            usable = _usable(terms, view, rows)
+            usable = usable_by(terms, view, rows)
             for place, number in enumerate(found[:depth]):
                 choices[place, usable] = number
             yield choices
@@ -116,12 +115,6 @@ class ClassVolumes:
                 if value_id > 0:
                     by_value[: len(found[:depth]), value_id] = found[:depth]
             yield by_value[:, view.label_ids(key)[rows]]
-
-
-def _usable(terms: NodeTerms | None, view: NodeView, rows: Rows) -> BoolArray:
-    if terms is None:
-        return np.ones(row_count(rows), np.bool_)
-    return node_terms_match(view, rows, terms)
 
 
 def _single_label(terms: NodeTerms | None) -> tuple[str, tuple[str, ...]] | None:
