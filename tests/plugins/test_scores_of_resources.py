@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.cluster.capacities import EXACT_IN_FLOAT
+from kubestow.cluster.nodes import EXACT_IN_FLOAT
 from kubestow.cluster.pods import PodInfo
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec
 from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation

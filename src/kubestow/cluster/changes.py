@@ -9,6 +9,7 @@ queue derives them itself when it is told of the update.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from kubestow.cluster.events import (
@@ -86,14 +87,9 @@ def pod_update_events(old: Pod, new: Pod) -> list[ClusterEvent]:
     return [_event(resource, action) for action in actions] if actions else [_event(resource, Action.UPDATE)]
 
 
-_events: dict[tuple[str, Action], ClusterEvent] = {}
-
-
+@cache
 def _event(resource: str, action: Action) -> ClusterEvent:
-    event = _events.get((resource, action))
-    if event is None:
-        event = _events[resource, action] = ClusterEvent(resource, action)
-    return event
+    return ClusterEvent(resource, action)
 
 
 def _plain_action(old: object, new: object) -> Action:

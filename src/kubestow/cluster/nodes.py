@@ -6,11 +6,11 @@ is known. A row is given back when neither node nor pods remain. `changes` tells
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IdArray, IntArray, grown
-from kubestow.cluster.capacities import Capacities, capacities_of
+from kubestow.cluster.arrays import BoolArray, FloatArray, IdArray, IntArray, grown
 from kubestow.cluster.change_log import ChangeLog
 from kubestow.cluster.labels import LabelColumns
 from kubestow.cluster.pods import PodInfo
@@ -27,6 +27,28 @@ FIXED_RESOURCES = (CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME)
 _FIRST_CAPACITY = 64
 COLUMNS = ("live", "allocatable", "requested", "non_zero", "pod_count", "allowed_pods", "unschedulable", "taint_set")
 """The attributes of a table that are arrays, by row."""
+
+
+EXACT_IN_FLOAT = 1 << 45
+
+
+class Capacities(NamedTuple):
+    """The cpu and memory that the nodes of all rows of a view offer, in floats, to calculate with.
+
+    Below EXACT_IN_FLOAT (35 TB of memory), that is exact as far as it matters, and twice as fast as integers.
+    """
+
+    floats: FloatArray | None
+    """`[r, i]` is resource `r` on row `i`; None if one is too large."""
+    are_everywhere: bool
+    """Whether every row offers both."""
+
+
+def capacities_of(allocatable: IntArray) -> Capacities:
+    """From the columns of cpu and memory."""
+    is_exact = int(allocatable.max(initial=0)) < EXACT_IN_FLOAT
+    floats = allocatable.astype(np.float64) if is_exact else None
+    return Capacities(floats, int(allocatable.min(initial=1)) > 0)
 
 
 class TaintSets:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kubestow.cluster.arrays import BoolArray, IdArray, IntArray
-from kubestow.cluster.capacities import Capacities
-from kubestow.cluster.nodes import TaintSets
+from kubestow.cluster.nodes import Capacities, TaintSets
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex
 from kubestow.model.node import Node

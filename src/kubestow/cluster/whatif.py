@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IdArray, IntArray
-from kubestow.cluster.capacities import Capacities, capacities_of
-from kubestow.cluster.nodes import MEMORY, NodeTable
+from kubestow.cluster.nodes import MEMORY, Capacities, NodeTable, capacities_of
 from kubestow.cluster.nominated import NominatedBeside, RowSums
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex

@@ -10,7 +10,7 @@ from enum import Enum
 
 from kubestow.cluster.devices.entries import CounterName, DeviceEntry, DeviceRead, DevicesRead, Numbers, SliceEntry
 from kubestow.cluster.devices.reaching import ReachIndex
-from kubestow.cluster.devices.usage import PoolUsage, left_of
+from kubestow.cluster.devices.usage import PoolUsage
 from kubestow.model.lazily import lazy
 from kubestow.model.node import Node
 from kubestow.model.quantity import nano
@@ -88,8 +88,9 @@ class PoolView:
         self._left = dict(self._totals)
         if taken or usage.shares:
             for device in self._consumers:
-                if usage.holds(device.device.name):
-                    left_of(self._left, device.counters)
+                for counter, amount in device.counters if usage.holds(device.device.name) else ():
+                    if counter in self._left:
+                        self._left[counter] -= amount
         kinds = self._read.kinds.copy()
         for name in taken:
             position = self._read.position.get(name)

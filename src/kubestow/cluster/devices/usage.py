@@ -1,7 +1,5 @@
 """What claims hold of the devices of a pool."""
 
-from collections.abc import Iterable
-
 from kubestow.model.devices import DeviceRequestAllocationResult
 from kubestow.model.quantity import nano
 
@@ -50,10 +48,3 @@ def _add(counts: dict[str, int], key: str, amount: int) -> None:
         counts[key] = count
     else:
         counts.pop(key, None)
-
-
-def left_of(totals: dict[tuple[str, str], int], counters: Iterable[tuple[tuple[str, str], int]]) -> None:
-    """Take what some devices consume from the counters of their pool."""
-    for name, amount in counters:
-        if name in totals:
-            totals[name] -= amount

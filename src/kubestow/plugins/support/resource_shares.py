@@ -1,6 +1,6 @@
 """How full nodes would be, resource by resource: what scoring strategies look at.
 
-Amounts are whole numbers. They are floats to calculate with, unless a capacity is too large for that: see `capacities`.
+Amounts are whole numbers. They are floats to calculate with, unless a capacity is too large for that: see `Capacities`.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import FloatArray, IntArray, NDArray, Rows, row_count, row_numbers
-from kubestow.cluster.capacities import EXACT_IN_FLOAT
-from kubestow.cluster.nodes import CPU, MEMORY
+from kubestow.cluster.nodes import CPU, EXACT_IN_FLOAT, MEMORY
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.plugin import RowsOfPods
