@@ -64,6 +64,9 @@ class KubernetesValue:
     type_name = ""
     go_type = ""
 
+    def __init_subclass__(cls) -> None:
+        TYPE_NAMES[cls] = cls.type_name
+
     def __init__(self, key: Any) -> None:
         self.key = key
 

@@ -10,7 +10,7 @@ from kubestow.cel.functions import Library
 from kubestow.cel.library import regex
 from kubestow.cel.library.costs import TRAVERSAL
 from kubestow.cel.library.urls import is_url
-from kubestow.cel.values import NONE, TYPE_NAMES, KubernetesValue, Optional
+from kubestow.cel.values import NONE, KubernetesValue, Optional
 
 LIBRARY = Library()
 define = LIBRARY.define
@@ -35,9 +35,6 @@ class Format(KubernetesValue):
         super().__init__(name)
         self.regex_size = regex_size
         self.problems = problems
-
-
-TYPE_NAMES[Format] = Format.type_name
 
 
 def _pattern(pattern: str, longest: int, message: str, examples: str, text: str, *, prefix: bool = False) -> list[str]:

@@ -7,7 +7,7 @@ from kubestow.cel.errors import EvaluationError
 from kubestow.cel.functions import Library, succeeds
 from kubestow.cel.library.costs import reading
 from kubestow.cel.library.strings import quote
-from kubestow.cel.values import TYPE_NAMES, KubernetesValue
+from kubestow.cel.values import KubernetesValue
 
 LIBRARY = Library()
 define = LIBRARY.define
@@ -30,10 +30,6 @@ class CIDR(IP):
     __slots__ = ()
     type_name = "net.CIDR"
     go_type = "cel.CIDR"
-
-
-TYPE_NAMES[IP] = IP.type_name
-TYPE_NAMES[CIDR] = CIDR.type_name
 
 
 @define("ip", "(string) -> ip", cost=reading)

@@ -6,7 +6,7 @@ from functools import partial
 from kubestow.cel.errors import EvaluationError
 from kubestow.cel.functions import Library, succeeds
 from kubestow.cel.library.costs import reading
-from kubestow.cel.values import INT_MAX, INT_MIN, TYPE_NAMES, KubernetesValue
+from kubestow.cel.values import INT_MAX, INT_MIN, KubernetesValue
 from kubestow.model import quantity as quantities
 from kubestow.model.meta import RawQuantity
 
@@ -36,9 +36,6 @@ class Quantity(KubernetesValue):
 
     def __str__(self) -> str:
         return quantities.canonical(f"{self.key}n")
-
-
-TYPE_NAMES[Quantity] = Quantity.type_name
 
 
 @define("quantity", "(string) -> quantity", cost=reading)

@@ -6,7 +6,7 @@ from kubestow.cel.errors import EvaluationError
 from kubestow.cel.functions import Library, succeeds
 from kubestow.cel.library.costs import reading
 from kubestow.cel.library.strings import quote
-from kubestow.cel.values import TYPE_NAMES, UINT_MAX, KubernetesValue
+from kubestow.cel.values import UINT_MAX, KubernetesValue
 
 LIBRARY = Library()
 define = LIBRARY.define
@@ -49,9 +49,6 @@ class Semver(KubernetesValue):
 
     def __hash__(self) -> int:
         return hash((*self.key[:4], *self.key[4]))
-
-
-TYPE_NAMES[Semver] = Semver.type_name
 
 
 def _number(name: str, text: str) -> int:

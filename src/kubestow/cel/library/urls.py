@@ -8,7 +8,7 @@ from kubestow.cel.errors import EvaluationError
 from kubestow.cel.functions import Library, succeeds
 from kubestow.cel.library import strings
 from kubestow.cel.library.costs import reading
-from kubestow.cel.values import TYPE_NAMES, KubernetesValue
+from kubestow.cel.values import KubernetesValue
 
 LIBRARY = Library()
 define = LIBRARY.define
@@ -46,9 +46,6 @@ class URL(KubernetesValue):
     @property
     def parts(self) -> Parts:
         return self.key  # type: ignore[no-any-return]
-
-
-TYPE_NAMES[URL] = URL.type_name
 
 
 def _parse(text: str) -> Parts:
