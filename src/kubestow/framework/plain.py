@@ -26,7 +26,7 @@ from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.contract import WrongAnswerError
-from kubestow.framework.results import Rejection, Rejections, unschedulable
+from kubestow.framework.results import Reasons, Rejection, Rejections, unschedulable
 from kubestow.model.node import Node
 
 
@@ -62,27 +62,6 @@ class NodeRow:
         return 0 if column is None else int(columns[column, self._row])
 
 
-class _Reasons:
-    """Numbers for distinct refusals, and back."""
-
-    def __init__(self) -> None:
-        self._rejections: list[Rejection] = []
-        self._number_of: dict[Rejection, int] = {}
-
-    def number(self, answer: Any) -> int:
-        rejection = unschedulable(answer) if isinstance(answer, str) else answer
-        if not isinstance(rejection, Rejection):
-            raise WrongAnswerError(f"must return a reason (str), a Rejection or None, not {type(answer).__name__}")
-        found = self._number_of.get(rejection)
-        if found is None:
-            self._rejections.append(rejection)
-            found = self._number_of[rejection] = len(self._rejections)
-        return found
-
-    def words(self, kind: int) -> Rejection:
-        return self._rejections[kind - 1]
-
-
 class _Shown:
     """The nodes of the cluster as a plugin was shown them before: most are the same the next time."""
 
@@ -115,17 +94,24 @@ def filter_rows_of(plugin: Any) -> Any:
     shown = _Shown()
 
     def filter_rows(state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections:
-        reasons, numbers = _Reasons(), row_numbers(rows)
+        reasons, numbers = Reasons(), row_numbers(rows)
         kinds: IntArray = np.zeros(len(numbers), np.int64)
         live = np.flatnonzero(view.live[numbers])
         ask = plugin.filter
         answers = [ask(state, pod, node) for node in shown.nodes(view, numbers[live])]
         for position, answer in zip(live.tolist(), answers, strict=True):
             if answer is not None:
-                kinds[position] = reasons.number(answer)
+                kinds[position] = reasons.number(_rejection(answer))
         return Rejections(kinds, reasons.words)
 
     return filter_rows
+
+
+def _rejection(answer: Any) -> Rejection:
+    rejection = unschedulable(answer) if isinstance(answer, str) else answer
+    if not isinstance(rejection, Rejection):
+        raise WrongAnswerError(f"must return a reason (str), a Rejection or None, not {type(answer).__name__}")
+    return rejection
 
 
 def score_rows_of(plugin: Any) -> Any:

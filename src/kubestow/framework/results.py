@@ -100,6 +100,24 @@ class Rejections(NamedTuple):
     """Set if a row could not be judged: a cycle that has looked at it comes to nothing but that."""
 
 
+class Reasons:
+    """Numbers for distinct rejections, from 1 on; `words` is that of Rejections."""
+
+    def __init__(self) -> None:
+        self._rejections: list[Rejection] = []
+        self._number_of: dict[Rejection, int] = {}
+
+    def number(self, rejection: Rejection) -> int:
+        found = self._number_of.get(rejection)
+        if found is None:
+            self._rejections.append(rejection)
+            found = self._number_of[rejection] = len(self._rejections)
+        return found
+
+    def words(self, kind: int) -> Rejection:
+        return self._rejections[kind - 1]
+
+
 class Wait(msgspec.Struct, frozen=True):
     """From Permit: hold the pod until it is allowed or rejected, at most this long."""
 

@@ -1,10 +1,9 @@
 """The NodeVolumeLimits plugin: which points it takes part in, and when a pod it refused is worth another attempt."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray, Rows, row_count, row_numbers
@@ -12,7 +11,7 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
-from kubestow.framework.results import SKIP, Rejection, Rejections, Skip, unresolvable, unschedulable
+from kubestow.framework.results import SKIP, Reasons, Rejection, Rejections, Skip, unresolvable, unschedulable
 from kubestow.model.claims import claim_names_of
 from kubestow.model.csi_translation import MIGRATED, SUCCESSORS, old_driver
 from kubestow.model.pod import Pod
@@ -65,15 +64,15 @@ class NodeVolumeLimits:
         except ClaimNotFoundError as error:
             missing = unresolvable(str(error))
             return Rejections(np.ones(row_count(rows), np.int64), lambda _: missing)
+        reasons, kinds = Reasons(), np.zeros(row_count(rows), np.int64)
         if self._drivers_must_be_installed:
             without = set(attachables_of(pod.pod, self._listers, with_csi_node=False))
-            refused = self._check_installed(with_csi_node, without, view, rows)
-        else:
-            refused = _Refused(np.zeros(row_count(rows), np.int64), [])
+            for position, missing in self._without_driver(with_csi_node, without, view, rows):
+                kinds[position] = reasons.number(missing)
         if with_csi_node:
             full = self._full(with_csi_node, view, rows)
-            refused.kinds[(refused.kinds == 0) & (full != 0)] = refused.number(_EXCEEDED)
-        return Rejections(refused.kinds, refused.words)
+            kinds[(kinds == 0) & (full != 0)] = reasons.number(_EXCEEDED)
+        return Rejections(kinds, reasons.words)
 
     def _full(self, wanted: set[Attachable], view: NodeView, rows: Rows) -> IntArray:
         """1 for rows that cannot attach that many more."""
@@ -96,19 +95,17 @@ class NodeVolumeLimits:
         present = Counter(driver for driver, _ in attached.union(attached_to(view.names[row], self._listers)))
         return any(driver in limits and present[driver] + count > limits[driver] for driver, count in added.items())
 
-    def _check_installed(
+    def _without_driver(
         self, with_csi_node: set[Attachable], without: set[Attachable], view: NodeView, rows: Rows
-    ) -> "_Refused":
-        refused = _Refused(np.zeros(row_count(rows), np.int64), [])
+    ) -> Iterator[tuple[int, Rejection]]:
+        """The positions of rows that lack a driver."""
         for position, row in enumerate(row_numbers(rows).tolist()):
             csi_node = self._listers.csi_nodes.get(view.names[row])
             wanted = without if csi_node is None else with_csi_node
             for driver in sorted({driver for driver, _ in wanted}):
                 if not self._is_installed(driver, csi_node):
-                    missing = unschedulable(f"{driver} CSI driver is not installed on the node")
-                    refused.kinds[position] = refused.number(missing)
+                    yield position, unschedulable(f"{driver} CSI driver is not installed on the node")
                     break
-        return refused
 
     def _is_installed(self, driver: str, csi_node: CSINode | None) -> bool:
         """Whether a node has a driver, as far as the driver wants to be asked."""
@@ -141,18 +138,3 @@ class NodeVolumeLimits:
                 if SUCCESSORS[driver].driver == old.spec.attacher:
                     return True
         return False
-
-
-class _Refused(msgspec.Struct, frozen=True):
-    """Refusals by row, and their words."""
-
-    kinds: IntArray
-    rejections: list[Rejection]
-
-    def number(self, rejection: Rejection) -> int:
-        if rejection not in self.rejections:
-            self.rejections.append(rejection)
-        return self.rejections.index(rejection) + 1
-
-    def words(self, kind: int) -> Rejection:
-        return self.rejections[kind - 1]
