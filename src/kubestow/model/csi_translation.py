@@ -39,19 +39,21 @@ class TranslationError(ValueError):
 class Successor(msgspec.Struct, frozen=True):
     """The CSI driver that replaced an old driver."""
 
+    field: str
+    """The field of a volume of the old driver."""
     driver: str
     zone_label: str = ""
     """The zone label it puts on nodes; "" if volumes are not translated by zone."""
 
 
 SUCCESSORS: dict[str, Successor] = {
-    AWS_EBS: Successor("ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"),
-    AZURE_DISK: Successor("disk.csi.azure.com"),
-    AZURE_FILE: Successor("file.csi.azure.com"),
-    CINDER: Successor("cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"),
-    GCE_PD: Successor("pd.csi.storage.gke.io", "topology.gke.io/zone"),
-    PORTWORX: Successor("pxd.portworx.com"),
-    VSPHERE: Successor("csi.vsphere.vmware.com"),
+    AWS_EBS: Successor("awsElasticBlockStore", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"),
+    AZURE_DISK: Successor("azureDisk", "disk.csi.azure.com"),
+    AZURE_FILE: Successor("azureFile", "file.csi.azure.com"),
+    CINDER: Successor("cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"),
+    GCE_PD: Successor("gcePersistentDisk", "pd.csi.storage.gke.io", "topology.gke.io/zone"),
+    PORTWORX: Successor("portworxVolume", "pxd.portworx.com"),
+    VSPHERE: Successor("vsphereVolume", "csi.vsphere.vmware.com"),
 }
 
 MIGRATED = frozenset({AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PORTWORX})
@@ -63,16 +65,8 @@ _EBS_ID = r"vol-[^/]*"
 
 def old_driver(source: VolumeSource) -> str | None:
     """The old driver that a volume, of a pod or persistent, is of; None if it is of another kind."""
-    for driver, volume in (
-        (AWS_EBS, source.awsElasticBlockStore),
-        (AZURE_DISK, source.azureDisk),
-        (AZURE_FILE, source.azureFile),
-        (CINDER, source.cinder),
-        (GCE_PD, source.gcePersistentDisk),
-        (PORTWORX, source.portworxVolume),
-        (VSPHERE, source.vsphereVolume),
-    ):
-        if volume is not None:
+    for driver, successor in SUCCESSORS.items():
+        if getattr(source, successor.field) is not None:
             return driver
     return None
 
@@ -98,16 +92,9 @@ def translated(volume: PersistentVolume) -> PersistentVolume:
     affinity = spec.nodeAffinity
     if successor.zone_label:
         affinity = _translated_affinity(affinity, meta, successor.zone_label)
-    new_spec = replace(
-        spec,
-        awsElasticBlockStore=None,
-        azureDisk=None,
-        cinder=None,
-        gcePersistentDisk=None,
-        portworxVolume=None,
-        csi=CSIVolume(successor.driver, handle),
-        nodeAffinity=affinity,
-    )
+    old_fields = dict.fromkeys(SUCCESSORS[old].field for old in MIGRATED)
+    csi = CSIVolume(successor.driver, handle)
+    new_spec = replace(spec, **old_fields | {"csi": csi, "nodeAffinity": affinity})
     return replace(volume, spec=new_spec)
 
 
