@@ -29,6 +29,7 @@ CALLED_BY_OTHERS = {
     "yaml": ("ignore_aliases",),
     "enum": ("_value_",),
     "Python, for a name that a package lacks": ("__getattr__",),
+    "Python, for a class that is derived": ("__init_subclass__",),
     "the framework, where a plugin has it": ("join_score_states", "join_states", "with_changes"),
     "plugins": ("allow", "POD_GROUP"),
     "users of kubestow.model": ("parse_selector",),

@@ -12,7 +12,6 @@ import msgspec
 from kubestow import config
 from kubestow.cluster.events import Action, Registration
 from kubestow.cluster.state import Cluster
-from kubestow.config.defaults import complete_args
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import ARGS_OF_PLUGIN
 from kubestow.config.plugin_points import GATE_OF_PLUGIN
@@ -59,7 +58,7 @@ def _default_profile() -> Profile:
 
 def facts(name: str, profile: Profile) -> str:
     """What the code says of a plugin, as a table."""
-    args: Any = complete_args(ARGS_OF_PLUGIN[name](), Features()) if name in ARGS_OF_PLUGIN else None
+    args: Any = ARGS_OF_PLUGIN[name]().completed(Features()) if name in ARGS_OF_PLUGIN else None
     plugin = in_tree_registry().make(name, args, offline_handle(Cluster()))
     rows = {
         "Points": ", ".join(_points(plugin)),
