@@ -1,20 +1,47 @@
 """Kinds about who may do what: authentication, authorization, certificates, admission, flow control."""
 
+from functools import partial
+
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.printing.columns import Titled, at, count, printed
+from kubestow.apiserver.printing.columns import at, count, printed
 from kubestow.apiserver.rules import access, admission, names
 
 _ASKED = ("create",)
-_ROLE = Rules(validate=access.validate_role, valid_name=names.path_segment)
-_BINDING = Rules(access.default_binding, validate=access.validate_binding, validate_update=access.keep_role,
-                 valid_name=names.path_segment)  # fmt: skip
-_SUBJECTS: tuple[Titled, ...] = (
-    ("Users", lambda obj: cells.subjects(obj, "User")),
-    ("Groups", lambda obj: cells.subjects(obj, "Group")),
-    ("ServiceAccounts", lambda obj: cells.subjects(obj, "ServiceAccount")),
+_roles = partial(
+    Resource, "rbac.authorization.k8s.io/v1", rules=Rules(validate=access.validate_role, valid_name=names.path_segment)
 )
-_POLICY_BINDING = printed(("PolicyName", "spec.policyName"), ("ParamRef", at("spec.paramRef.name", "<unset>")))
+_role_bindings = partial(
+    Resource,
+    "rbac.authorization.k8s.io/v1",
+    rules=Rules(
+        access.default_binding,
+        validate=access.validate_binding,
+        validate_update=access.keep_role,
+        valid_name=names.path_segment,
+    ),
+    columns=printed(
+        ("Role", cells.role),
+        wide=(
+            ("Users", lambda obj: cells.subjects(obj, "User")),
+            ("Groups", lambda obj: cells.subjects(obj, "Group")),
+            ("ServiceAccounts", lambda obj: cells.subjects(obj, "ServiceAccount")),
+        ),
+    ),
+)
+_admission = partial(Resource, "admissionregistration.k8s.io/v1", cluster=True, generation=True)
+_policies = partial(_admission, rules=Rules(admission.default_policy, validate=admission.validate_policy))
+_policy_bindings = partial(
+    _admission,
+    rules=Rules(validate=admission.validate_policy_binding),
+    columns=printed(("PolicyName", "spec.policyName"), ("ParamRef", at("spec.paramRef.name", "<unset>"))),
+)
+_webhooks = partial(
+    _admission,
+    rules=Rules(admission.default_webhooks, validate=admission.validate_webhooks),
+    columns=printed(("Webhooks", count("webhooks"))),
+)
+_flow_control = partial(Resource, "flowcontrol.apiserver.k8s.io/v1", cluster=True, generation=True)
 
 KINDS = (
     Resource("authentication.k8s.io/v1", "TokenReview tokenreviews", cluster=True, verbs=_ASKED),
@@ -23,21 +50,10 @@ KINDS = (
     Resource("authorization.k8s.io/v1", "LocalSubjectAccessReview localsubjectaccessreviews", verbs=_ASKED),
     Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview selfsubjectaccessreviews", cluster=True, verbs=_ASKED),
     Resource("authorization.k8s.io/v1", "SelfSubjectRulesReview selfsubjectrulesreviews", cluster=True, verbs=_ASKED),
-    Resource("rbac.authorization.k8s.io/v1", "Role roles", rules=_ROLE),
-    Resource("rbac.authorization.k8s.io/v1", "ClusterRole clusterroles", cluster=True, rules=_ROLE),
-    Resource(
-        "rbac.authorization.k8s.io/v1",
-        "RoleBinding rolebindings",
-        rules=_BINDING,
-        columns=printed(("Role", cells.role), wide=_SUBJECTS),
-    ),
-    Resource(
-        "rbac.authorization.k8s.io/v1",
-        "ClusterRoleBinding clusterrolebindings",
-        cluster=True,
-        rules=_BINDING,
-        columns=printed(("Role", cells.role), wide=_SUBJECTS),
-    ),
+    _roles("Role roles"),
+    _roles("ClusterRole clusterroles", cluster=True),
+    _role_bindings("RoleBinding rolebindings"),
+    _role_bindings("ClusterRoleBinding clusterrolebindings", cluster=True),
     Resource(
         "certificates.k8s.io/v1",
         "CertificateSigningRequest certificatesigningrequests csr",
@@ -59,61 +75,22 @@ KINDS = (
             )
         ),
     ),
-    Resource(
-        "admissionregistration.k8s.io/v1",
+    _policies(
         "ValidatingAdmissionPolicy validatingadmissionpolicies",
         "status",
-        cluster=True,
-        generation=True,
-        rules=Rules(admission.default_policy, validate=admission.validate_policy),
         columns=printed(("Validations", count("spec.validations")), ("ParamKind", cells.parameter_kind)),
     ),
-    Resource(
-        "admissionregistration.k8s.io/v1",
-        "ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings",
-        cluster=True,
-        generation=True,
-        rules=Rules(validate=admission.validate_policy_binding),
-        columns=_POLICY_BINDING,
-    ),
-    Resource(
-        "admissionregistration.k8s.io/v1",
+    _policy_bindings("ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings"),
+    _policies(
         "MutatingAdmissionPolicy mutatingadmissionpolicies",
-        cluster=True,
-        generation=True,
-        rules=Rules(admission.default_policy, validate=admission.validate_policy),
         columns=printed(("Mutations", count("spec.mutations")), ("ParamKind", cells.parameter_kind)),
     ),
-    Resource(
-        "admissionregistration.k8s.io/v1",
-        "MutatingAdmissionPolicyBinding mutatingadmissionpolicybindings",
-        cluster=True,
-        generation=True,
-        rules=Rules(validate=admission.validate_policy_binding),
-        columns=_POLICY_BINDING,
-    ),
-    Resource(
-        "admissionregistration.k8s.io/v1",
-        "ValidatingWebhookConfiguration validatingwebhookconfigurations",
-        cluster=True,
-        generation=True,
-        rules=Rules(admission.default_webhooks, validate=admission.validate_webhooks),
-        columns=printed(("Webhooks", count("webhooks"))),
-    ),
-    Resource(
-        "admissionregistration.k8s.io/v1",
-        "MutatingWebhookConfiguration mutatingwebhookconfigurations",
-        cluster=True,
-        generation=True,
-        rules=Rules(admission.default_webhooks, validate=admission.validate_webhooks),
-        columns=printed(("Webhooks", count("webhooks"))),
-    ),
-    Resource(
-        "flowcontrol.apiserver.k8s.io/v1",
+    _policy_bindings("MutatingAdmissionPolicyBinding mutatingadmissionpolicybindings"),
+    _webhooks("ValidatingWebhookConfiguration validatingwebhookconfigurations"),
+    _webhooks("MutatingWebhookConfiguration mutatingwebhookconfigurations"),
+    _flow_control(
         "FlowSchema flowschemas",
         "status",
-        cluster=True,
-        generation=True,
         rules=Rules(access.default_flow),
         columns=printed(
             ("PriorityLevel", "spec.priorityLevelConfiguration.name"),
@@ -121,12 +98,9 @@ KINDS = (
             ("DistinguisherMethod", "spec.distinguisherMethod.type"),
         ),
     ),
-    Resource(
-        "flowcontrol.apiserver.k8s.io/v1",
+    _flow_control(
         "PriorityLevelConfiguration prioritylevelconfigurations",
         "status",
-        cluster=True,
-        generation=True,
         rules=Rules(access.default_level),
         columns=printed(
             ("Type", "spec.type"),

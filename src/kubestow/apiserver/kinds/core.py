@@ -1,5 +1,7 @@
 """Kinds of the core group, and events in both of theirs."""
 
+from functools import partial
+
 from kubestow.apiserver.kinds import conversions
 from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
 from kubestow.apiserver.printing import cells
@@ -19,28 +21,32 @@ _NEW_EVENT_FIELDS = (
     "regarding.fieldPath=involvedObject.fieldPath reason reportingController=reportingComponent "
     "source=source.component|reportingComponent type"
 )
-_EVENT_RULES = Rules(
-    cluster.default_event,
-    prepare_create=lambda _: None,
-    validate=cluster.validate_event,
-    valid_name=names.path_segment,
+_events = partial(
+    Resource,
+    names="Event events ev",
+    rules=Rules(
+        cluster.default_event,
+        prepare_create=lambda _: None,
+        validate=cluster.validate_event,
+        valid_name=names.path_segment,
+    ),
+    columns=(
+        column("Last Seen", cells.last_seen),
+        column("Type", at("type", none="")),
+        column("Reason", at("reason", none="")),
+        column("Object", cells.event_object),
+        column("+Subobject", at("involvedObject.fieldPath", none="")),
+        column("+Source", cells.event_source),
+        column("Message", lambda obj: str(obj.get("message", "")).strip()),
+        column("+First Seen", lambda obj: cells.age(obj.get("firstTimestamp") or obj.get("eventTime"))),
+        column("+Count", lambda obj: obj.get("series", {}).get("count") or obj.get("count") or 1),
+        column("+Name", "metadata.name"),
+    ),
 )
-_EVENT_COLUMNS = (
-    column("Last Seen", cells.last_seen),
-    column("Type", at("type", none="")),
-    column("Reason", at("reason", none="")),
-    column("Object", cells.event_object),
-    column("+Subobject", at("involvedObject.fieldPath", none="")),
-    column("+Source", cells.event_source),
-    column("Message", lambda obj: str(obj.get("message", "")).strip()),
-    column("+First Seen", lambda obj: cells.age(obj.get("firstTimestamp") or obj.get("eventTime"))),
-    column("+Count", lambda obj: obj.get("series", {}).get("count") or obj.get("count") or 1),
-    column("+Name", "metadata.name"),
-)
+_core = partial(Resource, "v1")
 
 KINDS = (
-    Resource(
-        "v1",
+    _core(
         "Pod pods po",
         "status binding eviction log exec attach portforward resize ephemeralcontainers",
         generation=True,
@@ -61,10 +67,9 @@ KINDS = (
         ),
         kept_with_status=("ownerReferences",),
     ),
-    Resource("v1", "Binding bindings", verbs=("create",)),
-    Resource("v1", "PodTemplate podtemplates", generation=True, rules=Rules(workloads.default_pod_template)),
-    Resource(
-        "v1",
+    _core("Binding bindings", verbs=("create",)),
+    _core("PodTemplate podtemplates", generation=True, rules=Rules(workloads.default_pod_template)),
+    _core(
         "Node nodes no",
         "status",
         cluster=True,
@@ -89,8 +94,7 @@ KINDS = (
             ),
         ),
     ),
-    Resource(
-        "v1",
+    _core(
         "Namespace namespaces ns",
         "status finalize",
         cluster=True,
@@ -98,8 +102,7 @@ KINDS = (
         rules=Rules(cluster.default_namespace, cluster.prepare_namespace, valid_name=names.dns_label),
         columns=printed(("Status", "status.phase")),
     ),
-    Resource(
-        "v1",
+    _core(
         "Service services svc",
         "status",
         categories=ALL,
@@ -121,15 +124,13 @@ KINDS = (
             wide=(("Selector", lambda obj: cells.plain_selector(obj.get("spec", {}).get("selector"))),),
         ),
     ),
-    Resource("v1", "Endpoints endpoints ep", columns=printed(("Endpoints", cells.endpoints))),
-    Resource(
-        "v1",
+    _core("Endpoints endpoints ep", columns=printed(("Endpoints", cells.endpoints))),
+    _core(
         "ConfigMap configmaps cm",
         rules=Rules(validate=configuration.validate_config_map, validate_update=configuration.keep_config_map),
         columns=printed(("Data", lambda obj: len(obj.get("data", {})) + len(obj.get("binaryData", {})))),
     ),
-    Resource(
-        "v1",
+    _core(
         "Secret secrets",
         selectable="type",
         rules=Rules(
@@ -139,9 +140,8 @@ KINDS = (
         ),
         columns=printed(("Type", "type"), ("Data", count("data"))),
     ),
-    Resource("v1", "ServiceAccount serviceaccounts sa", "token", columns=printed(("Secrets", count("secrets")))),
-    Resource(
-        "v1",
+    _core("ServiceAccount serviceaccounts sa", "token", columns=printed(("Secrets", count("secrets")))),
+    _core(
         "PersistentVolume persistentvolumes pv",
         "status",
         cluster=True,
@@ -163,8 +163,7 @@ KINDS = (
             wide=(("VolumeMode", "spec.volumeMode"),),
         ),
     ),
-    Resource(
-        "v1",
+    _core(
         "PersistentVolumeClaim persistentvolumeclaims pvc",
         "status",
         rules=Rules(
@@ -183,21 +182,10 @@ KINDS = (
             wide=(("VolumeMode", "spec.volumeMode"),),
         ),
     ),
-    Resource("v1", "Event events ev", selectable=_EVENT_FIELDS, rules=_EVENT_RULES, columns=_EVENT_COLUMNS),
-    Resource(
-        "events.k8s.io/v1",
-        "Event events ev",
-        storage="events",
-        conversion=conversions.NEW_EVENTS,
-        selectable=_NEW_EVENT_FIELDS,
-        rules=_EVENT_RULES,
-        columns=_EVENT_COLUMNS,
-    ),
-    Resource(
-        "v1", "LimitRange limitranges limits", rules=Rules(limits.default_limits, validate=limits.validate_limits)
-    ),
-    Resource(
-        "v1",
+    _events("v1", selectable=_EVENT_FIELDS),
+    _events("events.k8s.io/v1", storage="events", conversion=conversions.NEW_EVENTS, selectable=_NEW_EVENT_FIELDS),
+    _core("LimitRange limitranges limits", rules=Rules(limits.default_limits, validate=limits.validate_limits)),
+    _core(
         "ResourceQuota resourcequotas quota",
         "status",
         rules=Rules(prepare_create=begin_with(), validate=limits.validate_quota, validate_update=limits.keep_scopes),
@@ -206,8 +194,7 @@ KINDS = (
             ("Limit", lambda obj: cells.quota(obj, limits=True)),
         ),
     ),
-    Resource(
-        "v1",
+    _core(
         "ReplicationController replicationcontrollers rc",
         "status scale",
         generation=True,

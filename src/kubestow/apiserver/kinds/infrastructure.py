@@ -1,9 +1,16 @@
 """Kinds about what pods run on: scheduling, storage, devices, leases, runtimes, addresses."""
 
+from functools import partial
+
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import at, count, printed, truth, zero
 from kubestow.apiserver.rules import claim_defaults, cluster, devices, networking, pod_groups, policy, slices, storage
+
+_scheduling = partial(Resource, "scheduling.k8s.io/v1alpha2")
+_storage = partial(Resource, "storage.k8s.io/v1", cluster=True)
+_devices = partial(Resource, "resource.k8s.io/v1")
+_networking = partial(Resource, "networking.k8s.io/v1")
 
 KINDS = (
     Resource(
@@ -22,8 +29,7 @@ KINDS = (
             after=(("PreemptionPolicy", "preemptionPolicy"),),
         ),
     ),
-    Resource(
-        "scheduling.k8s.io/v1alpha2",
+    _scheduling(
         "PodGroup podgroups",
         "status",
         rules=Rules(
@@ -39,8 +45,7 @@ KINDS = (
         ),
         kept_with_status=None,
     ),
-    Resource(
-        "scheduling.k8s.io/v1alpha2",
+    _scheduling(
         "Workload workloads",
         rules=Rules(
             pod_groups.default_workload,
@@ -48,10 +53,8 @@ KINDS = (
             validate_update=pod_groups.keep_workload,
         ),
     ),
-    Resource(
-        "storage.k8s.io/v1",
+    _storage(
         "StorageClass storageclasses sc",
-        cluster=True,
         rules=Rules(storage.default_storage_class, validate_update=storage.keep_storage_class),
         columns=printed(
             ("Provisioner", "provisioner"),
@@ -60,13 +63,9 @@ KINDS = (
             ("AllowVolumeExpansion", truth("allowVolumeExpansion")),
         ),
     ),
-    Resource(
-        "storage.k8s.io/v1", "CSINode csinodes", cluster=True, columns=printed(("Drivers", count("spec.drivers")))
-    ),
-    Resource(
-        "storage.k8s.io/v1",
+    _storage("CSINode csinodes", columns=printed(("Drivers", count("spec.drivers")))),
+    _storage(
         "CSIDriver csidrivers",
-        cluster=True,
         rules=Rules(storage.default_driver),
         columns=printed(
             ("AttachRequired", truth("spec.attachRequired", none=True)),
@@ -77,12 +76,10 @@ KINDS = (
             ("Modes", lambda obj: cells.joined(obj.get("spec", {}).get("volumeLifecycleModes", ()))),
         ),
     ),
-    Resource("storage.k8s.io/v1", "CSIStorageCapacity csistoragecapacities"),
-    Resource(
-        "storage.k8s.io/v1",
+    _storage("CSIStorageCapacity csistoragecapacities", cluster=False),
+    _storage(
         "VolumeAttachment volumeattachments",
         "status",
-        cluster=True,
         columns=printed(
             ("Attacher", "spec.attacher"),
             ("PV", "spec.source.persistentVolumeName"),
@@ -91,10 +88,8 @@ KINDS = (
         ),
         kept_with_status=None,
     ),
-    Resource(
-        "storage.k8s.io/v1",
+    _storage(
         "VolumeAttributesClass volumeattributesclasses vac",
-        cluster=True,
         rules=Rules(validate_update=storage.keep_attributes),
         columns=printed(("DriverName", "driverName")),
     ),
@@ -113,8 +108,7 @@ KINDS = (
             ("AddressType", "addressType"), ("Ports", cells.slice_ports), ("Endpoints", cells.slice_addresses)
         ),
     ),
-    Resource(
-        "resource.k8s.io/v1",
+    _devices(
         "ResourceClaim resourceclaims",
         "status",
         rules=Rules(
@@ -129,8 +123,7 @@ KINDS = (
         columns=printed(("State", cells.claim_state)),
         kept_with_status=None,
     ),
-    Resource(
-        "resource.k8s.io/v1",
+    _devices(
         "ResourceClaimTemplate resourceclaimtemplates",
         rules=Rules(
             claim_defaults.default_template,
@@ -140,8 +133,7 @@ KINDS = (
             gated=devices.compile_template,
         ),
     ),
-    Resource(
-        "resource.k8s.io/v1",
+    _devices(
         "ResourceSlice resourceslices",
         cluster=True,
         generation=True,
@@ -154,8 +146,7 @@ KINDS = (
         ),
         columns=printed(("Node", "spec.nodeName"), ("Driver", "spec.driver"), ("Pool", "spec.pool.name")),
     ),
-    Resource(
-        "resource.k8s.io/v1",
+    _devices(
         "DeviceClass deviceclasses",
         cluster=True,
         generation=True,
@@ -176,8 +167,7 @@ KINDS = (
         rules=Rules(validate=cluster.validate_runtime_class, validate_update=cluster.keep_handler),
         columns=printed(("Handler", "handler")),
     ),
-    Resource(
-        "networking.k8s.io/v1",
+    _networking(
         "Ingress ingresses ing",
         "status",
         generation=True,
@@ -189,30 +179,26 @@ KINDS = (
             ("Ports", lambda obj: "80, 443" if obj.get("spec", {}).get("tls") else "80"),
         ),
     ),
-    Resource(
-        "networking.k8s.io/v1",
+    _networking(
         "IngressClass ingressclasses",
         cluster=True,
         generation=True,
         columns=printed(("Controller", "spec.controller"), ("Parameters", cells.class_parameters)),
     ),
-    Resource(
-        "networking.k8s.io/v1",
+    _networking(
         "NetworkPolicy networkpolicies netpol",
         generation=True,
         rules=Rules(networking.default_policy, validate=networking.validate_policy),
         columns=printed(("Pod-Selector", lambda obj: cells.selector(obj.get("spec", {}).get("podSelector")))),
     ),
-    Resource(
-        "networking.k8s.io/v1",
+    _networking(
         "ServiceCIDR servicecidrs",
         "status",
         cluster=True,
         rules=Rules(validate=networking.validate_range, validate_update=networking.keep_range),
         columns=printed(("CIDRs", lambda obj: cells.joined(obj.get("spec", {}).get("cidrs", ())))),
     ),
-    Resource(
-        "networking.k8s.io/v1",
+    _networking(
         "IPAddress ipaddresses ip",
         cluster=True,
         selectable="spec.parentRef.name",

@@ -1,5 +1,7 @@
 """Kinds that run pods, and what bounds and scales them: apps, batch, autoscaling, policy."""
 
+from functools import partial
+
 from kubestow.apiserver.kinds import conversions
 from kubestow.apiserver.kinds.core import ALL
 from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
@@ -8,23 +10,27 @@ from kubestow.apiserver.printing.columns import WORKLOAD, at, count, printed, ze
 from kubestow.apiserver.rules import jobs, names, policy, workloads
 
 _READY = ("Ready", lambda obj: f"{zero('status.readyReplicas')(obj)}/{zero('spec.replicas')(obj)}")
-_AUTOSCALER_COLUMNS = printed(
-    ("Reference", cells.scaled),
-    ("Targets", cells.scale_targets),
-    ("MinPods", at("spec.minReplicas", none="<unset>")),
-    ("MaxPods", "spec.maxReplicas"),
-    ("Replicas", zero("status.currentReplicas")),
+_apps = partial(Resource, "apps/v1", generation=True, categories=ALL)
+_batch = partial(Resource, "batch/v1", generation=True, categories=ALL)
+_autoscalers = partial(
+    Resource,
+    names="HorizontalPodAutoscaler horizontalpodautoscalers hpa",
+    subresources="status",
+    categories=ALL,
+    rules=Rules(policy.default_autoscaler, begin_with(desiredReplicas=0), validate=policy.validate_autoscaler),
+    columns=printed(
+        ("Reference", cells.scaled),
+        ("Targets", cells.scale_targets),
+        ("MinPods", at("spec.minReplicas", none="<unset>")),
+        ("MaxPods", "spec.maxReplicas"),
+        ("Replicas", zero("status.currentReplicas")),
+    ),
 )
-_AUTOSCALER_RULES = Rules(policy.default_autoscaler, begin_with(desiredReplicas=0), validate=policy.validate_autoscaler)
-_AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
 
 KINDS = (
-    Resource(
-        "apps/v1",
+    _apps(
         "ReplicaSet replicasets rs",
         "status scale",
-        generation=True,
-        categories=ALL,
         selectable="status.replicas",
         rules=Rules(
             workloads.default_replicas,
@@ -39,12 +45,9 @@ KINDS = (
             wide=WORKLOAD,
         ),
     ),
-    Resource(
-        "apps/v1",
+    _apps(
         "Deployment deployments deploy",
         "status scale",
-        generation=True,
-        categories=ALL,
         rules=Rules(
             workloads.default_deployment,
             begin_with(),
@@ -59,12 +62,9 @@ KINDS = (
         ),
         kept_with_status=("labels",),
     ),
-    Resource(
-        "apps/v1",
+    _apps(
         "StatefulSet statefulsets sts",
         "status scale",
-        generation=True,
-        categories=ALL,
         rules=Rules(
             workloads.default_stateful_set,
             begin_with(replicas=0, availableReplicas=0),
@@ -74,12 +74,9 @@ KINDS = (
         ),
         columns=printed(_READY, wide=WORKLOAD[:2]),
     ),
-    Resource(
-        "apps/v1",
+    _apps(
         "DaemonSet daemonsets ds",
         "status",
-        generation=True,
-        categories=ALL,
         rules=Rules(
             workloads.default_daemon_set,
             begin_with(currentNumberScheduled=0, numberMisscheduled=0, desiredNumberScheduled=0, numberReady=0),
@@ -101,12 +98,9 @@ KINDS = (
         "ControllerRevision controllerrevisions",
         columns=printed(("Controller", cells.controller), ("Revision", zero("revision"))),
     ),
-    Resource(
-        "batch/v1",
+    _batch(
         "Job jobs",
         "status",
-        generation=True,
-        categories=ALL,
         selectable="status.successful=status.succeeded",
         rules=Rules(
             jobs.default_job,
@@ -122,12 +116,9 @@ KINDS = (
             wide=WORKLOAD,
         ),
     ),
-    Resource(
-        "batch/v1",
+    _batch(
         "CronJob cronjobs cj",
         "status",
-        generation=True,
-        categories=ALL,
         rules=Rules(jobs.default_cron_job, begin_with(), validate=jobs.validate_cron_job),
         columns=printed(
             ("Schedule", "spec.schedule"),
@@ -142,23 +133,9 @@ KINDS = (
             ),
         ),
     ),
-    Resource(
-        "autoscaling/v2",
-        "HorizontalPodAutoscaler horizontalpodautoscalers hpa",
-        "status",
-        categories=ALL,
-        rules=_AUTOSCALER_RULES,
-        columns=_AUTOSCALER_COLUMNS,
-    ),
-    Resource(
-        "autoscaling/v1",
-        "HorizontalPodAutoscaler horizontalpodautoscalers hpa",
-        "status",
-        categories=ALL,
-        storage=_AUTOSCALERS,
-        conversion=conversions.OLD_AUTOSCALERS,
-        rules=_AUTOSCALER_RULES,
-        columns=_AUTOSCALER_COLUMNS,
+    _autoscalers("autoscaling/v2"),
+    _autoscalers(
+        "autoscaling/v1", storage="horizontalpodautoscalers.autoscaling", conversion=conversions.OLD_AUTOSCALERS
     ),
     Resource(
         "policy/v1",
