@@ -7,6 +7,7 @@ from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import WORKLOAD, at, column, count, printed, zero
 from kubestow.apiserver.rules import cluster, configuration, limits, names, pods, services, storage, workloads
+from kubestow.apiserver.rules.causes import immutable
 
 ALL = ("all",)
 _EVENT_FIELDS = (
@@ -109,7 +110,7 @@ KINDS = (
         selectable="spec.clusterIP spec.type",
         rules=Rules(
             services.default_service,
-            services.prepare_service,
+            begin_with(loadBalancer={}),
             services.give_address,
             services.validate_service,
             services.keep_cluster_ip,
@@ -147,7 +148,7 @@ KINDS = (
         cluster=True,
         rules=Rules(
             storage.default_volume,
-            storage.prepare_volume,
+            begin_with(phase="Pending"),
             validate=storage.validate_volume,
             validate_update=storage.keep_source,
         ),
@@ -168,7 +169,7 @@ KINDS = (
         "status",
         rules=Rules(
             storage.default_claim,
-            lambda obj: obj.update(status={"phase": "Pending"}),
+            begin_with(phase="Pending"),
             validate=storage.validate_claim,
             validate_update=storage.keep_claim,
         ),
@@ -188,7 +189,9 @@ KINDS = (
     _core(
         "ResourceQuota resourcequotas quota",
         "status",
-        rules=Rules(prepare_create=begin_with(), validate=limits.validate_quota, validate_update=limits.keep_scopes),
+        rules=Rules(
+            prepare_create=begin_with(), validate=limits.validate_quota, validate_update=immutable("scopes", of="spec")
+        ),
         columns=printed(
             ("Request", lambda obj: cells.quota(obj, limits=False)),
             ("Limit", lambda obj: cells.quota(obj, limits=True)),

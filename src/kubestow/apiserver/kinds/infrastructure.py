@@ -2,10 +2,12 @@
 
 from functools import partial
 
-from kubestow.apiserver.kinds.resource import Resource, Rules
+from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import at, count, printed, truth, zero
 from kubestow.apiserver.rules import claim_defaults, cluster, devices, networking, pod_groups, policy, slices, storage
+from kubestow.apiserver.rules.causes import immutable
+from kubestow.apiserver.rules.defaults import fill
 
 _scheduling = partial(Resource, "scheduling.k8s.io/v1alpha2")
 _storage = partial(Resource, "storage.k8s.io/v1", cluster=True)
@@ -19,7 +21,7 @@ KINDS = (
         cluster=True,
         generation=True,
         rules=Rules(
-            policy.default_priority_class,
+            fill(value=0, preemptionPolicy="PreemptLowerPriority"),
             validate=policy.validate_priority_class,
             validate_update=policy.keep_priority,
         ),
@@ -33,7 +35,7 @@ KINDS = (
         "PodGroup podgroups",
         "status",
         rules=Rules(
-            pod_groups.default_group,
+            fill(spec={"disruptionMode": "Pod"}),
             validate=pod_groups.validate_group,
             validate_update=pod_groups.keep_group,
             validate_status=pod_groups.validate_group_status,
@@ -48,14 +50,17 @@ KINDS = (
     _scheduling(
         "Workload workloads",
         rules=Rules(
-            pod_groups.default_workload,
+            fill(spec={}),
             validate=pod_groups.validate_workload,
             validate_update=pod_groups.keep_workload,
         ),
     ),
     _storage(
         "StorageClass storageclasses sc",
-        rules=Rules(storage.default_storage_class, validate_update=storage.keep_storage_class),
+        rules=Rules(
+            fill(reclaimPolicy="Delete", volumeBindingMode="Immediate"),
+            validate_update=immutable("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+        ),
         columns=printed(
             ("Provisioner", "provisioner"),
             ("ReclaimPolicy", "reclaimPolicy"),
@@ -90,7 +95,7 @@ KINDS = (
     ),
     _storage(
         "VolumeAttributesClass volumeattributesclasses vac",
-        rules=Rules(validate_update=storage.keep_attributes),
+        rules=Rules(validate_update=immutable("driverName", "parameters")),
         columns=printed(("DriverName", "driverName")),
     ),
     Resource(
@@ -103,7 +108,9 @@ KINDS = (
         "discovery.k8s.io/v1",
         "EndpointSlice endpointslices",
         generation=True,
-        rules=Rules(networking.default_slice, validate=networking.validate_slice, validate_update=networking.keep_type),
+        rules=Rules(
+            networking.default_slice, validate=networking.validate_slice, validate_update=immutable("addressType")
+        ),
         columns=printed(
             ("AddressType", "addressType"), ("Ports", cells.slice_ports), ("Endpoints", cells.slice_addresses)
         ),
@@ -164,14 +171,14 @@ KINDS = (
         "node.k8s.io/v1",
         "RuntimeClass runtimeclasses",
         cluster=True,
-        rules=Rules(validate=cluster.validate_runtime_class, validate_update=cluster.keep_handler),
+        rules=Rules(validate=cluster.validate_runtime_class, validate_update=immutable("handler")),
         columns=printed(("Handler", "handler")),
     ),
     _networking(
         "Ingress ingresses ing",
         "status",
         generation=True,
-        rules=Rules(networking.default_ingress, networking.prepare_ingress, validate=networking.validate_ingress),
+        rules=Rules(fill(spec={}), begin_with(loadBalancer={}), validate=networking.validate_ingress),
         columns=printed(
             ("Class", "spec.ingressClassName"),
             ("Hosts", cells.ingress_hosts),

@@ -1,5 +1,6 @@
 """What the server knows of one resource, and of the subresources below it."""
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,7 +39,7 @@ def begin_with(**status: Any) -> Callable[[Object], None]:
     """A new object has this status, whatever the request says."""
 
     def prepare(obj: Object) -> None:
-        obj["status"] = dict(status)
+        obj["status"] = copy.deepcopy(status)
 
     return prepare
 

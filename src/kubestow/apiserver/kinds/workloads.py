@@ -8,6 +8,8 @@ from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import WORKLOAD, at, count, printed, zero
 from kubestow.apiserver.rules import jobs, names, policy, workloads
+from kubestow.apiserver.rules.causes import immutable
+from kubestow.apiserver.rules.defaults import fill
 
 _READY = ("Ready", lambda obj: f"{zero('status.readyReplicas')(obj)}/{zero('spec.replicas')(obj)}")
 _apps = partial(Resource, "apps/v1", generation=True, categories=ALL)
@@ -27,6 +29,8 @@ _autoscalers = partial(
     ),
 )
 
+_KEEP_SELECTOR = immutable("selector", of="spec")
+
 KINDS = (
     _apps(
         "ReplicaSet replicasets rs",
@@ -36,7 +40,7 @@ KINDS = (
             workloads.default_replicas,
             begin_with(replicas=0),
             validate=workloads.validate_workload,
-            validate_update=workloads.keep_selector,
+            validate_update=_KEEP_SELECTOR,
         ),
         columns=printed(
             ("Desired", zero("spec.replicas")),
@@ -52,7 +56,7 @@ KINDS = (
             workloads.default_deployment,
             begin_with(),
             validate=workloads.validate_deployment,
-            validate_update=workloads.keep_selector,
+            validate_update=_KEEP_SELECTOR,
         ),
         columns=printed(
             _READY,
@@ -81,7 +85,7 @@ KINDS = (
             workloads.default_daemon_set,
             begin_with(currentNumberScheduled=0, numberMisscheduled=0, desiredNumberScheduled=0, numberReady=0),
             validate=workloads.validate_daemon_set,
-            validate_update=workloads.keep_selector,
+            validate_update=_KEEP_SELECTOR,
         ),
         columns=printed(
             ("Desired", zero("status.desiredNumberScheduled")),
@@ -143,7 +147,7 @@ KINDS = (
         "status",
         generation=True,
         rules=Rules(
-            policy.default_budget,
+            fill(spec={}),
             begin_with(disruptionsAllowed=0, currentHealthy=0, desiredHealthy=0, expectedPods=0),
             validate=policy.validate_budget,
         ),

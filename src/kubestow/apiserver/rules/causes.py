@@ -1,7 +1,7 @@
 """What is wrong with a field, in Kubernetes' words: each function makes one cause, or yields those there are."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
@@ -70,6 +70,15 @@ def changed(new: dict[str, Any], old: dict[str, Any], path: str, *names: str) ->
     for name in names:
         if new.get(name) != old.get(name):
             yield invalid(f"{path}.{name}" if path else name, new.get(name), "field is immutable")
+
+
+def immutable(*names: str, of: str = "") -> Callable[[dict[str, Any], dict[str, Any]], Iterator[Cause]]:
+    """Return an update rule that refuses changes of fields of an object, or of the object in its field `of`."""
+
+    def holder(obj: dict[str, Any]) -> dict[str, Any]:
+        return obj.get(of, {}) if of else obj
+
+    return lambda new, old: changed(holder(new), holder(old), of, *names)
 
 
 def unnamed(holder: dict[str, Any], path: str, name: str, wrong: Wrong | None = None) -> Iterator[Cause]:

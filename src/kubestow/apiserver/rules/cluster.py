@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import changed, wrong_amount
+from kubestow.apiserver.rules.causes import wrong_amount
 from kubestow.apiserver.rules.names import INVALID, REQUIRED, dns_label, qualified_name, wrong_name
 
 
@@ -78,8 +78,3 @@ def validate_lease(obj: dict[str, Any]) -> Iterator[Cause]:
 def validate_runtime_class(obj: dict[str, Any]) -> Iterator[Cause]:
     """A handler with a name."""
     yield from wrong_name("handler", obj.get("handler", ""), dns_label)
-
-
-def keep_handler(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """What runs pods of a class cannot change."""
-    yield from changed(new, old, "", "handler")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import changed, duplicate, forbidden, invalid, required
+from kubestow.apiserver.rules.causes import duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.names import REQUIRED, qualified_name, wrong_name
 from kubestow.model import quantity
 
@@ -99,8 +99,3 @@ def validate_quota(obj: dict[str, Any]) -> Iterator[Cause]:
         if term.get("operator") in ("In", "NotIn") and not term.get("values"):
             why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
             yield "spec.scopeSelector.matchExpressions.values", REQUIRED, f"Required value: {why}"
-
-
-def keep_scopes(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """What a quota counts cannot change."""
-    yield from changed(new.get("spec", {}), old.get("spec", {}), "spec", "scopes")

@@ -6,7 +6,6 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import (
-    changed,
     duplicate,
     forbidden,
     invalid,
@@ -21,16 +20,6 @@ from kubestow.apiserver.rules.placement import wrong_label_selector
 from kubestow.apiserver.rules.podvalidation import wrong_address
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
-
-
-def default_ingress(obj: dict[str, Any]) -> None:
-    """Nothing that is not said."""
-    obj.setdefault("spec", {})
-
-
-def prepare_ingress(obj: dict[str, Any]) -> None:
-    """Nothing balances load here."""
-    obj["status"] = {"loadBalancer": {}}
 
 
 def validate_ingress(obj: dict[str, Any]) -> Iterator[Cause]:
@@ -200,8 +189,3 @@ def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
         if name in names:
             yield duplicate(f"ports[{index}].name", name)
         names.add(name)
-
-
-def keep_type(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Addresses of a slice remain of one type."""
-    yield from changed(new, old, "", "addressType")

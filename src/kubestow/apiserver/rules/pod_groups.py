@@ -28,11 +28,6 @@ _KEPT_OF_GROUP = (
 _KEPT_OF_WORKLOAD = ("controllerRef", "podGroupTemplates")
 
 
-def default_group(obj: dict[str, Any]) -> None:
-    """The pods of a group can be disrupted one by one, unless it says otherwise."""
-    obj.setdefault("spec", {}).setdefault("disruptionMode", "Pod")
-
-
 def validate_group(obj: dict[str, Any]) -> Iterator[Cause]:
     """One policy, at most one topology, and a template by its names."""
     spec = obj["spec"]
@@ -62,11 +57,6 @@ def validate_group_status(new: dict[str, Any], _old: dict[str, Any]) -> Iterator
         if claim.get("name") not in claims:
             path, words = f"status.resourceClaimStatuses[{index}].name", "must match the name of an entry in"
             yield path, INVALID, f'Invalid value: "{claim.get("name", "")}": {words} `spec.resourceClaims`'
-
-
-def default_workload(obj: dict[str, Any]) -> None:
-    """There is a spec, to be looked at."""
-    obj.setdefault("spec", {})
 
 
 def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:

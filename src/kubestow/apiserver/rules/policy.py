@@ -21,11 +21,6 @@ _METRICS = {
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
-def default_budget(obj: dict[str, Any]) -> None:
-    """Nothing."""
-    obj.setdefault("spec", {})
-
-
 def validate_budget(obj: dict[str, Any]) -> Iterator[Cause]:
     """One bound, not two."""
     spec = obj["spec"]
@@ -81,12 +76,6 @@ def _wrong_metric(metric: dict[str, Any], path: str) -> Iterator[Cause]:
             yield required(f"{where}.averageUtilization", "must set either a target raw value or a target utilization")
         elif share is not None and share < 1:
             yield invalid(f"{where}.averageUtilization", share, "must be greater than 0")
-
-
-def default_priority_class(obj: dict[str, Any]) -> None:
-    """Pods of a class may preempt unless it says otherwise."""
-    obj.setdefault("value", 0)
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
 def validate_priority_class(obj: dict[str, Any]) -> Iterator[Cause]:

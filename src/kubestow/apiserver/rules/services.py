@@ -71,11 +71,6 @@ def give_address(obj: dict[str, Any]) -> None:
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
 
 
-def prepare_service(obj: dict[str, Any]) -> None:
-    """Nothing balances load here."""
-    obj["status"] = {"loadBalancer": {}}
-
-
 def keep_cluster_ip(new: dict[str, Any], old: dict[str, Any]) -> None:
     """An update without an address keeps the one there is."""
     if new["spec"]["type"] == "ExternalName":

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import changed, forbidden, invalid, required, several
+from kubestow.apiserver.rules.causes import forbidden, invalid, required, several
 from kubestow.apiserver.rules.names import dns_subdomain, wrong_name
 from kubestow.apiserver.rules.placement import wrong_label_selector, wrong_node_selector
 from kubestow.model import quantity
@@ -14,22 +14,6 @@ _NO_SOURCES = (
     "volumeMode", "nodeAffinity", "volumeAttributesClassName",
 )  # fmt: skip
 """What the spec of a volume says besides where it is."""
-
-
-def default_storage_class(obj: dict[str, Any]) -> None:
-    """Volumes go with their claims, and are bound at once."""
-    obj.setdefault("reclaimPolicy", "Delete")
-    obj.setdefault("volumeBindingMode", "Immediate")
-
-
-def keep_storage_class(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Volumes of a class were made by its word: it cannot change."""
-    yield from changed(new, old, "", "provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
-
-
-def keep_attributes(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Volumes are set up by what a class says: it cannot change."""
-    yield from changed(new, old, "", "driverName", "parameters")
 
 
 def default_driver(obj: dict[str, Any]) -> None:
@@ -50,11 +34,6 @@ def default_volume(obj: dict[str, Any]) -> None:
     spec.setdefault("volumeMode", "Filesystem")
     if "hostPath" in spec:
         spec["hostPath"].setdefault("type", "")
-
-
-def prepare_volume(obj: dict[str, Any]) -> None:
-    """A new volume waits to be looked at."""
-    obj["status"] = {"phase": "Pending"}
 
 
 def validate_volume(obj: dict[str, Any]) -> Iterator[Cause]:

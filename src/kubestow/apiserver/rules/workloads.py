@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import below_zero, changed, forbidden, invalid, out_of, required, unsupported
+from kubestow.apiserver.rules.causes import below_zero, forbidden, invalid, out_of, required, unsupported
 from kubestow.apiserver.rules.names import wrong_labels
 from kubestow.apiserver.rules.placement import wrong_label_selector
 from kubestow.apiserver.rules.podspec import default_pod_spec
@@ -236,11 +236,6 @@ def wrong_template(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     yield from wrong_pod_spec(template.get("spec", {}), f"{path}.spec")
     if template.get("spec", {}).get("ephemeralContainers"):
         yield forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
-
-
-def keep_selector(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """The selector of a workload cannot change."""
-    yield from changed(new["spec"], old["spec"], "spec", "selector")
 
 
 def keep_identity(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
