@@ -69,7 +69,7 @@ KINDS = (
         kept_with_status=("ownerReferences",),
     ),
     _core("Binding bindings", verbs=("create",)),
-    _core("PodTemplate podtemplates", generation=True, rules=Rules(workloads.default_pod_template)),
+    _core("PodTemplate podtemplates", generation=True, rules=Rules(workloads.default_template)),
     _core(
         "Node nodes no",
         "status",

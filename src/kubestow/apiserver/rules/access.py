@@ -9,6 +9,7 @@ from cryptography import x509
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.objects.intent import User
 from kubestow.apiserver.rules.causes import invalid, out_of, required, unsupported
+from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import INVALID
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -119,13 +120,10 @@ def default_level(obj: dict[str, Any]) -> None:
     spec = obj.setdefault("spec", {})
     limited = spec.get("limited")
     if limited is not None:
-        limited.setdefault("nominalConcurrencyShares", 30)
-        limited.setdefault("lendablePercent", 0)
+        set_missing(limited, {"nominalConcurrencyShares": 30, "lendablePercent": 0})
         queuing = limited.get("limitResponse", {}).get("queuing")
         if queuing is not None:
-            for name, value in (("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)):
-                queuing.setdefault(name, value)
+            set_missing(queuing, {"queues": 64, "handSize": 8, "queueLengthLimit": 50})
     exempt = spec.get("exempt")
     if exempt is not None:
-        exempt.setdefault("nominalConcurrencyShares", 0)
-        exempt.setdefault("lendablePercent", 0)
+        set_missing(exempt, {"nominalConcurrencyShares": 0, "lendablePercent": 0})

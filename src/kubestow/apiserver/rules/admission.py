@@ -6,6 +6,7 @@ from typing import Any
 
 from kubestow.apiserver.admission.scopes import Scope, compiled, declared
 from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import DUPLICATE, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED
 from kubestow.cel import CelError
 from kubestow.cel.types import BOOL, NULL, STRING, Type
@@ -13,6 +14,7 @@ from kubestow.cel.types import BOOL, NULL, STRING, Type
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 _ACTIONS = ("Audit", "Deny", "Warn")
+_SELECT_ALL: dict[str, Any] = {"namespaceSelector": {}, "objectSelector": {}}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -25,9 +27,7 @@ def default_policy(obj: dict[str, Any]) -> None:
 
 def _default_match(match: dict[str, Any] | None) -> None:
     if match is not None:
-        match.setdefault("matchPolicy", "Equivalent")
-        for name in ("namespaceSelector", "objectSelector"):
-            match.setdefault(name, {})
+        set_missing(match, {"matchPolicy": "Equivalent", **_SELECT_ALL})
         for rule in (*match.get("resourceRules", ()), *match.get("excludeResourceRules", ())):
             rule.setdefault("scope", "*")
 
@@ -35,11 +35,7 @@ def _default_match(match: dict[str, Any] | None) -> None:
 def default_webhooks(obj: dict[str, Any]) -> None:
     """A webhook has ten seconds; without an answer the object is refused."""
     for hook in obj.get("webhooks", ()):
-        hook.setdefault("failurePolicy", "Fail")
-        hook.setdefault("matchPolicy", "Equivalent")
-        hook.setdefault("timeoutSeconds", 10)
-        for name in ("namespaceSelector", "objectSelector"):
-            hook.setdefault(name, {})
+        set_missing(hook, {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSeconds": 10, **_SELECT_ALL})
         for rule in hook.get("rules", ()):
             rule.setdefault("scope", "*")
         if obj["kind"] == "MutatingWebhookConfiguration":

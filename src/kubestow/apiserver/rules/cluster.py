@@ -5,6 +5,7 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import wrong_amount
+from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import INVALID, REQUIRED, dns_label, qualified_name, wrong_name
 
 
@@ -52,13 +53,9 @@ def prepare_namespace(obj: dict[str, Any]) -> None:
 
 
 def default_event(obj: dict[str, Any]) -> None:
-    """Go writes these fields though they are empty, and clients read them."""
-    for key in ("involvedObject", "source"):
-        obj.setdefault(key, {})
-    for key in ("firstTimestamp", "lastTimestamp", "eventTime"):
-        obj.setdefault(key, None)
-    for key in ("reportingComponent", "reportingInstance"):
-        obj.setdefault(key, "")
+    """Set the fields that clients read even if they are empty, as Go writes them."""
+    set_missing(obj, {"involvedObject": {}, "source": {}, "firstTimestamp": None, "lastTimestamp": None})
+    set_missing(obj, {"eventTime": None, "reportingComponent": "", "reportingInstance": ""})
 
 
 def validate_event(obj: dict[str, Any]) -> Iterator[Cause]:

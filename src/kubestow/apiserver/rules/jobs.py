@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import cron
 from kubestow.apiserver.rules.causes import below_zero, changed, invalid, out_of, required, unsupported
+from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import INVALID, dns_subdomain
 from kubestow.apiserver.rules.placement import wrong_label_selector
 from kubestow.apiserver.rules.workloads import UNMATCHED, default_template, wrong_template
@@ -31,9 +32,7 @@ def default_job(obj: dict[str, Any]) -> None:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
     spec.setdefault("backoffLimit", _NO_LIMIT if "backoffLimitPerIndex" in spec else 6)
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
-    spec.setdefault("manualSelector", False)
+    set_missing(spec, {"completionMode": "NonIndexed", "suspend": False, "manualSelector": False})
     for rule in spec.get("podFailurePolicy", {}).get("rules", ()):
         for condition in rule.get("onPodConditions", ()):
             condition.setdefault("status", "True")
@@ -46,9 +45,7 @@ def default_cron_job(obj: dict[str, Any]) -> None:
     spec = obj.setdefault("spec", {})
     if not spec.get("concurrencyPolicy"):
         spec["concurrencyPolicy"] = "Allow"
-    spec.setdefault("suspend", False)
-    spec.setdefault("successfulJobsHistoryLimit", 3)
-    spec.setdefault("failedJobsHistoryLimit", 1)
+    set_missing(spec, {"suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1})
     template = spec.get("jobTemplate")
     if template is not None:
         template.setdefault("metadata", {})

@@ -15,6 +15,7 @@ from kubestow.apiserver.rules.causes import (
     unsupported,
 )
 from kubestow.apiserver.rules.containers import wrong_port
+from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import dns_label, dns_subdomain, wrong_name
 from kubestow.apiserver.rules.placement import wrong_label_selector
 from kubestow.apiserver.rules.podvalidation import wrong_address
@@ -165,8 +166,7 @@ def validate_address(obj: dict[str, Any]) -> Iterator[Cause]:
 def default_slice(obj: dict[str, Any]) -> None:
     """Ports have a name, if only an empty one, and are TCP."""
     for port in obj.get("ports", ()):
-        port.setdefault("name", "")
-        port.setdefault("protocol", "TCP")
+        set_missing(port, {"name": "", "protocol": "TCP"})
     for endpoint in obj.get("endpoints", ()):
         endpoint.setdefault("conditions", {})
 

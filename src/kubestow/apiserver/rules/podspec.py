@@ -2,22 +2,22 @@
 
 from typing import Any
 
+from kubestow.apiserver.rules.defaults import set_missing
+
+_DEFAULTS: dict[str, Any] = {
+    "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst", "securityContext": {},
+}  # fmt: skip
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 
 
 def default_pod_spec(spec: dict[str, Any]) -> None:
     """Fills in what the author left to the server."""
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("securityContext", {})
+    set_missing(spec, _DEFAULTS)
     if not spec.get("schedulerName"):
         spec["schedulerName"] = "default-scheduler"
     host_network = spec.get("hostNetwork", False)
-    for container in spec.get("containers", ()):
-        _default_container(container, host_network)
-    for container in spec.get("initContainers", ()):
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         _default_container(container, host_network)
     for volume in spec.get("volumes", ()):
         _default_volume(volume)

@@ -8,6 +8,7 @@ from typing import Any
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import PORTS, duplicate, forbidden, invalid, out_of, required
 from kubestow.apiserver.rules.containers import wrong_port
+from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import dns_label, wrong_labels, wrong_name
 from kubestow.apiserver.rules.podvalidation import wrong_address
 
@@ -30,8 +31,7 @@ _CHOICES = {
 def default_service(obj: dict[str, Any]) -> None:
     """An address inside the cluster; TCP; the target port is the port."""
     spec = obj.setdefault("spec", {})
-    spec.setdefault("type", "ClusterIP")
-    spec.setdefault("sessionAffinity", "None")
+    set_missing(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
     for port in spec.get("ports", ()):
         port.setdefault("protocol", "TCP")
         if not port.get("targetPort"):
@@ -49,9 +49,8 @@ def default_service(obj: dict[str, Any]) -> None:
         for name in _OF_ADDRESSES:
             spec.pop(name, None)
     else:
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
-        spec.setdefault("ipFamilies", ["IPv4"])
+        defaults = {"internalTrafficPolicy": "Cluster", "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]}
+        set_missing(spec, defaults)
 
 
 def _node_port(uid: str, port: int, protocol: str) -> int:

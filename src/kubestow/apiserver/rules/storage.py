@@ -5,6 +5,7 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import forbidden, invalid, required, several
+from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import dns_subdomain, wrong_name
 from kubestow.apiserver.rules.placement import wrong_label_selector, wrong_node_selector
 from kubestow.model import quantity
@@ -19,10 +20,8 @@ _NO_SOURCES = (
 def default_driver(obj: dict[str, Any]) -> None:
     """Volumes of a driver are attached, and outlive pods."""
     spec = obj.setdefault("spec", {})
-    spec.setdefault("attachRequired", True)
-    spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
-    for name in ("podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"):
-        spec.setdefault(name, False)
+    set_missing(spec, {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType"})
+    set_missing(spec, dict.fromkeys(("podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"), False))
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
 
@@ -30,8 +29,7 @@ def default_driver(obj: dict[str, Any]) -> None:
 def default_volume(obj: dict[str, Any]) -> None:
     """A volume is kept when its claim goes."""
     spec = obj.setdefault("spec", {})
-    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-    spec.setdefault("volumeMode", "Filesystem")
+    set_missing(spec, {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"})
     if "hostPath" in spec:
         spec["hostPath"].setdefault("type", "")
 

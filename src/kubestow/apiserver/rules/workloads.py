@@ -5,6 +5,7 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import below_zero, forbidden, invalid, out_of, required, unsupported
+from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import wrong_labels
 from kubestow.apiserver.rules.placement import wrong_label_selector
 from kubestow.apiserver.rules.podspec import default_pod_spec
@@ -28,25 +29,16 @@ def default_template(spec: dict[str, Any]) -> None:
         default_pod_spec(template.setdefault("spec", {}))
 
 
-def default_pod_template(obj: dict[str, Any]) -> None:
-    """The defaults of a pod."""
-    default_template(obj)
-
-
 def default_deployment(obj: dict[str, Any]) -> None:
     """One replica, rolled out a quarter at a time."""
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("replicas", 1)
-    default_template(spec)
+    default_replicas(obj)
+    spec = obj["spec"]
     strategy = spec.setdefault("strategy", {})
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", "25%")
-        rolling.setdefault("maxSurge", "25%")
-    spec.setdefault("revisionHistoryLimit", 10)
-    spec.setdefault("progressDeadlineSeconds", 600)
+        set_missing(strategy, {"rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}})
+    set_missing(spec, {"revisionHistoryLimit": 10, "progressDeadlineSeconds": 600})
 
 
 def default_replicas(obj: dict[str, Any]) -> None:
@@ -72,9 +64,7 @@ def default_daemon_set(obj: dict[str, Any]) -> None:
     strategy = spec.setdefault("updateStrategy", {})
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", 1)
-        rolling.setdefault("maxSurge", 0)
+        set_missing(strategy, {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}})
     spec.setdefault("revisionHistoryLimit", 10)
 
 
@@ -82,16 +72,14 @@ def default_stateful_set(obj: dict[str, Any]) -> None:
     """One replica, in order."""
     default_replicas(obj)
     spec = obj["spec"]
-    spec.setdefault("serviceName", "")
-    spec.setdefault("podManagementPolicy", "OrderedReady")
+    set_missing(spec, {"serviceName": "", "podManagementPolicy": "OrderedReady"})
     strategy = spec.setdefault("updateStrategy", {})
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
         strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
     spec.setdefault("revisionHistoryLimit", 10)
-    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-    retention.setdefault("whenDeleted", "Retain")
-    retention.setdefault("whenScaled", "Retain")
+    retained = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    set_missing(spec, {"persistentVolumeClaimRetentionPolicy": retained})
     for claim in spec.get("volumeClaimTemplates", ()):
         claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
         default_claim(claim)
