@@ -6,8 +6,9 @@ from typing import Any
 
 from kubestow.apiserver.admission.scopes import Scope, compiled, declared
 from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.causes import forbidden, invalid, required
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.names import DUPLICATE, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED
+from kubestow.apiserver.rules.names import DUPLICATE, INVALID, NOT_SUPPORTED
 from kubestow.cel import CelError
 from kubestow.cel.types import BOOL, NULL, STRING, Type
 
@@ -48,16 +49,16 @@ def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
     yield from _known(spec.get("failurePolicy", "Fail"), ("Fail", "Ignore"), "spec.failurePolicy")
     match = spec.get("matchConstraints")
     if match is None:
-        yield "spec.matchConstraints", REQUIRED, "Required value"
+        yield required("spec.matchConstraints")
     elif not match.get("resourceRules"):
-        yield "spec.matchConstraints.resourceRules", REQUIRED, "Required value"
+        yield required("spec.matchConstraints.resourceRules")
     else:
         yield from _wrong_rules(match["resourceRules"], "spec.matchConstraints.resourceRules")
     kind = spec.get("paramKind")
     if kind is not None:
         for part in ("apiVersion", "kind"):
             if not kind.get(part):
-                yield f"spec.paramKind.{part}", REQUIRED, "Required value"
+                yield required(f"spec.paramKind.{part}")
     scope = Scope(kind is not None)
     yield from _wrong_conditions(spec.get("matchConditions", ()), "spec.matchConditions", scope)
     for index, one in enumerate(spec.get("variables", ())):
@@ -73,9 +74,8 @@ def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
 
 def _wrong_validations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
     if not spec.get("validations") and not spec.get("auditAnnotations"):
-        message = "Required value: validations or auditAnnotations must contain at least one item"
-        yield "spec.validations", REQUIRED, message
-        yield "spec.auditAnnotations", REQUIRED, message
+        for name in ("validations", "auditAnnotations"):
+            yield required(f"spec.{name}", "validations or auditAnnotations must contain at least one item")
     for index, one in enumerate(spec.get("validations", ())):
         path, source, told = f"spec.validations[{index}]", one.get("expression", ""), one.get("message", "")
         yield from _wrong_expression(source, f"{path}.expression", scope, BOOL)
@@ -84,19 +84,18 @@ def _wrong_validations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
         if "\n" in told:
             yield f"{path}.message", INVALID, f"Invalid value: {told!r}: must not contain line breaks"
         elif "\n" in source.strip() and not told:
-            message = "Required value: message must be specified if expression contains line breaks"
-            yield f"{path}.message", REQUIRED, message
+            yield required(f"{path}.message", "message must be specified if expression contains line breaks")
         yield from _known(one.get("reason", "Invalid"), _REASONS, f"{path}.reason")
     for index, one in enumerate(spec.get("auditAnnotations", ())):
         path = f"spec.auditAnnotations[{index}]"
         if not one.get("key"):
-            yield f"{path}.key", REQUIRED, "Required value"
+            yield required(f"{path}.key")
         yield from _wrong_expression(one.get("valueExpression", ""), f"{path}.valueExpression", scope, STRING, NULL)
 
 
 def _wrong_mutations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
     if not spec.get("mutations"):
-        yield "spec.mutations", REQUIRED, "Required value: mutations must contain at least one item"
+        yield required("spec.mutations", "mutations must contain at least one item")
     yield from _known(spec.get("reinvocationPolicy", "Never"), ("IfNeeded", "Never"), "spec.reinvocationPolicy")
     makes = Scope(scope.params, scope.variables, makes_objects=True)
     for index, one in enumerate(spec.get("mutations", ())):
@@ -110,17 +109,16 @@ def validate_policy_binding(obj: dict[str, Any]) -> Iterator[Cause]:
     """A binding of a policy, with something to do where it is broken."""
     spec = obj.get("spec", {})
     if not spec.get("policyName"):
-        yield "spec.policyName", REQUIRED, "Required value"
+        yield required("spec.policyName")
     reference = spec.get("paramRef")
     if reference is not None:
         if bool(reference.get("name")) == ("selector" in reference):
-            both = "Forbidden: name and selector are mutually exclusive"
-            one_of = "Required value: one of name or selector must be specified"
-            yield ("spec.paramRef.name", FORBIDDEN, both) if reference.get("name") else (
-                "spec.paramRef", REQUIRED, one_of,
-            )  # fmt: skip
+            if reference.get("name"):
+                yield forbidden("spec.paramRef.name", "name and selector are mutually exclusive")
+            else:
+                yield required("spec.paramRef", "one of name or selector must be specified")
         if not reference.get("parameterNotFoundAction"):
-            yield "spec.paramRef.parameterNotFoundAction", REQUIRED, "Required value"
+            yield required("spec.paramRef.parameterNotFoundAction")
     yield from _wrong_rules(
         spec.get("matchResources", {}).get("resourceRules", ()), "spec.matchResources.resourceRules"
     )
@@ -128,7 +126,7 @@ def validate_policy_binding(obj: dict[str, Any]) -> Iterator[Cause]:
         return
     actions = spec.get("validationActions", ())
     if not actions:
-        yield "spec.validationActions", REQUIRED, "Required value: at least one validation action is required"
+        yield required("spec.validationActions", "at least one validation action is required")
     for index, action in enumerate(actions):
         yield from _known(action, _ACTIONS, f"spec.validationActions[{index}]")
     if {"Deny", "Warn"} <= set(actions):
@@ -148,16 +146,15 @@ def validate_webhooks(obj: dict[str, Any]) -> Iterator[Cause]:
         seen.add(name)
         client = hook.get("clientConfig", {})
         if ("url" in client) == ("service" in client):
-            yield f"{path}.clientConfig", REQUIRED, "Required value: exactly one of url or service is required"
+            yield required(f"{path}.clientConfig", "exactly one of url or service is required")
         if not client.get("url", "https://").startswith("https://"):
             yield f"{path}.clientConfig.url", INVALID, f'Invalid value: "{client["url"]}": must use https'
         yield from _known(hook.get("sideEffects", ""), ("None", "NoneOnDryRun"), f"{path}.sideEffects")
         if not {"v1", "v1beta1"} & set(hook.get("admissionReviewVersions", ())):
-            message = "Required value: must specify one of v1, v1beta1"
-            yield f"{path}.admissionReviewVersions", REQUIRED, message
+            yield required(f"{path}.admissionReviewVersions", "must specify one of v1, v1beta1")
         if not 1 <= hook.get("timeoutSeconds", 10) <= 30:
             why = "the timeout value must be between 1 and 30 seconds"
-            yield f"{path}.timeoutSeconds", INVALID, f"Invalid value: {hook['timeoutSeconds']}: {why}"
+            yield invalid(f"{path}.timeoutSeconds", hook["timeoutSeconds"], why)
         yield from _wrong_rules(hook.get("rules", ()), f"{path}.rules")
         yield from _wrong_conditions(hook.get("matchConditions", ()), f"{path}.matchConditions", Scope())
 
@@ -167,7 +164,7 @@ def _wrong_rules(rules: list[dict[str, Any]], path: str) -> Iterator[Cause]:
         here = f"{path}[{index}]"
         for part in ("operations", "apiGroups", "apiVersions", "resources"):
             if not rule.get(part):
-                yield f"{here}.{part}", REQUIRED, "Required value"
+                yield required(f"{here}.{part}")
         for number, operation in enumerate(rule.get("operations", ())):
             yield from _known(operation, _OPERATIONS, f"{here}.operations[{number}]")
         yield from _known(rule.get("scope", "*"), ("*", "Cluster", "Namespaced"), f"{here}.scope")
@@ -178,7 +175,7 @@ def _wrong_conditions(conditions: list[dict[str, Any]], path: str, scope: Scope)
     for index, one in enumerate(conditions):
         here, name = f"{path}[{index}]", one.get("name", "")
         if not name:
-            yield f"{here}.name", REQUIRED, "Required value"
+            yield required(f"{here}.name")
         elif name in seen:
             yield f"{here}.name", DUPLICATE, f'Duplicate value: "{name}"'
         seen.add(name)
@@ -187,7 +184,7 @@ def _wrong_conditions(conditions: list[dict[str, Any]], path: str, scope: Scope)
 
 def _wrong_expression(source: str, path: str, scope: Scope, *types: Type) -> Iterator[Cause]:
     if not source.strip():
-        yield path, REQUIRED, "Required value: expression is not specified"
+        yield required(path, "expression is not specified")
         return
     try:
         compiled(source, scope, *types)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.causes import required
 from kubestow.apiserver.rules.names import (
     DUPLICATE,
     INVALID,
     NOT_SUPPORTED,
-    REQUIRED,
     Wrong,
     dns_label,
     dns_subdomain,
@@ -30,10 +30,10 @@ _NO_IDENTIFIER = (
 )
 
 
-def wrong_text(text: str, path: str, wrong: Wrong) -> Iterator[Cause]:
-    """A text that must be there, and be of a kind."""
+def wrong_text(text: str | None, path: str, wrong: Wrong) -> Iterator[Cause]:
+    """Report a text that is missing or malformed."""
     if not text:
-        yield path, REQUIRED, "Required value"
+        yield required(path)
     else:
         yield from wrong_name(path, text, wrong)
 
@@ -75,9 +75,10 @@ def too_long(text: str, most: int, path: str) -> Iterator[Cause]:
 
 
 def wrong_size(items: Sized, most: int, path: str) -> Iterator[Cause]:
-    """More items than there may be."""
+    """Report more items than allowed."""
     if len(items) > most:
-        yield path, _TOO_MANY, f"Too many: {len(items)}: must have at most {most} items"
+        items_word = "item" if most == 1 else "items"
+        yield path, _TOO_MANY, f"Too many: {len(items)}: must have at most {most} {items_word}"
 
 
 def repeated(texts: Sequence[str], path: str) -> Iterator[Cause]:
@@ -109,7 +110,7 @@ def wrong_taint(taint: dict[str, Any], path: str) -> Iterator[Cause]:
     yield from wrong_name(f"{path}.key", taint.get("key", ""), qualified_name)
     yield from wrong_name(f"{path}.value", taint.get("value", ""), label_value)
     if not taint.get("effect"):
-        yield f"{path}.effect", REQUIRED, "Required value"
+        yield required(f"{path}.effect")
     else:
         yield from not_supported(taint["effect"], _EFFECTS, f"{path}.effect")
 

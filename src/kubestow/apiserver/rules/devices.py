@@ -10,26 +10,10 @@ from typing import Any
 import msgspec
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.device_fields import (
-    LONGEST_DOMAIN,
-    LONGEST_NAME,
-    not_supported,
-    repeated,
-    too_long,
-    wrong_attribute_name,
-    wrong_conditions,
-    wrong_driver,
-    wrong_items,
-    wrong_names,
-    wrong_pool,
-    wrong_size,
-    wrong_text,
-    wrong_toleration,
-)
+from kubestow.apiserver.rules import device_fields as fields
+from kubestow.apiserver.rules.causes import forbidden, invalid, required
 from kubestow.apiserver.rules.names import (
-    FORBIDDEN,
     INVALID,
-    REQUIRED,
     dns_label,
     dns_subdomain,
     qualified_name,
@@ -50,13 +34,13 @@ _MAX_EXPRESSION, _MAX_COST, _MAX_PARAMETERS = 10 * 1024, 1_000_000, 10 * 1024
 
 def _by_name(value: Extent | None) -> Extent:
     """A device's attributes or capacity, by domain and name."""
-    inner = Extent(MAX_ATTRIBUTES, Extent(LONGEST_NAME), value, selectable=value is not None)
-    return Extent(MAX_ATTRIBUTES, Extent(LONGEST_DOMAIN), inner)
+    inner = Extent(MAX_ATTRIBUTES, Extent(fields.LONGEST_NAME), value, selectable=value is not None)
+    return Extent(MAX_ATTRIBUTES, Extent(fields.LONGEST_DOMAIN), inner)
 
 
 _DEVICE = Extent(
     fields={
-        "driver": Extent(LONGEST_DOMAIN),
+        "driver": Extent(fields.LONGEST_DOMAIN),
         "attributes": _by_name(Extent(LONGEST_VALUE)),
         "capacity": _by_name(None),
         "allowMultipleAllocations": Extent(1),
@@ -88,21 +72,21 @@ def demand_admin_label(obj: dict[str, Any], labels: dict[str, str]) -> Iterator[
     for index, request in enumerate(claim.get("devices", {}).get("requests", ())):
         if (request.get("exactly") or {}).get("adminAccess") and labels.get(_ADMIN) != "true":
             message = f"admin access to devices requires the `{_ADMIN}: true` label on the containing namespace"
-            yield f"{path}.devices.requests[{index}].adminAccess", FORBIDDEN, f"Forbidden: {message}"
+            yield forbidden(f"{path}.devices.requests[{index}].adminAccess", message)
 
 
 def validate_class(obj: dict[str, Any]) -> Iterator[Cause]:
     """The name of a resource that could be an extended one, and settings for drivers."""
     spec = obj.get("spec", {})
-    yield from wrong_size(spec.get("selectors", ()), _MAX_SELECTORS, "spec.selectors")
+    yield from fields.wrong_size(spec.get("selectors", ()), _MAX_SELECTORS, "spec.selectors")
     name = spec.get("extendedResourceName")
     if name is not None and (
         "/" not in name or "kubernetes.io/" in name or name.startswith("requests.") or qualified_name(name)
     ):
         message = f'Invalid value: "{name}": must be a valid extended resource name'
         yield "spec.extendedResourceName", INVALID, message
-    yield from wrong_size(spec.get("config", ()), _MAX_SETTINGS, "spec.config")
-    yield from wrong_items(spec.get("config", ()), "spec.config", _wrong_setting)
+    yield from fields.wrong_size(spec.get("config", ()), _MAX_SETTINGS, "spec.config")
+    yield from fields.wrong_items(spec.get("config", ()), "spec.config", _wrong_setting)
 
 
 def keep_spec(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
@@ -136,17 +120,17 @@ def validate_claim_status(new: dict[str, Any], old: dict[str, Any]) -> Iterator[
     status, before = new.get("status", {}), old.get("status", {})
     reserved, allocation = status.get("reservedFor", ()), status.get("allocation")
     path = "status.reservedFor"
-    yield from wrong_size(reserved, _MAX_RESERVATIONS, path)
-    yield from repeated([one.get("uid", "") for one in reserved], path)
+    yield from fields.wrong_size(reserved, _MAX_RESERVATIONS, path)
+    yield from fields.repeated([one.get("uid", "") for one in reserved], path)
     for index, one in enumerate(reserved):
         for name in ("resource", "name", "uid"):
             if not one.get(name):
-                yield f"{path}[{index}].{name}", REQUIRED, "Required value"
+                yield required(f"{path}[{index}].{name}")
     if reserved and allocation is None:
-        yield path, FORBIDDEN, "Forbidden: may not be specified when `allocated` is not set"
+        yield forbidden(path, "may not be specified when `allocated` is not set")
     elif "deletionTimestamp" in new["metadata"] and any(one not in before.get("reservedFor", ()) for one in reserved):
         message = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
-        yield path, FORBIDDEN, f"Forbidden: {message}"
+        yield forbidden(path, message)
     if allocation is not None:
         if before.get("allocation") is None:
             yield from _wrong_allocation(allocation, _request_names(new["spec"]), "status.allocation")
@@ -158,24 +142,24 @@ def validate_claim_status(new: dict[str, Any], old: dict[str, Any]) -> Iterator[
         if identity not in allocated:
             name = "/".join(filter(None, identity))
             yield where, INVALID, f'Invalid value: "{name}": must be an allocated device in the claim'
-        yield from wrong_size(one.get("conditions", ()), _MAX_CONDITIONS, f"{where}.conditions")
-    yield from repeated(["/".join(_identity(one)) for one in told], "status.devices")
+        yield from fields.wrong_size(one.get("conditions", ()), _MAX_CONDITIONS, f"{where}.conditions")
+    yield from fields.repeated(["/".join(_identity(one)) for one in told], "status.devices")
 
 
 def _wrong_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     devices = spec.get("devices", {})
     requests = devices.get("requests", ())
-    yield from wrong_names(requests, _MAX_REQUESTS, f"{path}.requests")
+    yield from fields.wrong_names(requests, _MAX_REQUESTS, f"{path}.requests")
     for index, request in enumerate(requests):
         where = f"{path}.requests[{index}]"
         exactly, alternatives = request.get("exactly"), request.get("firstAvailable", ())
         if exactly is None and not alternatives:
-            yield where, REQUIRED, f"Required value: {_ONE_KIND}"
+            yield required(where, _ONE_KIND)
         elif exactly is not None and alternatives:
             yield where, INVALID, f"Invalid value: null: {_ONE_KIND}, but multiple fields are set"
         elif exactly is not None:
             yield from _wrong_request(exactly, f"{where}.exactly")
-        yield from wrong_names(alternatives, _MAX_ALTERNATIVES, f"{where}.firstAvailable")
+        yield from fields.wrong_names(alternatives, _MAX_ALTERNATIVES, f"{where}.firstAvailable")
         for number, one in enumerate(alternatives):
             yield from _wrong_request(one, f"{where}.firstAvailable[{number}]")
     known = _request_names(spec)
@@ -184,8 +168,8 @@ def _wrong_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         ("config", _MAX_SETTINGS, _wrong_setting),
     ):
         items = devices.get(name, ())
-        yield from wrong_size(items, most, f"{path}.{name}")
-        yield from wrong_items(items, f"{path}.{name}", check)
+        yield from fields.wrong_size(items, most, f"{path}.{name}")
+        yield from fields.wrong_items(items, f"{path}.{name}", check)
         for index, one in enumerate(items):
             yield from _unknown_requests(one.get("requests", ()), known, f"{path}.{name}[{index}].requests")
 
@@ -193,10 +177,9 @@ def _wrong_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
 def _wrong_constraint(constraint: dict[str, Any], path: str) -> Iterator[Cause]:
     kind = next((kind for kind in ("matchAttribute", "distinctAttribute") if constraint.get(kind)), None)
     if kind is None:
-        problem = 'exactly one of "matchAttribute" or "distinctAttribute" is required'
-        yield path, REQUIRED, f"Required value: {problem}"
+        yield required(path, 'exactly one of "matchAttribute" or "distinctAttribute" is required')
         return
-    yield from wrong_attribute_name(constraint[kind], f"{path}.{kind}")
+    yield from fields.wrong_attribute_name(constraint[kind], f"{path}.{kind}")
     if "/" not in constraint[kind]:
         problem = "a fully qualified name must be a domain and a name separated by a slash"
         yield f"{path}.{kind}", INVALID, f'Invalid value: "{constraint[kind]}": {problem}'
@@ -206,29 +189,28 @@ def _wrong_setting(setting: dict[str, Any], path: str) -> Iterator[Cause]:
     """Settings for a driver, which nobody else understands."""
     opaque = setting.get("opaque")
     if opaque is None:
-        yield f"{path}.opaque", REQUIRED, "Required value"
+        yield required(f"{path}.opaque")
         return
-    yield from wrong_driver(opaque.get("driver", ""), f"{path}.opaque.driver")
+    yield from fields.wrong_driver(opaque.get("driver", ""), f"{path}.opaque.driver")
     parameters, where = opaque.get("parameters"), f"{path}.opaque.parameters"
     if parameters is None:
-        yield where, REQUIRED, "Required value"
+        yield required(where)
     elif not isinstance(parameters, dict):
         yield where, INVALID, 'Invalid value: "<value omitted>": must be a valid JSON object'
     else:
-        yield from too_long(msgspec.json.encode(parameters).decode(), _MAX_PARAMETERS, where)
+        yield from fields.too_long(msgspec.json.encode(parameters).decode(), _MAX_PARAMETERS, where)
 
 
 def _wrong_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
-    yield from wrong_text(request.get("deviceClassName", ""), f"{path}.deviceClassName", dns_subdomain)
-    yield from wrong_size(request.get("selectors", ()), _MAX_SELECTORS, f"{path}.selectors")
+    yield from fields.wrong_text(request.get("deviceClassName", ""), f"{path}.deviceClassName", dns_subdomain)
+    yield from fields.wrong_size(request.get("selectors", ()), _MAX_SELECTORS, f"{path}.selectors")
     mode, count = request["allocationMode"], request.get("count", 0)
-    yield from not_supported(mode, _MODES, f"{path}.allocationMode")
+    yield from fields.not_supported(mode, _MODES, f"{path}.allocationMode")
     if mode == "All" and count:
-        message = f"Invalid value: {count}: must not be specified when allocationMode is 'All'"
-        yield f"{path}.count", INVALID, message
+        yield invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
     elif mode == "ExactCount" and count <= 0:
-        yield f"{path}.count", INVALID, f"Invalid value: {count}: must be greater than zero"
-    yield from wrong_items(request.get("tolerations") or (), f"{path}.tolerations", wrong_toleration)
+        yield invalid(f"{path}.count", count, "must be greater than zero")
+    yield from fields.wrong_items(request.get("tolerations") or (), f"{path}.tolerations", fields.wrong_toleration)
 
 
 def compile_claim(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
@@ -258,11 +240,11 @@ def _compile_requests(spec: dict[str, Any], path: str, features: Features) -> It
 def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str, features: Features) -> Iterator[Cause]:
     for index, one in enumerate(selectors):
         if not one.get("cel"):
-            yield f"{path}[{index}].cel", REQUIRED, "Required value"
+            yield required(f"{path}[{index}].cel")
             continue
         where, expression = f"{path}[{index}].cel.expression", one["cel"].get("expression", "")
         if len(expression.encode()) > _MAX_EXPRESSION:
-            yield from too_long(expression, _MAX_EXPRESSION, where)
+            yield from fields.too_long(expression, _MAX_EXPRESSION, where)
             continue
         try:
             selector = compile_selector(expression, features.dra_list_type_attributes, features.dra_consumable_capacity)
@@ -270,7 +252,7 @@ def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str, features: F
             yield where, INVALID, f"Invalid value: {quoted(expression)}: {error}"
             continue
         if most_a_selector_costs(selector) > _MAX_COST:
-            yield where, FORBIDDEN, "Forbidden: too complex, exceeds cost limit"
+            yield forbidden(where, "too complex, exceeds cost limit")
 
 
 def most_a_selector_costs(selector: Selector) -> float:
@@ -280,15 +262,15 @@ def most_a_selector_costs(selector: Selector) -> float:
 
 def _wrong_allocation(allocation: dict[str, Any], known: set[str], path: str) -> Iterator[Cause]:
     results = allocation.get("devices", {}).get("results", ())
-    yield from wrong_size(results, _MAX_RESULTS, f"{path}.devices.results")
+    yield from fields.wrong_size(results, _MAX_RESULTS, f"{path}.devices.results")
     for index, one in enumerate(results):
         where = f"{path}.devices.results[{index}]"
         if one.get("request") not in known:
             yield f"{where}.request", INVALID, f'Invalid value: "{one.get("request", "")}": {_NO_REQUEST}'
-        yield from wrong_driver(one.get("driver", ""), f"{where}.driver")
-        yield from wrong_pool(one.get("pool", ""), f"{where}.pool")
-        yield from wrong_text(one.get("device", ""), f"{where}.device", dns_label)
-        yield from wrong_conditions(one, where)
+        yield from fields.wrong_driver(one.get("driver", ""), f"{where}.driver")
+        yield from fields.wrong_pool(one.get("pool", ""), f"{where}.pool")
+        yield from fields.wrong_text(one.get("device", ""), f"{where}.device", dns_label)
+        yield from fields.wrong_conditions(one, where)
     if allocation.get("nodeSelector"):
         yield from wrong_node_selector(allocation["nodeSelector"], f"{path}.nodeSelector")
 
@@ -304,4 +286,4 @@ def _unknown_requests(names: Sequence[str], known: set[str], path: str) -> Itera
     for index, name in enumerate(names):
         if name not in known:
             yield f"{path}[{index}]", INVALID, f'Invalid value: "{name}": {_NO_REQUEST}'
-    yield from repeated(names, path)
+    yield from fields.repeated(names, path)

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.causes import invalid, required
+from kubestow.apiserver.rules.device_fields import wrong_size, wrong_text
 from kubestow.apiserver.rules.names import (
     DUPLICATE,
     INVALID,
     NOT_SUPPORTED,
-    REQUIRED,
-    Wrong,
     dns_label,
     dns_subdomain,
     path_segment,
@@ -36,8 +36,8 @@ def validate_group(obj: dict[str, Any]) -> Iterator[Cause]:
         yield from _wrong_union(reference, ("workload",), "spec.podGroupTemplateRef")
         path, workload = "spec.podGroupTemplateRef.workload", reference.get("workload", {})
         if workload:
-            yield from _wrong_text(workload.get("workloadName"), f"{path}.workloadName", dns_subdomain)
-            yield from _wrong_text(workload.get("podGroupTemplateName"), f"{path}.podGroupTemplateName", dns_label)
+            yield from wrong_text(workload.get("workloadName"), f"{path}.workloadName", dns_subdomain)
+            yield from wrong_text(workload.get("podGroupTemplateName"), f"{path}.podGroupTemplateName", dns_label)
     yield from _wrong_wishes(spec, "spec")
 
 
@@ -52,7 +52,7 @@ def validate_group_status(new: dict[str, Any], _old: dict[str, Any]) -> Iterator
     for index, condition in enumerate(new.get("status", {}).get("conditions", ())):
         for name in ("type", "status", "reason", "lastTransitionTime"):
             if not condition.get(name):
-                yield f"status.conditions[{index}].{name}", REQUIRED, "Required value"
+                yield required(f"status.conditions[{index}].{name}")
     for index, claim in enumerate(new.get("status", {}).get("resourceClaimStatuses", ())):
         if claim.get("name") not in claims:
             path, words = f"status.resourceClaimStatuses[{index}].name", "must match the name of an entry in"
@@ -67,14 +67,14 @@ def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
         if controller.get("apiGroup"):
             yield from wrong_name("spec.controllerRef.apiGroup", controller["apiGroup"], dns_subdomain)
         for name in ("kind", "name"):
-            yield from _wrong_text(controller.get(name), f"spec.controllerRef.{name}", path_segment)
+            yield from wrong_text(controller.get(name), f"spec.controllerRef.{name}", path_segment)
     templates, path = spec.get("podGroupTemplates") or (), "spec.podGroupTemplates"
     if not templates:
-        yield path, REQUIRED, "Required value"
-    yield from _wrong_size(templates, _MAX_TEMPLATES, path)
+        yield required(path)
+    yield from wrong_size(templates, _MAX_TEMPLATES, path)
     yield from _repeated(templates, path)
     for index, template in enumerate(templates):
-        yield from _wrong_text(template.get("name"), f"{path}[{index}].name", dns_label)
+        yield from wrong_text(template.get("name"), f"{path}[{index}].name", dns_label)
         yield from _wrong_wishes(template, f"{path}[{index}]")
 
 
@@ -90,15 +90,14 @@ def _wrong_wishes(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     if policy.get("gang") is not None:
         count = policy["gang"].get("minCount")
         if not count:
-            yield f"{path}.schedulingPolicy.gang.minCount", REQUIRED, "Required value"
+            yield required(f"{path}.schedulingPolicy.gang.minCount")
         elif count < 1:
-            message = f"Invalid value: {count}: must be greater than or equal to 1"
-            yield f"{path}.schedulingPolicy.gang.minCount", INVALID, message
+            yield invalid(f"{path}.schedulingPolicy.gang.minCount", count, "must be greater than or equal to 1")
     topology = (spec.get("schedulingConstraints") or {}).get("topology") or ()
-    yield from _wrong_size(topology, 1, f"{path}.schedulingConstraints.topology")
+    yield from wrong_size(topology, 1, f"{path}.schedulingConstraints.topology")
     for index, constraint in enumerate(topology):
         where = f"{path}.schedulingConstraints.topology[{index}].key"
-        yield from _wrong_text(constraint.get("key"), where, qualified_name)
+        yield from wrong_text(constraint.get("key"), where, qualified_name)
     yield from _wrong_claims(spec.get("resourceClaims") or (), f"{path}.resourceClaims")
     mode = spec.get("disruptionMode")
     if mode is not None and mode not in _MODES:
@@ -108,15 +107,14 @@ def _wrong_wishes(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         yield from wrong_name(f"{path}.priorityClassName", spec["priorityClassName"], dns_subdomain)
     priority = spec.get("priority") or 0
     if priority > _HIGHEST_PRIORITY:
-        message = f"Invalid value: {priority}: must be less than or equal to {_HIGHEST_PRIORITY}"
-        yield f"{path}.priority", INVALID, message
+        yield invalid(f"{path}.priority", priority, f"must be less than or equal to {_HIGHEST_PRIORITY}")
 
 
 def _wrong_claims(claims: Sequence[dict[str, Any]], path: str) -> Iterator[Cause]:
-    yield from _wrong_size(claims, _MAX_CLAIMS, path)
+    yield from wrong_size(claims, _MAX_CLAIMS, path)
     yield from _repeated(claims, path)
     for index, claim in enumerate(claims):
-        yield from _wrong_text(claim.get("name"), f"{path}[{index}].name", dns_label)
+        yield from wrong_text(claim.get("name"), f"{path}[{index}].name", dns_label)
         names = ("resourceClaimName", "resourceClaimTemplateName")
         yield from _wrong_union(claim, names, f"{path}[{index}]")
         for name in names:
@@ -138,19 +136,6 @@ def _wrong_union(members: dict[str, Any], names: Sequence[str], path: str) -> It
     elif len(given) > 1:
         told = ", ".join(f"`{name}`" for name in given)
         yield path, INVALID, f'Invalid value: "{{{told}}}": must specify exactly one of: {listed}'
-
-
-def _wrong_text(text: str | None, path: str, wrong: Wrong) -> Iterator[Cause]:
-    if not text:
-        yield path, REQUIRED, "Required value"
-    else:
-        yield from wrong_name(path, text, wrong)
-
-
-def _wrong_size(items: Sequence[Any], most: int, path: str) -> Iterator[Cause]:
-    if len(items) > most:
-        what = "item" if most == 1 else "items"
-        yield path, "FieldValueTooMany", f"Too many: {len(items)}: must have at most {most} {what}"
 
 
 def _repeated(items: Sequence[dict[str, Any]], path: str) -> Iterator[Cause]:

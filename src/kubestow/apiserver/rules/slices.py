@@ -10,20 +10,9 @@ from typing import Any
 import msgspec
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.device_fields import (
-    repeated,
-    too_long,
-    wrong_attribute_name,
-    wrong_conditions,
-    wrong_driver,
-    wrong_items,
-    wrong_names,
-    wrong_pool,
-    wrong_size,
-    wrong_taint,
-    wrong_text,
-)
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, dns_label, dns_subdomain, wrong_name
+from kubestow.apiserver.rules import device_fields as fields
+from kubestow.apiserver.rules.causes import forbidden, invalid, required
+from kubestow.apiserver.rules.names import INVALID, dns_label, dns_subdomain, wrong_name
 from kubestow.apiserver.rules.placement import wrong_node_selector
 from kubestow.cel.library.semver import Semver
 from kubestow.config.features import Features
@@ -49,19 +38,18 @@ _NO_PLACE_EACH = f"`nodeName`, `nodeSelector` and `allNodes` can only be set if 
 def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
     """A driver and a pool, one way to say which nodes, and devices with names of their own."""
     spec = obj.get("spec", {})
-    yield from wrong_driver(spec.get("driver", ""), "spec.driver")
+    yield from fields.wrong_driver(spec.get("driver", ""), "spec.driver")
     pool = spec.get("pool", {})
-    yield from wrong_pool(pool.get("name", ""), "spec.pool.name")
+    yield from fields.wrong_pool(pool.get("name", ""), "spec.pool.name")
     count, generation = pool.get("resourceSliceCount", 0), pool.get("generation", 0)
     if count <= 0:
-        yield "spec.pool.resourceSliceCount", INVALID, f"Invalid value: {count}: must be greater than zero"
+        yield invalid("spec.pool.resourceSliceCount", count, "must be greater than zero")
     if generation < 0:
-        message = f"Invalid value: {generation}: must be greater than or equal to zero"
-        yield "spec.pool.generation", INVALID, message
+        yield invalid("spec.pool.generation", generation, "must be greater than or equal to zero")
     yield from _wrong_place(spec, "spec")
     places = [name for name in _PLACES if spec.get(name)]
     if not places:
-        yield "spec", REQUIRED, f"Required value: {_ONE_PLACE}"
+        yield required("spec", _ONE_PLACE)
     elif len(places) > 1:
         yield "spec", INVALID, f"Invalid value: {_all_of(places)}: {_ONE_PLACE}, but multiple fields are set"
     terms = (spec.get("nodeSelector") or {}).get("nodeSelectorTerms", ())
@@ -72,9 +60,9 @@ def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
     if devices is not None and counters is not None:
         yield "spec", INVALID, 'Invalid value: "": only one of `sharedCounters` or `devices` is allowed'
     advanced = any(one.get("taints") or one.get("consumesCounters") for one in devices or ())
-    yield from wrong_names(devices or (), _MAX_ADVANCED_DEVICES if advanced else _MAX_DEVICES, "spec.devices")
-    yield from wrong_names(counters or (), _MAX_COUNTER_SETS, "spec.sharedCounters")
-    yield from wrong_items(counters or (), "spec.sharedCounters", _wrong_counters)
+    yield from fields.wrong_names(devices or (), _MAX_ADVANCED_DEVICES if advanced else _MAX_DEVICES, "spec.devices")
+    yield from fields.wrong_names(counters or (), _MAX_COUNTER_SETS, "spec.sharedCounters")
+    yield from fields.wrong_items(counters or (), "spec.sharedCounters", _wrong_counters)
     for index, device in enumerate(devices or ()):
         yield from _wrong_device(device, f"spec.devices[{index}]", by_device=bool(spec.get("perDeviceNodeSelection")))
 
@@ -124,19 +112,19 @@ def validate_taint_rule(obj: dict[str, Any]) -> Iterator[Cause]:
     spec = obj.get("spec", {})
     selector = spec.get("deviceSelector") or {}
     if "driver" in selector:
-        yield from wrong_driver(selector["driver"], "spec.deviceSelector.driver")
+        yield from fields.wrong_driver(selector["driver"], "spec.deviceSelector.driver")
     if "pool" in selector:
-        yield from wrong_pool(selector["pool"], "spec.deviceSelector.pool")
+        yield from fields.wrong_pool(selector["pool"], "spec.deviceSelector.pool")
     if "device" in selector:
-        yield from wrong_text(selector["device"], "spec.deviceSelector.device", dns_label)
-    yield from wrong_taint(spec.get("taint", {}), "spec.taint")
+        yield from fields.wrong_text(selector["device"], "spec.deviceSelector.device", dns_label)
+    yield from fields.wrong_taint(spec.get("taint", {}), "spec.taint")
 
 
 def _wrong_place(owner: dict[str, Any], path: str) -> Iterator[Cause]:
     """What is wrong with the nodes that a slice or a device names."""
     for name in ("allNodes", "perDeviceNodeSelection"):
         if owner.get(name) is False:
-            yield f"{path}.{name}", INVALID, "Invalid value: false: must be either unset or set to true"
+            yield invalid(f"{path}.{name}", False, "must be either unset or set to true")
     if owner.get("nodeName"):
         yield from wrong_name(f"{path}.nodeName", owner["nodeName"], dns_subdomain)
     if owner.get("nodeSelector"):
@@ -151,34 +139,32 @@ def _wrong_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iter
     attributes, capacities = device.get("attributes") or {}, device.get("capacity") or {}
     size = len(attributes) + len(capacities)
     if size > MAX_ATTRIBUTES:
-        message = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
-        yield path, INVALID, f"Invalid value: {size}: {message}"
+        yield invalid(path, size, f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}")
     values = sum(sum(len(one.get(kind) or ()) for kind in _LISTS) or 1 for one in attributes.values())
     if values > _MAX_VALUES:
-        message = f"the total number of attribute values must not exceed {_MAX_VALUES}"
-        yield path, INVALID, f"Invalid value: {values}: {message}"
+        yield invalid(path, values, f"the total number of attribute values must not exceed {_MAX_VALUES}")
     for name, attribute in attributes.items():
-        yield from wrong_attribute_name(name, f"{path}.attributes")
+        yield from fields.wrong_attribute_name(name, f"{path}.attributes")
         yield from _wrong_attribute(attribute, f"{path}.attributes[{name}]")
     for name, capacity in capacities.items():
-        yield from wrong_attribute_name(name, f"{path}.capacity")
+        yield from fields.wrong_attribute_name(name, f"{path}.capacity")
         policy, where = capacity.get("requestPolicy"), f"{path}.capacity[{name}].requestPolicy"
         if policy is not None and not device.get("allowMultipleAllocations"):
-            yield where, FORBIDDEN, "Forbidden: allowMultipleAllocations must be true"
+            yield forbidden(where, "allowMultipleAllocations must be true")
         elif policy is not None:
             yield from _wrong_policy(policy, capacity.get("value", "0"), where)
     taints = device.get("taints") or ()
-    yield from wrong_size(taints, _MAX_TAINTS, f"{path}.taints")
-    yield from wrong_items(taints, f"{path}.taints", wrong_taint)
+    yield from fields.wrong_size(taints, _MAX_TAINTS, f"{path}.taints")
+    yield from fields.wrong_items(taints, f"{path}.taints", fields.wrong_taint)
     consumed = device.get("consumesCounters") or ()
-    yield from wrong_size(consumed, _MAX_CONSUMED_SETS, f"{path}.consumesCounters")
+    yield from fields.wrong_size(consumed, _MAX_CONSUMED_SETS, f"{path}.consumesCounters")
     for index, one in enumerate(consumed):
         where = f"{path}.consumesCounters[{index}]"
-        yield from wrong_text(one.get("counterSet", ""), f"{where}.counterSet", dns_label)
+        yield from fields.wrong_text(one.get("counterSet", ""), f"{where}.counterSet", dns_label)
         yield from _wrong_counters(one, where)
-    yield from repeated([one.get("counterSet", "") for one in consumed], f"{path}.consumesCounters")
+    yield from fields.repeated([one.get("counterSet", "") for one in consumed], f"{path}.consumesCounters")
     yield from _wrong_device_place(device, path, by_device=by_device)
-    yield from wrong_conditions(device, path)
+    yield from fields.wrong_conditions(device, path)
 
 
 def _wrong_device_place(device: dict[str, Any], path: str, *, by_device: bool) -> Iterator[Cause]:
@@ -189,7 +175,7 @@ def _wrong_device_place(device: dict[str, Any], path: str, *, by_device: bool) -
     yield from _wrong_place(device, path)
     places = [name for name in _PLACES[:3] if device.get(name)]
     if not places:
-        yield path, REQUIRED, f"Required value: {_ONE_PLACE_EACH}"
+        yield required(path, _ONE_PLACE_EACH)
     elif len(places) > 1:
         yield path, INVALID, f"Invalid value: {_all_of(places)}: {_ONE_PLACE_EACH}"
 
@@ -211,7 +197,7 @@ def _wrong_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _wrong_string(value: str, path: str) -> Iterator[Cause]:
-    yield from too_long(value, LONGEST_VALUE, path)
+    yield from fields.too_long(value, LONGEST_VALUE, path)
 
 
 def _wrong_version(value: str, path: str) -> Iterator[Cause]:
@@ -219,14 +205,14 @@ def _wrong_version(value: str, path: str) -> Iterator[Cause]:
         Semver(value)
     except ValueError:
         yield path, INVALID, f'Invalid value: "{value}": must be a string compatible with semver.org spec 2.0.0'
-    yield from too_long(value, LONGEST_VALUE, path)
+    yield from fields.too_long(value, LONGEST_VALUE, path)
 
 
 def _wrong_counters(owner: dict[str, Any], path: str) -> Iterator[Cause]:
     counters = owner.get("counters") or {}
     if not counters:
-        yield f"{path}.counters", REQUIRED, "Required value"
-    yield from wrong_size(counters, _MAX_COUNTERS, f"{path}.counters")
+        yield required(f"{path}.counters")
+    yield from fields.wrong_size(counters, _MAX_COUNTERS, f"{path}.counters")
     for name in counters:
         yield from wrong_name(f"{path}.counters", name, dns_label)
 
@@ -237,11 +223,11 @@ def _wrong_policy(policy: dict[str, Any], capacity: str, path: str) -> Iterator[
     default: str | None = policy.get("default")
     if values and bounds is not None:
         message = 'exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time'
-        yield path, FORBIDDEN, f"Forbidden: {message}"
+        yield forbidden(path, message)
     elif default is None:
         if values or bounds is not None:
             kind = "validValues" if values else "validRange"
-            yield f"{path}.default", REQUIRED, f"Required value: required when {kind} is defined"
+            yield required(f"{path}.default", f"required when {kind} is defined")
     elif values:
         yield from _wrong_values(values, default, capacity, f"{path}.validValues")
     elif bounds is not None:
@@ -250,7 +236,7 @@ def _wrong_policy(policy: dict[str, Any], capacity: str, path: str) -> Iterator[
 
 def _wrong_values(values: list[str], default: str, capacity: str, path: str) -> Iterator[Cause]:
     amounts = [quantity.nano(one) for one in values]
-    yield from wrong_size(values, _MAX_VALID_VALUES, path)
+    yield from fields.wrong_size(values, _MAX_VALID_VALUES, path)
     for index, one in enumerate(amounts):
         where = f"{path}[{index}]"
         if index and amounts[index - 1] > one:
@@ -258,7 +244,7 @@ def _wrong_values(values: list[str], default: str, capacity: str, path: str) -> 
         if one > quantity.nano(capacity):
             message = f"option is larger than capacity value: {capacity}"
             yield where, INVALID, f'Invalid value: "{values[index]}": {message}'
-    yield from repeated(values, path)
+    yield from fields.repeated(values, path)
     if quantity.nano(default) not in amounts:
         message = "default value is not valid according to the requestPolicy"
         yield path, INVALID, f'Invalid value: "{default}": {message}'
