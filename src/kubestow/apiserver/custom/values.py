@@ -7,7 +7,7 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import DUPLICATE, INVALID, NOT_SUPPORTED, REQUIRED
-from kubestow.apiserver.schema.types import SCALARS, Scalar
+from kubestow.apiserver.schema.types import SCALARS
 from kubestow.apiserver.store.records import encode
 from kubestow.cel.library import regex
 
@@ -26,16 +26,10 @@ def _parses(read: Callable[[str], Any]) -> Callable[[str], bool]:
     return accepts
 
 
-def _scalar(name: str) -> Callable[[str], bool]:
-    scalar = SCALARS[name]
-    assert isinstance(scalar, Scalar)
-    return scalar.accepts
-
-
 _FORMATS: dict[str, Callable[[str], bool]] = {
-    "date-time": _scalar("time"),
+    "date-time": SCALARS["time"].accepts,
     "date": re.compile(r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])\Z").match,  # type: ignore[dict-item]
-    "byte": _scalar("bytes"),
+    "byte": SCALARS["bytes"].accepts,
     "ipv4": _parses(ipaddress.IPv4Address),
     "ipv6": _parses(ipaddress.IPv6Address),
     "cidr": _parses(lambda text: ipaddress.ip_network(text, strict=False)),

@@ -9,6 +9,7 @@ import binascii
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,52 +20,44 @@ _INT32 = 2**31
 _INT64 = 2**63
 
 
+@dataclass(slots=True)
 class Report:
-    """What a check found: values of the wrong type, values that may not be, and fields nobody knows."""
+    """What a check found: values of the wrong type, values that are not allowed, and unknown fields."""
 
-    __slots__ = ("invalid", "lenient", "unknown", "wrong")
-
-    def __init__(self) -> None:
-        self.wrong: list[tuple[str, str]] = []
-        self.invalid: list[tuple[str, str, str]] = []
-        self.unknown: list[str] = []
-        self.lenient = False
+    wrong: list[tuple[str, str]] = field(default_factory=list)
+    invalid: list[tuple[str, str, str]] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    lenient: bool = False
 
 
 class Type(ABC):
     """Base of all types; `check` reports on a value, drops unknown and null fields and writes quantities one way."""
 
     __slots__ = ()
-    words = "value"
 
     @abstractmethod
     def check(self, value: Any, path: str, report: Report) -> None: ...
 
 
+@dataclass(slots=True, eq=False)
 class Scalar(Type):
     """A single value, accepted by a predicate."""
 
-    __slots__ = ("accepts", "name", "openapi", "words")
-
-    def __init__(self, name: str, words: str, accepts: Callable[[Any], bool], openapi: Mapping[str, Any]) -> None:
-        self.name = name
-        self.words = words
-        self.accepts = accepts
-        self.openapi = openapi
+    name: str
+    words: str
+    accepts: Callable[[Any], bool]
+    openapi: Mapping[str, Any]
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if not self.accepts(value):
             report.wrong.append((path, f"must be {self.words}, not {shown(value)}"))
 
 
+@dataclass(slots=True, eq=False)
 class Choice(Type):
     """A string out of a few."""
 
-    __slots__ = ("values",)
-    words = "a string"
-
-    def __init__(self, values: tuple[str, ...]) -> None:
-        self.values = values
+    values: tuple[str, ...]
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if type(value) is not str:
@@ -75,14 +68,11 @@ class Choice(Type):
             report.invalid.append((path, "FieldValueNotSupported", reason))
 
 
+@dataclass(slots=True, eq=False)
 class ListOf(Type):
     """A list of values of one type."""
 
-    __slots__ = ("item",)
-    words = "a list"
-
-    def __init__(self, item: Type) -> None:
-        self.item = item
+    item: Type
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if type(value) is not list:
@@ -99,14 +89,11 @@ class ListOf(Type):
                 item.check(one, f"{path}[{index}]", report)
 
 
+@dataclass(slots=True, eq=False)
 class MapOf(Type):
     """An object whose keys are free and whose values have one type."""
 
-    __slots__ = ("value",)
-    words = "an object"
-
-    def __init__(self, value: Type) -> None:
-        self.value = value
+    value: Type
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if type(value) is not dict:
@@ -129,40 +116,26 @@ class MapOf(Type):
                 inner.check(one, f"{path}.{key}", report)
 
 
+@dataclass(slots=True, eq=False)
 class Field:
-    """A field of a struct: its type, its words, and how patches merge it."""
+    """A field of a struct: its type, its description, and how patches merge it."""
 
-    __slots__ = (
-        "atomic",
-        "description",
-        "keys",
-        "merge",
-        "merge_key",
-        "name",
-        "required",
-        "retain_keys",
-        "set",
-        "type",
-    )
-
-    def __init__(self, name: str, type_: Type, *, required: bool = False, description: str = "") -> None:
-        self.name = name
-        self.type = type_
-        self.required = required
-        self.description = description
-        self.merge = False
-        self.merge_key: str | None = None
-        self.retain_keys = False
-        self.keys: tuple[str, ...] = ()
-        self.set = False
-        self.atomic = False
+    name: str
+    type: Type
+    required: bool = field(default=False, kw_only=True)
+    description: str = field(default="", kw_only=True)
+    merge: bool = False
+    merge_key: str | None = None
+    retain_keys: bool = False
+    keys: tuple[str, ...] = ()
+    set: bool = False
+    atomic: bool = False
 
 
 class Struct(Type):
     """An object with known fields."""
 
     __slots__ = ("atomic", "demanded", "description", "fields", "group", "name", "table")
-    words = "an object"
     closed = True
     """Whether fields that are not known are left out."""
 
@@ -297,34 +270,21 @@ def _is_base64(value: Any) -> bool:
     return True
 
 
-SCALARS: dict[str, Type] = {
-    scalar.name: scalar
-    for scalar in (
-        Scalar("string", "a string", _is_string, {"type": "string"}),
-        Scalar("bool", "true or false", _is_bool, {"type": "boolean"}),
-        Scalar("int32", "a whole number", _is_int(_INT32), {"type": "integer", "format": "int32"}),
-        Scalar("int64", "a whole number", _is_int(_INT64), {"type": "integer", "format": "int64"}),
-        Scalar(
-            "number",
-            "a number",
-            lambda value: type(value) in (int, float),
-            {"type": "number", "format": "double"},
-        ),
-        Scalar("bytes", "base64 text", _is_base64, {"type": "string", "format": "byte"}),
-        Scalar("time", "a time such as 2026-01-31T12:00:00Z", _is_time, {"type": "string", "format": "date-time"}),
-        Scalar(
-            "microtime",
-            "a time such as 2026-01-31T12:00:00.000000Z",
-            _is_time,
-            {"type": "string", "format": "date-time"},
-        ),
-        Scalar("quantity", "a quantity such as 100m or 2Gi", _is_quantity, {"type": "string"}),
-        Scalar(
-            "intstr",
-            "a whole number or a string",
-            _is_int_or_string,
-            {"type": "string", "format": "int-or-string"},
-        ),
-        Scalar("any", "anything", lambda _: True, {"type": "object"}),
-    )
+_SCALARS: tuple[tuple[str, str, Callable[[Any], bool], str, str], ...] = (
+    ("string", "a string", _is_string, "string", ""),
+    ("bool", "true or false", _is_bool, "boolean", ""),
+    ("int32", "a whole number", _is_int(_INT32), "integer", "int32"),
+    ("int64", "a whole number", _is_int(_INT64), "integer", "int64"),
+    ("number", "a number", lambda value: type(value) in (int, float), "number", "double"),
+    ("bytes", "base64 text", _is_base64, "string", "byte"),
+    ("time", "a time such as 2026-01-31T12:00:00Z", _is_time, "string", "date-time"),
+    ("microtime", "a time such as 2026-01-31T12:00:00.000000Z", _is_time, "string", "date-time"),
+    ("quantity", "a quantity such as 100m or 2Gi", _is_quantity, "string", ""),
+    ("intstr", "a whole number or a string", _is_int_or_string, "string", "int-or-string"),
+    ("any", "anything", lambda _: True, "object", ""),
+)
+"""Name, description, predicate, and OpenAPI type and format."""
+SCALARS: dict[str, Scalar] = {
+    name: Scalar(name, words, accepts, {"type": kind, "format": form} if form else {"type": kind})
+    for name, words, accepts, kind, form in _SCALARS
 }
