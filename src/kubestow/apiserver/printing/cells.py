@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
-
-from kubestow.apiserver import clock
 
 Object = dict[str, Any]
 NONE = "<none>"
@@ -15,9 +14,13 @@ def age(text: str | None) -> str:
     if not text:
         return "<unknown>"
     try:
-        return duration(time.time() - clock.seconds(text))
+        return duration(time.time() - _seconds(text))
     except ValueError:
         return "<invalid>"
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 def duration(seconds: float) -> str:
@@ -193,8 +196,8 @@ def job_duration(job: Object) -> str:
     status = job.get("status", {})
     if not status.get("startTime"):
         return ""
-    end = clock.seconds(status["completionTime"]) if status.get("completionTime") else time.time()
-    return duration(end - clock.seconds(status["startTime"]))
+    end = _seconds(status["completionTime"]) if status.get("completionTime") else time.time()
+    return duration(end - _seconds(status["startTime"]))
 
 
 def quota(obj: Object, *, limits: bool) -> str:

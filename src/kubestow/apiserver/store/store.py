@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from kubestow.apiserver.clock import WALL_CLOCK
 from kubestow.apiserver.resources import BY_STORAGE, Registry, Resource
 from kubestow.apiserver.store.collection import Collection
 from kubestow.apiserver.store.records import Change, Record, decode, encode
 from kubestow.model.clock import Clock
 from kubestow.model.timestamps import format_time
+from kubestow.running.clock import WallClock
 
 DEFAULT_RETAIN = 10_000
 
@@ -61,7 +61,7 @@ class Store:
         journal: Journal | None = None,
         *,
         retain: int = DEFAULT_RETAIN,
-        clock: Clock = WALL_CLOCK,
+        clock: Clock = WallClock(),  # noqa: B008 - has no state
         random: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.clock = clock
