@@ -12,7 +12,7 @@ from kubestow.apiserver.controllers.pods import NODE, Pods, facts_of
 from kubestow.apiserver.controllers.queue import Controller, Controllers, KeysOf, own_key
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.fleet import Fleet
-from kubestow.apiserver.objects.binding import Binder
+from kubestow.apiserver.objects.binding import bind
 from kubestow.apiserver.objects.intent import Intent, internal
 from kubestow.apiserver.objects.removal import DeleteOptions, Remover
 from kubestow.apiserver.objects.writing import Writer
@@ -44,7 +44,6 @@ class Scheduler:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._binder = Binder(store)
         self._turn = 0
 
     def sources(self) -> dict[str, KeysOf]:
@@ -67,7 +66,7 @@ class Scheduler:
             self._turn += 1
             target = nodes[self._turn % len(nodes)]
         if target:
-            self._binder.bind(*key, {"target": {"name": target}}, internal())
+            bind(self._store, *key, {"target": {"name": target}}, internal())
         return None
 
 

@@ -17,8 +17,6 @@ from kubestow.apiserver.controllers.pods import DONE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import Controller, Controllers
 from kubestow.apiserver.driver import Driver
 from kubestow.apiserver.kubelets.fleet import Fleet
-from kubestow.apiserver.objects.binding import Binder
-from kubestow.apiserver.objects.eviction import Evictor
 from kubestow.apiserver.objects.removal import Remover
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.store.records import Change
@@ -58,7 +56,6 @@ class Plane:
         disabled = () if watched else ("TaintNodesByCondition",)
         admission = Admission(self.store, disable=disabled, features=settings.features)
         self.writer, self.remover = Writer(self.store, admission), Remover(self.store)
-        self.binder, self.evictor = Binder(self.store), Evictor(self.store, self.remover)
         self.api = QuietApi(self.writer, self.remover)
         self.current: dict[Which, Any] = {}
         self.listeners: list[Listener] = []

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from msgspec import json, to_builtins
 
 from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.binding import bind as bind_pod
 from kubestow.apiserver.objects.intent import internal
 from kubestow.apiserver.objects.removal import DeleteOptions
 from kubestow.apiserver.resources import BY_STORAGE
@@ -51,7 +52,7 @@ class SimulatedApi:
                 self._bulk.bind(pod.key, node)
             else:
                 binding = {"metadata": {"uid": meta.uid}, "target": {"name": node}}
-                self._plane.binder.bind(meta.namespace, meta.name, binding, internal())
+                bind_pod(self._plane.store, meta.namespace, meta.name, binding, internal())
 
         await self._do("bind", bind)
 

@@ -6,7 +6,7 @@ import pytest
 
 from apiserver.world import World, template
 from kubestow.apiserver import Pace
-from kubestow.apiserver.objects.binding import Binder
+from kubestow.apiserver.objects.binding import bind
 from kubestow.apiserver.objects.intent import internal
 
 CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
@@ -224,7 +224,7 @@ def test_a_pod_leaves_once_it_is_bound(world: World) -> None:
     taint(world, "d0", FIRE)
     world.run(60)
     assert not is_going(world, "p")
-    Binder(world.store).bind("default", "p", {"target": {"name": "node-0"}}, internal())
+    bind(world.store, "default", "p", {"target": {"name": "node-0"}}, internal())
     world.run(1)
     assert is_going(world, "p")
 

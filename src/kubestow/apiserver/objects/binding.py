@@ -10,55 +10,49 @@ from kubestow.apiserver.rules.pods import set_condition
 from kubestow.apiserver.store.store import Store
 
 
-class Binder:
-    """Binds pods in a store."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    def bind(self, namespace: str, name: str, binding: dict[str, Any], intent: Intent) -> None:
-        """Carries out a Binding."""
-        target = binding.get("target", {})
-        node = target.get("name", "")
-        if not node:
-            raise errors.invalid("", "Binding", name, [("target.name", REQUIRED, "Required value")])
-        if target.get("kind", "Node") not in ("", "Node", "Minion"):
-            cause = ("target.kind", INVALID, f'Invalid value: "{target["kind"]}": only Node can be bound to')
-            raise errors.invalid("", "Binding", name, [cause])
-        metadata = binding.get("metadata", {})
-        if metadata.get("name", name) not in ("", name):
-            raise errors.bad_request(f'metadata.name is "{metadata["name"]}", the path says "{name}"')
-        current = self.store.get("pods", namespace, name)
-        if current is None:
-            raise errors.not_found("", "pods", name)
-        uid = metadata.get("uid")
-        if uid and uid != current.uid:
-            raise errors.conflict(
-                "", "pods", name,
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current.uid}",
-            )  # fmt: skip
-        version = metadata.get("resourceVersion")
-        if version and version != str(current.rv):
-            why = "the object has been modified; please apply your changes to the latest version and try again"
-            raise errors.conflict("", "pods", name, why)
-        pod = current.object()
-        if "deletionTimestamp" in pod["metadata"]:
-            raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
-        bound = pod["spec"].get("nodeName")
-        if bound:
-            raise _refused(name, f'pod {name} is already assigned to node "{bound}"')
-        if pod["spec"].get("schedulingGates"):
-            raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
-        if intent.dry_run:
-            return
-        pod["spec"]["nodeName"] = node
-        for key in ("annotations", "labels"):
-            if metadata.get(key):
-                pod["metadata"].setdefault(key, {}).update(metadata[key])
-        # The nomination has done its work; kept, it would hold room on a node for a pod that has its place.
-        pod.get("status", {}).pop("nominatedNodeName", None)
-        set_condition(pod, "PodScheduled", "True", self.store.now())
-        self.store.put("pods", pod)
+def bind(store: Store, namespace: str, name: str, binding: dict[str, Any], intent: Intent) -> None:
+    """Bind a pod in a store as a Binding says."""
+    target = binding.get("target", {})
+    node = target.get("name", "")
+    if not node:
+        raise errors.invalid("", "Binding", name, [("target.name", REQUIRED, "Required value")])
+    if target.get("kind", "Node") not in ("", "Node", "Minion"):
+        cause = ("target.kind", INVALID, f'Invalid value: "{target["kind"]}": only Node can be bound to')
+        raise errors.invalid("", "Binding", name, [cause])
+    metadata = binding.get("metadata", {})
+    if metadata.get("name", name) not in ("", name):
+        raise errors.bad_request(f'metadata.name is "{metadata["name"]}", the path says "{name}"')
+    current = store.get("pods", namespace, name)
+    if current is None:
+        raise errors.not_found("", "pods", name)
+    uid = metadata.get("uid")
+    if uid and uid != current.uid:
+        raise errors.conflict(
+            "", "pods", name,
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current.uid}",
+        )  # fmt: skip
+    version = metadata.get("resourceVersion")
+    if version and version != str(current.rv):
+        why = "the object has been modified; please apply your changes to the latest version and try again"
+        raise errors.conflict("", "pods", name, why)
+    pod = current.object()
+    if "deletionTimestamp" in pod["metadata"]:
+        raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    bound = pod["spec"].get("nodeName")
+    if bound:
+        raise _refused(name, f'pod {name} is already assigned to node "{bound}"')
+    if pod["spec"].get("schedulingGates"):
+        raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
+    if intent.dry_run:
+        return
+    pod["spec"]["nodeName"] = node
+    for key in ("annotations", "labels"):
+        if metadata.get(key):
+            pod["metadata"].setdefault(key, {}).update(metadata[key])
+    # The nomination has done its work; kept, it would hold room on a node for a pod that has its place.
+    pod.get("status", {}).pop("nominatedNodeName", None)
+    set_condition(pod, "PodScheduled", "True", store.now())
+    store.put("pods", pod)
 
 
 def _refused(name: str, why: str) -> ApiError:

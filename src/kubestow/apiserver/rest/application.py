@@ -12,7 +12,6 @@ from kubestow.apiserver.auth.policy import Attempt, Authorizer, FixedPolicy
 from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.kinds.subresources import SUBRESOURCES
-from kubestow.apiserver.objects.eviction import Evictor
 from kubestow.apiserver.objects.intent import Intent, User
 from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.rest import bodies, discovery, health, paths, reading, reviews, views
@@ -55,8 +54,7 @@ class Application:
         self.identities = identities
         self.watchers = watchers
         self.mutations = Mutations(store, admission)
-        evictor = Evictor(store, self.mutations.remover)
-        self.subresources = Subresources(store, self.mutations.writer, evictor, identities)
+        self.subresources = Subresources(self.mutations.writer, self.mutations.remover, identities)
         self.custom_kinds = CustomKinds(self.mutations.writer, self.mutations.remover)
         self.discovery = Discovery(self.registry)
         self.openapi = OpenApi(self.registry)

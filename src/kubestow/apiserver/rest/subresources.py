@@ -7,9 +7,10 @@ from kubestow.apiserver import errors
 from kubestow.apiserver.admission.writes import Write
 from kubestow.apiserver.auth.identities import Identities
 from kubestow.apiserver.kinds.resource import Resource
-from kubestow.apiserver.objects.binding import Binder
-from kubestow.apiserver.objects.eviction import Evictor
+from kubestow.apiserver.objects.binding import bind
+from kubestow.apiserver.objects.eviction import evict
 from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.objects.removal import Remover
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.patches import json_patch, merge_patch
 from kubestow.apiserver.printing import cells
@@ -18,7 +19,6 @@ from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.schema.reader import struct_named
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
-from kubestow.apiserver.store.store import Store
 from kubestow.http.messages import Request, Response
 from kubestow.model.timestamps import format_time
 
@@ -40,11 +40,10 @@ def _demand(document: Object, group: str, kind: str) -> None:
 class Subresources:
     """Actions on objects, by the name of the subresource."""
 
-    def __init__(self, store: Store, writer: Writer, evictor: Evictor, identities: Identities) -> None:
-        self.store = store
+    def __init__(self, writer: Writer, remover: Remover, identities: Identities) -> None:
+        self.store = writer.store
         self.writer = writer
-        self.binder = Binder(store)
-        self.evictor = evictor
+        self.remover = remover
         self.identities = identities
         self.actions: dict[str, Action] = {
             "binding": self.bind,
@@ -65,7 +64,7 @@ class Subresources:
         _demand(document, "core.v1", "Binding")
         name = target.name or document.get("metadata", {}).get("name", "")
         self._review("CREATE", target, document, None, intent)
-        self.binder.bind(target.namespace or "", name, document, intent)
+        bind(self.store, target.namespace or "", name, document, intent)
         return _SUCCESS
 
     def evict(self, request: Request, target: Target, intent: Intent) -> Response:
@@ -74,7 +73,8 @@ class Subresources:
         bodies.demand_kind(document, "policy/v1", "Eviction")
         _demand(document, "policy.v1", "Eviction")
         self._review("CREATE", target, document, None, intent)
-        self.evictor.evict(target.namespace or "", target.name, document.get("deleteOptions"), request.query, intent)
+        options = document.get("deleteOptions")
+        evict(self.remover, target.namespace or "", target.name, options, request.query, intent)
         return _SUCCESS
 
     def _review(self, operation: str, target: Target, new: Object, old: Object | None, intent: Intent) -> None:

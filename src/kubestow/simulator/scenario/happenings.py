@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.eviction import evict
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.resources import BY_KIND
 from kubestow.model.node import Node
@@ -163,7 +164,7 @@ def _evict(node: str, simulation: Simulation) -> None:
         if any(one.get("kind") == "DaemonSet" for one in owners) or b'"deletionTimestamp":"' in record.body:
             continue
         try:
-            plane.evictor.evict(record.namespace, record.name, None, {}, Intent())
+            evict(plane.remover, record.namespace, record.name, None, {}, Intent())
         except ApiError as error:
             if error.code != 429:
                 raise
