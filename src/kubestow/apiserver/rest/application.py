@@ -18,9 +18,9 @@ from kubestow.apiserver.rest import bodies, discovery, health, paths, reading, r
 from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.discovery import Discovery
 from kubestow.apiserver.rest.mutating import Mutations, intent_of
-from kubestow.apiserver.rest.negotiation import OBJECT, wanted_form
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.subresources import Subresources
+from kubestow.apiserver.rest.views import OBJECT, wanted_form
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.schema.openapi import IN_PROTOBUF, PROTOBUF, OpenApi
 from kubestow.apiserver.store.records import Record, encode

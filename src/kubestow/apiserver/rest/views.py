@@ -1,72 +1,85 @@
-"""Objects as they go out: the stored bytes where possible, otherwise made once from the decoded object."""
+"""Objects as they go out: whole, as rows of tables, or their metadata only, whichever form a client wants.
 
+Whole objects are the stored bytes where possible; other forms are made from the decoded object.
+"""
+
+from functools import lru_cache
 from typing import Any
 
+from kubestow.apiserver.errors import not_acceptable
 from kubestow.apiserver.kinds.resource import Resource
-from kubestow.apiserver.printing.tables import table_head, table_row
-from kubestow.apiserver.rest.negotiation import OBJECT, PARTIAL, TABLE
 from kubestow.apiserver.store.records import Change, Record, encode
 from kubestow.http.messages import chunk
 
+Object = dict[str, Any]
+OBJECT = "object"
+TABLE = "table"
+PARTIAL = "partial"
+_FORMS = {"Table": TABLE, "PartialObjectMetadata": PARTIAL, "PartialObjectMetadataList": PARTIAL}
 
-def body_of(resource: Resource, record: Record) -> bytes:
-    """An object, whole."""
+
+@lru_cache(maxsize=256)
+def wanted_form(accept: str) -> str:
+    """The first form of an Accept header that this server writes."""
+    if not accept.strip():
+        return OBJECT
+    for choice in accept.split(","):
+        media, *parameters = (part.strip() for part in choice.split(";"))
+        if media not in ("application/json", "*/*", "application/*"):
+            continue
+        options = dict(parameter.partition("=")[::2] for parameter in parameters)
+        kind = options.get("as")
+        if kind is None:
+            return OBJECT
+        if kind in _FORMS and options.get("g", "meta.k8s.io") == "meta.k8s.io" and options.get("v", "v1") == "v1":
+            return _FORMS[kind]
+    raise not_acceptable()
+
+
+def _body(resource: Resource, record: Record) -> bytes:
     if resource.conversion is not None:
         return encode(resource.conversion.from_stored(record.object()))
     return record.body
 
 
-def partial(record: Record) -> dict[str, Any]:
-    """An object's metadata alone."""
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": record.object()["metadata"],
-    }
+def _partial(metadata: Object) -> Object:
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
 
 
-def single(resource: Resource, record: Record, form: str) -> bytes:
-    """One object in the form wanted."""
+def single(resource: Resource, record: Record, form: str, include: str = "Metadata") -> bytes:
+    """Return one object in the form wanted."""
     if form == OBJECT:
-        return body_of(resource, record)
+        return _body(resource, record)
     if form == PARTIAL:
-        return encode(partial(record))
-    return encode(_table(resource, [record], {"resourceVersion": str(record.rv)}))
+        return encode(_partial(record.object()["metadata"]))
+    return encode(_table(resource, {"resourceVersion": str(record.rv)}, [_row(resource, record, include)]))
 
 
-def listing(resource: Resource, records: list[Record], metadata: dict[str, Any], form: str, include: str) -> bytes:
-    """Many objects in the form wanted."""
+def listing(resource: Resource, records: list[Record], metadata: Object, form: str, include: str) -> bytes:
+    """Return many objects in the form wanted."""
     if form == TABLE:
-        return encode(_table(resource, records, metadata, include))
+        return encode(_table(resource, metadata, [_row(resource, record, include) for record in records]))
     if form == PARTIAL:
         kind, api_version = "PartialObjectMetadataList", "meta.k8s.io/v1"
-        bodies = [encode(partial(record)) for record in records]
+        bodies = [encode(_partial(record.object()["metadata"])) for record in records]
     else:
         kind, api_version = resource.list_kind, resource.api_version
-        if resource.conversion is not None:
-            bodies = [body_of(resource, record) for record in records]
-        else:
-            bodies = [record.body for record in records]
-    return b"".join(
-        (
-            b'{"kind":"',
-            kind.encode(),
-            b'","apiVersion":"',
-            api_version.encode(),
-            b'","metadata":',
-            encode(metadata),
-            b',"items":[',
-            b",".join(bodies),
-            b"]}",
-        )
-    )
+        bodies = [_body(resource, record) for record in records]
+    names = (kind.encode(), api_version.encode(), encode(metadata))
+    return b"".join((b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % names, b",".join(bodies), b"]}"))
 
 
-def _table(
-    resource: Resource, records: list[Record], metadata: dict[str, Any], include: str = "Metadata"
-) -> dict[str, Any]:
-    head = table_head(resource)
-    rows = [table_row(resource, record, include) for record in records]
+def _table(resource: Resource, metadata: Object, rows: list[Object]) -> Object:
+    head = [
+        {
+            "name": one.name,
+            "type": one.type,
+            "format": one.format,
+            "description": one.description,
+            "priority": int(one.wide),
+        }
+        for one in resource.columns
+    ]
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
@@ -74,6 +87,15 @@ def _table(
         "columnDefinitions": head,
         "rows": rows,
     }
+
+
+def _row(resource: Resource, record: Record, include: str) -> Object:
+    """The cells of one object, and with them its metadata, the whole object or nothing."""
+    obj = record.object()
+    row: Object = {"cells": [one.value(obj) for one in resource.columns]}
+    if include != "None":
+        row["object"] = obj if include == "Object" else _partial(obj["metadata"])
+    return row
 
 
 def watch_line(resource: Resource, change: Change, type_: str, form: str, include: str = "Metadata") -> bytes:
@@ -87,16 +109,9 @@ def watch_line(resource: Resource, change: Change, type_: str, form: str, includ
             obj = change.previous.object()
             obj["metadata"]["resourceVersion"] = str(change.rv)
             record = change.previous.renewed(change.rv, encode(obj))
-        line = event_line(type_, single_in_watch(resource, record, form, include))
+        line = event_line(type_, single(resource, record, form, include))
         change.lines[key] = line
     return line
-
-
-def single_in_watch(resource: Resource, record: Record, form: str, include: str) -> bytes:
-    """One object of a watch in the form wanted."""
-    if form == TABLE:
-        return encode(_table(resource, [record], {"resourceVersion": str(record.rv)}, include))
-    return single(resource, record, form)
 
 
 def event_line(type_: str, body: bytes) -> bytes:
@@ -106,16 +121,13 @@ def event_line(type_: str, body: bytes) -> bytes:
 
 def bookmark(resource: Resource, rv: int, form: str, *, initial_end: bool = False) -> bytes:
     """An event that says how far a watch has come."""
-    metadata: dict[str, Any] = {"resourceVersion": str(rv), "creationTimestamp": None}
+    metadata: Object = {"resourceVersion": str(rv), "creationTimestamp": None}
     if initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    body: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
     if form == PARTIAL:
-        body = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+        body = _partial(metadata)
     elif form == TABLE:
-        row = {"cells": [], "object": {**body, "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}}
-        body = {
-            "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": str(rv)},
-            "columnDefinitions": table_head(resource), "rows": [row],
-        }  # fmt: skip
+        body = _table(resource, {"resourceVersion": str(rv)}, [{"cells": [], "object": _partial(metadata)}])
+    else:
+        body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
     return event_line("BOOKMARK", encode(body))

@@ -137,7 +137,7 @@ class Watch:
         if from_start:
             self._started_at = store.rv
             lines = [
-                views.event_line("ADDED", views.single_in_watch(self.resource, record, self.form, self._include))
+                views.event_line("ADDED", views.single(self.resource, record, self.form, self._include))
                 for record in self._collection.ordered(self._selected.namespace)
                 if self._everything or self._selected.matches(record)
             ]
