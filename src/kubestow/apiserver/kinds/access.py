@@ -4,10 +4,11 @@ from functools import partial
 
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.printing.columns import at, count, printed
+from kubestow.apiserver.printing.columns import at, count, pair, printed
 from kubestow.apiserver.rules import access, admission, names
 
 _ASKED = ("create",)
+_PARAMETER_KIND = pair("spec.paramKind", "apiVersion", "kind", none="<unset>")
 _roles = partial(
     Resource, "rbac.authorization.k8s.io/v1", rules=Rules(validate=access.validate_role, valid_name=names.path_segment)
 )
@@ -21,7 +22,7 @@ _role_bindings = partial(
         valid_name=names.path_segment,
     ),
     columns=printed(
-        ("Role", cells.role),
+        ("Role", pair("roleRef", "kind", "name")),
         wide=(
             ("Users", lambda obj: cells.subjects(obj, "User")),
             ("Groups", lambda obj: cells.subjects(obj, "Group")),
@@ -78,12 +79,12 @@ KINDS = (
     _policies(
         "ValidatingAdmissionPolicy validatingadmissionpolicies",
         "status",
-        columns=printed(("Validations", count("spec.validations")), ("ParamKind", cells.parameter_kind)),
+        columns=printed(("Validations", count("spec.validations")), ("ParamKind", _PARAMETER_KIND)),
     ),
     _policy_bindings("ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings"),
     _policies(
         "MutatingAdmissionPolicy mutatingadmissionpolicies",
-        columns=printed(("Mutations", count("spec.mutations")), ("ParamKind", cells.parameter_kind)),
+        columns=printed(("Mutations", count("spec.mutations")), ("ParamKind", _PARAMETER_KIND)),
     ),
     _policy_bindings("MutatingAdmissionPolicyBinding mutatingadmissionpolicybindings"),
     _webhooks("ValidatingWebhookConfiguration validatingwebhookconfigurations"),

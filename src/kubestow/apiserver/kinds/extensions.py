@@ -2,8 +2,9 @@
 
 from kubestow.apiserver.custom import definitions
 from kubestow.apiserver.kinds.resource import Resource, Rules
-from kubestow.apiserver.printing.columns import at, printed
-from kubestow.apiserver.rules import registration
+from kubestow.apiserver.printing import cells
+from kubestow.apiserver.printing.columns import at, pair, printed
+from kubestow.apiserver.rules import cluster
 
 KINDS = (
     Resource(
@@ -12,8 +13,10 @@ KINDS = (
         "status",
         cluster=True,
         categories=("api-extensions",),
-        rules=Rules(validate=registration.validate),
-        columns=printed(("Service", registration.server), ("Available", registration.availability)),
+        rules=Rules(validate=cluster.validate_api_service),
+        columns=printed(
+            ("Service", pair("spec.service", "namespace", "name", none="Local")), ("Available", cells.availability)
+        ),
     ),
     Resource(
         "apiextensions.k8s.io/v1",

@@ -4,7 +4,7 @@ from functools import partial
 
 from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.printing.columns import at, count, printed, truth, zero
+from kubestow.apiserver.printing.columns import at, count, each, printed, truth, zero
 from kubestow.apiserver.rules import claim_defaults, cluster, devices, networking, pod_groups, policy, slices, storage
 from kubestow.apiserver.rules.causes import immutable
 from kubestow.apiserver.rules.defaults import fill
@@ -76,7 +76,7 @@ KINDS = (
             ("AttachRequired", truth("spec.attachRequired", none=True)),
             ("PodInfoOnMount", truth("spec.podInfoOnMount")),
             ("StorageCapacity", truth("spec.storageCapacity")),
-            ("TokenRequests", cells.token_requests),
+            ("TokenRequests", each("spec.tokenRequests", "audience", "<unset>")),
             ("RequiresRepublish", truth("spec.requiresRepublish")),
             ("Modes", lambda obj: cells.joined(obj.get("spec", {}).get("volumeLifecycleModes", ()))),
         ),

@@ -6,7 +6,7 @@ from kubestow.apiserver.kinds import conversions
 from kubestow.apiserver.kinds.core import ALL
 from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.printing.columns import WORKLOAD, at, count, printed, zero
+from kubestow.apiserver.printing.columns import WORKLOAD, at, count, each, pair, printed, zero
 from kubestow.apiserver.rules import jobs, names, policy, workloads
 from kubestow.apiserver.rules.causes import immutable
 from kubestow.apiserver.rules.defaults import fill
@@ -21,7 +21,7 @@ _autoscalers = partial(
     categories=ALL,
     rules=Rules(policy.default_autoscaler, begin_with(desiredReplicas=0), validate=policy.validate_autoscaler),
     columns=printed(
-        ("Reference", cells.scaled),
+        ("Reference", pair("spec.scaleTargetRef", "kind", "name")),
         ("Targets", cells.scale_targets),
         ("MinPods", at("spec.minReplicas", none="<unset>")),
         ("MaxPods", "spec.maxReplicas"),
@@ -131,8 +131,8 @@ KINDS = (
             ("Active", count("status.active")),
             ("Last Schedule", cells.last_schedule),
             wide=(
-                ("Containers", lambda obj: cells.containers(at("spec.jobTemplate.spec.template", {})(obj))),
-                ("Images", lambda obj: cells.images(at("spec.jobTemplate.spec.template", {})(obj))),
+                ("Containers", each("spec.jobTemplate.spec.template.spec.containers", "name")),
+                ("Images", each("spec.jobTemplate.spec.template.spec.containers", "image")),
                 ("Selector", lambda obj: cells.selector(at("spec.jobTemplate.spec.selector", {})(obj))),
             ),
         ),

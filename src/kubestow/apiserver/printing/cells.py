@@ -69,16 +69,6 @@ def plain_selector(labels: Object | None) -> str:
     return joined(f"{key}={value}" for key, value in sorted((labels or {}).items()))
 
 
-def containers(template: Object) -> str:
-    """Names of containers."""
-    return joined(one.get("name", "") for one in template.get("spec", {}).get("containers", ()))
-
-
-def images(template: Object) -> str:
-    """Images of containers."""
-    return joined(one.get("image", "") for one in template.get("spec", {}).get("containers", ()))
-
-
 def pod_status(pod: Object) -> str:
     """The word for what a pod is doing."""
     status = pod.get("status", {})
@@ -304,18 +294,6 @@ def subjects(binding: Object, kind: str) -> str:
     )
 
 
-def role(binding: Object) -> str:
-    """The role that is given."""
-    reference = binding.get("roleRef", {})
-    return f"{reference.get('kind', '')}/{reference.get('name', '')}"
-
-
-def scaled(autoscaler: Object) -> str:
-    """What an autoscaler scales."""
-    target = autoscaler.get("spec", {}).get("scaleTargetRef", {})
-    return f"{target.get('kind', '')}/{target.get('name', '')}"
-
-
 def scale_targets(autoscaler: Object) -> str:
     """What an autoscaler measures, and what it aims at."""
     told = []
@@ -365,21 +343,16 @@ def address_parent(address_: Object) -> str:
     return "/".join(str(parent[key]) for key in ("group", "resource", "namespace", "name") if parent.get(key))
 
 
-def parameter_kind(policy: Object) -> str:
-    """Where the parameters of a policy come from."""
-    found = policy.get("spec", {}).get("paramKind")
-    return f"{found.get('apiVersion', '')}/{found.get('kind', '')}" if found else "<unset>"
-
-
-def token_requests(driver: Object) -> str:
-    """For whom tokens are put into volumes of a driver."""
-    return joined((one.get("audience", "") for one in driver.get("spec", {}).get("tokenRequests", ())), "<unset>")
-
-
 def requested_duration(request: Object) -> str:
     """How long a certificate is to last."""
     seconds = request.get("spec", {}).get("expirationSeconds")
     return NONE if seconds is None else duration(seconds)
+
+
+def availability(service: Object) -> str:
+    """Return the status of the condition Available."""
+    conditions = service.get("status", {}).get("conditions", ())
+    return next((one["status"] for one in conditions if one["type"] == "Available"), "Unknown")
 
 
 def group_policy(group: Object) -> str:

@@ -72,15 +72,26 @@ def count(path: str) -> Value:
     return lambda obj: len(value(obj))
 
 
-def template(obj: Object) -> Object:
-    """The description of the pods of a workload."""
-    found: Object = obj.get("spec", {}).get("template", {})
-    return found
+def each(path: str, key: str, none: str = NONE) -> Value:
+    """Return a field of each object in the list at a path, with commas between."""
+    value = at(path, none=())
+    return lambda obj: cells.joined((one.get(key, "") for one in value(obj)), none)
+
+
+def pair(path: str, first: str, second: str, none: str = "/") -> Value:
+    """Return two fields of the object at a path, with a slash between; `none` if there is no object."""
+    value = at(path)
+
+    def shown(obj: Object) -> str:
+        found = value(obj)
+        return f"{found.get(first, '')}/{found.get(second, '')}" if isinstance(found, dict) and found else none
+
+    return shown
 
 
 WORKLOAD: tuple[Titled, ...] = (
-    ("Containers", lambda obj: cells.containers(template(obj))),
-    ("Images", lambda obj: cells.images(template(obj))),
+    ("Containers", each("spec.template.spec.containers", "name")),
+    ("Images", each("spec.template.spec.containers", "image")),
     ("Selector", lambda obj: cells.selector(obj.get("spec", {}).get("selector"))),
 )
 NAME = column("Name", "metadata.name")

@@ -1,12 +1,12 @@
-"""Nodes, namespaces, events and leases: a few lines each."""
+"""Nodes, namespaces, events, leases, runtime classes and API services: a few lines each."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import wrong_amount
+from kubestow.apiserver.rules.causes import forbidden, required, wrong_amount
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.names import INVALID, REQUIRED, dns_label, qualified_name, wrong_name
+from kubestow.apiserver.rules.names import INVALID, dns_label, qualified_name, wrong_name
 
 
 def default_node(obj: dict[str, Any]) -> None:
@@ -23,7 +23,7 @@ def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
         path = f"spec.taints[{index}]"
         yield from wrong_name(f"{path}.key", taint.get("key", ""), qualified_name)
         if not taint.get("effect"):
-            yield f"{path}.effect", REQUIRED, "Required value"
+            yield required(f"{path}.effect")
         pair = (taint.get("key", ""), taint.get("effect", ""))
         if pair in seen:
             yield path, "FieldValueDuplicate", "Duplicate value: taints must be unique by key and effect pair"
@@ -75,3 +75,16 @@ def validate_lease(obj: dict[str, Any]) -> Iterator[Cause]:
 def validate_runtime_class(obj: dict[str, Any]) -> Iterator[Cause]:
     """A handler with a name."""
     yield from wrong_name("handler", obj.get("handler", ""), dns_label)
+
+
+def validate_api_service(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Check that the name follows from version and group, and that no other server is named."""
+    spec, name = obj.get("spec", {}), obj["metadata"].get("name", "")
+    if not spec.get("version"):
+        yield required("spec.version")
+    wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
+    if name != wanted:
+        message = f'Invalid value: "{name}": must be `spec.version+"."+spec.group`: "{wanted}"'
+        yield "metadata.name", INVALID, message
+    if spec.get("service") is not None:
+        yield forbidden("spec.service", "this server passes requests on to no other")
