@@ -1,11 +1,14 @@
-"""Endpoints of Services: EndpointSlices of a hundred pods each, and for older clients Endpoints of them all."""
+"""Endpoints of Services: EndpointSlices of a hundred pods each, and for older clients Endpoints of them all.
+
+Endpoints that users write for Services without a selector are mirrored: each of their subsets becomes a slice.
+"""
 
 from collections.abc import Iterable
 from functools import partial
 
-from kubestow.apiserver.controllers.api import Object, reference
+from kubestow.apiserver.controllers.api import Api, Object, reference
 from kubestow.apiserver.controllers.pods import DONE, Pods
-from kubestow.apiserver.controllers.queue import KeysOf
+from kubestow.apiserver.controllers.queue import KeysOf, own_key
 from kubestow.apiserver.controllers.selection import Selection
 from kubestow.apiserver.selectors import LabelSelector, from_object
 from kubestow.apiserver.store.collection import Key
@@ -14,7 +17,8 @@ from kubestow.apiserver.store.records import Change, Record
 _SLICES = "endpointslices.discovery.k8s.io"
 _SERVICE = "kubernetes.io/service-name"
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-_MANAGER = "endpointslice-controller.k8s.io"
+_MANAGER, _MIRRORER = "endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"
+_SKIPPED = "endpointslice.kubernetes.io/skip-mirror"
 _LEGACY = "endpoints.kubernetes.io/managed-by"
 _PER_SLICE = 100
 _PER_OBJECT = 1000
@@ -87,31 +91,10 @@ class EndpointSlices(_Services):
         chunks = [
             (group[at : at + _PER_SLICE], ports) for group, ports in found for at in range(0, len(group), _PER_SLICE)
         ] or [([], [])]
-        have = [one.object() for one in self._api.owned(service["metadata"]["uid"], _SLICES)]
-        for index, (chunk, ports) in enumerate(chunks):
-            if index >= len(have):
-                self._create(service, chunk, ports)
-            elif (have[index].get("endpoints") or [], have[index].get("ports")) != (chunk, ports):
-                name = have[index]["metadata"]["name"]
-                self._api.update(_SLICES, key[0], name, partial(_fill, endpoints=chunk, ports=ports))
-        for surplus in have[len(chunks) :]:
-            self._api.delete(_SLICES, key[0], surplus["metadata"]["name"])
+        labels = {_SERVICE: service["metadata"]["name"], _MANAGED_BY: _MANAGER}
+        wanted = [{"endpoints": chunk, "ports": ports} for chunk, ports in chunks]
+        _keep_slices(self._api, service, labels, wanted)
         return None
-
-    def _create(self, service: Object, endpoints: list[Object], ports: list[Object]) -> None:
-        name = service["metadata"]["name"]
-        labels = {_SERVICE: name, _MANAGED_BY: _MANAGER}
-        body: Object = {
-            "metadata": {
-                "generateName": f"{name}-",
-                "labels": {**service["metadata"].get("labels", {}), **labels},
-                "ownerReferences": [reference(service)],
-            },
-            "addressType": "IPv4",
-            "endpoints": endpoints,
-            "ports": ports,
-        }
-        self._api.create(_SLICES, service["metadata"]["namespace"], body)
 
 
 class Endpoints(_Services):
@@ -155,10 +138,6 @@ def _refill(endpoints: Object, subsets: list[Object], labels: dict[str, str]) ->
     endpoints["metadata"]["labels"] = labels
 
 
-def _fill(piece: Object, endpoints: list[Object], ports: list[Object]) -> None:
-    piece.update(endpoints=endpoints, ports=ports)
-
-
 def _ports(service: Object, pod: Object) -> list[Object]:
     """The ports of a Service as a pod has them; one that is named is looked up, and left out if the pod has none."""
     named = {
@@ -173,3 +152,59 @@ def _ports(service: Object, pod: Object) -> list[Object]:
         if number is not None:
             found.append({"name": port.get("name", ""), "protocol": protocol, "port": number})
     return found
+
+
+def _keep_slices(api: Api, owner: Object, labels: dict[str, str], wanted: list[Object]) -> None:
+    """Make the slices of an owner hold the wanted endpoints and ports: one slice for each item, and no others."""
+    metadata = owner["metadata"]
+    namespace, name = metadata["namespace"], metadata["name"]
+    have = [one.object() for one in api.owned(metadata["uid"], _SLICES)]
+    for index, content in enumerate(wanted):
+        if index >= len(have):
+            labelled = {"generateName": f"{name}-", "labels": {**metadata.get("labels", {}), **labels}}
+            made = {**labelled, "ownerReferences": [reference(owner)]}
+            api.create(_SLICES, namespace, {"metadata": made, "addressType": "IPv4", **content})
+        elif any(have[index].get(part, []) != content[part] for part in content):
+            api.update(_SLICES, namespace, have[index]["metadata"]["name"], partial(dict.update, **content))
+    for surplus in have[len(wanted) :]:
+        api.delete(_SLICES, namespace, surplus["metadata"]["name"])
+
+
+class EndpointSliceMirroring:
+    """Keeps the mirrors; they belong to the Endpoints and go with them."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows Endpoints, and Services of the same names."""
+        return {"endpoints": own_key, "services": own_key}
+
+    def visit(self, key: Key) -> float | None:
+        """Brings the mirrors of one object in line."""
+        service, endpoints = self._api.read("services", *key), self._api.read("endpoints", *key)
+        if endpoints is None:
+            return None
+        wanted: list[Object] = []
+        if service is not None and not service["spec"].get("selector") and not _is_skipped(endpoints):
+            wanted = [_mirrored(subset) for subset in endpoints.get("subsets", ())]
+        labels = {_MANAGED_BY: _MIRRORER, _SERVICE: endpoints["metadata"]["name"]}
+        _keep_slices(self._api, endpoints, labels, wanted)
+        return None
+
+
+def _is_skipped(endpoints: Object) -> bool:
+    metadata = endpoints["metadata"]
+    leads = "control-plane.alpha.kubernetes.io/leader" in metadata.get("annotations", {})
+    return leads or metadata.get("labels", {}).get(_SKIPPED) == "true"
+
+
+def _mirrored(subset: Object) -> Object:
+    """Endpoints and ports of a slice."""
+    found = []
+    for part, ready in (("addresses", True), ("notReadyAddresses", False)):
+        for address in subset.get(part, ()):
+            copied = {key: address[key] for key in ("hostname", "nodeName", "targetRef") if key in address}
+            found.append({"addresses": [address["ip"]], "conditions": {"ready": ready}, **copied})
+    ports = [{"name": "", "protocol": "TCP", **port} for port in subset.get("ports", ())]
+    return {"endpoints": found, "ports": ports}

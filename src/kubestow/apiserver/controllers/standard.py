@@ -10,11 +10,10 @@ from kubestow.apiserver.controllers.cronjobs import CronJobs
 from kubestow.apiserver.controllers.daemonsets import DaemonSets
 from kubestow.apiserver.controllers.deployments import Deployments
 from kubestow.apiserver.controllers.device_taints import DeviceTaintEviction
-from kubestow.apiserver.controllers.endpoints import Endpoints, EndpointSlices
+from kubestow.apiserver.controllers.endpoints import Endpoints, EndpointSliceMirroring, EndpointSlices
 from kubestow.apiserver.controllers.ephemeral_volumes import EphemeralVolumes
 from kubestow.apiserver.controllers.garbage import GarbageCollector
 from kubestow.apiserver.controllers.jobs import Jobs
-from kubestow.apiserver.controllers.mirroring import EndpointSliceMirroring
 from kubestow.apiserver.controllers.namespaces import Namespaces, default_service_account, root_certificate
 from kubestow.apiserver.controllers.nodes import NodeLifecycle, TaintEviction
 from kubestow.apiserver.controllers.podgc import PodGarbageCollector
