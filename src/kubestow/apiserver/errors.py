@@ -41,14 +41,10 @@ def already_exists(group: str, plural: str, name: str) -> ApiError:
     return ApiError(409, "AlreadyExists", message, details=_details(group, plural, name))
 
 
-def conflict(group: str, plural: str, name: str, why: str, causes: Iterable[Cause] = ()) -> ApiError:
+def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
     """The object is in a state in which this cannot be done."""
     message = f'Operation cannot be fulfilled on {_qualified(group, plural)} "{name}": {why}'
-    details = _details(group, plural, name)
-    listed = _causes(causes)
-    if listed:
-        details["causes"] = listed
-    return ApiError(409, "Conflict", message, details=details)
+    return ApiError(409, "Conflict", message, details=_details(group, plural, name))
 
 
 def apply_conflict(causes: list[Cause]) -> ApiError:

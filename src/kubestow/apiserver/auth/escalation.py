@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from kubestow.apiserver.admission.writes import Write
-from kubestow.apiserver.auth.policy import Attempt
+from kubestow.apiserver.auth.policy import EVERYTHING, Attempt
 from kubestow.apiserver.auth.rbac import GROUP, Rbac
 from kubestow.apiserver.errors import not_found
 from kubestow.apiserver.objects.intent import User
@@ -22,10 +22,6 @@ _ROLES = ("roles", "clusterroles")
 _BINDINGS = ("rolebindings", "clusterrolebindings")
 _MOST = 10_000
 """Combinations of what rules name that are looked at one by one; of more, rules are taken as a whole."""
-_EVERYTHING: list[Object] = [
-    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
-    {"verbs": ["*"], "nonResourceURLs": ["*"]},
-]
 _OF_GARBAGE_COLLECTION = ("ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation")
 _TOLD = {
     "apiGroups": "APIGroups",
@@ -61,7 +57,7 @@ class Escalation:
         aggregates = any(
             (one or {}).get("aggregationRule", {}).get("clusterRoleSelectors") for one in (role, write.old)
         )
-        if aggregates and self._missing(user, "", _EVERYTHING):
+        if aggregates and self._missing(user, "", EVERYTHING):
             return "must have cluster-admin privileges to use the aggregationRule"
         return self._missing(user, write.namespace, role.get("rules") or ())
 

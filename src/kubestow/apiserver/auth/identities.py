@@ -1,4 +1,4 @@
-"""Who is asking: a client certificate of our own authority, or a bearer token.
+"""Who is asking: the holder of a client certificate or a bearer token, or the user that the holder acts for.
 
 Tokens are random texts that the server knows by heart: the administrator's, those of a token file, and those issued
 for service accounts, which run out.
@@ -10,9 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from kubestow.apiserver import errors
+from kubestow.apiserver.auth.policy import Attempt, Authorizer
 from kubestow.apiserver.objects.intent import User
 
 AUTHENTICATED = "system:authenticated"
+_ACCOUNT = "system:serviceaccount:"
 
 
 class TokenFileError(ValueError):
@@ -82,3 +85,23 @@ def by_certificate(certificate: dict[str, Any] | None) -> User | None:
             elif key == "organizationName":
                 groups.append(value)
     return User(name, (*groups, AUTHENTICATED)) if name else None
+
+
+def acting_for(headers: dict[bytes, bytes], author: User, authorizer: Authorizer) -> User:
+    """The user whom the headers of a request name, if its author may act for them; else the author."""
+    name = headers.get(b"impersonate-user", b"").decode(errors="replace")
+    given = headers.get(b"impersonate-group", b"").decode(errors="replace").split(",")
+    groups = tuple(group.strip() for group in given if group.strip())
+    if not name:
+        if groups:
+            raise errors.bad_request("requested impersonation of groups without impersonating a user")
+        return author
+    namespace, _, account = name.removeprefix(_ACCOUNT).partition(":") if name.startswith(_ACCOUNT) else ("", "", "")
+    wanted = [("serviceaccounts", account) if account else ("users", name), *(("groups", group) for group in groups)]
+    for resource, one in wanted:
+        if not authorizer.allowed(author, Attempt("impersonate", resource, namespace=namespace, name=one)):
+            why = f'User "{author.name}" cannot impersonate resource "{resource}" in API group "" at the cluster scope'
+            raise errors.forbidden("", resource, one, why)
+    if account and not groups:
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return User(name, (*groups, AUTHENTICATED))

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from kubestow.apiserver.objects.intent import User
 
+Rule = dict[str, list[str]]
 _READ = frozenset(("get", "list", "watch"))
 _SELF = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
 _SCHEDULER_WRITES = {
@@ -29,6 +30,16 @@ _SCHEDULER_WRITES = {
     "tokenreviews": frozenset(("create",)),
     "subjectaccessreviews": frozenset(("create",)),
 }
+_ALL = {"apiGroups": ["*"], "resources": ["*"]}
+_GET_PATHS = {"verbs": ["get"], "nonResourceURLs": ["*"]}
+EVERYTHING: list[Rule] = [{"verbs": ["*"], **_ALL}, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
+"""The rules of those who may do everything."""
+_ASK_ABOUT_SELF: Rule = {
+    "verbs": ["create"], "apiGroups": ["authorization.k8s.io", "authentication.k8s.io"], "resources": list(_SELF),
+}  # fmt: skip
+_SCHEDULER_RULES: list[Rule] = [
+    {"verbs": sorted(verbs), "apiGroups": ["*"], "resources": [what]} for what, verbs in _SCHEDULER_WRITES.items()
+]
 
 
 @dataclass(slots=True, frozen=True)
@@ -50,7 +61,7 @@ class Authorizer(Protocol):
     def allowed(self, user: User, attempt: Attempt) -> bool:
         """Whether a user may do it."""
 
-    def rules_for(self, user: User, namespace: str) -> list[dict[str, list[str]]]:
+    def rules_for(self, user: User, namespace: str) -> list[Rule]:
         """What a user may do in a namespace, as rules of an access review."""
 
 
@@ -58,43 +69,26 @@ class FixedPolicy:
     """The policy without any roles."""
 
     def allowed(self, user: User, attempt: Attempt) -> bool:
-        return _allowed(user, attempt)
+        if "system:masters" in user.groups:
+            return True
+        if "system:unauthenticated" in user.groups:
+            return False
+        if not attempt.resource:
+            return attempt.verb == "get"
+        base = attempt.resource.partition("/")[0]
+        if base in _SELF:
+            return attempt.verb == "create"
+        if attempt.verb in _READ and base != "secrets" and not attempt.resource.endswith("/token"):
+            return True
+        return user.name == "system:kube-scheduler" and attempt.verb in _SCHEDULER_WRITES.get(attempt.resource, ())
 
-    def rules_for(self, user: User, namespace: str) -> list[dict[str, list[str]]]:  # noqa: ARG002 the same in all
-        return [*_rules_for(user), {"verbs": ["get"], "nonResourceURLs": ["*"]}]
-
-
-def _allowed(user: User, attempt: Attempt) -> bool:
-    if "system:masters" in user.groups:
-        return True
-    if "system:unauthenticated" in user.groups:
-        return False
-    if not attempt.resource:
-        return attempt.verb == "get"
-    base = attempt.resource.partition("/")[0]
-    if base in _SELF:
-        return attempt.verb == "create"
-    if attempt.verb in _READ and base != "secrets" and not attempt.resource.endswith("/token"):
-        return True
-    return user.name == "system:kube-scheduler" and attempt.verb in _SCHEDULER_WRITES.get(attempt.resource, ())
-
-
-def _rules_for(user: User) -> list[dict[str, list[str]]]:
-    if "system:masters" in user.groups:
-        return [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-    rules = [
-        {"verbs": ["get", "list", "watch"], "apiGroups": ["*"], "resources": ["*"]},
-        {"verbs": ["create"], "apiGroups": ["authorization.k8s.io", "authentication.k8s.io"], "resources": list(_SELF)},
-    ]
-    if user.name == "system:kube-scheduler":
-        rules += [
-            {"verbs": sorted(verbs), "apiGroups": ["*"], "resources": [resource]}
-            for resource, verbs in _SCHEDULER_WRITES.items()
-        ]
-    return rules
+    def rules_for(self, user: User, namespace: str) -> list[Rule]:  # noqa: ARG002 the same in all
+        if "system:masters" in user.groups:
+            return [EVERYTHING[0], _GET_PATHS]
+        scheduler = _SCHEDULER_RULES if user.name == "system:kube-scheduler" else []
+        return [{"verbs": ["get", "list", "watch"], **_ALL}, _ASK_ABOUT_SELF, *scheduler, _GET_PATHS]
 
 
-_EVERYTHING = {"apiGroups": ["*"], "resources": ["*"]}
 _READABLE = ["configmaps", "endpoints", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes"]
 _READABLE += ["pods", "pods/log", "pods/status", "replicationcontrollers", "resourcequotas", "serviceaccounts"]
 _READABLE += ["limitranges", "services"]
@@ -102,8 +96,8 @@ _SCHEDULER_READS = ["apps", "coordination.k8s.io", "events.k8s.io", "policy", "r
 _SCHEDULER_READS += ["storage.k8s.io"]
 _DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/"]
 _DISCOVERY += ["/healthz", "/livez", "/readyz"]
-ROLES: dict[str, list[dict[str, list[str]]]] = {
-    "cluster-admin": [{"verbs": ["*"], **_EVERYTHING}, {"verbs": ["*"], "nonResourceURLs": ["*"]}],
+ROLES: dict[str, list[Rule]] = {
+    "cluster-admin": EVERYTHING,
     "view": [
         {"verbs": sorted(_READ), "apiGroups": [""], "resources": _READABLE},
         {
@@ -112,30 +106,22 @@ ROLES: dict[str, list[dict[str, list[str]]]] = {
             "resources": ["*"],
         },
     ],
-    "system:basic-user": [
-        {"verbs": ["create"], "apiGroups": ["authorization.k8s.io", "authentication.k8s.io"], "resources": list(_SELF)}
-    ],
-    "system:discovery": [
-        {"verbs": ["get"], "nonResourceURLs": _DISCOVERY},
-    ],
+    "system:basic-user": [_ASK_ABOUT_SELF],
+    "system:discovery": [{"verbs": ["get"], "nonResourceURLs": _DISCOVERY}],
     "system:kube-scheduler": [
         {"verbs": sorted(_READ), "apiGroups": [""], "resources": _READABLE},
         {"verbs": sorted(_READ), "apiGroups": _SCHEDULER_READS, "resources": ["*"]},
-        *(
-            {"verbs": sorted(verbs), "apiGroups": ["*"], "resources": [what]}
-            for what, verbs in _SCHEDULER_WRITES.items()
-        ),
+        *_SCHEDULER_RULES,
     ],
 }
 """The ClusterRoles that are there where RBAC is asked for."""
 ROLE_BINDINGS = {
-    "cluster-admin": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:masters"},
-    "system:basic-user": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"},
-    "system:discovery": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"},
-    "system:kube-scheduler": {
-        "apiGroup": "rbac.authorization.k8s.io",
-        "kind": "User",
-        "name": "system:kube-scheduler",
-    },
+    role: {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+    for role, kind, name in (
+        ("cluster-admin", "Group", "system:masters"),
+        ("system:basic-user", "Group", "system:authenticated"),
+        ("system:discovery", "Group", "system:authenticated"),
+        ("system:kube-scheduler", "User", "system:kube-scheduler"),
+    )
 }
 """Whom they are given to, by role."""

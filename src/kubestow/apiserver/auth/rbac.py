@@ -8,7 +8,7 @@ binding has changed. A ClusterRole with an aggregationRule has the rules of thos
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kubestow.apiserver.auth.policy import Attempt
+from kubestow.apiserver.auth.policy import EVERYTHING, Attempt
 from kubestow.apiserver.objects.intent import User
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
@@ -51,8 +51,7 @@ class Rbac:
     def rules_for(self, user: User, namespace: str) -> list[Object]:
         """What a user may do in a namespace, as rules."""
         if "system:masters" in user.groups:
-            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-            return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
+            return [*EVERYTHING]
         return list(self._rules(user, namespace))
 
     def _rules(self, user: User, namespace: str) -> Iterator[Object]:

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
-from kubestow.apiserver.auth.identities import Identities, by_certificate
-from kubestow.apiserver.auth.impersonation import acting_for
+from kubestow.apiserver.auth.identities import Identities, acting_for, by_certificate
 from kubestow.apiserver.auth.policy import Attempt, Authorizer, FixedPolicy
 from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.errors import ApiError

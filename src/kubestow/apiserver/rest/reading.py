@@ -70,12 +70,12 @@ def get(store: Store, resource: Resource, namespace: str, name: str) -> Record:
     return record
 
 
-def version_of(text: str, what: str = "resourceVersion") -> int:
+def version_of(text: str) -> int:
     """A version in a parameter; 0 when it is empty."""
     if not text:
         return 0
     if not text.isascii() or not text.isdecimal() or len(text) > 19:
-        raise bad_request(f'{what}: "{text}" is not a version')
+        raise bad_request(f'resourceVersion: "{text}" is not a version')
     return int(text)
 
 

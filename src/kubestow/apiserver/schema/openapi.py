@@ -13,7 +13,7 @@ Object = dict[str, Any]
 _KIND = "x-kubernetes-group-version-kind"
 _REF = "#/components/schemas/"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
-_VERBS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete"}
+_VERBS = ("get", "put", "patch", "delete")
 
 
 PROTOBUF = b"application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -65,7 +65,7 @@ def _version_three(resources: tuple[Resource, ...]) -> bytes:
         {
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": "v1.36.4"},
-            "paths": _paths(resources, ""),
+            "paths": _paths(resources),
             "components": {"schemas": _schemas(resources)},
         }
     )
@@ -81,17 +81,17 @@ def _version_two(resources: tuple[Resource, ...]) -> bytes:
         {
             "swagger": "2.0",
             "info": {"title": "Kubernetes", "version": "v1.36.4"},
-            "paths": _paths(resources, ""),
+            "paths": _paths(resources),
             "definitions": schemas,
         }
     )
     return text.replace(_REF.encode(), b"#/definitions/")
 
 
-def _paths(resources: Any, prefix: str) -> Object:
+def _paths(resources: tuple[Resource, ...]) -> Object:
     paths: Object = {}
     for one in resources:
-        base = f"{prefix}/apis/{one.api_version}" if one.group else f"{prefix}/api/{one.version}"
+        base = f"/apis/{one.api_version}" if one.group else f"/api/{one.version}"
         if one.namespaced:
             if one.stored:
                 paths[f"{base}/{one.plural}"] = {"get": _operation(one, "get", "list")}
@@ -123,15 +123,13 @@ def _operation(resource: Resource, verb: str, action: str, parameters: tuple[str
     return operation
 
 
-def _schemas(resources: Any) -> Object:
+def _schemas(resources: tuple[Resource, ...]) -> Object:
     kinds: dict[str, list[Object]] = {}
-    roots: list[Struct] = []
     for one in resources:
         kind = {"group": one.group, "version": one.version, "kind": one.kind}
         kinds.setdefault(one.schema.openapi_name, []).append(kind)
-        roots.append(one.schema)
     schemas: Object = {}
-    waiting = list(roots)
+    waiting = [one.schema for one in resources]
     while waiting:
         struct = waiting.pop()
         if struct.openapi_name in schemas:
