@@ -18,14 +18,6 @@ Object = dict[str, Any]
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
-def _nothing(_: Object) -> None:
-    return None
-
-
-def _no_complaint(_: Object) -> Iterator[Cause]:
-    return iter(())
-
-
 def _no_objection(_new: Object, _old: Object) -> Iterator[Cause]:
     return iter(())
 
@@ -48,11 +40,11 @@ def begin_with(**status: Any) -> Callable[[Object], None]:
 class Rules:
     """What holds for objects of a resource beyond their schema."""
 
-    default: Callable[[Object], None] = _nothing
+    default: Callable[[Object], None] = lambda _: None
     prepare_create: Callable[[Object], None] = drop_status
-    complete: Callable[[Object], None] = _nothing
+    complete: Callable[[Object], None] = lambda _: None
     """Fills in what depends on what the server made up: names and uids."""
-    validate: Callable[[Object], Iterator[Cause]] = _no_complaint
+    validate: Callable[[Object], Iterator[Cause]] = lambda _: iter(())
     prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_update: Callable[[Object, Object], Iterator[Cause]] = _no_objection
     prepare_status: Callable[[Object, Object], None] = lambda _new, _old: None
@@ -62,14 +54,14 @@ class Rules:
     """What is wrong with a new object, given the labels of its namespace."""
     judge: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
     """What is wrong with an object that is valid otherwise, given the old one if there is one."""
-    withhold: Callable[[Object, Object | None, Features], None] | None = None
+    withhold: Callable[[Object, Object | None, Features], None] = lambda _new, _old, _features: None
     """Takes out of an object what the feature gates do not give it, unless the old one, if there is one, has it."""
-    gated: Callable[[Object, Features], Iterator[Cause]] | None = None
+    gated: Callable[[Object, Features], Iterator[Cause]] = lambda _obj, _features: iter(())
     """What is wrong with an object, given the feature gates."""
     valid_name: names.Wrong = names.dns_subdomain
-    sign: Callable[[Object, User], None] | None = None
+    sign: Callable[[Object, User], None] = lambda _obj, _user: None
     """Says in a new object who made it."""
-    date: Callable[[Object, Object | None, str], None] | None = None
+    date: Callable[[Object, Object | None, str], None] = lambda _new, _old, _now: None
     """Says since when something holds, given the old object if there is one, and the time."""
 
 

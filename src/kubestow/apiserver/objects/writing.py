@@ -85,19 +85,15 @@ class Writer:
         write = Write("CREATE", resource, obj, None, intent)
         self._mutate(write)
         rules.prepare_create(obj)
-        if rules.withhold is not None:
-            rules.withhold(obj, None, self.admission.features)
-        if rules.sign is not None:
-            rules.sign(obj, intent.user)
-        if rules.date is not None:
-            rules.date(obj, None, self.store.now())
+        rules.withhold(obj, None, self.admission.features)
+        rules.sign(obj, intent.user)
+        rules.date(obj, None, self.store.now())
         rules.complete(obj)
         name = metadata["name"]
         wrong = [*wrong_name("metadata.name", name, rules.valid_name), *wrong_metadata(metadata)]
         if rules.suits is not None:
             wrong += rules.suits(obj, self._labels_of(namespace))
-        if rules.gated is not None:
-            wrong += rules.gated(obj, self.admission.features)
+        wrong += rules.gated(obj, self.admission.features)
         self._demand_valid(resource, obj, [*wrong, *rules.validate(obj)], causes)
         self._demand_valid(resource, obj, list(rules.judge(obj, None)))
         if self.store.get(resource.storage, namespace, name) is not None:
@@ -212,13 +208,9 @@ class Writer:
             if not sub:
                 self.admission.complete(resource, new)
             rules.prepare_update(new, old)
-            if rules.withhold is not None:
-                rules.withhold(new, old, self.admission.features)
-            if rules.date is not None:
-                rules.date(new, old, self.store.now())
-            causes = [*wrong_metadata(metadata), *rules.validate(new)]
-            if rules.gated is not None:
-                causes += rules.gated(new, self.admission.features)
+            rules.withhold(new, old, self.admission.features)
+            rules.date(new, old, self.store.now())
+            causes = [*wrong_metadata(metadata), *rules.validate(new), *rules.gated(new, self.admission.features)]
             causes += (part.validate_update or rules.validate_update)(new, old)
             self._demand_valid(resource, new, causes, wrong)
             if resource.counts_generation and _wanted(new) != _wanted(old):

@@ -12,10 +12,11 @@ from kubestow.apiserver.schema.types import Field, ListOf, MapOf, Struct, Type
 
 Tree = dict[str, Any]
 
-_UNOWNED = {
-    "metadata": ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink",
-                 "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "generateName"),
-}  # fmt: skip
+_UNOWNED = (
+    "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "managedFields", "generateName",
+)  # fmt: skip
+"""Fields of the metadata that nobody owns."""
 
 
 def of_object(obj: dict[str, Any], schema: Struct) -> Tree:
@@ -23,7 +24,7 @@ def of_object(obj: dict[str, Any], schema: Struct) -> Tree:
     owned = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
     metadata = owned.get("metadata")
     if isinstance(metadata, dict):
-        owned["metadata"] = {k: v for k, v in metadata.items() if k not in _UNOWNED["metadata"]}
+        owned["metadata"] = {k: v for k, v in metadata.items() if k not in _UNOWNED}
         if not owned["metadata"]:
             del owned["metadata"]
     return _of_struct(owned, schema)

@@ -60,17 +60,13 @@ def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, 
     if not lines:
         new["metadata"].pop("managedFields", None)
         return
-    schema = resource.schema
-    now_set = fieldsets.of_object(new, schema)
-    changed = _changed(new, old, resource)
+    now_set = fieldsets.of_object(new, resource.schema)
+    changed = changed_fields(now_set, new, old)
     kept: list[Object] = []
     mine: Object | None = None
     for line in lines:
         fields = fieldsets.intersection(line.get("fieldsV1", {}), now_set)
-        same = (
-            line["manager"] == intent.manager and line["operation"] == "Update" and line.get("subresource", "") == sub
-        )
-        if same:
+        if belongs_to(line, intent.manager, "Update", sub):
             mine = dict(line, fieldsV1=fields)
             kept.append(mine)
         else:
@@ -86,6 +82,11 @@ def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, 
     new["metadata"]["managedFields"] = [line for line in kept if line["fieldsV1"]]
 
 
+def belongs_to(line: Object, manager: str, operation: str, sub: str) -> bool:
+    """Return whether a line of managedFields is that of a manager, an operation and a subresource."""
+    return (line["manager"], line["operation"], line.get("subresource", "")) == (manager, operation, sub)
+
+
 def _is_sound(line: Object) -> bool:
     return bool(
         line.get("manager")
@@ -93,10 +94,6 @@ def _is_sound(line: Object) -> bool:
         and line.get("apiVersion")
         and isinstance(line.get("fieldsV1", {}), dict)
     )
-
-
-def _changed(new: Object, old: Object, resource: Resource) -> Tree:
-    return changed_fields(fieldsets.of_object(new, resource.schema), new, old)
 
 
 def changed_fields(tree: Tree, new: Any, old: Any) -> Tree:

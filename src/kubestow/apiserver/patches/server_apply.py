@@ -11,7 +11,7 @@ from kubestow.apiserver.errors import Cause, apply_conflict
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.patches import fieldsets
 from kubestow.apiserver.patches.fieldsets import Tree, key_of
-from kubestow.apiserver.patches.ownership import BEFORE, changed_fields, entry, managed, member
+from kubestow.apiserver.patches.ownership import BEFORE, belongs_to, changed_fields, entry, managed, member
 from kubestow.apiserver.schema.types import Field, ListOf, MapOf, Struct, Type
 
 Object = dict[str, Any]
@@ -30,7 +30,7 @@ def apply(
     lines = managed(live)
     if not lines:
         lines = [entry(resource, BEFORE, "Update", fieldsets.of_object(live, schema), now)]
-    mine = next((line for line in lines if _is_mine(line, manager, sub)), None)
+    mine = next((line for line in lines if belongs_to(line, manager, "Apply", sub)), None)
     others = [line for line in lines if line is not mine]
     different = changed_fields(stated, applied, live)
     conflicts = _conflicts(others, different)
@@ -55,10 +55,6 @@ def apply(
     if "resourceVersion" in applied.get("metadata", {}):
         merged["metadata"]["resourceVersion"] = applied["metadata"]["resourceVersion"]
     return merged
-
-
-def _is_mine(line: Object, manager: str, sub: str) -> bool:
-    return bool(line["manager"] == manager and line["operation"] == "Apply" and line.get("subresource", "") == sub)
 
 
 def _conflicts(others: list[Object], different: Tree) -> list[Cause]:
