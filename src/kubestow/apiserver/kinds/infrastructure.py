@@ -137,7 +137,7 @@ KINDS = (
             validate=devices.validate_template,
             validate_update=devices.keep_spec,
             suits=devices.demand_admin_label,
-            gated=devices.compile_template,
+            gated=devices.compile_claim,
         ),
     ),
     _devices(

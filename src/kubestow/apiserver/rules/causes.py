@@ -1,19 +1,22 @@
 """What is wrong with a field, in Kubernetes' words: each function makes one cause, or yields those there are."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.names import DUPLICATE, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, Wrong, wrong_name
+from kubestow.apiserver.rules.names import (
+    DUPLICATE,
+    FORBIDDEN,
+    INVALID,
+    NOT_SUPPORTED,
+    REQUIRED,
+    Wrong,
+    shown,
+    wrong_name,
+)
 from kubestow.model import quantity
 
 PORTS = "must be between 1 and 65535, inclusive"
-
-
-def shown(value: Any) -> str:
-    """A value as messages quote it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def required(path: str, why: str = "") -> Cause:

@@ -1,4 +1,4 @@
-"""What is wrong with the containers of a pod: names, ports, environment, mounts, probes, hooks and resources."""
+"""What is wrong with the containers of a pod: names, ports, environment, mounts, probes, hooks, resources, security."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,6 @@ from kubestow.apiserver.rules.causes import (
     wrong_amount,
 )
 from kubestow.apiserver.rules.names import config_key, dns_label, port_name, qualified_name, wrong_name
-from kubestow.apiserver.rules.security import wrong_security
 from kubestow.model import quantity
 
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
@@ -37,6 +36,9 @@ _FIELDS = (
 )  # fmt: skip
 _RESTARTS = ("Always", "Never", "OnFailure")
 _VARIABLE = re.compile(r"[ -<>-~]+\Z")
+_IDENTITIES = ("fsGroup", "runAsUser", "runAsGroup")
+_SYSCTL = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
+_SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
 _ONCE = "may not have more than one field specified at a time"
 
 
@@ -282,3 +284,23 @@ def _unclaimed(resources: dict[str, Any], path: str, spec: dict[str, Any]) -> It
         if claim.get("name") not in names:
             known = f"must be one of the names in pod.spec.resourceClaims{'' if names else ' which is empty'}"
             yield f"{path}[{index}]", "FieldValueNotFound", f'Not found: "{claim.get("name", "")}": {known}'
+
+
+def wrong_security(context: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Identities out of range, profiles and kernel settings that cannot be."""
+    for name in _IDENTITIES:
+        number = context.get(name)
+        if number is not None and not 0 <= number < 2**31:
+            yield invalid(f"{path}.{name}", number, "must be between 0 and 2147483647, inclusive")
+    for index, setting in enumerate(context.get("sysctls", ())):
+        name = setting.get("name", "")
+        if not name:
+            yield required(f"{path}.sysctls[{index}].name")
+        elif len(name) > 253 or not re.match(_SYSCTL, name):
+            yield invalid(
+                f"{path}.sysctls[{index}].name", name, f"must have at most 253 characters and match regex {_SYSCTL}"
+            )
+    if "seccompProfile" in context:
+        yield from out_of(context["seccompProfile"], f"{path}.seccompProfile", {"type": _SECCOMP})
+    if context.get("privileged") and context.get("allowPrivilegeEscalation") is False:
+        yield invalid(path, context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")

@@ -17,7 +17,7 @@ from kubestow.apiserver.rules.names import (
     dns_label,
     dns_subdomain,
     qualified_name,
-    quoted,
+    shown,
     wrong_metadata,
 )
 from kubestow.apiserver.rules.placement import wrong_node_selector
@@ -65,10 +65,15 @@ def validate_template(obj: dict[str, Any]) -> Iterator[Cause]:
     yield from _wrong_claim(obj["spec"]["spec"], "spec.spec.devices")
 
 
+def _claim_of(obj: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the path and the spec of a claim, or of the claims of a template."""
+    spec = obj["spec"]
+    return ("spec.spec", spec["spec"]) if "spec" in spec else ("spec", spec)
+
+
 def demand_admin_label(obj: dict[str, Any], labels: dict[str, str]) -> Iterator[Cause]:
     """Devices that are in use are for namespaces of administrators."""
-    spec = obj["spec"]
-    path, claim = ("spec.spec", spec["spec"]) if "spec" in spec else ("spec", spec)
+    path, claim = _claim_of(obj)
     for index, request in enumerate(claim.get("devices", {}).get("requests", ())):
         if (request.get("exactly") or {}).get("adminAccess") and labels.get(_ADMIN) != "true":
             message = f"admin access to devices requires the `{_ADMIN}: true` label on the containing namespace"
@@ -214,27 +219,19 @@ def _wrong_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
 
 
 def compile_claim(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
-    """The selectors of a claim compile."""
-    yield from _compile_requests(obj["spec"], "spec.devices", features)
-
-
-def compile_template(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
-    """The selectors of a template's claims compile."""
-    yield from _compile_requests(obj["spec"]["spec"], "spec.spec.devices", features)
+    """Check that the selectors of a claim, or of the claims of a template, compile."""
+    path, spec = _claim_of(obj)
+    for index, request in enumerate(spec.get("devices", {}).get("requests", ())):
+        where, alternatives = f"{path}.devices.requests[{index}]", request.get("firstAvailable", ())
+        asked = [(f"{where}.exactly", request["exactly"])] if request.get("exactly") and not alternatives else []
+        asked += [(f"{where}.firstAvailable[{number}]", one) for number, one in enumerate(alternatives)]
+        for at, one in asked:
+            yield from _wrong_selectors(one.get("selectors", ()), f"{at}.selectors", features)
 
 
 def compile_class(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
     """The selectors of a class compile."""
     yield from _wrong_selectors(obj.get("spec", {}).get("selectors", ()), "spec.selectors", features)
-
-
-def _compile_requests(spec: dict[str, Any], path: str, features: Features) -> Iterator[Cause]:
-    for index, request in enumerate(spec.get("devices", {}).get("requests", ())):
-        where, alternatives = f"{path}.requests[{index}]", request.get("firstAvailable", ())
-        asked = [(f"{where}.exactly", request["exactly"])] if request.get("exactly") and not alternatives else []
-        asked += [(f"{where}.firstAvailable[{number}]", one) for number, one in enumerate(alternatives)]
-        for at, one in asked:
-            yield from _wrong_selectors(one.get("selectors", ()), f"{at}.selectors", features)
 
 
 def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str, features: Features) -> Iterator[Cause]:
@@ -249,7 +246,7 @@ def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str, features: F
         try:
             selector = compile_selector(expression, features.dra_list_type_attributes, features.dra_consumable_capacity)
         except CompileError as error:
-            yield where, INVALID, f"Invalid value: {quoted(expression)}: {error}"
+            yield where, INVALID, f"Invalid value: {shown(expression)}: {error}"
             continue
         if most_a_selector_costs(selector) > _MAX_COST:
             yield forbidden(where, "too complex, exceeds cost limit")

@@ -97,15 +97,15 @@ def path_segment(name: str) -> Sequence[str]:
     return [f"may not contain '{one}'" for one in "/%" if one in name]
 
 
+def shown(value: Any) -> str:
+    """Return a value as messages quote it."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
 def wrong_name(path: str, text: str, wrong: Wrong) -> Iterator[Cause]:
     """What is wrong with the text in a field."""
     for message in wrong(text):
-        yield path, INVALID, f"Invalid value: {quoted(text)}: {message}"
-
-
-def quoted(text: str) -> str:
-    """A text as messages have it: on one line, and it is seen where it ends."""
-    return json.dumps(text, ensure_ascii=False)
+        yield path, INVALID, f"Invalid value: {shown(text)}: {message}"
 
 
 def wrong_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:

@@ -6,10 +6,9 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import duplicate, forbidden, invalid, out_of, required, several, unnamed
-from kubestow.apiserver.rules.containers import wrong_containers, wrong_resources
+from kubestow.apiserver.rules.containers import wrong_containers, wrong_resources, wrong_security
 from kubestow.apiserver.rules.names import dns_label, dns_subdomain, qualified_name, wrong_labels, wrong_name
 from kubestow.apiserver.rules.placement import wrong_affinity, wrong_spread, wrong_tolerations
-from kubestow.apiserver.rules.security import wrong_security
 
 _NAMES = {
     "serviceAccountName": dns_subdomain,
