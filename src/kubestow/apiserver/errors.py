@@ -47,6 +47,18 @@ def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
     return ApiError(409, "Conflict", message, details=_details(group, plural, name))
 
 
+def outdated(group: str, plural: str, name: str) -> ApiError:
+    """The object has another version than the one to be changed."""
+    why = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(group, plural, name, why)
+
+
+def failed_precondition(group: str, plural: str, name: str, label: str, wanted: str, actual: str) -> ApiError:
+    """The object is not the one that is meant."""
+    why = f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {actual}"
+    return conflict(group, plural, name, why)
+
+
 def apply_conflict(causes: list[Cause]) -> ApiError:
     """Fields to be applied are owned by somebody else."""
     told: dict[str, list[str]] = {}

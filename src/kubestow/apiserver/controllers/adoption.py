@@ -7,6 +7,7 @@ and its namespace may hold many objects.
 from collections.abc import Iterable
 
 from kubestow.apiserver.controllers.api import Api, Object, reference
+from kubestow.apiserver.objects.removal import set_owners
 from kubestow.apiserver.selectors import LabelSelector, from_object
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -94,9 +95,6 @@ class Adoption:
 
     def _let_go(self, record: Record, uid: str) -> None:
         def let_go(current: Object) -> None:
-            metadata = current["metadata"]
-            metadata["ownerReferences"] = [one for one in metadata["ownerReferences"] if one["uid"] != uid]
-            if not metadata["ownerReferences"]:
-                del metadata["ownerReferences"]
+            set_owners(current, [one for one in current["metadata"]["ownerReferences"] if one["uid"] != uid])
 
         self._api.update(self._owned, record.namespace, record.name, let_go)

@@ -14,6 +14,7 @@ from kubestow.apiserver.controllers.pods import DONE, Facts, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.controllers.rollout import share
 from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.removal import set_owners
 from kubestow.apiserver.store.collection import Key
 
 _SETS = "statefulsets.apps"
@@ -213,7 +214,7 @@ class StatefulSets:
             have = claim["metadata"].get("ownerReferences", [])
             new = [one for one in have if one["uid"] not in ours] + wanted
             if [one["uid"] for one in new] != [one["uid"] for one in have]:
-                self._api.update(_CLAIMS, pod.record.namespace, name, partial(_set_owners, owners=new))
+                self._api.update(_CLAIMS, pod.record.namespace, name, partial(set_owners, owners=new))
 
     # Status
 
@@ -252,9 +253,3 @@ class StatefulSets:
 
 def _retention(owner: Object, when: str) -> str:
     return str(owner["spec"].get("persistentVolumeClaimRetentionPolicy", {}).get(when, "Retain"))
-
-
-def _set_owners(obj: Object, owners: list[Object]) -> None:
-    obj["metadata"]["ownerReferences"] = owners
-    if not owners:
-        del obj["metadata"]["ownerReferences"]

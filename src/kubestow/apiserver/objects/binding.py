@@ -27,14 +27,10 @@ def bind(store: Store, namespace: str, name: str, binding: dict[str, Any], inten
         raise errors.not_found("", "pods", name)
     uid = metadata.get("uid")
     if uid and uid != current.uid:
-        raise errors.conflict(
-            "", "pods", name,
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current.uid}",
-        )  # fmt: skip
+        raise errors.failed_precondition("", "pods", name, "UID", uid, current.uid)
     version = metadata.get("resourceVersion")
     if version and version != str(current.rv):
-        why = "the object has been modified; please apply your changes to the latest version and try again"
-        raise errors.conflict("", "pods", name, why)
+        raise errors.outdated("", "pods", name)
     pod = current.object()
     if "deletionTimestamp" in pod["metadata"]:
         raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")

@@ -72,6 +72,13 @@ def may_vanish(resource: Resource, obj: dict[str, Any]) -> bool:
     return bool(metadata.get("deletionGracePeriodSeconds", 0) == 0)
 
 
+def set_owners(obj: dict[str, Any], owners: list[dict[str, Any]]) -> None:
+    """Set the owner references of an object; without any it has no such field."""
+    obj["metadata"]["ownerReferences"] = owners
+    if not owners:
+        del obj["metadata"]["ownerReferences"]
+
+
 class Remover:
     """Deletes objects from a store."""
 
@@ -125,21 +132,15 @@ class Remover:
             ("ResourceVersion", options.resource_version, str(current.rv)),
         ):
             if wanted and wanted != actual:
-                raise errors.conflict(
-                    resource.group, resource.plural, current.name,
-                    f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {actual}",
-                )  # fmt: skip
+                names = (resource.group, resource.plural, current.name)
+                raise errors.failed_precondition(*names, label, wanted, actual)
 
     def _release_dependents(self, uid: str) -> None:
         for storage, namespace, name in list(self.store.dependents.get(uid, ())):
             record = self.store.get(storage, namespace, name)
             if record is not None:
                 obj = record.object()
-                owners = [owner for owner in obj["metadata"]["ownerReferences"] if owner["uid"] != uid]
-                if owners:
-                    obj["metadata"]["ownerReferences"] = owners
-                else:
-                    del obj["metadata"]["ownerReferences"]
+                set_owners(obj, [owner for owner in obj["metadata"]["ownerReferences"] if owner["uid"] != uid])
                 self.store.put(storage, obj)
 
 

@@ -249,10 +249,7 @@ class Writer:
                     resource.group, resource.kind, current.name,
                     [("metadata.resourceVersion", INVALID, f'Invalid value: "{given_version}": must be a number')],
                 )  # fmt: skip
-            raise errors.conflict(
-                resource.group, resource.plural, current.name,
-                "the object has been modified; please apply your changes to the latest version and try again",
-            )  # fmt: skip
+            raise errors.outdated(resource.group, resource.plural, current.name)
         for key in ("name", "namespace"):
             if metadata.setdefault(key, kept.get(key, "")) != kept.get(key, ""):
                 other = f"the name of the object ({metadata[key]}) does not match the name on the URL ({current.name})"
@@ -260,10 +257,8 @@ class Writer:
             if not metadata[key]:
                 del metadata[key]
         if metadata.get("uid") and metadata["uid"] != current.uid:
-            raise errors.conflict(
-                resource.group, resource.plural, current.name,
-                f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {current.uid}",
-            )  # fmt: skip
+            names = (resource.group, resource.plural, current.name)
+            raise errors.failed_precondition(*names, "UID", metadata["uid"], current.uid)
         for key in _KEPT:
             if key in kept:
                 metadata[key] = kept[key]
