@@ -3,6 +3,7 @@
 Amounts are in billionths, as `model.quantity` counts.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -80,6 +81,14 @@ def pod_amounts(spec: Object, side: str) -> Usage:
     total |= _amounts(spec, side)
     overhead = {name: quantity.nano(amount) for name, amount in spec.get("overhead", {}).items()}
     _add(total, {name: amount for name, amount in overhead.items() if side == "requests" or name in total})
+    return total
+
+
+def requested(pods: Iterable[Object]) -> Usage:
+    """Return what pods request together."""
+    total: Usage = {}
+    for pod in pods:
+        _add(total, pod_amounts(pod["spec"], "requests"))
     return total
 
 

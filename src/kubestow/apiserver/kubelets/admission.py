@@ -1,9 +1,9 @@
 """Whether a node takes a pod that no scheduler has bound to it: a kubelet rejects what does not fit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from kubestow.apiserver.controllers.api import Object
-from kubestow.apiserver.quota import pod_amounts
+from kubestow.apiserver.quota import pod_amounts, requested
 from kubestow.apiserver.store.records import Record
 from kubestow.model import quantity
 
@@ -16,16 +16,12 @@ def is_unscheduled(pod: Record) -> bool:
     return b'"PodScheduled"' not in pod.body and b'"startTime"' not in pod.body
 
 
-def rejection(pod: Object, others: Iterable[Object], node: Object) -> tuple[str, str] | None:
+def rejection(pod: Object, others: list[Object], node: Object) -> tuple[str, str] | None:
     """Reason and message, if there is no room for a pod beside others; the most of what is asked for comes first."""
     wanted = pod_amounts(pod["spec"], "requests")
     ports = set(_ports(pod))
-    used: dict[str, int] = {}
-    taken = False
-    for other in others:
-        for name, amount in pod_amounts(other["spec"], "requests").items():
-            used[name] = used.get(name, 0) + amount
-        taken |= any(_conflict(one, another) for one in ports for another in _ports(other))
+    used = requested(others)
+    taken = any(_conflict(one, another) for other in others for one in ports for another in _ports(other))
     room = node.get("status", {}).get("allocatable", {})
     for name, amount in wanted.items():
         capacity = quantity.nano(room.get(name, "0"))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubestow.apiserver.kubelets.lives import Life
-from kubestow.apiserver.quota import pod_amounts
+from kubestow.apiserver.quota import pod_amounts, requested
 from kubestow.apiserver.rules.pods import set_condition
 from kubestow.model import quantity
 from kubestow.model.timestamps import format_time
@@ -31,27 +31,22 @@ def decide(pod: Object, life: Life, node: Object, others: Iterable[Object], now:
     """Resizes a pod; returns why not, if it cannot be done (Infeasible) or not yet (Deferred)."""
     room = {name: quantity.nano(text) for name, text in node.get("status", {}).get("allocatable", {}).items()}
     wanted = pod_amounts(pod["spec"], "requests")
-    used: dict[str, int] = {}
-    for other in others:
-        for name, amount in pod_amounts(other["spec"], "requests").items():
-            used[name] = used.get(name, 0) + amount
+    used = requested(others)
     for name, amount in wanted.items():
         if amount > room.get(name, 0):
             asked, capacity = quantity.format_nano(amount), quantity.format_nano(room.get(name, 0))
-            life.refused = (
-                "Infeasible",
-                f"Node didn't have enough capacity: {name}, requested: {asked}, capacity: {capacity}",
-            )
+            message = f"Node didn't have enough capacity: {name}, requested: {asked}, capacity: {capacity}"
+            life.refused = "Infeasible", message
             return "Infeasible"
     for name, amount in wanted.items():
         if amount + used.get(name, 0) > room.get(name, 0):
             figures = ", ".join(
                 f"{word}: {quantity.format_nano(number)}"
-                for word, number in (
-                    ("requested", amount),
-                    ("used", used.get(name, 0)),
-                    ("capacity", room.get(name, 0)),
-                )
+                for word, number in {
+                    "requested": amount,
+                    "used": used.get(name, 0),
+                    "capacity": room.get(name, 0),
+                }.items()
             )
             life.refused = "Deferred", f"Node didn't have enough resource: {name}, {figures}"
             return "Deferred"
