@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubestow.apiserver.admission import limits, mutations, nodes, pod_groups, pods, policies, quotas, storage
+from kubestow.apiserver.admission import defaults, limits, mutations, pod_groups, pods, policies, quotas
 from kubestow.apiserver.admission.writes import GROUP, Write
 from kubestow.apiserver.errors import forbidden
 from kubestow.apiserver.kinds.resource import Resource
@@ -33,14 +33,14 @@ PLUGINS = {
         {"pods": limits.set_defaults}, {"pods": limits.check_pod, "persistentvolumeclaims": limits.check_claim}
     ),
     "ServiceAccount": Plugin({"pods": pods.set_service_account}),
-    "TaintNodesByCondition": Plugin({"nodes": nodes.taint_new}),
+    "TaintNodesByCondition": Plugin({"nodes": defaults.taint_new}),
     "PodNodeSelector": Plugin({"pods": pods.add_namespace_selector}),
     "Priority": Plugin({"pods": pods.set_priority, _POD_GROUPS: pods.set_group_priority}),
     "DefaultTolerationSeconds": Plugin(
         {"pods": pods.tolerate_departures}, completes={"pods": pods.tolerate_departures}
     ),
     "RuntimeClass": Plugin({"pods": pods.set_overhead}),
-    "DefaultStorageClass": Plugin({"persistentvolumeclaims": storage.set_class}),
+    "DefaultStorageClass": Plugin({"persistentvolumeclaims": defaults.set_class}),
     "PodGroupProtection": Plugin({_POD_GROUPS: pod_groups.protect}),
     "PodGroupWorkloadExists": Plugin({_POD_GROUPS: pod_groups.check_template}),
     "JobValidation": Plugin(refuses={"jobs.batch": pod_groups.keep_parallelism}),

@@ -66,9 +66,7 @@ def _resource(definition: Object, version: Object, stored: str) -> Resource:
         ),
         columns=_columns(version.get("additionalPrinterColumns")),
         conversion=conversion,
-        scale=Scale(
-            *(_keys(scale.get(f"{part}Path", "")) for part in ("specReplicas", "statusReplicas", "labelSelector"))
-        ),
+        scale=Scale(*(_keys(scale.get(f"{part}Path", "")) for part in _SCALE)),
         schema=Custom(group, version["name"], names["kind"], schema),
     )
     resource.singular = names.get("singular", resource.singular)

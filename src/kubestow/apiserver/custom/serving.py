@@ -95,14 +95,8 @@ class CustomKinds:
             if conflict is None:
                 status["acceptedNames"] = current["spec"]["names"]
                 _set(conditions, now, "NamesAccepted", "True", "NoConflicts", "no conflicts found")
-                _set(
-                    conditions,
-                    now,
-                    "Established",
-                    "True",
-                    "InitialNamesAccepted",
-                    "the initial names have been accepted",
-                )
+                message = "the initial names have been accepted"
+                _set(conditions, now, "Established", "True", "InitialNamesAccepted", message)
             else:
                 _set(conditions, now, "NamesAccepted", "False", *conflict)
                 if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):

@@ -1,14 +1,22 @@
-"""Claims that name no class."""
+"""What new nodes and volume claims get: a taint until the node is known to be ready, and the default class."""
 
 from typing import Any
 
 from kubestow.apiserver.store.store import Store
 
+_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
+def taint_new(node: dict[str, Any], _: Store) -> None:
+    """Keeps pods away from a new node; the controller of nodes takes the taint off."""
+    taints = node.setdefault("spec", {}).setdefault("taints", [])
+    if not any(one.get("key") == _NOT_READY["key"] and one.get("effect") == "NoSchedule" for one in taints):
+        taints.append(dict(_NOT_READY))
+
+
 def set_class(claim: dict[str, Any], store: Store) -> None:
-    """They get the default class; of several the newest."""
+    """Set the default class of a claim that names none; of several the newest."""
     if "storageClassName" in claim["spec"]:
         return
     defaults = [
