@@ -5,6 +5,7 @@ garbage collection need (labels, a few fields, owners) is kept beside them.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -76,3 +77,13 @@ class Change:
         self.record = record
         self.previous = previous
         self.lines: dict[tuple[str, str], bytes] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a journal: what was written at a version."""
+
+    rv: int
+    resource: str
+    type: str
+    body: bytes

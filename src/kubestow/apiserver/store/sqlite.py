@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from kubestow.apiserver.store.store import Row
+from kubestow.apiserver.store.records import Row
 from kubestow.reporting.logs import get_logger
 
 log = get_logger(__name__)

@@ -9,48 +9,20 @@ Time and chance come in from outside, so that the same requests give the same ob
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from kubestow.apiserver.resources import BY_STORAGE, Registry, Resource
 from kubestow.apiserver.store.collection import Collection
-from kubestow.apiserver.store.records import Change, Record, decode, encode
+from kubestow.apiserver.store.records import Change, Record, Row, decode, encode
 from kubestow.model.clock import Clock
 from kubestow.model.timestamps import format_time
 from kubestow.running.clock import WallClock
 
+if TYPE_CHECKING:
+    from kubestow.apiserver.store.sqlite import SqliteJournal
+
 DEFAULT_RETAIN = 10_000
-
-
-class Row:
-    """One line of a journal: what was written at a version."""
-
-    __slots__ = ("body", "resource", "rv", "type")
-
-    def __init__(self, rv: int, resource: str, type_: str, body: bytes) -> None:
-        self.rv = rv
-        self.resource = resource
-        self.type = type_
-        self.body = body
-
-
-class Journal(Protocol):
-    """Makes writes durable; calls back on the event loop with the last version that is."""
-
-    def rows(self) -> Iterable[Row]:
-        """Everything written so far, by version."""
-
-    def floors(self) -> dict[str, int]:
-        """Up to which version changes of each resource are forgotten."""
-
-    def write(self, row: Row) -> None:
-        """Takes a write; `on_durable` is called some time later."""
-
-    def forget(self, resource: str, floor: int, versions: list[int]) -> None:
-        """Drops versions nobody needs any more."""
-
-    def start(self, on_durable: Callable[[int], None], on_failure: Callable[[], None]) -> None:
-        """Begins to take writes; after a failure none becomes durable any more."""
 
 
 class Store:
@@ -58,7 +30,7 @@ class Store:
 
     def __init__(
         self,
-        journal: Journal | None = None,
+        journal: "SqliteJournal | None" = None,
         *,
         retain: int = DEFAULT_RETAIN,
         clock: Clock = WallClock(),  # noqa: B008 - has no state
@@ -245,7 +217,7 @@ class Store:
                 if not owned:
                     del self.dependents[owner]
 
-    def _load(self, journal: Journal) -> None:
+    def _load(self, journal: "SqliteJournal") -> None:
         """Replays what the journal holds; changes above a resource's floor become its log again."""
         floors = journal.floors()
         for name, floor in floors.items():
