@@ -129,13 +129,3 @@ class InEachNamespace:
         elif any(current.get(field) != value for field, value in self._content.items()):
             self._api.update(self._storage, key[1], self._name, lambda one: one.update(self._content))
         return None
-
-
-def default_service_account(api: Api) -> InEachNamespace:
-    """The account of pods that name none."""
-    return InEachNamespace(api, "serviceaccounts", "default", {})
-
-
-def root_certificate(api: Api, authority: str) -> InEachNamespace:
-    """What pods verify the API server with."""
-    return InEachNamespace(api, "configmaps", "kube-root-ca.crt", {"data": {"ca.crt": authority}})

@@ -11,10 +11,9 @@ from kubestow.apiserver.controllers.daemonsets import DaemonSets
 from kubestow.apiserver.controllers.deployments import Deployments
 from kubestow.apiserver.controllers.device_taints import DeviceTaintEviction
 from kubestow.apiserver.controllers.endpoints import Endpoints, EndpointSliceMirroring, EndpointSlices
-from kubestow.apiserver.controllers.ephemeral_volumes import EphemeralVolumes
 from kubestow.apiserver.controllers.garbage import GarbageCollector
 from kubestow.apiserver.controllers.jobs import Jobs
-from kubestow.apiserver.controllers.namespaces import Namespaces, default_service_account, root_certificate
+from kubestow.apiserver.controllers.namespaces import InEachNamespace, Namespaces
 from kubestow.apiserver.controllers.nodes import NodeLifecycle, TaintEviction
 from kubestow.apiserver.controllers.podgc import PodGarbageCollector
 from kubestow.apiserver.controllers.pods import Pods
@@ -25,7 +24,7 @@ from kubestow.apiserver.controllers.quotas import Quotas
 from kubestow.apiserver.controllers.replicasets import ReplicaSets
 from kubestow.apiserver.controllers.statefulsets import StatefulSets
 from kubestow.apiserver.controllers.ttl import TtlAfterFinished
-from kubestow.apiserver.controllers.volumes import Volumes
+from kubestow.apiserver.controllers.volumes import EphemeralVolumes, Volumes
 from kubestow.config.features import Features
 
 
@@ -39,10 +38,11 @@ def controllers(pods: Pods, authority: str, wanted: str = "*", features: Feature
     `*` stands for all, a name for one, a name after `-` for all but that one.
     """
     api: Api = pods.api
+    root = ("configmaps", "kube-root-ca.crt", {"data": {"ca.crt": authority}})
     known: dict[str, Callable[[], Controller]] = {
         "namespace-controller": lambda: Namespaces(api),
-        "serviceaccount-controller": lambda: default_service_account(api),
-        "root-ca-certificate-publisher-controller": lambda: root_certificate(api, authority),
+        "serviceaccount-controller": lambda: InEachNamespace(api, "serviceaccounts", "default", {}),
+        "root-ca-certificate-publisher-controller": lambda: InEachNamespace(api, *root),
         "garbage-collector-controller": lambda: GarbageCollector(api),
         "replicaset-controller": lambda: ReplicaSets(pods),
         "replicationcontroller-controller": lambda: ReplicaSets(pods, "replicationcontrollers"),

@@ -1,4 +1,4 @@
-"""Volumes and claims: bound to each other, and volumes made for claims that ask for some.
+"""Volumes and claims: bound to each other, volumes made for claims, and claims made for ephemeral volumes of pods.
 
 Claims of a class that binds at once get a fitting volume, or a new one if the class has a provisioner. Claims of a
 class that waits are left to the scheduler, which either names a volume or a node; then the volume is made here.
@@ -7,8 +7,9 @@ Provisioning is a stand-in: the volume exists as an object only.
 
 from collections.abc import Iterable
 
-from kubestow.apiserver.controllers.api import Api, Object
-from kubestow.apiserver.controllers.queue import KeysOf
+from kubestow.apiserver.controllers.api import Api, Object, reference
+from kubestow.apiserver.controllers.queue import KeysOf, owners_in
+from kubestow.apiserver.errors import ApiError, conflict
 from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
@@ -20,7 +21,7 @@ _CLASSES = "storageclasses.storage.k8s.io"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _BOUND = "pv.kubernetes.io/bind-completed"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
-_COMPONENT = "persistentvolume-controller"
+_COMPONENT, _EPHEMERAL = "persistentvolume-controller", "ephemeral_volume"
 
 
 class Volumes:
@@ -238,3 +239,46 @@ def _fits(volume: Object, claim: Object) -> bool:
         and set(wanted.get("accessModes", ())) <= set(spec.get("accessModes", ()))
         and quantity.nano(spec["capacity"]["storage"]) >= quantity.nano(wanted["resources"]["requests"]["storage"])
     )
+
+
+class EphemeralVolumes:
+    """Makes the claims that pods lack; keys are those of pods."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows pods with such volumes, and claims of pods."""
+        return {"pods": _with_ephemeral_volumes, _CLAIMS: owners_in(self._api.store, "pods")}
+
+    def visit(self, key: Key) -> float | None:
+        """Makes what one pod lacks."""
+        pod = self._api.read("pods", *key)
+        if pod is None or "deletionTimestamp" in pod["metadata"]:
+            return None
+        for volume in pod["spec"].get("volumes", ()):
+            template = volume.get("ephemeral", {}).get("volumeClaimTemplate")
+            if template is not None:
+                try:
+                    self._ensure(pod, volume["name"], template)
+                except ApiError as error:
+                    message = f"ephemeral volume {volume['name']}: {error.message}"
+                    self._api.event(_EPHEMERAL, pod, "FailedCreate", message, "Warning")
+                    raise
+        return None
+
+    def _ensure(self, pod: Object, volume: str, template: Object) -> None:
+        namespace, name = pod["metadata"]["namespace"], f"{pod['metadata']['name']}-{volume}"
+        record = self._api.store.get(_CLAIMS, namespace, name)
+        if record is None:
+            wanted = template.get("metadata", {})
+            metadata = {"name": name, "ownerReferences": [reference(pod)]}
+            metadata |= {part: wanted[part] for part in ("labels", "annotations") if wanted.get(part)}
+            self._api.create(_CLAIMS, namespace, {"metadata": metadata, "spec": template.get("spec", {})})
+        elif pod["metadata"]["uid"] not in record.owners:
+            raise conflict("", _CLAIMS, name, f"PVC was not created for pod {namespace}/{pod['metadata']['name']}")
+
+
+def _with_ephemeral_volumes(change: Change) -> Iterable[Key]:
+    if change.type != "DELETED" and b'"ephemeral":{' in change.record.body:
+        yield change.record.namespace, change.record.name
