@@ -14,16 +14,10 @@ from kubestow.model import quantity
 Object = dict[str, Any]
 Usage = dict[str, int]
 _ONE = 10**9
-_PLAIN = (
-    "pods",
-    "services",
-    "configmaps",
-    "secrets",
-    "replicationcontrollers",
-    "resourcequotas",
-    "persistentvolumeclaims",
-)
-_STANDARD = ("cpu", "memory", "ephemeral-storage")
+COUNTED = (
+    "pods", "services", "configmaps", "secrets", "replicationcontrollers", "resourcequotas", "persistentvolumeclaims",
+)  # fmt: skip
+MEASURED = ("cpu", "memory", "ephemeral-storage")
 _CLASS = ".storageclass.storage.k8s.io/"
 
 
@@ -34,7 +28,7 @@ def usage_of(storage: str, obj: Object) -> Usage:
         if obj.get("status", {}).get("phase") in ("Succeeded", "Failed"):
             return used
         used |= _pod_usage(obj["spec"])
-    if storage in _PLAIN:
+    if storage in COUNTED:
         used[storage] = _ONE
     if storage == "services":
         kind, ports = obj["spec"].get("type", "ClusterIP"), len(obj["spec"].get("ports", ()))
@@ -57,9 +51,9 @@ def _pod_usage(spec: Object) -> Usage:
     used: Usage = {}
     for side in ("requests", "limits"):
         for name, amount in pod_amounts(spec, side).items():
-            if side == "requests" or name in _STANDARD:
+            if side == "requests" or name in MEASURED:
                 used[f"{side}.{name}"] = amount
-            if side == "requests" and (name in _STANDARD or name.startswith("hugepages-")):
+            if side == "requests" and (name in MEASURED or name.startswith("hugepages-")):
                 used[name] = amount
     return used
 

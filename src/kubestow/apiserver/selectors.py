@@ -6,6 +6,7 @@ decodes an object.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubestow.apiserver.errors import bad_request
@@ -23,13 +24,11 @@ LabelCondition = tuple[str, str, frozenset[str]]
 """Key, operator (In, NotIn, Exists, DoesNotExist, Gt, Lt) and values."""
 
 
+@dataclass(slots=True, eq=False)
 class LabelSelector:
     """Conditions on labels, all of which must hold."""
 
-    __slots__ = ("conditions",)
-
-    def __init__(self, conditions: tuple[LabelCondition, ...]) -> None:
-        self.conditions = conditions
+    conditions: tuple[LabelCondition, ...]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether labels satisfy every condition."""
@@ -116,16 +115,14 @@ def from_object(selector: Mapping[str, Any] | None) -> LabelSelector | None:
     return LabelSelector(tuple(conditions))
 
 
+@dataclass(slots=True, eq=False)
 class FieldSelector:
     """Equalities on fields of an object, all of which must hold."""
 
-    __slots__ = ("name", "namespace", "terms")
-
-    def __init__(self) -> None:
-        self.name: list[tuple[bool, str]] = []
-        self.namespace: list[tuple[bool, str]] = []
-        self.terms: list[tuple[int, int, bool, str]] = []
-        """Number of a field, number of the one that counts where it is empty, whether it equals, and what."""
+    name: list[tuple[bool, str]] = field(default_factory=list)
+    namespace: list[tuple[bool, str]] = field(default_factory=list)
+    terms: list[tuple[int, int, bool, str]] = field(default_factory=list)
+    """Number of a field, number of the one that counts where it is empty, whether it equals, and what."""
 
     def matches(self, record: Record) -> bool:
         """Whether a stored object satisfies every equality."""

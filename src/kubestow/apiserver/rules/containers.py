@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.quota import MEASURED
 from kubestow.apiserver.rules.causes import (
     PORTS,
     below_zero,
@@ -21,7 +22,6 @@ from kubestow.apiserver.rules.causes import (
 from kubestow.apiserver.rules.names import config_key, dns_label, port_name, qualified_name, wrong_name
 from kubestow.model import quantity
 
-_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _CHOICES = {
     "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
@@ -269,7 +269,7 @@ def _is_extended(name: str) -> bool:
 
 def _wrong_amount(name: str, amount: str, path: str) -> Iterator[Cause]:
     extended = _is_extended(name)
-    if name not in _RESOURCES and (not extended or qualified_name(name)):
+    if name not in MEASURED and (not extended or qualified_name(name)):
         yield from wrong_name(path, name, qualified_name)
         if not extended:
             yield invalid(path, name, "must be a standard resource type or fully qualified")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.quota import COUNTED, MEASURED
 from kubestow.apiserver.rules.causes import duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.names import REQUIRED, qualified_name, wrong_name
 from kubestow.model import quantity
@@ -13,13 +14,9 @@ _ORDER = (("min", "max"), ("min", "defaultRequest"), ("defaultRequest", "max"), 
 """Bounds of which the first is not above the second."""
 _WORDS = {"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
-_COUNTED = (
-    "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
-    "services.nodeports", "services.loadbalancers",
-)  # fmt: skip
-_MEASURED = ("cpu", "memory", "ephemeral-storage")
-_BOUNDED = {f"{side}.{name}" for side in ("requests", "limits") for name in _MEASURED}
-_STANDARD = {*_COUNTED, *_MEASURED, *_BOUNDED, "requests.storage"}
+_COUNTED = (*COUNTED, "services.nodeports", "services.loadbalancers")
+_BOUNDED = {f"{side}.{name}" for side in ("requests", "limits") for name in MEASURED}
+_STANDARD = {*_COUNTED, *MEASURED, *_BOUNDED, "requests.storage"}
 _SCOPES = {
     "Terminating": "NotTerminating",
     "NotTerminating": "Terminating",
