@@ -1,7 +1,7 @@
 """The scheduler core put together: everything but the connection to an API server."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 import msgspec
@@ -26,6 +26,7 @@ from kubestow.framework.queueing import QueueRules
 from kubestow.framework.registry import Registry
 from kubestow.intake import Intake
 from kubestow.model.clock import Clock
+from kubestow.model.pod import Pod
 from kubestow.model.rng import Rng
 from kubestow.observer import NoObserver, Observer
 from kubestow.queue.nominator import Nominator
@@ -33,7 +34,7 @@ from kubestow.queue.ordering import queue_order
 from kubestow.queue.rules import QueueSettings
 from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.scheduler import Scheduler
+from kubestow.scheduler import GroupScheduling, Scheduler
 from kubestow.wiring.profiles import build_profiles
 
 
@@ -87,39 +88,114 @@ def build_core(
     longest_unschedulable: float = 300.0,
     choose: Choose | None = None,
 ) -> Core:
-    """Put a scheduler together; raises ProfileError for plugins that cannot be made."""
-    metrics, observer, recorder = outside.metrics, outside.observer, outside.recorder
-    clock, stopwatch = outside.clock, outside.stopwatch
-    # What does not depend on profiles comes first. Plugins use the queue and evictions only once the scheduler runs.
-    cluster, nominator = Cluster(features, outside.history), Nominator(history=outside.history)
-    waiting, conditions, gate, work_arrived = WaitingPods(), Conditions(), Gate(), asyncio.Event()
-    dispatcher = Dispatcher(outside.api, metrics)
-    extenders = ConfiguredExtenders(ask=outside.ask)
-    extenders.configure(configuration.extenders, cluster.nodes)
-    handle = Handle(
-        cluster=cluster,
-        features=features,
-        clock=clock,
-        rng=outside.rng_of_plugins or outside.rng,
-        nominator=nominator,
-        api=dispatcher,
-        recorder=recorder,
-        waiting_pods=waiting,
-        metrics=metrics,
-        activate=lambda pods: queue.activate(pods),
-        wait_until=conditions.wait_until,
-        write_aside=dispatcher.write_aside,
-        is_preempting=lambda uid: evictions.is_preempting(uid),
-        extenders_judge_preemption=extenders.judge_preemption,
+    """Build a scheduler; raises ProfileError for plugins that cannot be created."""
+    parts = _shared_parts(configuration, features, outside)
+    # Plugins need profiles to be created, and use the queue and evictions only once the scheduler runs.
+    handle = _handle(
+        parts, activate=lambda pods: queue.activate(pods), is_preempting=lambda uid: evictions.is_preempting(uid)
     )
 
     def build(configuration: SchedulerConfiguration, registry: Registry) -> dict[str, Profile]:
-        return build_profiles(configuration, registry, handle, stopwatch, outside.guard)
+        return build_profiles(configuration, registry, handle, outside.stopwatch, outside.guard)
 
     profiles = build(configuration, registry)
+    queue = _queue(parts, configuration, profiles, longest_unschedulable)
+    cycles = SchedulingCycles(
+        parts.cluster,
+        parts.nominator,
+        choose or choose_at_random(outside.rng),
+        configuration.percentageOfNodesToScore,
+        extenders=parts.extenders,
+        metrics=outside.metrics,
+        upcoming=queue.upcoming,
+    )
+    intake = _intake(parts, queue, profiles)
+    binder = _binder(parts, queue)
+    evictions = _evictions(parts, queue, binder)
+    attempts = _attempts(parts, queue, profiles, cycles, intake, binder, evictions)
+    scheduler = _scheduler(parts, queue, cycles, binder, evictions, attempts)
+    _track_sizes(parts, profiles)
+    return Core(
+        cluster=parts.cluster,
+        queue=queue,
+        profiles=profiles,
+        handle=handle,
+        build=build,
+        extenders=parts.extenders,
+        cycles=cycles,
+        waiting_pods=parts.waiting,
+        dispatcher=parts.dispatcher,
+        intake=intake,
+        scheduler=scheduler,
+        gate=parts.gate,
+    )
+
+
+class _Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What does not depend on profiles, and is passed to most other parts."""
+
+    features: Features
+    outside: Outside
+    cluster: Cluster
+    nominator: Nominator
+    waiting: WaitingPods
+    conditions: Conditions
+    gate: Gate
+    work_arrived: asyncio.Event
+    dispatcher: Dispatcher
+    extenders: ConfiguredExtenders
+
+
+def _shared_parts(configuration: SchedulerConfiguration, features: Features, outside: Outside) -> _Parts:
+    cluster = Cluster(features, outside.history)
+    extenders = ConfiguredExtenders(ask=outside.ask)
+    extenders.configure(configuration.extenders, cluster.nodes)
+    return _Parts(
+        features=features,
+        outside=outside,
+        cluster=cluster,
+        nominator=Nominator(history=outside.history),
+        waiting=WaitingPods(),
+        conditions=Conditions(),
+        gate=Gate(),
+        work_arrived=asyncio.Event(),
+        dispatcher=Dispatcher(outside.api, outside.metrics),
+        extenders=extenders,
+    )
+
+
+def _handle(
+    parts: _Parts, *, activate: Callable[[Iterable[Pod]], None], is_preempting: Callable[[str], bool]
+) -> Handle:
+    outside = parts.outside
+    return Handle(
+        cluster=parts.cluster,
+        features=parts.features,
+        clock=outside.clock,
+        rng=outside.rng_of_plugins or outside.rng,
+        nominator=parts.nominator,
+        api=parts.dispatcher,
+        recorder=outside.recorder,
+        waiting_pods=parts.waiting,
+        metrics=outside.metrics,
+        activate=activate,
+        wait_until=parts.conditions.wait_until,
+        write_aside=parts.dispatcher.write_aside,
+        is_preempting=is_preempting,
+        extenders_judge_preemption=parts.extenders.judge_preemption,
+    )
+
+
+def _queue(
+    parts: _Parts,
+    configuration: SchedulerConfiguration,
+    profiles: dict[str, Profile],
+    longest_unschedulable: float,
+) -> SchedulingQueue:
+    features, outside = parts.features, parts.outside
     longest_backoff = float(configuration.podMaxBackoffSeconds)
-    queue = SchedulingQueue(
-        clock=clock,
+    return SchedulingQueue(
+        clock=outside.clock,
         rules={name: QueueRules(profile) for name, profile in profiles.items()},
         settings=QueueSettings(
             float(configuration.podInitialBackoffSeconds),
@@ -128,117 +204,136 @@ def build_core(
             max(longest_backoff, 1.0) if features.generic_workload else None,
             features.scheduler_pop_from_backoff_q,
         ),
-        metrics=metrics,
+        metrics=outside.metrics,
         order=queue_order(next(iter(profiles.values()))),
-        nominator=nominator,
-        arrived=work_arrived.set,
-        moved=observer.moved,
+        nominator=parts.nominator,
+        arrived=parts.work_arrived.set,
+        moved=outside.observer.moved,
     )
-    cycles = SchedulingCycles(
-        cluster,
-        nominator,
-        choose or choose_at_random(outside.rng),
-        configuration.percentageOfNodesToScore,
-        extenders=extenders,
-        metrics=metrics,
-        upcoming=queue.upcoming,
-    )
-    intake = Intake(
-        cluster=cluster,
+
+
+def _intake(parts: _Parts, queue: SchedulingQueue, profiles: dict[str, Profile]) -> Intake:
+    return Intake(
+        cluster=parts.cluster,
         queue=queue,
         scheduler_names=profiles.keys(),
-        reject_waiting=waiting.reject,
-        changed=conditions.changed,
-        metrics=metrics,
-        stopwatch=stopwatch,
-        gate=gate,
+        reject_waiting=parts.waiting.reject,
+        changed=parts.conditions.changed,
+        metrics=parts.outside.metrics,
+        stopwatch=parts.outside.stopwatch,
+        gate=parts.gate,
     )
-    binder = Binder(
-        dispatcher=dispatcher,
-        waiting=waiting,
+
+
+def _binder(parts: _Parts, queue: SchedulingQueue) -> Binder:
+    return Binder(
+        dispatcher=parts.dispatcher,
+        waiting=parts.waiting,
         free_events=queue.done,
-        extenders=extenders,
-        on_step=observer.step,
-        metrics=metrics,
-        stopwatch=stopwatch,
-        gate=gate,
-        announces_expectation=features.nominated_node_name_for_expectation,
+        extenders=parts.extenders,
+        on_step=parts.outside.observer.step,
+        metrics=parts.outside.metrics,
+        stopwatch=parts.outside.stopwatch,
+        gate=parts.gate,
+        announces_expectation=parts.features.nominated_node_name_for_expectation,
     )
-    evictions = Evictions(
-        cluster=cluster,
-        dispatcher=dispatcher,
-        waiting=waiting,
+
+
+def _evictions(parts: _Parts, queue: SchedulingQueue, binder: Binder) -> Evictions:
+    return Evictions(
+        cluster=parts.cluster,
+        dispatcher=parts.dispatcher,
+        waiting=parts.waiting,
         pre_binding=binder,
-        recorder=recorder,
+        recorder=parts.outside.recorder,
         activate=queue.activate,
         wait_only_for=queue.wait_only_for,
-        now=clock.now,
-        metrics=metrics,
+        now=parts.outside.clock.now,
+        metrics=parts.outside.metrics,
     )
-    attempts = Attempts(
-        cluster=cluster,
+
+
+def _attempts(
+    parts: _Parts,
+    queue: SchedulingQueue,
+    profiles: dict[str, Profile],
+    cycles: SchedulingCycles,
+    intake: Intake,
+    binder: Binder,
+    evictions: Evictions,
+) -> Attempts:
+    outside = parts.outside
+    return Attempts(
+        cluster=parts.cluster,
         queue=queue,
         profiles=profiles,
         cycles=cycles,
         intake=intake,
         binder=binder,
         evictions=evictions,
-        dispatcher=dispatcher,
-        recorder=recorder,
-        metrics=metrics,
-        observer=observer,
-        clock=clock,
-        stopwatch=stopwatch,
+        dispatcher=parts.dispatcher,
+        recorder=outside.recorder,
+        metrics=outside.metrics,
+        observer=outside.observer,
+        clock=outside.clock,
+        stopwatch=outside.stopwatch,
     )
-    groups = None
-    if cluster.groups is not None:
-        # Imported only now: pod groups are behind a feature gate.
-        from kubestow.cycle.pod_group import GroupCycles
-        from kubestow.group_scheduling import GroupScheduling
 
-        groups = GroupScheduling(
-            groups=cluster.groups,
-            queue=queue,
-            cycles=GroupCycles(cluster, cycles, nominator, features, outside.rng),
-            attempts=attempts,
-            evictions=evictions,
-            dispatcher=dispatcher,
-            observer=observer,
-            metrics=metrics,
-            clock=clock,
-            stopwatch=stopwatch,
-        )
-    scheduler = Scheduler(
+
+def _scheduler(
+    parts: _Parts,
+    queue: SchedulingQueue,
+    cycles: SchedulingCycles,
+    binder: Binder,
+    evictions: Evictions,
+    attempts: Attempts,
+) -> Scheduler:
+    outside = parts.outside
+    return Scheduler(
         queue=queue,
         cycles=cycles,
         attempts=attempts,
-        groups=groups,
+        groups=_groups(parts, queue, cycles, evictions, attempts),
         binder=binder,
         evictions=evictions,
-        work_arrived=work_arrived,
-        gate=gate,
+        work_arrived=parts.work_arrived,
+        gate=parts.gate,
         ask=outside.ask_about_nodes or outside.ask,
-        metrics=metrics,
-        clock=clock,
-        stopwatch=stopwatch,
+        metrics=outside.metrics,
+        clock=outside.clock,
+        stopwatch=outside.stopwatch,
     )
+
+
+def _groups(
+    parts: _Parts, queue: SchedulingQueue, cycles: SchedulingCycles, evictions: Evictions, attempts: Attempts
+) -> GroupScheduling | None:
+    cluster, outside = parts.cluster, parts.outside
+    if cluster.groups is None:
+        return None
+    # Imported here because pod groups are behind a feature gate.
+    from kubestow import group_scheduling
+    from kubestow.cycle.pod_group import GroupCycles
+
+    return group_scheduling.GroupScheduling(
+        groups=cluster.groups,
+        queue=queue,
+        cycles=GroupCycles(cluster, cycles, parts.nominator, parts.features, outside.rng),
+        attempts=attempts,
+        evictions=evictions,
+        dispatcher=parts.dispatcher,
+        observer=outside.observer,
+        metrics=outside.metrics,
+        clock=outside.clock,
+        stopwatch=outside.stopwatch,
+    )
+
+
+def _track_sizes(parts: _Parts, profiles: dict[str, Profile]) -> None:
+    cluster, metrics = parts.cluster, parts.outside.metrics
     metrics.plugin_evaluations.watch(
         lambda: dict(chain.from_iterable(profile.evaluations().items() for profile in profiles.values()))
     )
     metrics.cache_size.track(lambda: len(cluster.nodes.row_of), "nodes")
     metrics.cache_size.track(lambda: cluster.pod_count, "pods")
     metrics.cache_size.track(lambda: cluster.assumed_count, "assumed_pods")
-    return Core(
-        cluster=cluster,
-        queue=queue,
-        profiles=profiles,
-        handle=handle,
-        build=build,
-        extenders=extenders,
-        cycles=cycles,
-        waiting_pods=waiting,
-        dispatcher=dispatcher,
-        intake=intake,
-        scheduler=scheduler,
-        gate=gate,
-    )
