@@ -47,7 +47,7 @@ class Recorded:
     def __init__(self, profile: str, percentage: int, upcoming: Any) -> None:
         self.recorder = Recorder(clock=StillClock(), stopwatch=lambda: 0.0, rng=FirstRng(), limit=1 << 40)
         self.world = world = World(profile, percentage, sharing=True, upcoming=upcoming, history=self.recorder.history)
-        scheduled = Scheduled(world.cluster, world.nominator, world.features, tuple, SchedulerMetrics())
+        scheduled = Scheduled(world.cluster, world.nominator, world.features, SchedulerMetrics())
         self.archive = Archive(self.recorder, scheduled)
 
     def record(self, pod: PodInfo) -> Record:

@@ -123,7 +123,15 @@ class GroupCounts:
         feasible = int(np.count_nonzero(self._copies[rows])) if fits else 0
         count = self._evaluation.cluster.nodes.count
         return Searched(
-            self._revision, count, rows, len(rows), feasible, group=self._group, placement=placement, is_counted=True
+            self._revision,
+            (),
+            count,
+            rows,
+            len(rows),
+            feasible,
+            group=self._group,
+            placement=placement,
+            is_counted=True,
         )
 
     def _waiting(self, searched: Searched) -> Placed | None:

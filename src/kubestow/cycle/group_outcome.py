@@ -6,6 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubestow.cluster.pods import PodInfo
+from kubestow.config.configuration import Extender
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.framework.placements import TriedGroup
 from kubestow.framework.results import Code
@@ -46,6 +47,8 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     """The name of the one that was chosen."""
     revision: int = 0
     """Of the cluster, when the cycle started."""
+    extenders: tuple[Extender, ...] = ()
+    """Those of the configuration that was in use."""
 
 
 class Trial(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ import numpy as np
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
+from kubestow.config.configuration import Extender
 from kubestow.framework.placements import Placement, TriedGroup
 from kubestow.framework.results import Code, PluginError, Rejection
 
@@ -25,6 +26,8 @@ class Searched(msgspec.Struct, eq=False, gc=False):
 
     revision: int
     """Of the cluster, when the cycle started."""
+    extenders: tuple[Extender, ...] = ()
+    """Those of the configuration that was in use."""
     node_count: int = 0
     """How many nodes there were."""
     order: IntArray | None = None

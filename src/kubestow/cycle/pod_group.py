@@ -87,16 +87,30 @@ class GroupCycles:
         return carry_on(self._run(profile, group))
 
     def _run(self, profile: Profile, group: TriedGroup) -> Conversation[GroupOutcome]:
-        revision = self._cluster.revision
+        revision, extenders = self._cluster.revision, self._cycles.extenders
         try:
             trial, tried = yield from self._decide(profile, group)
         except (PlacementError, PlacementScoreError) as error:
             trial, tried = Trial(error.code, str(error), []), ()
         if trial.code is Code.SUCCESS:
             permitted = self._permitted(profile, trial.outcomes)
-            return GroupOutcome(trial.code, "", permitted, tried=tried, placement=trial.placement, revision=revision)
+            return GroupOutcome(
+                trial.code,
+                "",
+                permitted,
+                tried=tried,
+                placement=trial.placement,
+                revision=revision,
+                extenders=extenders,
+            )
         outcome = GroupOutcome(
-            trial.code, trial.message, [], trial.waits_for_preemption, tried=tried, revision=revision
+            trial.code,
+            trial.message,
+            [],
+            trial.waits_for_preemption,
+            tried=tried,
+            revision=revision,
+            extenders=extenders,
         )
         if trial.code is Code.UNSCHEDULABLE and self._preempts and not trial.waits_for_preemption:
             outcome = yield from self._preempt(profile, group, outcome)

@@ -17,6 +17,7 @@ from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.order import Search, enough_nodes, first_passing, search_for
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.config.configuration import Extender
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed, Searched, refusal
 from kubestow.cycle.post_filter import run_post_filter
@@ -114,6 +115,11 @@ class SchedulingCycles:
     def asks_extenders(self) -> bool:
         return self._extenders.current is not None
 
+    @property
+    def extenders(self) -> tuple[Extender, ...]:
+        """The extenders of the configuration in use."""
+        return self._extenders.configured
+
     def reconfigure(self, percentage_of_nodes_to_score: int) -> None:
         """Use another configuration from the next cycle on; shared results are dropped."""
         self._percentage = percentage_of_nodes_to_score
@@ -132,7 +138,7 @@ class SchedulingCycles:
         With `just_whether` a failure does not say why, and PostFilter does not run.
         """
         node_count = self._cluster.nodes.count
-        searched = Searched(self._cluster.revision, node_count)
+        searched = Searched(self._cluster.revision, self._extenders.configured, node_count)
         try:
             if node_count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES, searched=searched)

@@ -5,7 +5,6 @@
 Extenders and impure plugins are not asked again: their answers were kept with the record.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -43,8 +42,6 @@ class Scheduled(NamedTuple):
     cluster: Cluster
     nominator: Nominator
     features: Features
-    extenders: Callable[[], tuple[Extender, ...]]
-    """Those of the configuration in use."""
     metrics: SchedulerMetrics
     """Where evaluations count that are not the scheduler's."""
 
@@ -83,7 +80,7 @@ class Details:
         if row is None or row not in searched.order[: searched.evaluated]:
             return None
         # Extenders were asked about all nodes at once.
-        only = None if self._scheduled.extenders() or searched.is_counted else np.array([row])
+        only = None if searched.extenders or searched.is_counted else np.array([row])
         verdicts = self._judged(record, searched, only).evaluation.verdicts
         position = None if verdicts is None else verdicts.position_of(row)
         return None if verdicts is None or position is None else verdicts.rejection(position)
@@ -91,7 +88,7 @@ class Details:
     def placements(self, record: GroupRecord) -> tuple[PlacementResult, ...]:
         """Return the placements of a pod group, with what stopped its pods in each."""
         past = self._at(record.revision)
-        profile, extenders = self._made_for(record.by, record.answers, record.time, past, [])
+        profile, extenders = self._made_for(record.by, record.extenders, record.answers, record.time, past, [])
         outcome = try_group(
             profile,
             past.cluster,
@@ -115,10 +112,15 @@ class Details:
         return self._past
 
     def _made_for(
-        self, profile: Profile, answers: Answers, time: float, past: Past[Nominator], calls: list[Asked]
+        self,
+        profile: Profile,
+        configured: tuple[Extender, ...],
+        answers: Answers,
+        time: float,
+        past: Past[Nominator],
+        calls: list[Asked],
     ) -> tuple[Profile, Extenders | None]:
         """Return a profile, and the extenders, made for a cluster in the past."""
-        configured = self._scheduled.extenders()
         extenders = Extenders(configured, past.cluster.nodes, calls.append) if configured else None
         judging = {} if extenders is None else {"extenders_judge_preemption": extenders.judge_preemption}
         handle = detached_handle(
@@ -137,7 +139,7 @@ class Details:
         past = self._at(searched.revision)
         answers = record.answers or _NO_ANSWERS
         calls: list[Asked] = []
-        profile, extenders = self._made_for(record.by, answers, record.time, past, calls)
+        profile, extenders = self._made_for(record.by, searched.extenders, answers, record.time, past, calls)
         evaluation, find = _search(Evaluation(profile, past.cluster, past.nominator, record.info), searched, only)
         return Judged(
             evaluation,

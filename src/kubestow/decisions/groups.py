@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.config.configuration import Extender
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.decisions.group_results import group_decision
 from kubestow.decisions.record import Answers
@@ -30,6 +31,8 @@ class GroupRecord(msgspec.Struct, frozen=True, eq=False):
     time: float
     revision: int
     """Of the cluster, when the cycle started."""
+    extenders: tuple[Extender, ...]
+    """Those of the configuration that was in use then."""
     tried: TriedGroup
     by: Profile
     answers: Answers
@@ -85,7 +88,7 @@ class GroupRecords:
             seconds=round(seconds, 6),
             profile=profile.name,
         )
-        record = GroupRecord(self._count, now, outcome.revision, tried, profile, answers, decision)
+        record = GroupRecord(self._count, now, outcome.revision, outcome.extenders, tried, profile, answers, decision)
         before = self._waiting.pop(tried.key, None)
         if before is not None:
             self.bytes -= before.nbytes

@@ -46,6 +46,5 @@ def build_recorded(
             observer=observers(recorder, outside.observer),
         )
     )
-    extenders, metrics = core.extenders, SchedulerMetrics(features=features)
-    scheduled = Scheduled(core.cluster, core.queue.nominator, features, lambda: extenders.configured, metrics)
+    scheduled = Scheduled(core.cluster, core.queue.nominator, features, SchedulerMetrics(features=features))
     return core, Archive(recorder, scheduled)
