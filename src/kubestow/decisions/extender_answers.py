@@ -8,7 +8,7 @@ from kubestow.extenders.extender import Answer, Ask, Call, ExtenderError
 _ANSWER_BYTES = 200
 
 Answers = dict[bytes, Answer]
-"""By a digest of the call."""
+"""By a digest of extender, verb and subject. The body may differ: changes that do not matter are not in the history."""
 
 
 class AnswerTape:
@@ -45,6 +45,6 @@ def size_of(answers: Answers) -> int:
 
 def _digest(call: Call) -> bytes:
     digest = blake2b(f"{call.extender.number} {call.verb}\n".encode(), digest_size=16)
-    for piece in call.body:
+    for piece in call.subject:
         digest.update(piece)
     return digest.digest()

@@ -139,8 +139,8 @@ class Extenders:
         return [(extender, name) for extender, name in verbs if name and extender.is_interested(pod)]
 
     def _call_about(self, extender: Extender, verb: str, pod: PodInfo, rows: IntArray) -> Call:
-        names_only = extender.config.nodeCacheCapable
-        return Call(extender, verb, self._messages.about_nodes(pod.pod, rows, names_only=names_only))
+        body = self._messages.about_nodes(pod.pod, rows, names_only=extender.config.nodeCacheCapable)
+        return Call(extender, verb, body, self._messages.nodes_subject(pod.pod, rows))
 
     # Filter
 
@@ -206,7 +206,7 @@ class Extenders:
             if not victims:
                 break
             body = self._messages.about_victims(pod.pod, victims, uids_only=extender.config.nodeCacheCapable)
-            call = Call(extender, verb, body)
+            call = Call(extender, verb, body, self._messages.victims_subject(pod.pod, victims))
             [answer] = yield [call]
             try:
                 left = self._victims(call, answer, pod)

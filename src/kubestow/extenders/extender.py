@@ -46,6 +46,8 @@ class Call(msgspec.Struct, frozen=True):
     extender: Extender
     verb: str
     body: tuple[bytes, ...]
+    subject: tuple[bytes, ...] = ()
+    """Names the pod and the nodes or victims that the body is about, whichever version of them it has."""
 
     @property
     def url(self) -> str:

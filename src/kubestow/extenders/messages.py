@@ -104,6 +104,15 @@ class Messages:
         rest = b',"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (_encode(whole), _encode(meta))
         return self._start(pod), rest
 
+    def nodes_subject(self, pod: Pod, rows: IntArray) -> tuple[bytes, ...]:
+        """Return the subject of a call about nodes."""
+        return pod.metadata.uid.encode(), self.nodes(rows).as_names
+
+    def victims_subject(self, pod: Pod, victims: Mapping[str, Victims]) -> tuple[bytes, ...]:
+        """Return the subject of a call about victims."""
+        uids = {node: [victim.uid for victim in found.pods] for node, found in victims.items()}
+        return pod.metadata.uid.encode(), _encode(uids)
+
     @staticmethod
     def about_binding(pod: Pod, node: str) -> tuple[bytes, ...]:
         """For bind."""

@@ -1,0 +1,51 @@
+"""Answers of extenders are found again when the details of a decision are derived."""
+
+import json
+from collections.abc import Sequence
+
+from decisions.records import ROOM, decisions, nodes_of
+from kubestow import config
+from kubestow.extenders.extender import Answer, Call
+from kubestow.extenders.whole_kinds import whole_kinds
+from kubestow.model.codec import decode
+from kubestow.model.node import Node
+from kubestow.testing import SchedulerHarness, make_pod
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- {urlPrefix: 'http://127.0.0.1/one', filterVerb: filter}
+"""
+
+
+def whole_node(name: str, heartbeat: str) -> Node:
+    """Return a node that is kept with all its JSON."""
+    text = {
+        "metadata": {"name": name, "uid": name, "resourceVersion": heartbeat[-3:-1]},
+        "status": {
+            "allocatable": {"cpu": "1", "pods": "10"},
+            "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": heartbeat}],
+        },
+    }
+    return decode(whole_kinds(config.load(CONFIGURATION).extenders)[Node], json.dumps(text).encode())
+
+
+async def leave_one(calls: Sequence[Call]) -> Sequence[Answer]:
+    """Answer as an extender that leaves the first node."""
+    bodies = [json.loads(b"".join(call.body)) for call in calls]
+    return [json.dumps({"Nodes": {"items": body["Nodes"]["items"][:1]}}).encode() for body in bodies]
+
+
+def test_a_heartbeat_of_a_node_that_extenders_are_sent_whole() -> None:
+    """A heartbeat is not in the history, so the node is sent in another version than at the time of the decision."""
+    with SchedulerHarness(CONFIGURATION, record_bytes=ROOM, ask=leave_one) as world:
+        nodes = [whole_node(name, "2026-01-01T00:00:00Z") for name in ("n0", "n1")]
+        for node in nodes:
+            world.core.intake.added(node)
+        world.cluster.add(make_pod("p"))
+        world.run_for(1.0)
+        (before,) = decisions(world, "p")
+        world.core.intake.updated(nodes[0], whole_node("n0", "2026-01-01T00:00:10Z"))
+        assert decisions(world, "p") == [before]
+    assert (before.feasible, len(nodes_of(before))) == (1, 2)
