@@ -15,6 +15,8 @@ NODE = "node"
 """A node, by name; the value is a `state.KnownNode`."""
 POD = "pod"
 """A pod on a node, by UID; the value is a `state.PlacedPod`."""
+IMAGE = "image"
+"""An image that nodes have, by name; the value is its size in bytes, which depends on which node had it first."""
 MEMBER = "member"
 """A pending member of a pod group, by key of the group and UID of the pod; the value is the pod."""
 PROMISE = "promise"
@@ -123,6 +125,6 @@ def _size_of(changes: Sequence[Change]) -> int:
             names = sum([len(image.names) for image in status.images])
             labels = len(meta.labels) + len(meta.annotations)
             size += _NODE_BYTES + _IMAGE_NAME_BYTES * names + _LABEL_BYTES * labels
-        else:
+        elif part is not IMAGE:
             size += _OBJECT_BYTES
     return size

@@ -1,5 +1,8 @@
 """Container images by name: how large, and on which rows."""
 
+from collections.abc import Mapping
+
+from kubestow.cluster.history import IMAGE, History
 from kubestow.model.node import Node
 
 
@@ -22,13 +25,14 @@ class Image:
 class ImageIndex:
     """All images of all nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, history: History | None = None) -> None:
+        self._history = history
         self.version = 0
         """Grows with every node whose images are others."""
         self.by_name: dict[str, Image] = {}
 
     def copy(self) -> "ImageIndex":
-        """Return an independent copy."""
+        """Return an independent copy without history."""
         other = ImageIndex()
         other.version = self.version
         other.by_name = {name: image.copy() for name, image in self.by_name.items()}
@@ -41,6 +45,7 @@ class ImageIndex:
                 image = self.by_name.get(name)
                 if image is None:
                     image = self.by_name[name] = Image(held.sizeBytes)
+                    self._note(name, None, image.size)
                 image.rows.add(row)
 
     def remove(self, row: int, node: Node) -> None:
@@ -52,3 +57,19 @@ class ImageIndex:
                     image.rows.discard(row)
                     if not image.rows:
                         del self.by_name[name]
+                        self._note(name, image.size, None)
+
+    def _note(self, name: str, before: int | None, after: int | None) -> None:
+        if self._history is not None:
+            self._history.note(IMAGE, name, before, after)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size of each image, by name."""
+        return {name: image.size for name, image in self.by_name.items()}
+
+    def set_sizes(self, sizes: Mapping[str, int | None]) -> None:
+        """Replace the sizes of images by what they are at another revision; images that no node has are ignored."""
+        self.version += 1
+        for name, size in sizes.items():
+            if size is not None and name in self.by_name:
+                self.by_name[name].size = size

@@ -8,7 +8,7 @@ the same numbers as in the cluster itself; there may be more of them than there 
 from collections.abc import Hashable, Mapping
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from kubestow.cluster.history import MEMBER, NODE, NOMINATION, POD, PROMISE, UNREADABLE, History
+from kubestow.cluster.history import IMAGE, MEMBER, NODE, NOMINATION, POD, PROMISE, UNREADABLE, History
 from kubestow.cluster.state import Cluster
 from kubestow.model.devices import AllocationResult
 from kubestow.model.pod import Pod
@@ -75,7 +75,12 @@ class Past(Generic[AnyNominations]):
         cluster = self.cluster
         # An object that changes may settle promises, which must be what they were then.
         promises: dict[str, AllocationResult | None] = {**cluster.devices.promises()}
-        cluster.replace_placed(values.pop(NODE, {}), values.pop(POD, {}))
+        nodes, images = values.pop(NODE, {}), values.pop(IMAGE, {})
+        sizes = {**cluster.images.sizes(), **images} if nodes else {}
+        cluster.replace_placed(nodes, values.pop(POD, {}))
+        if nodes:
+            # The order in which nodes are put back does not decide about sizes.
+            cluster.images.set_sizes(sizes)
         promises.update(values.pop(PROMISE, {}))
         members, nominations = values.pop(MEMBER, {}), values.pop(NOMINATION, {})
         for kind, problem in values.pop(UNREADABLE, {}).items():

@@ -65,7 +65,7 @@ class Cluster:
         self.devices = Devices(self.nodes, self.listers, features, history)
         self.groups = PodGroups(self.listers.pod_groups, history) if features.generic_workload else None
         """None where pods are scheduled one by one, whatever group they name."""
-        self.images = ImageIndex()
+        self.images = ImageIndex(history)
         self.order = ZoneOrder()
         self.matches = MatchCounts(self.nodes.labels.column)
         self.carried = CarriedTerms(self.nodes.labels.column)

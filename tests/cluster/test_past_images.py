@@ -1,0 +1,50 @@
+"""The size of an image is that of the node that had it first, also in the past."""
+
+import pytest
+
+from kubestow.cluster.history import History
+from kubestow.cluster.past import Past
+from kubestow.cluster.state import Cluster
+from kubestow.queue.nominator import Nominator
+from kubestow.testing import make_node
+
+LARGE, SMALL, OTHER = 900, 200, 300
+
+
+def recorded() -> tuple[Cluster, History, list[dict[str, int]]]:
+    """Return a cluster in which nodes with the same image come, change and go, and the sizes at each revision."""
+    history = History()
+    cluster = Cluster(history=history)
+    sizes = [{}]
+
+    def note() -> None:
+        sizes.extend([{}] * (history.revision - len(sizes)) + [cluster.images.sizes()])
+
+    for name, size in (("a", LARGE), ("b", SMALL), ("c", OTHER)):
+        cluster.set_node(make_node(name, images={"i": size}))
+        note()
+    cluster.remove_node("a")
+    note()
+    for name, size in (("b", SMALL), ("c", OTHER)):
+        cluster.set_node(make_node(name, labels={"changed": "true"}, images={"i": size}))
+        note()
+    for name in ("b", "c"):
+        cluster.remove_node(name)
+        note()
+    cluster.set_node(make_node("c", images={"i": OTHER}))
+    note()
+    cluster.set_node(make_node("a", images={"i": LARGE}))
+    note()
+    return cluster, history, sizes
+
+
+@pytest.mark.parametrize("is_backward", [False, True])
+def test_sizes_at_each_revision(*, is_backward: bool) -> None:
+    """It does not matter which nodes the copy has put back first, or from where it comes."""
+    cluster, history, sizes = recorded()
+    past = Past(cluster, Nominator(), history)
+    known = [revision for revision, found in enumerate(sizes) if found]
+    assert {sizes[revision]["i"] for revision in known} == {LARGE, OTHER}
+    for revision in sorted(known, reverse=is_backward):
+        past.go_to(revision)
+        assert past.cluster.images.sizes() == sizes[revision]
