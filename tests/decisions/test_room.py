@@ -94,6 +94,36 @@ def test_the_last_record_of_a_pod_that_is_gone_is_dropped_in_the_end() -> None:
         assert len(archive_of(world).recorder) < 15
 
 
+def test_pods_that_are_gone_leave_room_for_newer_decisions() -> None:
+    """Pods that did not fit and were deleted do not take the details from all decisions that follow."""
+    with world_of(400_000, nodes=5) as world:
+        for number in range(300):
+            schedule(world, f"big{number}", cpu="2")
+            world.cluster.delete(world.cluster.pod(f"big{number}"), grace_seconds=0)
+            world.run_for(0.1)
+        for number in range(20):
+            schedule(world, f"p{number}")
+        archive = archive_of(world)
+        newest = [archive.decision(record) for record in archive][:10]
+        recorder = archive.recorder
+        known = {record.uid for record in recorder}
+        assert all(recorder.last(uid) is not None for uid in known)
+        assert recorder._last.keys() <= known
+    assert [decision.nodesDropped for decision in newest] == [""] * 10
+
+
+def test_many_pods_in_the_queue_leave_room_for_records() -> None:
+    """What is kept of their moves takes a part of the limit only."""
+    with world_of(400_000, nodes=1) as world:
+        for number in range(2_000):
+            world.cluster.add(make_pod(f"gated{number}", gates=["g"]))
+        world.run_for(0.1)
+        for number in range(20):
+            schedule(world, f"p{number}")
+        archive = archive_of(world)
+        assert [archive.decision(record).nodesDropped for record in archive][:10] == [""] * 10
+
+
 def test_the_last_record_of_a_pod() -> None:
     """It is found whenever it is asked for, also after the oldest records have gone."""
     with world_of(150_000) as world:

@@ -32,6 +32,10 @@ _MOVES_LIMIT = 8
 """Of one pod; older ones are forgotten."""
 _PODS_WITH_MOVES = 50_000
 _MOVES_BYTES = 300
+_MOVES_SHARE = 8
+"""Moves of pods may take 1 part in this many of the room."""
+_WAITING_SHARE = 2
+"""The last records of pods that wait may take 1 part in this many of the room. Some of these pods are gone by now."""
 _CHECK_EVERY = 256
 """Maximum number of decisions between two checks of how many bytes everything takes."""
 _CHANGES_CHECK = 4_096
@@ -82,6 +86,8 @@ class Recorder:
         """`rng` is what plugins are to draw from, through `self.rng`; `limit` is in bytes."""
         self.history = History(self._make_room, max(1, min(_CHANGES_CHECK, limit // (_CHECKED_SHARE * CHANGE_BYTES))))
         self.limit = limit
+        self._most_moves = max(1, min(_PODS_WITH_MOVES, limit // (_MOVES_SHARE * _MOVES_BYTES)))
+        self._most_waiting = limit // (_WAITING_SHARE * RECORD_BYTES)
         self._check_every = max(1, min(_CHECK_EVERY, limit // (_CHECKED_SHARE * RECORD_BYTES)))
         self.extenders = AnswerTape()
         self.plugins = RecordingGuard()
@@ -152,7 +158,7 @@ class Recorder:
             self.move_names.append(name)
         moves = self._moves.get(queued.uid)
         if moves is None:
-            if len(self._moves) >= _PODS_WITH_MOVES:
+            if len(self._moves) >= self._most_moves:
                 del self._moves[next(iter(self._moves))]
             first = queued.initial_attempt_timestamp
             moves = self._moves[queued.uid] = array("d", (0,) if first is None else (0, first, _FIRST_MOVE))
@@ -243,8 +249,17 @@ class Recorder:
         self.history.settle()
         while self.bytes > self.limit and (self._ring or self.history.revision > self.history.first):
             self._drop_oldest()
+            while len(self._waiting) > self._most_waiting:
+                self._drop_waiting()
         while self.bytes > self.limit and self._waiting:
-            del self._waiting[next(iter(self._waiting))]
+            self._drop_waiting()
+
+    def _drop_waiting(self) -> None:
+        """Drop the oldest record that was kept longer than others because its pod waits."""
+        uid = next(iter(self._waiting))
+        record = self._waiting.pop(uid)
+        if self._last.get(uid) is record:
+            del self._last[uid]
 
     def _drop_oldest(self) -> None:
         """Drop the oldest records, and the changes that only they need."""
