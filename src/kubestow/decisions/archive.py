@@ -115,9 +115,17 @@ def _with_details(decision: schema.Decision, record: Record, judged: Judged, mos
         preFilter=judged.pre_filter(),
         nominated=judged.nominated(set(looked_at)),
         extenders=tuple(schema.ExtenderCall(*call) for call in judged.calls),
-        preemption=judged.preemption() or decision.preemption,
+        preemption=_preemption(decision.preemption, judged.preemption()),
         choice=_choice(record, judged, results),
     )
+
+
+def _preemption(made: schema.Preemption | None, derived: schema.Preemption | None) -> schema.Preemption | None:
+    """Return what is derived, with candidates, unless it is not the preemption that was made."""
+    if derived is None:
+        return made
+    nominated, victims = ("", ()) if made is None else (made.nominated, made.victims)
+    return derived if (derived.nominated, derived.victims) == (nominated, victims) else made
 
 
 def _best(results: dict[str, NodeResult], chosen: str, most: int) -> dict[str, NodeResult]:

@@ -132,7 +132,7 @@ class Details:
             metrics=self._scheduled.metrics,
             **judging,
         )
-        return profile.made_for(handle, ReplayingGuard(answers.plugins)), extenders
+        return profile.made_for(handle, ReplayingGuard(answers.plugins, past.cluster.nodes)), extenders
 
     def _judged(self, record: Record, searched: Searched, only: IntArray | None = None) -> Judged:
         """Evaluate a pod again, on all rows that were looked at or on some of them."""
