@@ -9,7 +9,7 @@ from decisions.records import archive_of, nodes_of
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import Placed
 from kubestow.decisions import schema
-from kubestow.decisions.archive import DROPPED
+from kubestow.decisions.details import DROPPED
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 

@@ -6,9 +6,8 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kubestow.cluster.history import ForgottenError
 from kubestow.decisions import schema
-from kubestow.decisions.details import Details, Scheduled
+from kubestow.decisions.details import Details, Scheduled, UnderivableError
 from kubestow.decisions.groups import GroupRecord
 from kubestow.decisions.judged import Judged, best_nodes
 from kubestow.decisions.record import WAITING, Record
@@ -16,8 +15,6 @@ from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.schema import NodeResult
 from kubestow.model.pod_groups import group_key
 from kubestow.model.timestamps import format_micro_time
-
-DROPPED = "the changes of the cluster since then are no longer known; --decision-records-bytes sets how many are kept"
 
 
 class Archive:
@@ -42,17 +39,19 @@ class Archive:
         decision = _summary(record, self.recorder)
         if not nodes:
             return decision
+        details = details or self.details()
         try:
-            judged = (details or self.details()).of(record)
-        except ForgottenError:
-            return replace(decision, nodes={}, nodesDropped=DROPPED if record.evaluated else "")
-        return replace(decision, nodes={}) if judged is None else _with_details(decision, record, judged, most)
+            with details.deriving():
+                judged = details.of(record)
+                return replace(decision, nodes={}) if judged is None else _with_details(decision, record, judged, most)
+        except UnderivableError as error:
+            return replace(decision, nodes={}, nodesDropped=str(error) if record.evaluated else "")
 
     def group_decision(self, record: GroupRecord, details: Details | None = None) -> schema.GroupDecision:
         """Return a decision about a pod group, with what stopped its pods in each placement."""
         try:
             return replace(record.decision, placements=(details or self.details()).placements(record))
-        except ForgottenError:
+        except UnderivableError:
             return record.decision
 
     def moves_of(self, uid: str) -> list[schema.Move]:

@@ -5,12 +5,15 @@
 Extenders and impure plugins are not asked again: their answers were kept with the record.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.history import ForgottenError
 from kubestow.cluster.past import Past
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features
@@ -28,12 +31,20 @@ from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.schema import PlacementResult
 from kubestow.extenders.asking import Asked, Extenders
 from kubestow.framework.detached import StillClock, detached_handle
-from kubestow.framework.profile import Profile
-from kubestow.framework.results import Rejection
+from kubestow.framework.profile import Profile, ProfileError
+from kubestow.framework.results import PluginError, Rejection
 from kubestow.queue.nominator import Nominator
+from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
+log = get_logger(__name__)
+
+DROPPED = "the changes of the cluster since then are no longer known; --decision-records-bytes sets how many are kept"
 _NO_ANSWERS = Answers({}, {}, ())
+
+
+class UnderivableError(Exception):
+    """The details of a decision cannot be derived; the message says why."""
 
 
 class Scheduled(NamedTuple):
@@ -59,7 +70,8 @@ class _Draws:
 class Details:
     """Derives the details of one decision after the other; fastest if they are in order of time, either way.
 
-    Every method raises ForgottenError if the changes since a decision are no longer known.
+    Decisions are read in the scheduler's own thread, which must not stop because of a reader: whatever fails, also that
+    the changes since a decision are no longer known, is an UnderivableError.
     """
 
     def __init__(self, recorder: Recorder, scheduled: Scheduled) -> None:
@@ -68,25 +80,45 @@ class Details:
         self._past: Past[Nominator] | None = None
 
     def of(self, record: Record) -> Judged | None:
-        """Return what was found about nodes; None for a pod that was not tried."""
-        return None if record.searched is None else self._judged(record, record.searched)
+        """Return what was found about nodes, to be read within `deriving`; None for a pod that was not tried."""
+        return None if record.searched is None else self._judged(record, record.searched, is_full=True)
 
     def rejection(self, record: Record, node: str) -> Rejection | None:
         """Return why a node was rejected; None if it was not, or was not looked at."""
         searched = record.searched
         if searched is None or searched.order is None or record.node == node:
             return None
-        row = self._at(searched.revision).cluster.nodes.row_of.get(node)
-        if row is None or row not in searched.order[: searched.evaluated]:
-            return None
-        # Extenders were asked about all nodes at once.
-        only = None if searched.extenders or searched.is_counted else np.array([row])
-        verdicts = self._judged(record, searched, only).evaluation.verdicts
-        position = None if verdicts is None else verdicts.position_of(row)
-        return None if verdicts is None or position is None else verdicts.rejection(position)
+        with self.deriving():
+            row = self._at(searched.revision).cluster.nodes.row_of.get(node)
+            if row is None or row not in searched.order[: searched.evaluated]:
+                return None
+            # Extenders were asked about all nodes at once.
+            asked_extenders = record.answers is not None and bool(record.answers.extenders)
+            only = None if asked_extenders or searched.is_counted else np.array([row])
+            verdicts = self._judged(record, searched, only, is_full=False).evaluation.verdicts
+            position = None if verdicts is None else verdicts.position_of(row)
+            return None if verdicts is None or position is None else verdicts.rejection(position)
 
     def placements(self, record: GroupRecord) -> tuple[PlacementResult, ...]:
         """Return the placements of a pod group, with what stopped its pods in each."""
+        with self.deriving():
+            return self._placements(record)
+
+    @contextmanager
+    def deriving(self) -> Iterator[None]:
+        """Turn whatever fails while details are derived, and read, into an UnderivableError."""
+        try:
+            yield
+        except ForgottenError:
+            raise UnderivableError(DROPPED) from None
+        except Exception as error:
+            # It may have failed on the way to another revision.
+            self._past = None
+            if not isinstance(error, PluginError | ProfileError):
+                log.unexpected("A past decision cannot be evaluated again", err=error)
+            raise UnderivableError(f"cannot be evaluated again: {str(error) or repr(error)}") from error
+
+    def _placements(self, record: GroupRecord) -> tuple[PlacementResult, ...]:
         past = self._at(record.revision)
         profile, extenders = self._made_for(record.by, record.extenders, record.answers, record.time, past, [])
         outcome = try_group(
@@ -134,8 +166,8 @@ class Details:
         )
         return profile.made_for(handle, ReplayingGuard(answers.plugins, past.cluster.nodes)), extenders
 
-    def _judged(self, record: Record, searched: Searched, only: IntArray | None = None) -> Judged:
-        """Evaluate a pod again, on all rows that were looked at or on some of them."""
+    def _judged(self, record: Record, searched: Searched, only: IntArray | None = None, *, is_full: bool) -> Judged:
+        """Evaluate a pod again, on all rows that were looked at or on some of them; with PostFilter if `is_full`."""
         past = self._at(searched.revision)
         answers = record.answers or _NO_ANSWERS
         calls: list[Asked] = []
@@ -145,7 +177,7 @@ class Details:
             evaluation,
             find,
             scores_single=False,
-            preempts=record.failed is not None and record.failed.is_rejection and only is None,
+            preempts=record.failed is not None and record.failed.is_rejection and is_full,
             extenders=extenders,
             ask=partial(extender_answers.replay, answers.extenders),
             calls=calls,

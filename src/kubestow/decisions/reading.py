@@ -4,10 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from kubestow.cluster.history import ForgottenError
 from kubestow.decisions import schema
 from kubestow.decisions.archive import Archive
-from kubestow.decisions.details import Details
+from kubestow.decisions.details import Details, UnderivableError
 from kubestow.decisions.groups import GroupRecord
 from kubestow.decisions.record import Record
 from kubestow.model.timestamps import parse_time
@@ -50,7 +49,7 @@ class Query(NamedTuple):
             return True
         try:
             rejection = details.rejection(record, self.refusedNode)
-        except ForgottenError:
+        except UnderivableError:
             return False
         return rejection is not None and (not self.plugin or self.plugin in rejection.plugins)
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from kubestow.cluster.history import ForgottenError
 from kubestow.decisions import reading
 from kubestow.decisions.archive import Archive
+from kubestow.decisions.details import UnderivableError
 from kubestow.decisions.reading import Query
 from kubestow.decisions.record import Record
 from kubestow.decisions.schema import Decision, DecisionList, NodeResult, Rejected
@@ -84,8 +84,8 @@ class Recorded:
         for record in islice((record for record in self._archive if record.time <= until), _LATELY):
             try:
                 rejection = details.rejection(record, node)
-            except ForgottenError:
-                break
+            except UnderivableError:
+                continue
             if rejection is not None:
                 found.append((Rejected.of(rejection), record))
         return by_reason(found)
