@@ -95,3 +95,12 @@ def test_flags_about_what_is_not_written(scenario: Path, command: str, flag: str
     ran = CliRunner().invoke(main, [command, str(scenario), flag])
     assert ran.exit_code == 2
     assert f"{flag.partition('=')[0]}: has no effect without --out, where reports and decisions" in ran.output
+
+
+def test_only_nodes_that_are_written_are_named_as_the_best(scenario: Path) -> None:
+    """In a large cluster of equal nodes, all of their names would be the longest part of a line."""
+    first, *_ = _decisions(scenario, "--decision-nodes", "2")
+    assert first.choice is not None
+    assert (first.choice.reason, first.nodesCut) == ("random", 4)
+    assert set(first.choice.best) == _nodes(first).keys()
+    assert first.chosen in first.choice.best

@@ -115,7 +115,7 @@ def _with_details(decision: schema.Decision, record: Record, judged: Judged, mos
         nominated=judged.nominated(set(looked_at)),
         extenders=tuple(schema.ExtenderCall(*call) for call in judged.calls),
         preemption=_preemption(decision.preemption, judged.preemption()),
-        choice=_choice(record, judged, results),
+        choice=_choice(record, judged, results, shown),
     )
 
 
@@ -138,7 +138,10 @@ def _best(results: dict[str, NodeResult], chosen: str, most: int) -> dict[str, N
     return {name: results[name] for name in sorted(results, key=order)[: max(most, min(scored, 2))]}
 
 
-def _choice(record: Record, judged: Judged, results: dict[str, NodeResult]) -> schema.Choice | None:
+def _choice(
+    record: Record, judged: Judged, results: dict[str, NodeResult], shown: dict[str, NodeResult]
+) -> schema.Choice | None:
+    """Return why the node was chosen; of the best nodes, those that are shown are named."""
     searched = record.searched
     if not record.node or searched is None or searched.order is None:
         return None
@@ -147,7 +150,7 @@ def _choice(record: Record, judged: Judged, results: dict[str, NodeResult]) -> s
     if not judged.is_scored:
         return schema.Choice("first" if searched.evaluated < len(searched.order) else "only", (record.node,))
     best = best_nodes(results)
-    return schema.Choice("random" if len(best) > 1 else "score", best)
+    return schema.Choice("random" if len(best) > 1 else "score", tuple(name for name in best if name in shown))
 
 
 def _queue(record: Record, recorder: Recorder) -> schema.Queue:
