@@ -67,7 +67,7 @@ def expected(world: World, pod: PodInfo, searched: Searched, *, preempts: bool) 
         verdicts = evaluation.verdicts = evaluation.judge(np.sort(rows))
         return rows[verdicts.passing[verdicts.positions_of(rows)]]
 
-    return Judged(evaluation, None if order is None else find, scores_single=False, preempts=preempts)
+    return Judged(evaluation, None if order is None else find, fewest_scored=2, preempts=preempts)
 
 
 def compare(

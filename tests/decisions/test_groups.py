@@ -96,6 +96,17 @@ def test_nodes_that_are_not_in_the_placement_are_not_told(pods: int) -> None:
     assert (set(nodes), found.evaluated, found.feasible) == ({"n0", "n2", "n4"}, 3, 2)
 
 
+def test_a_pod_that_was_counted_has_no_scores() -> None:
+    """Nobody needed them: it did not come to a choice among the feasible nodes."""
+    with world_of_groups() as world:
+        add_nodes(world, 4, cpu="1", racks=2)
+        add_gang(world, "a", 6, cpu="1")
+        world.run_for(0.5)
+        found = decisions(world, "a0")[0]
+    assert (found.feasible, found.weights) == (4, {})
+    assert all(result.unscored and result.total is None for result in nodes_of(found).values())
+
+
 def test_how_nodes_looked_when_a_pod_was_tried() -> None:
     """A pod of the group that was refused is told what it found then, not what the pods after it left."""
     with world_of_groups() as world:

@@ -176,7 +176,8 @@ class Details:
         return Judged(
             evaluation,
             find,
-            scores_single=False,
+            # A pod for which counting was enough has not come to a choice among nodes.
+            fewest_scored=None if searched.is_counted else 2,
             preempts=record.failed is not None and record.failed.is_rejection and is_full,
             extenders=extenders,
             ask=partial(extender_answers.replay, answers.extenders),

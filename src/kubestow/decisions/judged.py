@@ -35,7 +35,7 @@ class Judged:
         evaluation: Evaluation,
         find: Find | None,
         *,
-        scores_single: bool,
+        fewest_scored: int | None,
         preempts: bool,
         extenders: Extenders | None = None,
         ask: AskNow | None = None,
@@ -43,7 +43,8 @@ class Judged:
     ) -> None:
         """`find` is None where no node is to be looked at; `preempts`: run PostFilter if no node is feasible.
 
-        A single feasible node is scored only with `scores_single`. `calls` is what `extenders` note their calls in.
+        Fewer feasible nodes than `fewest_scored` are not scored; None to score none. `extenders` note their calls in
+        `calls`.
         """
         self.evaluation = evaluation
         self.rows = NO_ROWS
@@ -58,11 +59,11 @@ class Judged:
         self._extenders = extenders
         self._ask = ask
         try:
-            self._judge(find, scores_single=scores_single, preempts=preempts)
+            self._judge(find, fewest_scored=fewest_scored, preempts=preempts)
         except (PluginError, ExtenderError, ValueError) as error:
             self.error = str(error)
 
-    def _judge(self, find: Find | None, *, scores_single: bool, preempts: bool) -> None:
+    def _judge(self, find: Find | None, *, fewest_scored: int | None, preempts: bool) -> None:
         evaluation, extenders = self.evaluation, self._extenders
         if evaluation.pre_filter() and find is not None:
             self.rows = find()
@@ -72,7 +73,7 @@ class Judged:
             if failed and evaluation.verdicts is not None:
                 evaluation.explain_extended(evaluation.verdicts.rows, failed)
             self.rows = left.rows
-        if len(self.rows) > (0 if scores_single else 1):
+        if fewest_scored is not None and len(self.rows) >= fewest_scored:
             self.totals = evaluation.score(self.rows)
             self.extended = np.zeros(len(self.rows), np.int64)
             self.is_scored = True

@@ -46,7 +46,7 @@ class DryRun:
         self.judged = Judged(
             evaluation,
             evaluation.filter if has_nodes else None,
-            scores_single=True,
+            fewest_scored=1,
             preempts=has_nodes,
             extenders=Extenders(configured, world.cluster.nodes, calls.append) if configured else None,
             ask=ask,
