@@ -59,7 +59,7 @@ class Recorded:
 def expected(world: World, pod: PodInfo, searched: Searched, *, preempts: bool) -> Judged:
     """Evaluate a pod in full in a cluster as it is now, on the rows that a cycle looked at."""
     evaluation = Evaluation(world.profile, world.cluster, world.nominator, pod)
-    order = searched.order
+    order = searched.order if searched.start is None else world.cluster.order.rows_from(searched.start)
 
     def find() -> Any:
         assert order is not None

@@ -2,6 +2,7 @@
 
 import gc
 import tracemalloc
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -149,38 +150,61 @@ def test_listeners_hear_of_bindings_whose_record_is_gone() -> None:
     assert heard == [("p", "binding"), ("p", "bound")]
 
 
+def memory_of(world: SchedulerHarness, work: Callable[[], None]) -> tuple[int, int]:
+    """Return the bytes that some work takes in memory, and what the recorder counts for it."""
+    recorder = archive_of(world).recorder
+    recorder.history.settle()
+    counted = recorder.bytes
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        work()
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    recorder.history.settle()
+    return taken, recorder.bytes - counted
+
+
+def crowd(world: SchedulerHarness, size: int, prefix: str, annotations: int = 0) -> None:
+    """Let pods come and go, each with annotations of some length."""
+    like = make_pod("like", cpu="1m")
+    for number in range(size):
+        meta = replace(
+            like.metadata,
+            name=f"some-deployment-{prefix}-{number}",
+            uid=f"{prefix}{number:036}",
+            annotations={"a": f"{number:0{annotations}}"} if annotations else {},
+        )
+        world.cluster.add(replace(like, metadata=meta))
+        world.run_until_idle()
+        world.cluster.delete(world.cluster.pod(meta.name))
+
+
 def test_bytes_are_not_counted_too_low() -> None:
     """The memory that decisions really take is not more than what is counted."""
-    world = world_of(1 << 30, nodes=100)
-    with world:
-        recorder = archive_of(world).recorder
-        outcomes = []
-        like = make_pod("like", cpu="1m")
-
-        def crowd(size: int, prefix: str) -> None:
-            for number in range(size):
-                meta = replace(like.metadata, name=f"some-deployment-{prefix}-{number}", uid=f"{prefix}{number:036}")
-                world.cluster.add(replace(like, metadata=meta))
-                world.run_until_idle()
-                world.cluster.delete(world.cluster.pod(meta.name))
-
-        crowd(200, "a")
+    with world_of(1 << 30, nodes=100) as world:
+        crowd(world, 200, "a")
         world.run_for(1.0)
-        recorder.history.settle()
-        counted = recorder.bytes
-        gc.collect()
-        tracemalloc.start()
-        try:
-            before, _ = tracemalloc.get_traced_memory()
-            crowd(1_000, "b")
-            gc.collect()
-            taken = tracemalloc.get_traced_memory()[0] - before
-        finally:
-            tracemalloc.stop()
-        recorder.history.settle()
-        counted = recorder.bytes - counted
-        outcomes.append(taken)
+        taken, counted = memory_of(world, lambda: crowd(world, 1_000, "b"))
     assert 0.2 * counted < taken <= counted
+
+
+def test_nodes_that_come_and_go() -> None:
+    """A decision does not keep the order of all nodes, which is another one after each of these changes."""
+    with world_of(1 << 30, nodes=1_000) as world:
+
+        def churn(size: int) -> None:
+            for number in range(size):
+                world.cluster.add(make_node("comes-and-goes", cpu="1"))
+                crowd(world, 1, f"c{number}-")
+                world.cluster.delete(world.cluster.node("comes-and-goes"))
+
+        churn(20)
+        taken, counted = memory_of(world, lambda: churn(200))
+    assert taken <= counted
 
 
 def test_a_cycle_leaves_nothing_behind() -> None:

@@ -124,11 +124,10 @@ class GroupCounts:
         count = self._evaluation.cluster.nodes.count
         return Searched(
             self._revision,
-            (),
-            count,
-            rows,
-            len(rows),
-            feasible,
+            node_count=count,
+            order=rows,
+            evaluated=len(rows),
+            feasible=feasible,
             group=self._group,
             placement=placement,
             is_counted=True,

@@ -30,8 +30,10 @@ class Searched(msgspec.Struct, eq=False, gc=False):
     """Those of the configuration that was in use."""
     node_count: int = 0
     """How many nodes there were."""
+    start: int | None = None
+    """Where the search started in the order of all nodes; None if it was not among all nodes, or there was none."""
     order: IntArray | None = None
-    """The rows in the order of the search; None if it did not come to a search."""
+    """The rows in the order of a search that was not among all nodes."""
     evaluated: int = 0
     """How many of them were looked at until enough feasible ones were found."""
     feasible: int = 0
@@ -43,6 +45,16 @@ class Searched(msgspec.Struct, eq=False, gc=False):
     """The nodes among which the group was tried; None for all."""
     is_counted: bool = False
     """Whether the group's outcome was counted from the room on the nodes, without trying each pod."""
+
+    @property
+    def is_done(self) -> bool:
+        """Return True if it came to a search."""
+        return self.start is not None or self.order is not None
+
+    @property
+    def candidates(self) -> int:
+        """Return the number of nodes that the search was among."""
+        return self.node_count if self.order is None else len(self.order)
 
     def took_nominated(self, row: int) -> None:
         """Only the nominated node was looked at, and it is feasible."""

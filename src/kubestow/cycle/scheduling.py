@@ -204,8 +204,13 @@ class SchedulingCycles:
         if narrowed is not None:
             search = self._search_in(evaluation.profile, narrowed)
         rows, count = self._filter(evaluation, judge, search, explain=explain)
+        if evaluation.within is None and narrowed is None:
+            # The order itself, an array of all rows, is not kept with each decision.
+            searched.start = self._next_start
+        else:
+            searched.order = search.order
         self._next_start += count
-        searched.order, searched.evaluated, searched.feasible = search.order, count, len(rows)
+        searched.evaluated, searched.feasible = count, len(rows)
         if extenders is not None and len(rows):
             left = yield from extenders.filter(evaluation.pod, rows)
             rows, searched.feasible = left.rows, len(left.rows)

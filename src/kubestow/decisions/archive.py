@@ -105,14 +105,13 @@ def _with_details(decision: schema.Decision, record: Record, judged: Judged, mos
         return replace(decision, nodes={}, nodesDropped=f"evaluated again, it comes out differently: {found}")
     results = judged.node_results()
     shown = results if most is None else _best(results, record.node, most)
-    looked_at = () if searched.order is None else searched.order[: searched.evaluated].tolist()
     return replace(
         decision,
         nodes=shown,
         nodesCut=len(results) - len(shown),
         weights=judged.weights,
         preFilter=judged.pre_filter(),
-        nominated=judged.nominated(set(looked_at)),
+        nominated=judged.nominated(set(judged.looked_at.tolist())),
         extenders=tuple(schema.ExtenderCall(*call) for call in judged.calls),
         preemption=_preemption(decision.preemption, judged.preemption()),
         choice=_choice(record, judged, results, shown),
@@ -143,12 +142,12 @@ def _choice(
 ) -> schema.Choice | None:
     """Return why the node was chosen; of the best nodes, those that are shown are named."""
     searched = record.searched
-    if not record.node or searched is None or searched.order is None:
+    if not record.node or searched is None or not searched.is_done:
         return None
     if searched.is_nominated:
         return schema.Choice("nominated", (record.node,))
     if not judged.is_scored:
-        return schema.Choice("first" if searched.evaluated < len(searched.order) else "only", (record.node,))
+        return schema.Choice("first" if searched.evaluated < searched.candidates else "only", (record.node,))
     best = best_nodes(results)
     return schema.Choice("random" if len(best) > 1 else "score", tuple(name for name in best if name in shown))
 

@@ -86,11 +86,12 @@ class Details:
     def rejection(self, record: Record, node: str) -> Rejection | None:
         """Return why a node was rejected; None if it was not, or was not looked at."""
         searched = record.searched
-        if searched is None or searched.order is None or record.node == node:
+        if searched is None or not searched.is_done or record.node == node:
             return None
         with self.deriving():
-            row = self._at(searched.revision).cluster.nodes.row_of.get(node)
-            if row is None or row not in searched.order[: searched.evaluated]:
+            cluster = self._at(searched.revision).cluster
+            row = cluster.nodes.row_of.get(node)
+            if row is None or row not in _looked_at(cluster, searched):
                 return None
             # Extenders were asked about all nodes at once.
             asked_extenders = record.answers is not None and bool(record.answers.extenders)
@@ -182,19 +183,28 @@ class Details:
             extenders=extenders,
             ask=partial(extender_answers.replay, answers.extenders),
             calls=calls,
+            looked_at=_looked_at(past.cluster, searched),
         )
+
+
+def _looked_at(cluster: Cluster, searched: Searched) -> IntArray:
+    """Return the rows that a search looked at, in their order; `cluster` is as it was then."""
+    order = searched.order
+    if searched.start is not None:
+        order = cluster.order.rows_from(searched.start)
+    return NO_ROWS if order is None else order[: searched.evaluated]
 
 
 def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -> tuple[Evaluation, Find | None]:
     """Return an evaluation, and how to repeat a search in it, or a part of it."""
-    order, placement = searched.order, searched.placement
-    if order is None:
+    placement = searched.placement
+    if not searched.is_done:
         return evaluation, None
     if placement is not None and len(placement.rows) < searched.node_count:
         evaluation = evaluation.of(evaluation.pod, placement.rows)
     if searched.is_counted and searched.group is not None:
         return _counted(evaluation, searched)
-    rows = order[: searched.evaluated] if only is None else only
+    rows = _looked_at(evaluation.cluster, searched) if only is None else only
 
     def find() -> IntArray:
         verdicts = evaluation.verdicts = evaluation.judge(np.sort(rows))

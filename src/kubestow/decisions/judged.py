@@ -40,11 +40,12 @@ class Judged:
         extenders: Extenders | None = None,
         ask: AskNow | None = None,
         calls: Sequence[Asked] = (),
+        looked_at: IntArray = NO_ROWS,
     ) -> None:
         """`find` is None where no node is to be looked at; `preempts`: run PostFilter if no node is feasible.
 
         Fewer feasible nodes than `fewest_scored` are not scored; None to score none. `extenders` note their calls in
-        `calls`.
+        `calls`. `looked_at` are the rows of a search.
         """
         self.evaluation = evaluation
         self.rows = NO_ROWS
@@ -54,6 +55,7 @@ class Judged:
         """What extenders added to the totals."""
         self.is_scored = False
         self.calls = calls
+        self.looked_at = looked_at
         self.post_filter: PostFilterResult | None = None
         self.error = ""
         self._extenders = extenders
