@@ -3,6 +3,7 @@
 import gc
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -205,6 +206,46 @@ def test_nodes_that_come_and_go() -> None:
         churn(20)
         taken, counted = memory_of(world, lambda: churn(200))
     assert taken <= counted
+
+
+def test_pods_with_long_annotations() -> None:
+    """They are kept with the pod."""
+    with world_of(1 << 30) as world:
+        crowd(world, 20, "a", annotations=50_000)
+        taken, counted = memory_of(world, lambda: crowd(world, 100, "b", annotations=50_000))
+    assert 0.2 * counted < taken <= counted
+
+
+class Talkative:
+    """Rejects every node for a reason of its own, and draws a random number for each."""
+
+    name = "Talkative"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self._rng = handle.rng
+
+    def requeue_on(self) -> Any:
+        return []
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Any:
+        return f"{pod.name} is refused on {node.name} since {self._rng.randrange(1 << 60)} is drawn" * 3
+
+
+def test_answers_of_plugins_that_are_not_pure() -> None:
+    """Reasons and random numbers are kept with the decision."""
+    with SchedulerHarness(record_bytes=1 << 30, plugins=[Talkative]) as world:
+        for number in range(100):
+            world.cluster.add(make_node(f"n{number}", cpu="1"))
+
+        def refuse(size: int, prefix: str) -> None:
+            for number in range(size):
+                world.cluster.add(make_pod(f"{prefix}{number}", cpu="1m"))
+                world.run_for(0.01)
+                world.cluster.delete(world.cluster.pod(f"{prefix}{number}"), grace_seconds=0)
+
+        refuse(5, "a")
+        taken, counted = memory_of(world, lambda: refuse(30, "b"))
+    assert 0.2 * counted < taken <= counted
 
 
 def test_a_cycle_leaves_nothing_behind() -> None:

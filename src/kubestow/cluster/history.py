@@ -11,6 +11,8 @@ the scheduler adds to it.
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from kubestow.model.devices import ResourceSlice
+
 NODE = "node"
 """A node, by name; the value is a `state.KnownNode`."""
 POD = "pod"
@@ -39,6 +41,7 @@ _NODE_BYTES = CHANGE_BYTES = 3_000
 _IMAGE_NAME_BYTES = 60
 _LABEL_BYTES = 100
 _OBJECT_BYTES = 2_000
+_DEVICE_BYTES = 2_000
 
 
 class ForgottenError(LookupError):
@@ -113,18 +116,31 @@ class History:
             self._enough = len(self._entries) + self._every
 
 
+def excess_bytes(obj: Any) -> int:
+    """Estimate the bytes that an object takes beyond most others: its annotations, and the JSON that it keeps."""
+    annotations = obj.metadata.annotations
+    size = sum(map(len, annotations.values())) if annotations else 0
+    return size + len(getattr(obj, "source", b""))
+
+
 def _size_of(changes: Sequence[Change]) -> int:
     """Estimate the bytes that changes keep in use: the values before them, since the cluster has those after them."""
     size = _ENTRY_BYTES * len(changes)
     replaced = [(part, before) for part, _, before, _ in changes if before is not None]
     for part, before in replaced:
         if part is POD:
-            size += _POD_BYTES
+            size += _POD_BYTES + excess_bytes(before.pod.pod)
         elif part is NODE:
             meta, status = before.node.metadata, before.node.status
             names = sum([len(image.names) for image in status.images])
             labels = len(meta.labels) + len(meta.annotations)
             size += _NODE_BYTES + _IMAGE_NAME_BYTES * names + _LABEL_BYTES * labels
+            size += excess_bytes(before.node)
+        elif isinstance(part, type):
+            received, _ = before
+            size += _OBJECT_BYTES + excess_bytes(received)
+            if part is ResourceSlice:
+                size += _DEVICE_BYTES * len(received.spec.devices)
         elif part is not IMAGE:
             size += _OBJECT_BYTES
     return size

@@ -120,6 +120,8 @@ class Details:
             raise UnderivableError(f"cannot be evaluated again: {str(error) or repr(error)}") from error
 
     def _placements(self, record: GroupRecord) -> tuple[PlacementResult, ...]:
+        if record.answers is None:
+            raise ForgottenError("the answers of extenders and plugins are forgotten")
         past = self._at(record.revision)
         profile, extenders = self._made_for(record.by, record.extenders, record.answers, record.time, past, [])
         outcome = try_group(

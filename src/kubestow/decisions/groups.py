@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.cluster.history import excess_bytes
 from kubestow.config.configuration import Extender
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.decisions.group_results import group_decision
@@ -20,7 +21,9 @@ from kubestow.framework.profile import Profile
 from kubestow.model.timestamps import format_micro_time
 
 _OWN_BYTES = 1_000
-_POD_BYTES = 200
+_POD_BYTES = 2_500
+"""A pod as it was tried."""
+_NAMED_BYTES = 200
 _PLACEMENT_BYTES = 300
 
 
@@ -35,15 +38,19 @@ class GroupRecord(msgspec.Struct, frozen=True, eq=False):
     """Those of the configuration that was in use then."""
     tried: TriedGroup
     by: Profile
-    answers: Answers
+    answers: Answers | None
+    """None for an old record, which has no details any more."""
     decision: GroupDecision
 
     @property
     def nbytes(self) -> int:
         decision = self.decision
         words = sum(len(reason) for one in decision.placements for reason in one.reasons)
-        pods = len(decision.members) + len(decision.chosen) + len(decision.nominated) + len(decision.victims)
-        return _OWN_BYTES + _POD_BYTES * pods + _PLACEMENT_BYTES * len(decision.placements) + words
+        names = len(decision.members) + len(decision.chosen) + len(decision.nominated) + len(decision.victims)
+        pods = sum(_POD_BYTES + excess_bytes(pod.pod) for pod in self.tried.pods)
+        answers = 0 if self.answers is None else self.answers.nbytes
+        placements = _PLACEMENT_BYTES * len(decision.placements) + words
+        return _OWN_BYTES + pods + _NAMED_BYTES * names + placements + answers
 
 
 GroupListener = Callable[[GroupRecord], None]
@@ -107,6 +114,6 @@ class GroupRecords:
         if self._last.get(key) is record:
             del self._last[key]
             if record.decision.outcome != SCHEDULED:
-                self._waiting[key] = record
-                return
+                self._waiting[key] = kept = replace(record, answers=None)
+                self.bytes += kept.nbytes
         self.bytes -= record.nbytes

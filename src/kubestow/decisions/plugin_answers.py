@@ -17,6 +17,8 @@ from kubestow.framework.results import Narrowed, Rejection, Rejections, Skip
 _ABOUT_PODS = ("pre_filter", "pre_score")
 _ABOUT_ROWS = ("filter_rows", "score_rows", "normalize")
 _ENTRY_BYTES = 300
+_WORDS_BYTES = 400
+_NAME_BYTES = 100
 
 Key = tuple[str, str, str, bool]
 """Plugin, method, UID of the pod, and whether the plugin was asked about a what-if."""
@@ -35,7 +37,10 @@ class Answer(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        return _ENTRY_BYTES + self.rows.nbytes + self.values.nbytes
+        names = len(self.whole.nodes) if isinstance(self.whole, Narrowed) else 0
+        texts = sum(len(reason) for rejection in self.words.values() for reason in rejection.reasons)
+        words = _WORDS_BYTES * len(self.words) + texts + _NAME_BYTES * names
+        return _ENTRY_BYTES + self.rows.nbytes + self.values.nbytes + words
 
 
 Answers = dict[Key, list[Answer]]

@@ -18,6 +18,7 @@ BINDING = "binding"
 BOUND = "bound"
 FAILED = "failed"
 
+_DRAW_BYTES = 40
 RECORD_BYTES = 4_000
 """A record with all that only it keeps alive: the pod as it was scheduled."""
 
@@ -33,7 +34,7 @@ class Answers(NamedTuple):
     @property
     def nbytes(self) -> int:
         plugins = sum(answer.nbytes for answers in self.plugins.values() for answer in answers)
-        return extender_answers.size_of(self.extenders) + plugins
+        return extender_answers.size_of(self.extenders) + plugins + _DRAW_BYTES * len(self.draws)
 
 
 class Record(Struct, gc=False, eq=False):
@@ -61,6 +62,8 @@ class Record(Struct, gc=False, eq=False):
     moves: int = 1
     """The number of moves up to this decision."""
     answers: Answers | None = None
+    own_bytes: int = 0
+    """About how many bytes it takes beside RECORD_BYTES."""
     steps: tuple[Step, ...] = ()
     """Of the binding."""
     binding_failed: Failed | None = None
@@ -140,8 +143,3 @@ class Record(Struct, gc=False, eq=False):
     @property
     def feasible(self) -> int:
         return 0 if self.searched is None else self.searched.feasible
-
-    @property
-    def nbytes(self) -> int:
-        """About how many bytes it takes beside RECORD_BYTES."""
-        return 0 if self.answers is None else self.answers.nbytes

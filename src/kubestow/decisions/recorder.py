@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from kubestow.binding.binder import Attempt, Step
+from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.events import UNSCHEDULED_POD_ADD
-from kubestow.cluster.history import CHANGE_BYTES, History
+from kubestow.cluster.history import CHANGE_BYTES, History, excess_bytes
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.decisions.extender_answers import AnswerTape
@@ -59,17 +60,17 @@ class DrawTape:
 
     def __init__(self, rng: Rng) -> None:
         self._rng = rng
-        self.noted: tuple[int, ...] = ()
+        self.noted: list[int] = []
 
     def randrange(self, stop: int, /) -> int:
         drawn = self._rng.randrange(stop)
-        self.noted += (drawn,)
+        self.noted.append(drawn)
         return drawn
 
     def take(self) -> tuple[int, ...]:
         """Return the numbers since the last call."""
-        draws, self.noted = self.noted, ()
-        return draws
+        draws, self.noted = self.noted, []
+        return tuple(draws)
 
 
 class Recorder:
@@ -112,8 +113,12 @@ class Recorder:
         """How many records of the ring are in that table."""
         self._binding: dict[str, Record] = {}
         """The records of pods that are being bound, by UID."""
+        self._order: IntArray | None = None
+        """The rows that were searched for the last record, if they are counted in its bytes."""
         self._answers_of_group: tuple[TriedGroup, Answers] | None = None
         """The answers during the cycle of the last group, which its pods share."""
+        self._uncounted = 0
+        """The bytes of these answers, until they are counted with the record of a pod."""
         self._moves: dict[str, array[float]] = {}
         self._move_numbers = {self.move_names[_FIRST_MOVE]: _FIRST_MOVE}
 
@@ -193,14 +198,22 @@ class Recorder:
         if queued.uid in self._moves:
             record.history = moves = self._moves[queued.uid]
             record.moves = int(moves[0]) + len(moves) // 2
+        record.own_bytes = excess_bytes(attempt.info.pod)
+        searched = outcome.searched
         if self.extenders.noted or self.plugins.noted or self.rng.noted:
             record.answers = self._take_answers()
-            self._extra_bytes += record.nbytes
-        elif self._answers_of_group is not None:
+            record.own_bytes += record.answers.nbytes
+        elif self._answers_of_group is not None and searched is not None:
             group, answers = self._answers_of_group
-            if outcome.searched is not None and outcome.searched.group is group:
-                record.answers = answers
-                self._extra_bytes += record.nbytes
+            if searched.group is group:
+                # They count once.
+                record.answers, record.own_bytes = answers, record.own_bytes + self._uncounted
+                self._uncounted = 0
+        if searched is not None and searched.order is not None and searched.order is not self._order:
+            # Pods of a group share it.
+            self._order = searched.order
+            record.own_bytes += searched.order.nbytes
+        self._extra_bytes += record.own_bytes
         self._ring.append(record)
         if node:
             self._binding[queued.uid] = record
@@ -218,7 +231,7 @@ class Recorder:
         self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
         answers = self._take_answers()
-        self._answers_of_group = (tried, answers)
+        self._answers_of_group, self._uncounted = (tried, answers), answers.nbytes
         self.groups.add(tried, profile, outcome, scheduled, seconds, answers)
 
     def step(self, placed: Placed, step: Step) -> None:
@@ -279,7 +292,7 @@ class Recorder:
     def _drop(self, record: Record) -> None:
         is_wanted = record.failed is not None and self.last(record.uid) is record
         self._ring.popleft()
-        self._extra_bytes -= record.nbytes
+        self._extra_bytes -= record.own_bytes
         if self._listed:
             self._listed -= 1
             if not is_wanted and self._last.get(record.uid) is record:
