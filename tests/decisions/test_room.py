@@ -216,6 +216,15 @@ def test_pods_with_long_annotations() -> None:
     assert 0.2 * counted < taken <= counted
 
 
+def test_large_pods_do_not_exceed_the_limit() -> None:
+    """It is checked by the size of records, not by their number."""
+    with world_of(4_000_000) as world:
+        for number in range(20):
+            crowd(world, 10, f"c{number}-", annotations=50_000)
+            archive_of(world).recorder.history.settle()
+            assert archive_of(world).recorder.bytes <= 5_000_000
+
+
 class Talkative:
     """Rejects every node for a reason of its own, and draws a random number for each."""
 

@@ -38,7 +38,7 @@ _MOVES_SHARE = 8
 _WAITING_SHARE = 2
 """The last records of pods that wait may take 1 part in this many of the room. Some of these pods are gone by now."""
 _CHECK_EVERY = 256
-"""Maximum number of decisions between two checks of how many bytes everything takes."""
+"""Maximum number of decisions of the usual size between two checks of how many bytes everything takes."""
 _CHANGES_CHECK = 4_096
 """The same for changes of the cluster, which may come without decisions."""
 _CHECKED_SHARE = 16
@@ -89,7 +89,9 @@ class Recorder:
         self.limit = limit
         self._most_moves = max(1, min(_PODS_WITH_MOVES, limit // (_MOVES_SHARE * _MOVES_BYTES)))
         self._most_waiting = limit // (_WAITING_SHARE * RECORD_BYTES)
-        self._check_every = max(1, min(_CHECK_EVERY, limit // (_CHECKED_SHARE * RECORD_BYTES)))
+        self._check_after = min(_CHECK_EVERY * RECORD_BYTES, limit // _CHECKED_SHARE)
+        self._unchecked = 0
+        """The bytes of the records since the last check of how many bytes everything takes."""
         self.extenders = AnswerTape()
         self.plugins = RecordingGuard()
         self.rng = DrawTape(rng)
@@ -219,7 +221,9 @@ class Recorder:
             self._binding[queued.uid] = record
         if self._waiting:
             self._waiting.pop(queued.uid, None)
-        if not self._count % self._check_every:
+        self._unchecked += RECORD_BYTES + record.own_bytes
+        if self._unchecked >= self._check_after:
+            self._unchecked = 0
             self._make_room()
         for listener in self.listeners:
             listener(record)
