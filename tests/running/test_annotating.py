@@ -26,7 +26,7 @@ def written(annotations: dict[str, str]) -> list[dict[str, str | None]]:
             pod = make_pod("p", cpu="1")
             pod = replace(pod, metadata=replace(pod.metadata, annotations=annotations))
             assert world.decisions is not None
-            annotator = Annotator(world.decisions, world.core.profiles, lambda _uid: pod, annotate)
+            annotator = Annotator(world.decisions, lambda _uid: pod, annotate)
             world.cluster.add(make_node("n1", cpu="2"))
             world.cluster.add(pod)
             world.run_until_idle()
@@ -56,3 +56,30 @@ def test_what_there_is_room_for_is_written(caplog: pytest.LogCaptureFixture) -> 
     assert "mine" not in changes
     assert PREFIX + "filter-result" in changes
     assert caplog.messages == []
+
+
+def test_a_decision_by_a_profile_that_was_reloaded() -> None:
+    """It is written in terms of the plugins that decided, although the profile has others by now."""
+    found: list[Mapping[str, str | None]] = []
+
+    async def annotate(_pod: Pod, changes: Mapping[str, str | None]) -> None:
+        found.append(changes)
+
+    async def main() -> None:
+        with SchedulerHarness(record_bytes=1 << 24) as world:
+            assert world.decisions is not None
+            pod = make_pod("p", cpu="1", claims=["missing"])
+            annotator = Annotator(world.decisions, lambda _uid: pod, annotate)
+            world.cluster.add(make_node("n1", cpu="2"))
+            world.cluster.add(pod)
+            world.run_for(0.1)
+            (record,) = world.decisions
+            assert world.core.profiles[record.profile] is record.by
+            world.core.profiles.clear()
+            task = asyncio.create_task(annotator.run())
+            await asyncio.sleep(0)
+            task.cancel()
+
+    asyncio.run(main())
+    (changes,) = found
+    assert "VolumeRestrictions" in str(changes[PREFIX + "prefilter-result-status"])

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from kubestow.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations, size_of
 from kubestow.decisions.archive import Archive
 from kubestow.decisions.record import Record
-from kubestow.framework.profile import Profile
 from kubestow.model.failures import CallError
 from kubestow.model.pod import Pod
 from kubestow.reporting.logs import get_logger
@@ -29,14 +28,12 @@ class Annotator:
     def __init__(
         self,
         archive: Archive,
-        profiles: Mapping[str, Profile],
         pod_of: Callable[[str], Pod | None],
         annotate: Annotate,
     ) -> None:
         """`pod_of` has the latest version of a pod, by uid."""
         self._archive = archive
         self._details = archive.details()
-        self._profiles = profiles
         self._pod_of = pod_of
         self._annotate = annotate
         self._due: dict[str, Record] = {}
@@ -61,10 +58,10 @@ class Annotator:
             await self._arrived.wait()
 
     async def _write(self, record: Record) -> None:
-        pod, profile = self._pod_of(record.uid), self._profiles.get(record.profile)
-        if pod is None or profile is None:
+        pod = self._pod_of(record.uid)
+        if pod is None:
             return
-        changes = self._changes(record, profile, pod)
+        changes = self._changes(record, pod)
         if not changes:
             return
         try:
@@ -72,11 +69,11 @@ class Annotator:
         except CallError as error:
             log.error("A decision could not be written to its pod", err=error, pod=pod.key)
 
-    def _changes(self, record: Record, profile: Profile, pod: Pod) -> dict[str, str | None]:
+    def _changes(self, record: Record, pod: Pod) -> dict[str, str | None]:
         present = pod.metadata.annotations
         ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT}
         room = MOST_BYTES - size_of({key: value for key, value in present.items() if key not in ours})
-        wanted = annotations(self._archive.decision(record, details=self._details), Plugins.of(profile), room)
+        wanted = annotations(self._archive.decision(record, details=self._details), Plugins.of(record.by), room)
         if size_of(wanted) > room:
             reason = "its other annotations leave too little room"
             log.warning("A decision was not written to its pod", reason=reason, bytesLeft=room, pod=pod.key)

@@ -173,7 +173,7 @@ class LiveScheduler:
         # Imported only now: few want it.
         from kubestow.running.annotating import Annotator
 
-        return Annotator(self.decisions, self.core.profiles, self.core.intake.latest, api.annotate_pod)
+        return Annotator(self.decisions, self.core.intake.latest, api.annotate_pod)
 
     def _traces(self, metrics: Metrics) -> "Tracing | None":
         if self.options.tracing is None:
