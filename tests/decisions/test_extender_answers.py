@@ -3,8 +3,9 @@
 import json
 from collections.abc import Sequence
 
-from decisions.records import ROOM, decisions, nodes_of
+from decisions.records import ROOM, archive_of, decisions, nodes_of
 from kubestow import config
+from kubestow.decisions.reading import newest
 from kubestow.extenders.extender import Answer, Call
 from kubestow.extenders.whole_kinds import whole_kinds
 from kubestow.model.codec import decode
@@ -49,3 +50,16 @@ def test_a_heartbeat_of_a_node_that_extenders_are_sent_whole() -> None:
         world.core.intake.updated(nodes[0], whole_node("n0", "2026-01-01T00:00:10Z"))
         assert decisions(world, "p") == [before]
     assert (before.feasible, len(nodes_of(before))) == (1, 2)
+
+
+def test_fewer_decisions_are_looked_through_for_a_rejected_node() -> None:
+    """All nodes of each have to be evaluated, in the scheduler's own thread."""
+    with SchedulerHarness(CONFIGURATION, record_bytes=ROOM, ask=leave_one) as world:
+        world.core.intake.added(whole_node("n0", "2026-01-01T00:00:00Z"))
+        for number in range(10):
+            world.cluster.add(make_pod(f"p{number}"))
+        world.run_for(1.0)
+        records = list(archive_of(world))
+    assert len(records) == 10
+    assert list(newest(records, 199)) == records[:9]
+    assert list(newest(records, 10)) == []

@@ -94,8 +94,7 @@ class Details:
             if row is None or row not in _looked_at(cluster, searched):
                 return None
             # Extenders were asked about all nodes at once.
-            asked_extenders = record.answers is not None and bool(record.answers.extenders)
-            only = None if asked_extenders or searched.is_counted else np.array([row])
+            only = None if record.asked_extenders or searched.is_counted else np.array([row])
             verdicts = self._judged(record, searched, only, is_full=False).evaluation.verdicts
             position = None if verdicts is None else verdicts.position_of(row)
             return None if verdicts is None or position is None else verdicts.rejection(position)

@@ -16,6 +16,8 @@ MOST_WITH_NODES = 20
 """The scheduler waits while the details are derived."""
 LOOKED_THROUGH = 2_000
 """Maximum number of the newest decisions that are looked through for a rejected node."""
+_COST_WITH_EXTENDERS = 20
+"""A decision that extenders were asked for counts as this many: it is evaluated on all nodes, not on a single one."""
 _OUTCOMES = (schema.SCHEDULED, schema.UNSCHEDULABLE, schema.ERROR)
 
 
@@ -137,12 +139,21 @@ def _read(text: str, default: object) -> object:
     return text
 
 
+def newest(records: Iterable[Record], most: int) -> Iterator[Record]:
+    """Return the first records, as many as may be looked through for a rejected node."""
+    for record in records:
+        most -= _COST_WITH_EXTENDERS if record.asked_extenders else 1
+        if most < 0:
+            return
+        yield record
+
+
 def find(archive: Archive, query: Query) -> Iterator[Record]:
     """Return all that match, the newest first."""
     details = archive.details()
     records: Iterable[Record] = archive
     if query.refusedNode:
-        records = islice(records, LOOKED_THROUGH)
+        records = newest(records, LOOKED_THROUGH)
     return (record for record in records if query.matches(record, details))
 
 

@@ -136,6 +136,11 @@ class Record(Struct, gc=False, eq=False):
         return "" if self.failed is None else self.failed.nominated_node or ""
 
     @property
+    def asked_extenders(self) -> bool:
+        """Whether extenders answered during the cycle."""
+        return self.answers is not None and bool(self.answers.extenders)
+
+    @property
     def evaluated(self) -> int:
         """How many nodes were looked at."""
         return 0 if self.searched is None else self.searched.evaluated

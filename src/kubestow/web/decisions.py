@@ -5,7 +5,6 @@ A matrix of nodes and plugins is made from any decision that tells of nodes: a r
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -81,7 +80,7 @@ class Recorded:
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
         details = self._archive.details()
         found: list[tuple[Rejected, Record]] = []
-        for record in islice((record for record in self._archive if record.time <= until), _LATELY):
+        for record in reading.newest((record for record in self._archive if record.time <= until), _LATELY):
             try:
                 rejection = details.rejection(record, node)
             except UnderivableError:
