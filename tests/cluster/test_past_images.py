@@ -15,7 +15,7 @@ def recorded() -> tuple[Cluster, History, list[dict[str, int]]]:
     """Return a cluster in which nodes with the same image come, change and go, and the sizes at each revision."""
     history = History()
     cluster = Cluster(history=history)
-    sizes = [{}]
+    sizes: list[dict[str, int]] = [{}]
 
     def note() -> None:
         sizes.extend([{}] * (history.revision - len(sizes)) + [cluster.images.sizes()])
