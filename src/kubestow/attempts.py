@@ -100,7 +100,7 @@ class Attempts:
         """Bind a pod that was placed; put any other back into the queue."""
         self._observer.decided(attempt, outcome, self._stopwatch() - attempt.started)
         if isinstance(outcome, Placed):
-            if log.tells(3):
+            if log.is_enabled(3):
                 log.info(
                     "Node chosen for pod",
                     v=3,
@@ -118,7 +118,7 @@ class Attempts:
     def bound(self, attempt: Attempt, placed: Placed) -> None:
         """A pod was bound."""
         queued = attempt.queued
-        if log.tells(2):
+        if log.is_enabled(2):
             log.info(
                 "Successfully bound pod to node",
                 v=2,

@@ -90,7 +90,7 @@ class GroupScheduling:
         """The pods of the group that wait, the most important first, then in the order they were first tried."""
         members = self._groups.members(group_key(popped.pod))
         others = [uid for uid in members.pending if uid != popped.uid and uid not in members.scheduled]
-        found = {queued.uid: queued for queued in (popped, *self._queue.pop_too(others))}
+        found = {queued.uid: queued for queued in (popped, *self._queue.pop_pods(others))}
         came = [found.pop(uid) for uid in members.pending if uid in found] + list(found.values())
         return sorted(came, key=lambda queued: (-pod_priority(queued.pod), queued.initial_attempt_timestamp or 0.0))
 
@@ -122,7 +122,7 @@ class GroupScheduling:
         result = "waiting_on_preemption" if outcome.waits_for_preemption else _RESULTS[outcome.code]
         self._metrics.podgroup_schedule_attempts.inc(profile, result)
         self._metrics.podgroup_scheduling_attempt_seconds.observe(seconds, profile, result)
-        if log.tells(2):
+        if log.is_enabled(2):
             scheduled = sum(isinstance(of_pod, Placed) for of_pod in outcome.outcomes)
             log.info("Tried a pod group", v=2, podGroup=group.key, result=result, scheduledPods=scheduled)
         current = self._groups.get(group.key)

@@ -38,7 +38,7 @@ class FakeRules:
     """Whether it does so until something is over that is under way for the pod."""
     asked: int = 0
 
-    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
+    def pre_enqueue(self, pod: Pod, gating_plugin: str | None) -> Rejection | None:
         self.asked += 1
         if pod.metadata.name in self.closed:
             return Rejection(("closed",), plugin="Door", awaits=pod.metadata.uid if self.is_under_way else "")

@@ -43,7 +43,7 @@ class Time:
 class Profile:
     registrations = REGISTRATIONS
 
-    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
+    def pre_enqueue(self, pod: Pod, gating_plugin: str | None) -> Rejection | None:
         return Rejection((), plugin="Gates") if pod.spec.schedulingGates else None
 
 

@@ -116,8 +116,8 @@ def test_more_verbosity_for_some_modules(open_output: Open, text: str, name: str
     """--vmodule raises the verbosity of the modules it matches, by the first pattern that does."""
     open_output(verbosity=2, modules=parse_modules(text))
     log = get_logger(name)
-    assert log.tells(verbosity)
-    assert not log.tells(verbosity + 1)
+    assert log.is_enabled(verbosity)
+    assert not log.is_enabled(verbosity + 1)
 
 
 def test_module_patterns_are_read() -> None:

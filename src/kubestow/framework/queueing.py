@@ -17,15 +17,15 @@ class QueueRules:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        # The plugin that holds a pod back most likely still does: it is asked first.
+        # The gating plugin most likely still rejects the pod, so it runs first.
         self._in_turn: dict[str | None, tuple[Hook, ...]] = {None: profile.pre_enqueue}
         for first in profile.pre_enqueue:
             self._in_turn[first.name] = (first, *(hook for hook in profile.pre_enqueue if hook is not first))
         self.registrations: Mapping[str, Sequence[Registration]] = {**profile.registrations, EXTENDER: ANYTHING}
 
-    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
-        """Why a pod may not enter the queue; a plugin that fails holds it back as well."""
-        hooks = self._in_turn.get(held_back_by, self._profile.pre_enqueue)
+    def pre_enqueue(self, pod: Pod, gating_plugin: str | None) -> Rejection | None:
+        """Return why a pod may not become active, or None; a plugin that fails gates the pod, too."""
+        hooks = self._in_turn.get(gating_plugin, self._profile.pre_enqueue)
         try:
             return self._profile.caller.first_refusal(hooks, pod)
         except PluginError as error:

@@ -1,13 +1,13 @@
-"""The pods that wait to be scheduled, and when each of them is tried again.
+"""The pods that wait to be scheduled, and when each of them is retried.
 
 A pod is in exactly one place. New pods are *active*, ordered by priority. A popped pod is *in flight* until `done`.
-One that was rejected waits in the *pool* until an event happens which, by the hints of the plugins that rejected it,
-may let it fit; it then sits out its *backoff* (pods that failed by error have a backoff queue of their own) and is
-active again. Pods that a PreEnqueue plugin holds back wait in the pool as *gated*. Events that happen while a pod is
-in flight are kept, and replayed should it be rejected.
+A rejected pod waits in the *pool* until an event occurs that, according to the queueing hints of the plugins that
+rejected it, may make it schedulable. It then waits for the end of its *backoff* and becomes active again. Pods that
+failed with an error have a backoff queue of their own. Pods that a PreEnqueue plugin rejects are *gated* and wait in
+the pool. Events that occur while a pod is in flight are recorded, and replayed if the pod is rejected.
 
-`scheduling_queue` is the whole; the other modules are its parts.
+`scheduling_queue` contains the queue; the other modules are its parts.
 
-Promise: synchronous, no I/O; time comes from the clock that is handed in. No operation is slower than O(log n), save
-that an event costs as many hints as there are pods rejected by the plugins that listen to it.
+Promise: synchronous, no I/O; the clock is passed in. Every operation takes O(log n), except that an event calls one
+hint for each pod that was rejected by a plugin registered for the event.
 """

@@ -1,12 +1,12 @@
-"""How long a pod waits after a failed attempt, and the two queues in which it does.
+"""The backoff of pods after a failed attempt, and the two queues of pods that are backing off.
 
-The wait doubles with each rejection, from the initial to the longest backoff, counted from the attempt's end. Errors
-are counted apart, and start over after a rejection: their backoff protects the API server, while the other punishes
-pods that waste cycles.
+The backoff starts at the end of the attempt and doubles with each rejection, from the initial to the longest backoff.
+Errors are counted separately, and from zero after a rejection: their backoff protects the API server, the other one
+saves cycles.
 
-Expiry times are cut to whole seconds, and pods of the same second are ordered like active ones: since pods may be
-popped from here when nothing is active, priority would otherwise lose to milliseconds. A pod is backing off until its
-second is over. Pods that failed by error are never popped early.
+Expiry times are rounded down to whole seconds, and pods of the same second are ordered like active ones. Pods may be
+popped from here when no pod is active; without rounding, milliseconds would take precedence over priority. A pod is
+backing off until its second is over. Pods that failed with an error are never popped early.
 """
 
 import math
@@ -19,11 +19,11 @@ from kubestow.queue.heap import PodHeap
 from kubestow.queue.queued_pod import QueuedPod
 
 _LONGEST_DOUBLING = 62
-_NEVER_WAITED = -math.inf
+_NO_BACKOFF = -math.inf
 
 
 class Backoff:
-    """The pods that sit out their backoff."""
+    """The pods that are backing off."""
 
     def __init__(self, initial: float, longest: float, whole_seconds: bool, order: Callable[[Pod, float], Any]) -> None:
         self._initial = initial
@@ -33,7 +33,7 @@ class Backoff:
         self.errors = PodHeap(self.expiry)
 
     def reconfigure(self, initial: float, longest: float, order: Callable[[Pod, float], Any]) -> None:
-        """Other durations and another order from now on, also for the pods that are here."""
+        """Set other durations and another order, also for the pods that are backing off."""
         self._initial = initial
         self._longest = longest
         for queued in self:
@@ -47,23 +47,24 @@ class Backoff:
         return lambda queued: (self.expiry(queued), order(queued.pod, queued.timestamp))
 
     def expiry(self, queued: QueuedPod) -> float:
-        """When the pod's backoff ends; worked out once per attempt."""
+        """Return when the pod's backoff ends; computed once per attempt."""
         count = queued.consecutive_errors or queued.unschedulable_count
         if not count or not self._longest:
-            return _NEVER_WAITED
+            return _NO_BACKOFF
         if queued.backoff_expiry is None:
             doublings = min(count - 1, _LONGEST_DOUBLING)
-            queued.backoff_expiry = self._cut(queued.timestamp + min(self._initial * 2.0**doublings, self._longest))
+            seconds = min(self._initial * 2.0**doublings, self._longest)
+            queued.backoff_expiry = self._rounded(queued.timestamp + seconds)
         return queued.backoff_expiry
 
     def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
-        return self.expiry(queued) >= self._cut(now)
+        return self.expiry(queued) >= self._rounded(now)
 
     def add(self, queued: QueuedPod) -> None:
         (self.rejected if queued.rejectors else self.errors).push(queued)
 
     def update(self, queued: QueuedPod) -> None:
-        """Gives a pod that is here and has changed its new place."""
+        """Move a pod to its new position after it has changed."""
         (self.rejected if queued.uid in self.rejected else self.errors).push(queued)
 
     def remove(self, uid: str) -> QueuedPod | None:
@@ -83,19 +84,19 @@ class Backoff:
         return len(self.rejected) + len(self.errors)
 
     def pop_completed(self, now: float) -> Iterator[QueuedPod]:
-        """Removes the pods whose backoff is over."""
+        """Remove and yield the pods whose backoff is over."""
         for heap in (self.rejected, self.errors):
             while (queued := heap.peek()) and not self.is_backing_off(queued, now):
                 heap.pop()
                 yield queued
 
     def next_completion(self) -> float | None:
-        """The earliest time at which `pop_completed` will find a pod."""
+        """Return the earliest time at which `pop_completed` yields a pod; None if no pod is backing off."""
         expiries = [self.expiry(queued) for heap in (self.rejected, self.errors) if (queued := heap.peek())]
         if not expiries:
             return None
         earliest = min(expiries)
         return earliest + 1.0 if self._whole_seconds else math.nextafter(earliest, math.inf)
 
-    def _cut(self, time: float) -> float:
+    def _rounded(self, time: float) -> float:
         return float(math.floor(time)) if self._whole_seconds else time

@@ -1,7 +1,7 @@
 """A heap of queued pods from which any pod can be removed.
 
-Removing only forgets the pod; its entry is dropped when it comes to the top. When forgotten entries outnumber the
-living, the heap is rebuilt, so that it never holds more than twice what it should.
+Removing a pod leaves its heap entry, which is dropped when it reaches the top. The heap is rebuilt when it holds more
+stale entries than live ones, so its size is at most about twice the number of pods.
 """
 
 import heapq
@@ -14,13 +14,13 @@ _SLACK = 64
 
 
 class PodHeap:
-    """Pods by uid, the least by `key` on top; equals in the order they came."""
+    """Pods by UID, the one with the smallest `key` on top; equal keys in the order of insertion."""
 
     def __init__(self, key: Callable[[QueuedPod], Any]) -> None:
         self._key = key
         self._heap: list[tuple[Any, ...]] = []
         self.entries: dict[str, tuple[int, QueuedPod]] = {}
-        """By uid; an entry is another one whenever its pod was pushed."""
+        """By UID; pushing a pod creates a new entry object."""
         self._sequence = 0
 
     def __len__(self) -> int:
@@ -37,13 +37,13 @@ class PodHeap:
         return found[1] if found else None
 
     def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
-        """From now on another key tells which pod is the least; equals stay in the order they came."""
+        """Sort by another key from now on; pods with equal keys keep their order of insertion."""
         self._key = key
         self._heap = [_entry(key(queued), sequence, uid) for uid, (sequence, queued) in self.entries.items()]
         heapq.heapify(self._heap)
 
     def push(self, queued: QueuedPod) -> None:
-        """Adds a pod, or gives one that is here already its new place."""
+        """Add a pod, or move a pod of the heap to its new position."""
         uid = queued.pod.metadata.uid
         self._sequence = sequence = self._sequence + 1
         self.entries[uid] = (sequence, queued)
@@ -56,6 +56,7 @@ class PodHeap:
         return found[1] if found else None
 
     def peek(self) -> QueuedPod | None:
+        """Return the first pod without removing it."""
         while self._heap:
             *_, sequence, uid = self._heap[0]
             found = self.entries.get(uid)
@@ -64,23 +65,24 @@ class PodHeap:
             heapq.heappop(self._heap)
         return None
 
-    def first(self, most: int) -> list[QueuedPod]:
-        """The least pods in order, at most so many, which all stay."""
+    def first(self, limit: int) -> list[QueuedPod]:
+        """Return at most `limit` first pods in order, without removing them."""
         found: list[QueuedPod] = []
         heap, push, pop = self._heap, heapq.heappush, heapq.heappop
-        # Whatever comes next is below something that came before.
+        # The next smallest entry is a child of an entry that was already visited.
         frontier = [(heap[0], 0)] if heap else []
-        while frontier and len(found) < most:
+        while frontier and len(found) < limit:
             (*_, sequence, uid), place = pop(frontier)
             live = self.entries.get(uid)
             if live and live[0] == sequence:
                 found.append(live[1])
-            for below in (2 * place + 1, 2 * place + 2):
-                if below < len(heap):
-                    push(frontier, (heap[below], below))
+            for child in (2 * place + 1, 2 * place + 2):
+                if child < len(heap):
+                    push(frontier, (heap[child], child))
         return found
 
     def pop(self) -> QueuedPod | None:
+        """Remove and return the first pod; None if the heap is empty."""
         while self._heap:
             *_, sequence, uid = heapq.heappop(self._heap)
             found = self.entries.get(uid)
@@ -96,5 +98,5 @@ class PodHeap:
 
 
 def _entry(key: Any, sequence: int, uid: str) -> tuple[Any, ...]:
-    # Tuples in tuples take twice as long to compare, which is most of the work here.
+    # A flat tuple: comparing nested tuples takes twice as long, and comparisons are most of the work of a heap.
     return (*key, sequence, uid) if isinstance(key, tuple) else (key, sequence, uid)

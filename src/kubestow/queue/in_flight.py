@@ -1,7 +1,7 @@
-"""Pods that were popped and are not done, and the events since the oldest of them was popped.
+"""The pods in flight (popped and not done), and the events since the oldest of them was popped.
 
-Events are kept in one list for all pods; each pod remembers how long the list was when it was popped. When the oldest
-pod is done, what happened before the next one was popped is dropped.
+All pods share one list of events; each pod stores the length of the list at the time it was popped. When the oldest
+pod is done, the events before the next pod was popped are dropped.
 """
 
 from collections import Counter, OrderedDict
@@ -15,7 +15,7 @@ from kubestow.model.pod import Pod
 POPPED = "PodPopped"
 
 
-class Happened(msgspec.Struct, frozen=True):
+class RecordedEvent(msgspec.Struct, frozen=True):
     """An event, with the object before and after it."""
 
     event: ClusterEvent
@@ -24,10 +24,12 @@ class Happened(msgspec.Struct, frozen=True):
 
 
 class InFlight:
+    """Pods in flight, and the events that were recorded for them."""
+
     def __init__(self) -> None:
         self.entries: OrderedDict[str, tuple[Pod, int]] = OrderedDict()
-        """By uid, with how many events there had been."""
-        self._events: list[Happened] = []
+        """By UID, each pod with the number of events recorded before it was popped."""
+        self._events: list[RecordedEvent] = []
         self._dropped = 0
 
     def pods(self) -> list[Pod]:
@@ -37,16 +39,17 @@ class InFlight:
         self.entries[pod.metadata.uid] = (pod, self._dropped + len(self._events))
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Keeps an event for as long as a pod is in flight that may want to know."""
+        """Record an event if a pod is in flight."""
         if self.entries:
-            self._events.append(Happened(event, old, new))
+            self._events.append(RecordedEvent(event, old, new))
 
-    def since_popped(self, uid: str) -> list[Happened] | None:
-        """What happened since the pod was popped; None for a pod that is not in flight."""
+    def since_popped(self, uid: str) -> list[RecordedEvent] | None:
+        """Return the events since a pod was popped; None if the pod is not in flight."""
         found = self.entries.get(uid)
         return None if found is None else self._events[found[1] - self._dropped :]
 
     def done(self, uid: str) -> None:
+        """Remove a pod, and the events that were recorded only for it."""
         if self.entries.pop(uid, None) is None:
             return
         if not self.entries:
@@ -59,8 +62,8 @@ class InFlight:
             self._dropped = oldest
 
     def counts(self) -> Counter[str]:
-        """How many entries are kept, by event; pods themselves count as `POPPED`."""
-        counts = Counter(happened.event.label for happened in self._events)
+        """Return the number of recorded events by label, and of pods under `POPPED`."""
+        counts = Counter(recorded.event.label for recorded in self._events)
         if self.entries:
             counts[POPPED] = len(self.entries)
         return counts

@@ -1,6 +1,6 @@
-"""Pods that wait for room on a certain node: preemption is making it, or somebody asked for the node.
+"""The pods nominated to nodes: preemption makes room for them there, or an external component chose the node.
 
-What the scheduler nominated counts before the API server has told it back in the pod's status.
+A nomination by the scheduler counts before the API server has reported it back in the pod's status.
 """
 
 from collections.abc import Collection, Mapping
@@ -46,13 +46,13 @@ class Nominator:
         return other
 
     def nominated_on(self, node: str) -> Collection[PodInfo]:
-        """The pods nominated to a node, in the order they were nominated."""
-        return self._pods.get(node, _NONE).values()
+        """Return the pods nominated to a node, in the order they were nominated."""
+        return self._pods.get(node, _NO_PODS).values()
 
     def nominated_rows(self, table: NodeTable) -> NominatedPods:
-        """What the nominated pods will add to the rows of a table."""
+        """Return what the nominated pods would add to the rows of a table."""
         found = self._nominated
-        # Once rows or resource columns have come or gone, all is added anew.
+        # A change of the rows or resource columns requires a new object.
         if found is None or found.table is not table or found.layout != table.layout:
             found = self._nominated = NominatedPods(table)
             for node, pods in self._pods.items():
@@ -61,14 +61,14 @@ class Nominator:
         return found
 
     def node_of(self, uid: str) -> str:
-        """Where a pod is nominated to; empty if nowhere."""
+        """Return the node that a pod is nominated to; empty if there is none."""
         nomination = self._nominations.get(uid)
         return "" if nomination is None else nomination.node
 
     def nominate(self, pod: Pod, node: str | None = None, info: PodInfo | None = None) -> None:
-        """Nominates a pod to a node, by default to the one in its status; to none if that is empty.
+        """Nominate a pod to a node, by default to the one in its status; remove the nomination if that is empty.
 
-        `info` is the pod as somebody knows it already.
+        `info` is the `PodInfo` of the pod, if the caller has it.
         """
         uid = pod.metadata.uid
         if node is None:
@@ -76,13 +76,13 @@ class Nominator:
         if not node:
             self.remove(uid)
             return
-        before = self._take_off(uid)
-        after = self._next(node, info or PodInfo(pod))
+        before = self._pop(uid)
+        after = self._numbered(node, info or PodInfo(pod))
         self._put(after)
         if self._history is not None:
             self._history.note(NOMINATION, uid, before, after)
 
-    def _next(self, node: str, info: PodInfo) -> Nomination:
+    def _numbered(self, node: str, info: PodInfo) -> Nomination:
         self._last_number += 1
         return Nomination(node, info, self._last_number)
 
@@ -94,19 +94,19 @@ class Nominator:
             self._nominated.add(node, info)
 
     def replace(self, nominations: Mapping[str, Nomination | None]) -> None:
-        """Replace some nominations, by UID, by what they are at another revision; None stands for no nomination."""
+        """Replace some nominations, by UID, by those at another revision; None stands for no nomination."""
         replaced = {**self._nominations, **nominations}
         for uid in list(self._nominations):
-            self._take_off(uid)
+            self._pop(uid)
         present = [nomination for nomination in replaced.values() if nomination is not None]
         for nomination in sorted(present, key=lambda one: one.number):
             self._put(nomination)
 
     def update(self, old: Pod, new: PodInfo) -> None:
-        """Takes over a pod's changes.
+        """Apply an update of a pod.
 
-        An update may have been written before our nomination reached the API server: where neither version names a
-        node, the nomination stands.
+        The update may have been written before the scheduler's nomination reached the API server: if neither version
+        names a node, the nomination stays.
         """
         uid, wanted = new.uid, new.pod.status.nominatedNodeName
         before = self._nominations.get(uid)
@@ -119,7 +119,7 @@ class Nominator:
         pods = self._pods[node]
         del pods[uid]
         pods[uid] = new
-        self._nominations[uid] = after = self._next(node, new)
+        self._nominations[uid] = after = self._numbered(node, new)
         if self._nominated is not None:
             self._nominated.replace(node, new)
         if self._history is not None:
@@ -128,11 +128,11 @@ class Nominator:
     def remove(self, uid: str) -> None:
         """Remove the nomination of a pod, if there is one."""
         if uid in self._nominations:
-            before = self._take_off(uid)
+            before = self._pop(uid)
             if self._history is not None:
                 self._history.note(NOMINATION, uid, before, None)
 
-    def _take_off(self, uid: str) -> Nomination | None:
+    def _pop(self, uid: str) -> Nomination | None:
         nomination = self._nominations.pop(uid, None)
         if nomination is not None:
             pods = self._pods[nomination.node]
@@ -144,4 +144,4 @@ class Nominator:
         return nomination
 
 
-_NONE: Mapping[str, PodInfo] = {}
+_NO_PODS: Mapping[str, PodInfo] = {}

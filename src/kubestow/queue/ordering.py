@@ -1,7 +1,7 @@
-"""The order in which pods leave the queue, when a plugin decides it that may fail.
+"""The order in which pods leave the queue, if a plugin that may fail defines it.
 
-A pod without a key goes after those that have one; where two keys cannot be compared, priority and age decide. Either
-way the failure is told, and no pod is lost: a place in the wrong order is better than none.
+A pod for which the plugin returns no key sorts after those with a key. If two keys cannot be compared, priority and age
+decide. Both failures are logged; no pod is lost.
 """
 
 from collections.abc import Callable
@@ -17,54 +17,55 @@ log = get_logger(__name__)
 
 
 def queue_order(profile: Profile) -> Callable[[Pod, float], Any]:
-    """The order of a profile's queue sort plugin."""
+    """Return the sort key function of a profile's queue sort plugin."""
     (sort,) = profile.queue_sort
     if sort.is_trusted:
-        # It does not fail, and is asked for every pod.
+        # It does not fail, and is called for every pod: do without the guard.
         return sort.function
 
-    def failed(pod: Pod, error: BaseException) -> None:
+    def log_failure(pod: Pod, error: BaseException) -> None:
         log.unexpected(
             "Queue sort plugin failed; the pod goes after the others", err=error, plugin=sort.name, pod=pod.key
         )
 
-    return GuardedOrder(partial(profile.caller.call, sort), failed)
+    return GuardedOrder(partial(profile.caller.call, sort), log_failure)
 
 
 class GuardedOrder:
-    """A plugin's order; `failed` is told what the plugin raises, and for which pod."""
+    """A plugin's sort key function, guarded against exceptions."""
 
-    def __init__(self, sort_key: Callable[[Pod, float], Any], failed: Callable[[Pod, BaseException], None]) -> None:
+    def __init__(self, sort_key: Callable[[Pod, float], Any], on_failure: Callable[[Pod, BaseException], None]) -> None:
+        """`on_failure` is called with the pod and the exception."""
         self._sort_key = sort_key
-        self.failed = failed
+        self.on_failure = on_failure
 
-    def __call__(self, pod: Pod, waiting_since: float) -> "_Place":
-        usual = priority_order(pod, waiting_since)
+    def __call__(self, pod: Pod, waiting_since: float) -> "_SortKey":
+        fallback = priority_order(pod, waiting_since)
         try:
-            # As tuples compare: those with a key by it, those without one after them.
-            return _Place(self, pod, (0, self._sort_key(pod, waiting_since)), usual)
+            # The first element of the tuple sorts the pods with a key before those without one.
+            return _SortKey(self, pod, (0, self._sort_key(pod, waiting_since)), fallback)
         except (Exception, SystemExit) as error:
-            self.failed(pod, error)
-            return _Place(self, pod, (1, usual), usual)
+            self.on_failure(pod, error)
+            return _SortKey(self, pod, (1, fallback), fallback)
 
 
-class _Place:
-    __slots__ = ("_key", "_order", "_pod", "_usual")
+class _SortKey:
+    __slots__ = ("_fallback", "_key", "_order", "_pod")
 
-    def __init__(self, order: GuardedOrder, pod: Pod, key: tuple[int, Any], usual: tuple[int, float]) -> None:
+    def __init__(self, order: GuardedOrder, pod: Pod, key: tuple[int, Any], fallback: tuple[int, float]) -> None:
         self._order = order
         self._pod = pod
         self._key = key
-        self._usual = usual
+        self._fallback = fallback
 
-    def __lt__(self, other: "_Place") -> bool:
+    def __lt__(self, other: "_SortKey") -> bool:
         try:
             return self._key < other._key
         except (Exception, SystemExit) as error:
-            self._order.failed(self._pod, error)
-            return self._usual < other._usual
+            self._order.on_failure(self._pod, error)
+            return self._fallback < other._fallback
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Place) and self._key == other._key
+        return isinstance(other, _SortKey) and self._key == other._key
 
     __hash__ = None  # type: ignore[assignment]

@@ -1,38 +1,53 @@
-"""Pods that wait for something to happen: rejected ones, and those that a PreEnqueue plugin holds back.
+"""The pods that wait for an event: rejected pods, and gated pods.
 
-Rejected pods are filed by profile and rejecting plugin, held-back ones by profile and the plugin that holds them back;
-those that wait for one certain pod apart from the others. So an event meets only pods it may concern. Rejected pods
-that are alike are together: if an event is no use to one of them, it is none to the others. A second index knows who
-has waited too long.
+Rejected pods are indexed by profile and rejecting plugin, gated ones by profile and gating plugin. Pods that wait for
+one particular pod or group are in an index of their own, so an event only visits pods that it may concern. Equivalent
+rejected pods are grouped: if a hint returns false for one of them, it does so for all. Another index orders the pods by
+the time at which they will have waited too long.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from kubestow.model.pod import Pod
 from kubestow.queue.heap import PodHeap
 from kubestow.queue.queued_pod import QueuedPod
 
+PluginKey = tuple[str, str]
+"""A plugin, as (profile, plugin)."""
+
 _ANYTHING = ""
-_HELD_BACK = b""
-_FEW = 4
-"""So few are asked one by one."""
+_GATED = b""
+"""Stands for the equivalence key of gated pods, which are all in one group."""
+_SMALL_GROUP = 4
+"""Maximum size of a group of equivalent pods whose hints are called for each pod."""
 
 _Pods = dict[str, QueuedPod]
-"""By uid."""
-_File = dict[tuple[str, str], dict[bytes, _Pods]]
-"""Pods by profile and plugin, then by likeness; those that are held back are all together."""
+"""By UID."""
+_Index = dict[PluginKey, dict[bytes, _Pods]]
+"""Pods by plugin, then by equivalence key."""
+
+
+class PoolEntry(NamedTuple):
+    """A pod of the pool, and its position in the indexes."""
+
+    queued: QueuedPod
+    awaited: str
+    plugins: list[PluginKey]
+    equivalence_key: bytes
 
 
 class Pool:
+    """The pods that wait for an event."""
+
     def __init__(self, longest_wait: float, longest_wait_in_group: float | None = None) -> None:
-        """The second is that of pods that belong to a group and were rejected; None: the same."""
+        """`longest_wait_in_group` applies to rejected pods of a group; None: `longest_wait`."""
         self._longest_wait = longest_wait
         self._longest_wait_in_group = longest_wait if longest_wait_in_group is None else longest_wait_in_group
-        self.entries: dict[str, tuple[QueuedPod, str, list[tuple[str, str]], bytes]] = {}
-        """By uid, in the order in which they came, with where in which file each of them is; an entry is another one
-        whenever its pod was put here."""
-        self._files: dict[str, _File] = {}
-        """By the uid of the pod, or the key of the group, that is waited for; empty for anything."""
+        self.entries: dict[str, PoolEntry] = {}
+        """By UID, in the order of arrival; putting a pod creates a new entry object."""
+        self._indexes: dict[str, _Index] = {}
+        """By the UID of the pod, or the key of the group, that is awaited; `_ANYTHING` for any event."""
         self._awaited: dict[str, str] = {}
         self._by_deadline = PodHeap(self.deadline)
         self._gated: set[str] = set()
@@ -44,67 +59,68 @@ class Pool:
         return uid in self.entries
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (queued for queued, *_ in self.entries.values())
+        return (entry.queued for entry in self.entries.values())
 
     @property
     def gated(self) -> int:
-        """How many of the pods are held back."""
+        """The number of gated pods."""
         return len(self._gated)
 
     def get(self, uid: str) -> QueuedPod | None:
-        found = self.entries.get(uid)
-        return found[0] if found else None
+        entry = self.entries.get(uid)
+        return entry.queued if entry else None
 
     def put(self, queued: QueuedPod) -> None:
-        """Adds a pod; or, after its gate or its flush changed, files it anew."""
+        """Add a pod; or index a pod of the pool again, after its gate or its flush time has changed."""
         uid = queued.uid
-        self.take_out(uid)
+        self.detach(uid)
         plugins: Iterable[str] = (queued.gate.plugin,) if queued.gate else queued.rejectors
         awaited = self._awaited.get(uid, _ANYTHING)
         if not awaited and queued.gate and queued.gate.awaits != uid:
             awaited = queued.gate.awaits
         keys = [(queued.profile, plugin) for plugin in plugins]
-        likeness = _HELD_BACK if queued.gate else queued.likeness
-        self.entries[uid] = (queued, awaited, keys, likeness)
-        file = self._files.setdefault(awaited, {})
+        equivalence_key = _GATED if queued.gate else queued.equivalence_key
+        self.entries[uid] = PoolEntry(queued, awaited, keys, equivalence_key)
+        index = self._indexes.setdefault(awaited, {})
         for key in keys:
-            file.setdefault(key, {}).setdefault(likeness, {})[uid] = queued
+            index.setdefault(key, {}).setdefault(equivalence_key, {})[uid] = queued
         if queued.gate:
             self._gated.add(uid)
         self._by_deadline.push(queued)
 
     def remove(self, uid: str) -> QueuedPod | None:
+        """Remove a pod, and the pod that it awaits."""
         self._awaited.pop(uid, None)
-        return self.take_out(uid) if uid in self.entries else None
+        return self.detach(uid) if uid in self.entries else None
 
-    def take_out(self, uid: str) -> QueuedPod | None:
-        """The same for a pod that may come back at once: what it waits for is not forgotten."""
-        found = self.entries.pop(uid, None)
-        if found is None:
+    def detach(self, uid: str) -> QueuedPod | None:
+        """Remove a pod that may be put back; if it is, it still awaits the same pod."""
+        entry = self.entries.pop(uid, None)
+        if entry is None:
             return None
-        queued, awaited, keys, likeness = found
-        file = self._files.get(awaited, {})
+        queued, awaited, keys, equivalence_key = entry
+        index = self._indexes.get(awaited, {})
         for key in keys:
-            alike = file[key][likeness]
-            del alike[uid]
-            if not alike:
-                del file[key][likeness]
-            if not file[key]:
-                del file[key]
-        if not file:
-            self._files.pop(awaited, None)
+            equivalent = index[key][equivalence_key]
+            del equivalent[uid]
+            if not equivalent:
+                del index[key][equivalence_key]
+            if not index[key]:
+                del index[key]
+        if not index:
+            self._indexes.pop(awaited, None)
         self._gated.discard(uid)
         self._by_deadline.remove(uid)
         return queued
 
-    def file_anew(self, queued: QueuedPod) -> None:
-        """A pod has changed: it may be like others now."""
-        *_, likeness = self.entries[queued.uid]
-        if likeness != _HELD_BACK and likeness != queued.likeness:
+    def reindex(self, queued: QueuedPod) -> None:
+        """Move a pod to another group of equivalent pods if a change of the pod requires it."""
+        known = self.entries[queued.uid].equivalence_key
+        if known != _GATED and known != queued.equivalence_key:
             self.put(queued)
 
     def wait_only_for(self, uid: str, awaited: str | None) -> None:
-        """As long as a pod is here, only events about this pod (by uid) concern it; None: any, as usual."""
+        """Let a pod await only events about the pod with the UID `awaited` while it is here; None: any event."""
         if awaited is not None:
             self._awaited[uid] = awaited
         elif self._awaited.pop(uid, None) is None:
@@ -113,38 +129,35 @@ class Pool:
         if queued is not None:
             self.put(queued)
 
-    def concerned(
-        self,
-        plugins: Iterable[tuple[str, str]],
-        about: str,
-        group: str,
-        is_no_use: Callable[[tuple[str, str], Pod], bool],
+    def affected_by(
+        self, plugins: Iterable[PluginKey], about: str, group: str, is_irrelevant: Callable[[PluginKey, Pod], bool]
     ) -> list[QueuedPod]:
-        """The pods that wait for one of the plugins (of a profile) and may care about a pod or a group, each once.
+        """Return the pods that wait for one of the plugins and that an event may concern, each once.
 
-        The pod is given by its uid, the group by its key; both may be empty.
-        `is_no_use` tells whether a plugin says no to a pod, as to all that are alike but the very pod it is about.
+        `about` is the UID of the pod and `group` the key of the group that the event is about; both may be empty.
+        `is_irrelevant(plugin, pod)` returns True if the plugin hints false for the pod, and so for all equivalent pods
+        except the one that the event is about.
         """
-        together: _Pods = {}
-        if not self._files:
+        found: _Pods = {}
+        if not self._indexes:
             return []
         for awaited in (_ANYTHING, about, group) if group else (_ANYTHING, about) if about else (_ANYTHING,):
-            file = self._files.get(awaited)
-            if file is None:
+            index = self._indexes.get(awaited)
+            if index is None:
                 continue
             for plugin in plugins:
-                if plugin not in file:
+                if plugin not in index:
                     continue
-                for likeness, pods in file[plugin].items():
-                    if likeness != _HELD_BACK and len(pods) > _FEW:
+                for equivalence_key, pods in index[plugin].items():
+                    if equivalence_key != _GATED and len(pods) > _SMALL_GROUP:
                         other = next(queued.pod for uid, queued in pods.items() if uid != about)
-                        if is_no_use(plugin, other):
+                        if is_irrelevant(plugin, other):
                             pods = {about: pods[about]} if about in pods else {}
-                    together |= pods
-        return list(together.values())
+                    found |= pods
+        return list(found.values())
 
     def overdue(self, now: float) -> list[QueuedPod]:
-        """The pods that have waited too long; they stay until removed."""
+        """Return the pods that have waited too long; they stay in the pool until they are removed."""
         found = []
         while (queued := self._by_deadline.peek()) and self.deadline(queued) < now:
             self._by_deadline.pop()
@@ -152,12 +165,12 @@ class Pool:
         return found
 
     def next_deadline(self) -> float | None:
-        """When the next pod will have waited too long."""
+        """Return the earliest deadline of all pods."""
         queued = self._by_deadline.peek()
         return None if queued is None else self.deadline(queued)
 
     def deadline(self, queued: QueuedPod) -> float:
-        """When a pod will have waited too long."""
+        """Return the time after which a pod has waited too long."""
         in_group = queued.pod.spec.schedulingGroup is not None and not queued.gate
         longest = self._longest_wait_in_group if in_group else self._longest_wait
         return max(queued.timestamp, queued.flush_timestamp) + longest

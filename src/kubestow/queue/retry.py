@@ -1,7 +1,7 @@
-"""Whether something that happened makes a waiting pod worth another attempt.
+"""Decides whether an event makes a waiting pod worth another attempt.
 
-The hints of the plugins that rejected the pod decide. A yes from a plugin that rejected it "for now" (pending) lets the
-pod skip its backoff. Pods that nobody rejected, having failed by error, are always worth it.
+The queueing hints of the plugins that rejected the pod decide. If a plugin that returned Pending hints true, the pod
+skips its backoff. Pods without rejecting plugins, which failed with an error, are always retried.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 from kubestow.cluster.events import ClusterEvent, Hint, Registration
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
-from kubestow.queue.in_flight import Happened
+from kubestow.queue.in_flight import RecordedEvent
 from kubestow.queue.listeners import Listeners
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.reporting.logs import get_logger
@@ -21,15 +21,15 @@ log = get_logger(__name__)
 
 
 class Retry(IntEnum):
-    """What an event means for a pod."""
+    """Whether and when a pod is retried because of an event."""
 
     NO = 0
     AFTER_BACKOFF = 1
     NOW = 2
 
 
-class Judge:
-    """Asks the hints; registrations are by profile and plugin."""
+class QueueingHints:
+    """Calls the queueing hints."""
 
     def __init__(
         self,
@@ -37,25 +37,26 @@ class Judge:
         clock: Clock,
         metrics: SchedulerMetrics,
     ) -> None:
+        """`registrations` are by profile and plugin."""
         self.listeners = Listeners(registrations)
         self._clock = clock
         self._metrics = metrics
-        self.hinted_by = ""
-        """Whose hint was the last to say yes."""
+        self.hinting_plugin = ""
+        """The plugin whose hint decided the last call of `retry_after_event`; empty if no hint returned true."""
 
-    def after_event(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Retry:
-        self.hinted_by = ""
+    def retry_after_event(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Retry:
+        self.hinting_plugin = ""
         if not queued.rejectors:
             return Retry.AFTER_BACKOFF
         if event.is_wildcard:
-            # Such an event may be meant for one pod, which it then carries.
-            meant = new is None or (isinstance(new, Pod) and new.metadata.uid == queued.uid)
-            return Retry.AFTER_BACKOFF if meant else Retry.NO
+            # A wildcard event with a pod as its object is meant for that pod only.
+            is_addressed = new is None or (isinstance(new, Pod) and new.metadata.uid == queued.uid)
+            return Retry.AFTER_BACKOFF if is_addressed else Retry.NO
         retry = Retry.NO
-        for plugin, hints in self.listeners.to(event).hints.get(queued.profile, _NO_PLUGINS).items():
-            if plugin not in queued.rejectors or not self._any_says_yes(plugin, hints, queued.pod, event, old, new):
+        for plugin, hints in self.listeners.to(event).hints.get(queued.profile, _NO_HINTS).items():
+            if plugin not in queued.rejectors or not self._any_returns_true(plugin, hints, queued.pod, event, old, new):
                 continue
-            self.hinted_by = plugin
+            self.hinting_plugin = plugin
             if plugin in queued.pending_plugins:
                 return Retry.NOW
             retry = Retry.AFTER_BACKOFF
@@ -63,23 +64,23 @@ class Judge:
                 break
         return retry
 
-    def is_no_use(self, plugin: tuple[str, str], pod: Pod, event: ClusterEvent, old: Any, new: Any) -> bool:
-        """Whether a plugin (of a profile) says no, to one pod that it rejected as to all that are alike."""
-        hints = self.listeners.to(event).alike.get(plugin)
-        return hints is not None and not self._any_says_yes(plugin[1], hints, pod, event, old, new)
-
-    def after_attempt(self, queued: QueuedPod, happened: Sequence[Happened] | None) -> Retry:
-        """What the events during a pod's attempt mean for it now that it was rejected; None: nobody knows them."""
-        if happened is None or not queued.rejectors:
+    def retry_after_attempt(self, queued: QueuedPod, events: Sequence[RecordedEvent] | None) -> Retry:
+        """Decide by the events during the attempt that rejected a pod; None: the events are unknown."""
+        if events is None or not queued.rejectors:
             return Retry.AFTER_BACKOFF
         best = Retry.NO
-        for entry in happened:
-            best = max(best, self.after_event(queued, entry.event, entry.old, entry.new))
+        for recorded in events:
+            best = max(best, self.retry_after_event(queued, recorded.event, recorded.old, recorded.new))
             if best is Retry.NOW or (best is Retry.AFTER_BACKOFF and not queued.pending_plugins):
                 break
         return best
 
-    def _any_says_yes(
+    def is_irrelevant(self, plugin: tuple[str, str], pod: Pod, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """Return True if a plugin, as (profile, plugin), hints false for a pod and so for all equivalent pods."""
+        hints = self.listeners.to(event).shared_hints.get(plugin)
+        return hints is not None and not self._any_returns_true(plugin[1], hints, pod, event, old, new)
+
+    def _any_returns_true(
         self, plugin: str, hints: Sequence[Hint | None], pod: Pod, event: ClusterEvent, old: Any, new: Any
     ) -> bool:
         for hint in hints:
@@ -87,7 +88,7 @@ class Judge:
                 return True
             started = self._clock.now()
             try:
-                yes = hint(pod, old, new)
+                answer = hint(pod, old, new)
             except Exception as error:
                 log.unexpected(
                     "Queueing hint failed; the pod will be tried again",
@@ -96,14 +97,14 @@ class Judge:
                     event=event.label,
                     pod=pod.key,
                 )
-                yes, result = True, "Error"
+                answer, result = True, "Error"
             else:
-                result = "Queue" if yes else "QueueSkip"
+                result = "Queue" if answer else "QueueSkip"
             seconds = self._clock.now() - started
             self._metrics.queueing_hint_seconds.observe(seconds, event.label, result, plugin)
-            if yes:
+            if answer:
                 return True
         return False
 
 
-_NO_PLUGINS: Mapping[str, Sequence[Hint | None]] = {}
+_NO_HINTS: Mapping[str, Sequence[Hint | None]] = {}

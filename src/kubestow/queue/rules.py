@@ -1,4 +1,4 @@
-"""What the queue goes by: durations, and what the plugins of each profile have to say about waiting pods."""
+"""The configuration of the queue: durations, and the PreEnqueue plugins and queueing hints of each profile."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -17,17 +17,18 @@ class QueueSettings(msgspec.Struct, frozen=True):
     longest_backoff: float = 10.0
     longest_unschedulable: float = 300.0
     longest_unschedulable_in_group: float | None = None
-    """The same for rejected pods of groups, since no hint knows all that may help a group; None: no other."""
+    """Replaces `longest_unschedulable` for rejected pods of a group, since no hint knows every event that may help a
+    group. None: the same value."""
     pop_from_backoff: bool = True
-    """Take pods that are backing off when nothing is active, rather than idle."""
+    """Pop pods before the end of their backoff when no pod is active."""
 
 
 class QueueRules(Protocol):
-    """What the plugins of one profile have to say about waiting pods."""
+    """The PreEnqueue plugins and the queueing hints of one profile."""
 
     @property
     def registrations(self) -> Mapping[str, Sequence[Registration]]:
-        """By plugin: the events that may let in a pod the plugin rejected."""
+        """By plugin, the events that may make a pod schedulable that the plugin rejected."""
 
-    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
-        """Asks the PreEnqueue plugins, that which holds the pod back now first; None lets the pod in."""
+    def pre_enqueue(self, pod: Pod, gating_plugin: str | None) -> Rejection | None:
+        """Run the PreEnqueue plugins, `gating_plugin` first; return the first rejection, or None."""

@@ -1,11 +1,11 @@
-"""The scheduling queue: where each waiting pod is, and every way it moves.
+"""The scheduling queue: the place of each waiting pod, and the moves between places.
 
     add ──> active ──pop──> in flight ──requeue_failed──> pool ──on_event──> backoff ──flush_backoff──> active
                                 │                          (rejected, gated)
-                                └──done──> gone
+                                └──done──> removed
 
-PreEnqueue is asked whenever a pod is about to become active or to back off; a pod that is held back goes to the pool
-instead, and is asked about again when an event happens that the plugin holding it back listens to.
+PreEnqueue plugins run whenever a pod is about to become active or to back off. A pod that they reject goes to the pool
+as gated instead; they run again when an event occurs that the gating plugin is registered for.
 """
 
 import math
@@ -23,7 +23,6 @@ from kubestow.cluster.events import (
     ClusterEvent,
 )
 from kubestow.cluster.pods import PodInfo
-from kubestow.framework.results import Rejection
 from kubestow.model.clock import Clock
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod
@@ -33,8 +32,8 @@ from kubestow.queue.heap import PodHeap
 from kubestow.queue.in_flight import InFlight
 from kubestow.queue.nominator import Nominator
 from kubestow.queue.pool import Pool
-from kubestow.queue.queued_pod import Moved, QueuedPod, priority_order
-from kubestow.queue.retry import Judge, Retry
+from kubestow.queue.queued_pod import OnMove, QueuedPod, priority_order
+from kubestow.queue.retry import QueueingHints, Retry
 from kubestow.queue.rules import QueueRules, QueueSettings
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -51,6 +50,8 @@ UNSCHEDULABLE = "unschedulable"
 
 
 class SchedulingQueue:
+    """The pods that wait to be scheduled, and the pods in flight."""
+
     def __init__(
         self,
         *,
@@ -60,17 +61,17 @@ class SchedulingQueue:
         metrics: SchedulerMetrics | None = None,
         order: Callable[[Pod, float], Any] = priority_order,
         nominator: Nominator | None = None,
-        arrived: Callable[[], None] = lambda: None,
-        moved: Moved | None = None,
+        on_arrival: Callable[[], None] = lambda: None,
+        on_move: OnMove | None = None,
     ) -> None:
-        """`arrived` is called whenever a pod has come to any part of the queue; `moved` as described at `Moved`."""
+        """`on_arrival` is called after each arrival of a pod in any place; `on_move` is described at `OnMove`."""
         self.nominator = Nominator() if nominator is None else nominator
-        self._arrived = arrived
-        self._on_move = moved
+        self._on_arrival = on_arrival
+        self._on_move = on_move
         self._clock = clock
         self._settings = settings
         self._metrics = metrics or SchedulerMetrics()
-        self._take_rules(rules)
+        self._set_rules(rules)
         self._active = PodHeap(lambda queued: order(queued.pod, queued.timestamp))
         self._backoff = Backoff(settings.initial_backoff, settings.longest_backoff, settings.pop_from_backoff, order)
         self._pool = Pool(settings.longest_unschedulable, settings.longest_unschedulable_in_group)
@@ -92,32 +93,32 @@ class SchedulingQueue:
         longest_backoff: float,
         changed: Collection[str],
     ) -> None:
-        """Other plugins decide from now on; pods of profiles that `changed` are asked about again, and tried again."""
-        self._take_rules(rules)
+        """Use other plugins and settings; run PreEnqueue again for, and retry, the pods of the `changed` profiles."""
+        self._set_rules(rules)
         self._active.reorder(lambda queued: order(queued.pod, queued.timestamp))
         self._backoff.reconfigure(initial_backoff, longest_backoff, order)
         rejected = [queued for queued in self._pool if queued.profile in changed]
         for place in (self._active, self._backoff):
             for queued in [queued for queued in place if queued.profile in changed]:
-                if self._is_held_back(queued):
+                if self._run_pre_enqueue(queued):
                     place.remove(queued.uid)
                     self._to_pool(queued, CONFIGURATION_RELOAD.label)
         self._move(rejected, CONFIGURATION_RELOAD, None, None)
-        self._arrived()
+        self._on_arrival()
 
-    def _take_rules(self, rules: Mapping[str, QueueRules]) -> None:
+    def _set_rules(self, rules: Mapping[str, QueueRules]) -> None:
         self._rules = rules
         registrations = {profile: r.registrations for profile, r in rules.items()}
-        self._judge = Judge(registrations, self._clock, self._metrics)
+        self._hints = QueueingHints(registrations, self._clock, self._metrics)
 
-    # Pods come, change and go
+    # Changes of pods
 
     def add(self, pod: Pod) -> None:
-        """Takes in a new pod."""
+        """Add a new pod."""
         self._add(pod, UNSCHEDULED_POD_ADD)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Takes over a change of a pod that is not assigned to a node."""
+        """Apply an update of a pod that is not assigned to a node."""
         uid = new.metadata.uid
         if old.metadata.uid != uid:
             self.delete(old)
@@ -135,17 +136,17 @@ class SchedulingQueue:
             self._backoff.update(queued)
         elif queued := self._pool.get(uid):
             self._replace(queued, old, new)
-            if new.spec is not old.spec or not _are_kin(new.metadata, old.metadata):
-                self._pool.file_anew(queued)
+            if new.spec is not old.spec or not _have_same_controller(new.metadata, old.metadata):
+                self._pool.reindex(queued)
             for event in events:
-                retry = self._judge.after_event(queued, event, old, new)
+                retry = self._hints.retry_after_event(queued, event, old, new)
                 if retry is not Retry.NO and self._requeue(queued, retry, event.label):
                     break
         else:
             self._add(new, UNSCHEDULED_POD_UPDATE)
 
     def delete(self, pod: Pod) -> None:
-        """Forgets a pod that is gone, or was assigned by somebody else. One that is in flight stays so until done."""
+        """Remove a pod that was deleted or assigned by another scheduler. A pod in flight stays so until `done`."""
         uid = pod.metadata.uid
         self.nominator.remove(uid)
         queued = self._active.remove(uid) or self._backoff.remove(uid) or self._pool.remove(uid)
@@ -156,62 +157,60 @@ class SchedulingQueue:
 
     @property
     def has_work(self) -> bool:
-        """Would `pop` find a pod?"""
+        """Whether `pop` would return a pod."""
         return bool(self._active) or (self._settings.pop_from_backoff and bool(self._backoff.rejected))
 
-    def upcoming(self, most: int) -> list[PodInfo]:
-        """The pods that `pop` is about to give, at most so many, as far as they are active."""
-        return [queued.info for queued in self._active.first(most)]
+    def upcoming(self, limit: int) -> list[PodInfo]:
+        """Return at most `limit` active pods in the order in which `pop` would return them."""
+        return [queued.info for queued in self._active.first(limit)]
 
     def pop(self) -> QueuedPod | None:
-        """The next pod to schedule, which is in flight from now on, until `done` or `requeue_failed`."""
+        """Return the next pod to schedule; it is in flight until `done` or `requeue_failed`. None: no pod is ready."""
         while True:
             queued = self._active.pop()
             if queued is None and self._settings.pop_from_backoff:
                 queued = self._backoff.rejected.pop()
                 if queued:
-                    self._came(ACTIVE, queued, POPPED_FROM_BACKOFF)
+                    self._report_arrival(ACTIVE, queued, POPPED_FROM_BACKOFF)
             if queued is None:
                 return None
             if queued.rejectors:
                 self._count_rejections(queued, -1)
-            # A pod that was deleted in flight and came back under its uid: the attempt under way goes first.
+            # A pod that was deleted in flight and added again with the same UID: the first attempt continues alone.
             if queued.uid not in self._in_flight.entries:
-                self._take_off(queued)
+                self._start_attempt(queued)
                 return queued
 
-    def pop_too(self, uids: Iterable[str]) -> list[QueuedPod]:
-        """More pods, to be scheduled with one that was popped: those that wait, and that nothing holds back."""
+    def pop_pods(self, uids: Iterable[str]) -> list[QueuedPod]:
+        """Pop certain pods, whether they are active or not; without pods in flight and gated pods."""
         popped = []
         for uid in uids:
             if uid in self._in_flight.entries:
                 continue
-            if queued := self._pool.get(uid):
-                self._to_active(queued, FORCE_ACTIVATE.label)
-            elif queued := self._backoff.remove(uid):
-                self._to_active(queued, FORCE_ACTIVATE.label, asked_already=self._settings.pop_from_backoff)
+            self._activate(uid)
             active = self._active.remove(uid)
             if active is not None:
                 self._count_rejections(active, -1)
-                self._take_off(active)
+                self._start_attempt(active)
                 popped.append(active)
         return popped
 
-    def _take_off(self, queued: QueuedPod) -> None:
+    def _start_attempt(self, queued: QueuedPod) -> None:
         queued.attempts += 1
         self._in_flight.add(queued.pod)
 
     def done(self, uid: str) -> None:
-        """A popped pod needs nothing more from the queue: it is bound, or gone."""
+        """Remove a popped pod that was bound or deleted."""
         self._in_flight.done(uid)
 
     def requeue_failed(self, queued: QueuedPod, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
-        """Takes back a popped pod whose attempt failed: rejected by plugins, or, when none is named, by an error.
+        """Requeue a popped pod whose attempt failed.
 
-        `queued.pod` should be the pod's latest version.
+        `unschedulable` and `pending` are the plugins that rejected the pod; if both are empty, it failed with an error.
+        `queued.pod` should be the latest version of the pod.
         """
         uid = queued.uid
-        if not self._waits(uid):
+        if self.get(uid) is None:
             queued.reject(unschedulable, pending)
             if queued.rejectors:
                 queued.unschedulable_count += 1
@@ -223,61 +222,62 @@ class SchedulingQueue:
             queued.was_flushed = False
             queued.flush_timestamp = -math.inf
             self._count_rejections(queued, 1)
-            happened = self._in_flight.since_popped(uid)
-            self._requeue(queued, self._judge.after_attempt(queued, happened), ATTEMPT_FAILED)
+            retry = self._hints.retry_after_attempt(queued, self._in_flight.since_popped(uid))
+            self._requeue(queued, retry, ATTEMPT_FAILED)
         self._in_flight.done(uid)
 
-    # What moves waiting pods
+    # Causes of moves
 
     def on_event(self, event: ClusterEvent, old: Any, new: Any, only: Callable[[Pod], bool] | None = None) -> None:
-        """Something happened: moves the pods it may help, or just those of them that `only` names."""
+        """Move the pods that an event may help, or only those of them for which `only` returns True."""
         has_waiting = bool(self._pool.entries)
         if not has_waiting and not self._in_flight.entries:
             return
         if event.is_wildcard:
-            concerned = list(self._pool)
+            affected = list(self._pool)
         else:
-            plugins = self._judge.listeners.to(event).plugins
+            plugins = self._hints.listeners.to(event).plugins
             if not plugins:
                 return
-            concerned = self._concerned(plugins, event, old, new) if has_waiting else []
-        self._move(concerned if only is None else [q for q in concerned if only(q.pod)], event, old, new)
+            affected = self._affected_by(plugins, event, old, new) if has_waiting else []
+        self._move(affected if only is None else [queued for queued in affected if only(queued.pod)], event, old, new)
 
-    def _concerned(
+    def _affected_by(
         self, plugins: Iterable[tuple[str, str]], event: ClusterEvent, old: Any, new: Any
     ) -> list[QueuedPod]:
-        """The pods that wait for one of the plugins and that an event may help."""
+        """Return the pods of the pool that wait for one of the plugins and that an event may help."""
 
-        def is_no_use(plugin: tuple[str, str], pod: Pod) -> bool:
-            return self._judge.is_no_use(plugin, pod, event, old, new)
+        def is_irrelevant(plugin: tuple[str, str], pod: Pod) -> bool:
+            return self._hints.is_irrelevant(plugin, pod, event, old, new)
 
-        found = self._pool.concerned(plugins, *_subjects_of(old if new is None else new), is_no_use)
-        return found and [
-            queued for queued in found if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
-        ]
+        found = self._pool.affected_by(plugins, *_subjects_of(old if new is None else new), is_irrelevant)
+        return found and [queued for queued in found if queued.gate is None or not self._is_still_gated(queued)]
 
     def wait_only_for(self, uid: str, awaited: str | None) -> None:
-        """Until a pod is tried again, only events about this pod (by uid) concern it; None: any, as usual."""
+        """Let a pod await only events about the pod with the UID `awaited` until it is retried; None: any event."""
         self._pool.wait_only_for(uid, awaited)
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Makes pods active at once, whatever they wait for; those in flight will be, should their attempt fail."""
+        """Make pods active at once; pods in flight become active if their attempt fails."""
         for pod in pods:
-            uid = pod.metadata.uid
-            if queued := self._pool.get(uid):
-                self._to_active(queued, FORCE_ACTIVATE.label)
-            elif queued := self._backoff.remove(uid):
-                self._to_active(queued, FORCE_ACTIVATE.label, asked_already=self._settings.pop_from_backoff)
-            elif uid in self._in_flight.entries:
+            if not self._activate(pod.metadata.uid) and pod.metadata.uid in self._in_flight.entries:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod)
 
+    def _activate(self, uid: str) -> bool:
+        """Activate a pod of the pool or the backoff queues, unless PreEnqueue rejects it; False: it is in neither."""
+        if queued := self._pool.get(uid):
+            self._to_active(queued, FORCE_ACTIVATE.label)
+        elif queued := self._backoff.remove(uid):
+            self._to_active(queued, FORCE_ACTIVATE.label, skip_pre_enqueue=self._settings.pop_from_backoff)
+        return queued is not None
+
     def flush_backoff(self) -> None:
-        """Makes those pods active whose backoff is over."""
+        """Make the pods active whose backoff is over."""
         for queued in self._backoff.pop_completed(self._clock.now()):
-            self._to_active(queued, BACKOFF_COMPLETE, asked_already=self._settings.pop_from_backoff)
+            self._to_active(queued, BACKOFF_COMPLETE, skip_pre_enqueue=self._settings.pop_from_backoff)
 
     def flush_unschedulable(self) -> None:
-        """Gives pods that have waited too long another try, should a hint be wrong."""
+        """Retry the pods that have waited too long, in case a hint was wrong."""
         now = self._clock.now()
         overdue = self._pool.overdue(now)
         for queued in overdue:
@@ -287,21 +287,21 @@ class SchedulingQueue:
             self._move(overdue, UNSCHEDULABLE_TIMEOUT, None, None)
 
     def next_wakeup(self) -> float | None:
-        """The earliest time at which a flush will find a pod, if nothing happens before."""
+        """Return the earliest time at which a flush moves a pod if no event occurs before; None: never."""
         completion, deadline = self._backoff.next_completion(), self._pool.next_deadline()
         if deadline is None:
             return completion
         deadline = math.nextafter(deadline, math.inf)
         return deadline if completion is None else min(completion, deadline)
 
-    # What is where
+    # Queries
 
     def get(self, uid: str) -> QueuedPod | None:
-        """A waiting pod."""
+        """Return a waiting pod; None if no pod with this UID waits."""
         return self._active.get(uid) or self._backoff.get(uid) or self._pool.get(uid)
 
     def lengths(self) -> dict[str, int]:
-        """How many pods wait, by the names the metrics use."""
+        """Return the number of waiting pods by the names of places that the metrics use."""
         return {
             ACTIVE: len(self._active),
             BACKOFF: len(self._backoff),
@@ -310,18 +310,18 @@ class SchedulingQueue:
         }
 
     def rejections(self) -> Mapping[tuple[str, str], int]:
-        """How many waiting pods each plugin rejected, by plugin and profile."""
+        """Return the number of waiting pods that each plugin rejected, by (plugin, profile)."""
         return self._rejections
 
     def in_flight_pods(self) -> list[Pod]:
         return self._in_flight.pods()
 
     def in_flight_counts(self) -> Mapping[str, int]:
-        """How many events are kept for pods in flight, by the event's label."""
+        """Return the number of events recorded for pods in flight, by label."""
         return self._in_flight.counts()
 
     def snapshot(self) -> dict[str, list[Pod]]:
-        """All waiting pods, by where they are."""
+        """Return all waiting pods by place."""
         return {
             ACTIVE: [queued.pod for queued in self._active],
             BACKOFF: [queued.pod for queued in self._backoff.rejected],
@@ -331,15 +331,11 @@ class SchedulingQueue:
         }
 
     def entries(self) -> tuple[Mapping[str, object], ...]:
-        """What each place holds, by uid. A pod that came to a place, or was put there anew, has another entry."""
+        """Return one mapping per place, by UID. A pod that arrives at a place, or changes there, gets a new entry."""
         return self._entries
 
-    def _waits(self, uid: str) -> bool:
-        active, rejected, errors, pool = self._entries
-        return uid in active or uid in rejected or uid in errors or uid in pool
-
-    def standing(self, uid: str) -> tuple[str, QueuedPod, float | None]:
-        """Where a waiting pod is, and when it will be tried at the latest; None: at once, or nobody knows."""
+    def locate(self, uid: str) -> tuple[str, QueuedPod, float | None]:
+        """Return the place of a waiting pod, the pod, and the latest time of its next attempt, if that is known."""
         if queued := self._pool.get(uid):
             return ("gated", queued, None) if queued.gate else (UNSCHEDULABLE, queued, self._pool.deadline(queued))
         if queued := self._backoff.get(uid):
@@ -348,7 +344,7 @@ class SchedulingQueue:
         assert queued is not None, f"pod {uid} does not wait"
         return ACTIVE, queued, None
 
-    # How they move
+    # Moves
 
     def _add(self, pod: Pod, event: ClusterEvent) -> None:
         if pod.spec.schedulerName not in self._rules:
@@ -361,17 +357,17 @@ class SchedulingQueue:
 
     def _move(self, pods: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> None:
         for queued in pods:
-            retry = self._judge.after_event(queued, event, old, new)
+            retry = self._hints.retry_after_event(queued, event, old, new)
             if retry is not Retry.NO:
-                self._pool.take_out(queued.uid)
+                self._pool.detach(queued.uid)
                 self._requeue(queued, retry, event.label)
                 if queued.gate is not None and queued.gate.awaits != queued.uid:
-                    # Whoever holds it back now knows nothing of what it waited for.
+                    # Another plugin gates it now, for another reason.
                     self._pool.wait_only_for(queued.uid, None)
         self._in_flight.record(event, old, new)
 
     def _requeue(self, queued: QueuedPod, retry: Retry, cause: str) -> bool:
-        """Puts a pod where it belongs; False if that is the pool."""
+        """Move a pod to the place that follows from `retry` and PreEnqueue; return False if that is the pool."""
         if retry is Retry.NO:
             self._to_pool(queued, cause)
             return False
@@ -379,9 +375,9 @@ class SchedulingQueue:
             return self._to_backoff(queued, cause)
         return self._to_active(queued, cause)
 
-    def _to_active(self, queued: QueuedPod, cause: str, asked_already: bool = False) -> bool:
+    def _to_active(self, queued: QueuedPod, cause: str, skip_pre_enqueue: bool = False) -> bool:
         uid = queued.uid
-        if not asked_already and self._is_held_back(queued):
+        if not skip_pre_enqueue and self._run_pre_enqueue(queued):
             if uid not in self._active.entries and uid not in self._backoff:
                 self._to_pool(queued, cause)
             return False
@@ -390,77 +386,74 @@ class SchedulingQueue:
         self._pool.remove(uid)
         self._backoff.remove(uid)
         self._active.push(queued)
-        self._came(ACTIVE, queued, cause)
-        self._arrived()
+        self._report_arrival(ACTIVE, queued, cause)
+        self._on_arrival()
         if cause in _NOMINATING:
             self.nominator.nominate(queued.pod)
         return True
 
     def _to_backoff(self, queued: QueuedPod, cause: str) -> bool:
-        # Pods may be popped from the backoff queue, so what would hold them back must do so now.
-        if self._settings.pop_from_backoff and self._is_held_back(queued):
+        # A pod may be popped from the backoff queue, where PreEnqueue does not run again.
+        if self._settings.pop_from_backoff and self._run_pre_enqueue(queued):
             self._to_pool(queued, cause)
             return False
         self._pool.remove(queued.uid)
         self._backoff.add(queued)
-        self._came(BACKOFF, queued, cause)
-        self._arrived()
+        self._report_arrival(BACKOFF, queued, cause)
+        self._on_arrival()
         return True
 
     def _to_pool(self, queued: QueuedPod, cause: str) -> None:
         if queued.gate:
             queued.was_flushed = False
         if queued.uid not in self._pool.entries:
-            self._came(UNSCHEDULABLE, queued, cause)
-            if cause is _FIRST:
-                self._report_move(UNSCHEDULABLE, queued, cause)
-        self._judge.hinted_by = ""
+            self._report_arrival(UNSCHEDULABLE, queued, cause)
+        self._hints.hinting_plugin = ""
         self._pool.put(queued)
-        self._arrived()
+        self._on_arrival()
 
-    def _came(self, queue: str, queued: QueuedPod, cause: str) -> None:
+    def _report_arrival(self, queue: str, queued: QueuedPod, cause: str) -> None:
         self._metrics.queue_incoming_pods.inc(cause, queue)
-        if cause is not _FIRST:
-            self._report_move(queue, queued, cause)
-        if log.tells(5):
+        if self._on_move is not None and not (cause is _ADDED and queue is ACTIVE):
+            plugin, self._hints.hinting_plugin = self._hints.hinting_plugin, ""
+            self._on_move(queued, queue, cause, plugin)
+        if log.is_enabled(5):
             log.info("Pod moved to an internal scheduling queue", v=5, pod=queued.pod.key, event=cause, queue=queue)
 
-    def _report_move(self, queue: str, queued: QueuedPod, cause: str) -> None:
-        if self._on_move is not None:
-            by, self._judge.hinted_by = self._judge.hinted_by, ""
-            self._on_move(queued, queue, cause, by)
-
-    def _is_held_back(self, queued: QueuedPod) -> bool:
-        held_back_by = queued.gate.plugin if queued.gate else None
-        gate = self._rules[queued.profile].pre_enqueue(queued.pod, held_back_by)
+    def _run_pre_enqueue(self, queued: QueuedPod) -> bool:
+        """Run PreEnqueue and set or remove the gate of a pod; return True if the pod is gated."""
+        gating_plugin = queued.gate.plugin if queued.gate else None
+        gate = self._rules[queued.profile].pre_enqueue(queued.pod, gating_plugin)
         if gate is None:
             queued.gate = None
             return False
         if gate.plugin not in queued.rejectors:
             self._rejections[gate.plugin, queued.profile] += 1
-        queued.hold_back(gate)
+        queued.set_gate(gate)
         return True
 
-    def _is_still_held_back(self, queued: QueuedPod, gate: Rejection) -> bool:
-        """Whether the plugin that holds a pod back still does: whatever its hints say, it would come back here."""
-        found = self._rules[queued.profile].pre_enqueue(queued.pod, gate.plugin)
-        return found is not None and found.plugin == gate.plugin
+    def _is_still_gated(self, queued: QueuedPod) -> bool:
+        """Return True if the gating plugin still rejects a gated pod, whatever its hints return."""
+        assert queued.gate is not None
+        plugin = queued.gate.plugin
+        gate = self._rules[queued.profile].pre_enqueue(queued.pod, plugin)
+        return gate is not None and gate.plugin == plugin
 
     def _count_rejections(self, queued: QueuedPod, change: int) -> None:
         for plugin in queued.rejectors:
             self._rejections[plugin, queued.profile] += change
 
 
-_FIRST = UNSCHEDULED_POD_ADD.label
-_NOMINATING = (_FIRST, UNSCHEDULED_POD_UPDATE.label)
+_ADDED = UNSCHEDULED_POD_ADD.label
+_NOMINATING = (_ADDED, UNSCHEDULED_POD_UPDATE.label)
 
 
-def _are_kin(one: ObjectMeta, other: ObjectMeta) -> bool:
+def _have_same_controller(one: ObjectMeta, other: ObjectMeta) -> bool:
     return one.labels == other.labels and one.ownerReferences == other.ownerReferences
 
 
 def _subjects_of(obj: Any) -> tuple[str, str]:
-    """The uid of the pod, and the key of the group, that an event is about."""
+    """Return the UID of the pod, and the key of the group, that an event is about; empty if there is none."""
     if isinstance(obj, Pod):
         return obj.metadata.uid, group_key(obj) if obj.spec.schedulingGroup else ""
     return "", obj.key if isinstance(obj, PodGroup) else ""

@@ -2,7 +2,7 @@
 
 This is Python's own `logging` with values: `log.info("Moved pod", v=3, pod=key)` makes an ordinary record at the
 ordinary logger of that name. Verbosity is a level, INFO less v, so -v and --vmodule set the levels of loggers and any
-handler can filter by them. In the hottest loops ask `log.tells(3)` first and spare even the call.
+handler can filter by them. In the hottest loops ask `log.is_enabled(3)` first and spare even the call.
 
 Until a command opens an output (`log_setup`) or a program that embeds this one sets up handlers of its own, nothing is
 written anywhere: the core does no I/O, and its tests need not be silenced.
@@ -51,8 +51,8 @@ class Logger:
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
 
-    def tells(self, v: int) -> bool:
-        """Whether news of this verbosity is told."""
+    def is_enabled(self, v: int) -> bool:
+        """Return whether messages of this verbosity are logged."""
         return self._logger.isEnabledFor(INFO - v)
 
     def info(self, text: str, *, v: int = 0, err: BaseException | str | None = None, **values: Any) -> None:

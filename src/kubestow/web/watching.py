@@ -200,7 +200,7 @@ class _Waiting:
         for heap, then in zip(self._heaps, before, strict=True):
             changed += [uid for uid, entry in heap.items() if then.get(uid) is not entry]
             gone |= then.keys() - heap.keys()
-        self.rows = [self._queued(*queue.standing(uid)) for uid in changed]
+        self.rows = [self._queued(*queue.locate(uid)) for uid in changed]
         going, self._on_their_way = self._on_their_way, {}
         for pod in in_flight[:_MOST_IN_FLIGHT]:
             uid = pod.metadata.uid

@@ -207,8 +207,8 @@ def _queue(
         metrics=outside.metrics,
         order=queue_order(next(iter(profiles.values()))),
         nominator=parts.nominator,
-        arrived=parts.work_arrived.set,
-        moved=outside.observer.moved,
+        on_arrival=parts.work_arrived.set,
+        on_move=outside.observer.moved,
     )
 
 
