@@ -9,7 +9,7 @@ import msgspec
 
 from conformance_kinds._inputs import configuration_of, object_of
 from kubestow import config
-from kubestow.binding.binder import Attempt, BindingEnd
+from kubestow.binding.binder import Attempt, BindingListener
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.listers import key_of
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
@@ -69,8 +69,8 @@ class Binder:
     def __init__(self) -> None:
         self.assumed: dict[str, tuple[Attempt, Placed]] = {}
 
-    def start(self, attempt: Attempt, placed: Placed, end: BindingEnd) -> None:
-        del end
+    def start(self, attempt: Attempt, placed: Placed, listener: BindingListener) -> None:
+        del listener
         self.assumed[placed.pod.key] = (attempt, placed)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from kubestow.binding.binder import FAILED, Attempt, Binder, Step
 from kubestow.binding.dispatcher import Dispatcher
-from kubestow.binding.evictions import Evictions, for_pod
+from kubestow.binding.evictions import Evictions, Preemption
 from kubestow.cluster.events import ASSIGNED_POD_DELETE
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.outcome import Failed, Outcome, Placed
@@ -166,7 +166,7 @@ class Attempts:
         queued.pod = latest
         if failed.victims and failed.nominated_node:
             # Before the pod is back in the queue: while its victims are evicted it is to be held back there.
-            preemption = for_pod(queued.info, failed.nominated_node, failed.preempting_plugin)
+            preemption = Preemption.for_pod(queued.info, failed.nominated_node, failed.preempting_plugin)
             self._evictions.start(preemption, failed.victims, failed.to_unnominate)
         self._queue.requeue_failed(queued, failed.plugins, failed.pending_plugins)
         self._queue.nominator.nominate(latest, failed.nominated_node, queued.info)

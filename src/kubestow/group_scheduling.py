@@ -10,7 +10,7 @@ from functools import partial
 from kubestow.attempts import Attempts
 from kubestow.binding.binder import Attempt
 from kubestow.binding.dispatcher import Dispatcher
-from kubestow.binding.evictions import Evictions, for_group
+from kubestow.binding.evictions import Evictions, Preemption
 from kubestow.cluster.pod_groups import PodGroups
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Failed, Placed
@@ -109,7 +109,7 @@ class GroupScheduling:
         self._observer.group_decided(group, profile, outcome, scheduled, seconds)
         if outcome.victims and group.group is not None:
             # Before the pods are back in the queue: while the victims are evicted they are to be held back there.
-            preemption = for_group(group.group.metadata.uid, group.pods, outcome.preempting_plugin)
+            preemption = Preemption.for_group(group.group.metadata.uid, group.pods, outcome.preempting_plugin)
             self._evictions.start(preemption, outcome.victims, ())
         for attempt, of_pod in zip(attempts, outcome.outcomes, strict=True):
             # An equal share for each: the pods are not timed one by one.

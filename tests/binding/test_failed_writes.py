@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.binding.dispatcher import MOST_ATTEMPTS, Dispatcher
+from kubestow.binding.dispatcher import MAX_ATTEMPTS, Dispatcher
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.failures import REASONS, RETRIABLE, CallError, LeaseLostError, NotFoundError
 from kubestow.model.meta import ObjectMeta
@@ -40,7 +40,7 @@ FAILURES = {
 }
 
 RAISED, REPORTED, SILENT, WAS_GONE = "raised", "reported", "silent", "was gone"
-ONCE, EVERY_TIME = 1, MOST_ATTEMPTS
+ONCE, EVERY_TIME = 1, MAX_ATTEMPTS
 
 WRITES: dict[str, dict[str, tuple[str, int]]] = {
     # A pod that could not be bound goes back to the queue, where all is looked at anew.

@@ -1,8 +1,7 @@
-"""From a decision to a bound pod, beside later cycles: permission, PreBind, Bind, PostBind; or everything undone.
+"""The binding of placed pods, which runs beside later cycles: permission, PreBind, Bind, PostBind, or a rollback.
 
-`binder` carries one placed pod through; `waiting` holds pods that Permit delays; `evictions` carries out preemption;
-`dispatcher` is where every write about a pod goes through, in order for each pod.
+`binder` binds one placed pod; `waiting` holds pods that Permit delays; `evictions` carries out preemptions;
+`dispatcher` sends every write about a pod, in order for each pod.
 
-Promise: all waiting is on the event loop, so that time may be virtual; nothing is lost: a placed pod ends up bound, or
-back in the queue.
+Promise: all waiting happens on the event loop, so time may be virtual; a placed pod ends up bound or back in the queue.
 """

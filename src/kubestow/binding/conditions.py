@@ -1,17 +1,17 @@
-"""Waiting until something is true of the cluster."""
+"""Lets coroutines wait until a condition on the cluster is true."""
 
 import asyncio
 from collections.abc import Callable
 
 
 class Conditions:
-    """Conditions that somebody waits for, looked at again whenever an object changes."""
+    """The conditions that coroutines wait for; they are evaluated whenever an object changes."""
 
     def __init__(self) -> None:
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
-    def changed(self) -> None:
-        """An object has changed."""
+    def evaluate(self) -> None:
+        """Evaluate all conditions; to be called after each change of an object."""
         if not self._waiting:
             return
         for future, condition in list(self._waiting.items()):
@@ -23,7 +23,7 @@ class Conditions:
                     future.set_exception(error)
 
     async def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Whether the condition came true in time; what it raises is raised here."""
+        """Return whether the condition became true within the timeout; an exception of the condition is raised."""
         if condition():
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -1,13 +1,14 @@
-"""Every write about a pod: in order for each pod, superseded patches merged, failures retried, none lost silently.
+"""Sends every write about a pod: in order for each pod, with waiting status patches merged and failures retried.
 
-A write waits for the writes about the same pod that came before it. A status patch that still waits is merged with the
-next one, so that a pod that fails again and again costs one write at a time. What may succeed when tried again (the
-server is away, busy or failing) is tried again with growing pauses; what is refused is reported.
+A write waits for the earlier writes about the same pod. A status patch that still waits is merged with the next one, so
+a pod that fails repeatedly has at most one patch waiting. Retriable failures (the server is unavailable, busy or
+failing) are retried with growing pauses; other failures are logged.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from msgspec.structs import replace
@@ -37,11 +38,11 @@ ERROR = "error"
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-MOST_ATTEMPTS = 8
+MAX_ATTEMPTS = 8
 
 
 class StatusPatch:
-    """What is to be written into a pod's status; None leaves a field as it is."""
+    """A change of a pod's status; None leaves a field unchanged."""
 
     __slots__ = ("condition", "nominated_node", "pod")
 
@@ -51,7 +52,7 @@ class StatusPatch:
         self.nominated_node = nominated_node
 
     def applied(self, pod: Pod) -> Pod:
-        """The pod with this in its status."""
+        """Return the pod with the patch applied."""
         status = pod.status
         if self.condition is not None:
             status = replace(status, conditions=with_condition(status.conditions, self.condition))
@@ -60,6 +61,7 @@ class StatusPatch:
         return replace(pod, status=status)
 
     def merge(self, newer: "StatusPatch") -> None:
+        """Add a newer patch, whose values take precedence."""
         self.pod = newer.pod
         if newer.condition is not None:
             self.condition = newer.condition
@@ -68,7 +70,7 @@ class StatusPatch:
 
 
 class Dispatcher:
-    """Sends writes about pods."""
+    """Sends writes to the API server; `bind`, `evict` and the status patches of a pod are in order."""
 
     def __init__(self, api: ApiPort, metrics: SchedulerMetrics) -> None:
         self._api = api
@@ -77,18 +79,18 @@ class Dispatcher:
         self._patches: dict[str, StatusPatch] = {}
         self._sending: dict[str, StatusPatch] = {}
         self._group_conditions: dict[str, Condition] = {}
-        """By the group's uid, what is still to be written, or being written."""
+        """By the UID of the group, the condition that waits or is being written."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting: Counter[str] = Counter()
-        """How many writes wait for earlier ones about the same pod, by kind."""
+        """Number of writes that wait for earlier ones about the same pod, by kind."""
         metrics.pending_async_api_calls.watch(lambda: {(kind,): count for kind, count in self.waiting.items()})
 
     def __len__(self) -> int:
-        """How many writes that nobody waits for are under way."""
+        """Return the number of background writes that have not ended."""
         return len(self._tasks)
 
     def bind(self, pod: Pod, node: str) -> Coroutine[Any, Any, None]:
-        """Bind a pod. Not tried again here: the pod goes back to the queue, and all is looked at anew."""
+        """Bind a pod. A failure is not retried here, since the pod goes back to the queue."""
         return self._in_order(BINDING, pod.metadata.uid, self._api.bind, pod, node)
 
     def patch_status(
@@ -98,10 +100,10 @@ class Dispatcher:
         nominated_node: str | None = None,
         done: Callable[[], None] | None = None,
     ) -> None:
-        """Write into a pod's status some time soon; `done` is called when that is over, or joins what waits already."""
+        """Patch a pod's status in the background; `done` is called when the write has ended or was merged."""
         uid = pod.metadata.uid
-        # What is written is the difference to what the server will have by then.
-        patch = StatusPatch(_after(self._sending.get(uid), pod), condition, nominated_node)
+        # The patch is computed against the status that the server will have by then.
+        patch = StatusPatch(_patched(self._sending.get(uid), pod), condition, nominated_node)
         waiting = self._patches.get(uid)
         if waiting is not None:
             waiting.merge(patch)
@@ -109,22 +111,23 @@ class Dispatcher:
                 done()
             return
         self._patches[uid] = patch
-        self._spawn(self._patch(uid, done))
+        send = partial(self._in_order, STATUS_PATCH, uid, self._send_patch, uid)
+        self._spawn(self._log_failure(STATUS_PATCH, send, done, pod=pod.key))
 
     def expected(self, pod: Pod) -> Pod:
-        """The pod as it will be when all that is under way has been written."""
+        """Return the pod with all waiting and running status patches applied."""
         uid = pod.metadata.uid
-        return _after(self._patches.get(uid), _after(self._sending.get(uid), pod))
+        return _patched(self._patches.get(uid), _patched(self._sending.get(uid), pod))
 
     def patch_group_status(self, group: PodGroup, condition: Condition) -> None:
-        """Write a condition into a group's status some time soon."""
+        """Write a condition to a group's status in the background."""
         is_waiting = group.metadata.uid in self._group_conditions
         self._group_conditions[group.metadata.uid] = condition
         if not is_waiting:
-            self._spawn(self._patch_group(group))
+            self._spawn(self._log_failure(GROUP_STATUS_PATCH, partial(self._patch_group, group), podGroup=group.key))
 
     def expected_group(self, group: PodGroup) -> PodGroup:
-        """The group as it will be when all that is under way has been written."""
+        """Return the group with its waiting or running condition applied."""
         condition = self._group_conditions.get(group.metadata.uid)
         if condition is None:
             return group
@@ -135,16 +138,11 @@ class Dispatcher:
     async def _patch_group(self, group: PodGroup) -> None:
         uid, written = group.metadata.uid, None
         try:
-            # What is said meanwhile is written next.
+            # A condition that replaces this one in the meantime is written next.
             while (condition := self._group_conditions[uid]) is not written:
                 write = self._api.patch_pod_group_status
-                await self._in_order(GROUP_STATUS_PATCH, uid, self._persistently, write, group, condition)
+                await self._in_order(GROUP_STATUS_PATCH, uid, self._with_retries, write, group, condition)
                 written = condition
-        except NotFoundError:
-            # A group that is gone needs no status.
-            pass
-        except Exception as error:
-            log.error("API call failed", err=error, call=GROUP_STATUS_PATCH, podGroup=group.key)
         finally:
             del self._group_conditions[uid]
 
@@ -183,23 +181,11 @@ class Dispatcher:
         await self._in_order(STATUS_PATCH, uid, self._api.set_extended_resource_claim, pod, status)
 
     def write_aside(self, pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None) -> None:
-        """Have something written about a pod that nobody waits for; `done` is called when that is over."""
-        self._spawn(self._write_aside(pod, call, done))
-
-    async def _write_aside(self, pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None) -> None:
-        try:
-            await self._persistently(call)
-        except NotFoundError:
-            # What is gone need not be put in order.
-            pass
-        except Exception as error:
-            log.error("API call failed", err=error, call=ASIDE, pod=pod.key)
-        finally:
-            if done is not None:
-                done()
+        """Call an API in the background, about a pod but not in order with its other writes; then call `done`."""
+        self._spawn(self._log_failure(ASIDE, partial(self._with_retries, call), done, pod=pod.key))
 
     async def evict(self, pod: Pod, condition: PodCondition | None) -> bool:
-        """Note in a pod's status why it must go, and delete it. False: it was gone already."""
+        """Write a condition to a pod's status and delete the pod; return False if it was gone already."""
         try:
             await self._in_order(DELETION, pod.metadata.uid, self._delete, pod, condition)
         except NotFoundError:
@@ -208,39 +194,41 @@ class Dispatcher:
 
     async def _delete(self, pod: Pod, condition: PodCondition | None) -> None:
         if condition is not None:
-            await self._persistently(self._api.patch_pod_status, pod, condition=condition)
-        await self._persistently(self._api.delete_pod, pod)
+            await self._with_retries(self._api.patch_pod_status, pod, condition=condition)
+        await self._with_retries(self._api.delete_pod, pod)
 
-    async def _patch(self, uid: str, done: Callable[[], None] | None) -> None:
-        patch = self._patches[uid]
+    async def _log_failure(
+        self, kind: str, write: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None, **subject: str
+    ) -> None:
+        """Run a background write, log its failure, and call `done` when it has ended."""
         try:
-            await self._in_order(STATUS_PATCH, uid, self._send_patch, uid)
+            await write()
         except NotFoundError:
-            # A pod that is gone needs no status.
+            # The object was deleted, so there is nothing left to write.
             pass
         except Exception as error:
-            log.error("API call failed", err=error, call=STATUS_PATCH, pod=patch.pod.key)
+            log.error("API call failed", err=error, call=kind, **subject)
         finally:
             if done is not None:
                 done()
 
     async def _send_patch(self, uid: str) -> None:
-        # From now on a newer patch is one of its own.
+        # Patches that come from now on are sent separately.
         patch = self._sending[uid] = self._patches.pop(uid)
         try:
-            await self._persistently(
+            await self._with_retries(
                 self._api.patch_pod_status, patch.pod, condition=patch.condition, nominated_node=patch.nominated_node
             )
         finally:
             del self._sending[uid]
 
     async def _in_order(self, kind: str, uid: str, call: Callable[P, Awaitable[T]], *args: P.args, **kw: P.kwargs) -> T:
-        """Call when all that was begun before about the same pod is over; how long the call takes is told."""
-        loop, before = asyncio.get_running_loop(), self._last.get(uid)
+        """Call after the earlier writes about the same pod have ended; record the duration of the call."""
+        loop, previous = asyncio.get_running_loop(), self._last.get(uid)
         self._last[uid] = done = loop.create_future()
         try:
-            if before is not None:
-                await self._turn(kind, before)
+            if previous is not None:
+                await self._wait_for(kind, previous)
             started, result = loop.time(), ERROR
             try:
                 answer = await call(*args, **kw)
@@ -254,16 +242,16 @@ class Dispatcher:
             if self._last.get(uid) is done:
                 del self._last[uid]
 
-    async def _turn(self, kind: str, before: asyncio.Future[None]) -> None:
+    async def _wait_for(self, kind: str, previous: asyncio.Future[None]) -> None:
         self.waiting[kind] += 1
         try:
-            await asyncio.wait((before,))
+            await asyncio.wait((previous,))
         finally:
             self.waiting[kind] -= 1
 
-    async def _persistently(self, call: Callable[P, Awaitable[T]], *args: P.args, **kw: P.kwargs) -> T:
+    async def _with_retries(self, call: Callable[P, Awaitable[T]], *args: P.args, **kw: P.kwargs) -> T:
         pause = FIRST_PAUSE
-        for _ in range(MOST_ATTEMPTS - 1):
+        for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return await call(*args, **kw)
             except RETRIABLE as error:
@@ -277,10 +265,10 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self) -> None:
-        """Wait until everything is sent."""
+        """Wait until all background writes have ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
 
-def _after(patch: StatusPatch | None, pod: Pod) -> Pod:
+def _patched(patch: StatusPatch | None, pod: Pod) -> Pod:
     return pod if patch is None else patch.applied(pod)

@@ -1,7 +1,7 @@
-"""Carrying out a preemption: victims are told why and deleted; lower nominations to the node are cleared.
+"""Carries out preemptions: deletes the victims with a status condition, and clears lower nominations to the node.
 
-Runs beside later cycles. The preemptor is held back until its last victim is on its way, so that it is not tried again
-before there can be room.
+Each preemption is a task of its own beside later cycles. The preemptor is gated until its last victim is being
+deleted, so that it is not retried while no capacity can have become free.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ log = get_logger(__name__)
 
 
 class Preemption(NamedTuple):
-    """Who makes room for which pods, and where."""
+    """The preemptor, and the node that is made available to it."""
 
     uid: str
-    """Of the pod or the pod group that is made room for."""
+    """UID of the preemptor, which is a pod or a pod group."""
     kind: str
     """`pod` or `podgroup`."""
     pods: Sequence[PodInfo]
@@ -33,26 +33,27 @@ class Preemption(NamedTuple):
     place: str
     """The node, or `cluster`."""
     plugin: str
+    """The plugin that chose the victims."""
 
+    @classmethod
+    def for_pod(cls, pod: PodInfo, node: str, plugin: str) -> "Preemption":
+        """Return the preemption by a pod on a node."""
+        return cls(pod.uid, "pod", (pod,), node, plugin)
 
-def for_pod(pod: PodInfo, node: str, plugin: str) -> Preemption:
-    """Room for one pod on a node."""
-    return Preemption(pod.uid, "pod", (pod,), node, plugin)
-
-
-def for_group(uid: str, pods: Sequence[PodInfo], plugin: str) -> Preemption:
-    """Room for a group of pods, wherever that is."""
-    return Preemption(uid, "podgroup", pods, "cluster", plugin)
+    @classmethod
+    def for_group(cls, uid: str, pods: Sequence[PodInfo], plugin: str) -> "Preemption":
+        """Return the preemption by a pod group on any nodes."""
+        return cls(uid, "podgroup", pods, "cluster", plugin)
 
 
 class PreBinding(Protocol):
-    """Pods whose PreBind runs."""
+    """The pods whose PreBind is running."""
 
     def cancel_pre_bind(self, uid: str, message: str) -> bool: ...
 
 
 class Evictions:
-    """Preemptions under way."""
+    """The running preemptions."""
 
     def __init__(
         self,
@@ -77,14 +78,14 @@ class Evictions:
         self._now = now
         self._metrics = metrics
         self._preempting: dict[str, str | None] = {}
-        """Uids of preemptors, with the uid of their last victim once it is its turn."""
+        """UIDs of preemptors, with the UID of the last victim once the others are evicted; None before."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def is_preempting(self, uid: str) -> bool:
-        """Whether victims of a pod are still to be evicted."""
+        """Return whether victims of a pod are still to be deleted."""
         if uid not in self._preempting:
             return False
         last = self._preempting[uid]
@@ -94,7 +95,7 @@ class Evictions:
         return victim is not None and not victim.terminating
 
     def start(self, preemption: Preemption, victims: Collection[PodInfo], to_unnominate: Iterable[PodInfo]) -> None:
-        """Evict victims; where all are on their way out already, nothing is done, nor taken from other pods."""
+        """Start to evict victims and to clear nominations; do nothing if all victims are terminating."""
         to_evict = [victim for victim in victims if not victim.terminating]
         if not to_evict:
             return
@@ -103,7 +104,7 @@ class Evictions:
             if self._dispatcher.expected(pod.pod).status.nominatedNodeName:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
         self._preempting[preemption.uid] = None
-        # Many may preempt at a time: what happens to the victims of one is nothing to the others.
+        # Other preemptions may run at the same time: events about their victims must not retry these pods.
         for pod in preemption.pods:
             self._wait_only_for(pod.uid, to_evict[-1].uid)
         task = asyncio.get_running_loop().create_task(self._run(preemption, to_evict))
@@ -114,26 +115,26 @@ class Evictions:
         time, result = asyncio.get_running_loop().time, SUCCESS
         started = time()
         try:
-            waking_event_follows = await self._evict_all(preemption, victims)
+            retry_event_follows = await self._evict_all(preemption, victims)
         except Exception as error:
             pod = preemption.pods[0].pod.key
             log.error(
                 "Preemption failed; what it was for will be tried again", err=error, kind=preemption.kind, pod=pod
             )
-            waking_event_follows, result = False, ERROR
+            retry_event_follows, result = False, ERROR
         self._metrics.preemption_goroutines.inc(result)
         self._metrics.preemption_goroutine_seconds.observe(time() - started, result)
         self._preempting.pop(preemption.uid, None)
-        if not (waking_event_follows and _goes_at_once(victims[-1].pod)):
+        if not (retry_event_follows and _is_deleted_at_once(victims[-1].pod)):
             for one in preemption.pods:
                 self._wait_only_for(one.uid, None)
-        if not waking_event_follows:
+        if not retry_event_follows:
             self._activate([one.pod for one in preemption.pods])
 
     async def _evict_all(self, preemption: Preemption, victims: list[PodInfo]) -> bool:
-        """Evict the victims, the last one after the others: its deletion is what lets the preemptor try again.
+        """Evict the victims, the last one after the others: its deletion is the event that retries the preemptor.
 
-        False if it was gone already, or had run to its end: what this would have woken was still held back then.
+        Return False if the last victim was gone already, in which case the event came while the preemptor was gated.
         """
         *others, last = victims
         if others:
@@ -146,8 +147,8 @@ class Evictions:
         return await self._evict(preemption, last) and is_there
 
     async def _evict(self, preemption: Preemption, victim: PodInfo) -> bool:
-        """False if the victim was gone already."""
-        uid, kind, (speaker, *_), place, plugin = preemption
+        """Evict one victim; return False if it was gone already."""
+        uid, kind, (preemptor, *_), place, plugin = preemption
         note = f"Preempted by {kind} {uid} on node {place}"
         waiting = self._waiting.get(victim.uid)
         if waiting is not None:
@@ -157,18 +158,18 @@ class Evictions:
         if in_memory:
             note += " (in kube-scheduler memory)."
         else:
-            condition = disruption_target(victim.pod, speaker.pod.spec.schedulerName, self._now(), beneficiary=kind)
+            condition = disruption_target(victim.pod, preemptor.pod.spec.schedulerName, self._now(), beneficiary=kind)
             if not await self._dispatcher.evict(victim.pod, condition):
                 return False
-        self._recorder.event(victim.pod, "Normal", "Preempted", "Preempting", note, related=speaker.pod)
+        self._recorder.event(victim.pod, "Normal", "Preempted", "Preempting", note, related=preemptor.pod)
         return True
 
     async def drain(self) -> None:
-        """Wait until every preemption under way is over."""
+        """Wait until all running preemptions have ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
 
-def _goes_at_once(pod: Pod) -> bool:
-    """Whether a pod that is deleted will be gone in a moment: then there is nothing to try before that is seen."""
+def _is_deleted_at_once(pod: Pod) -> bool:
+    """Return whether the deletion of a pod takes effect at once, so that a retry can wait for its event."""
     return pod.spec.terminationGracePeriodSeconds == 0 and not pod.metadata.finalizers

@@ -1,4 +1,4 @@
-"""Pods that Permit holds until every plugin that asked for it allows them, or one rejects them, or time runs out."""
+"""Pods that Permit delays until all delaying plugins allow them, one rejects them, or the timeout expires."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from kubestow.framework.results import Code, Rejection
 
 
 class WaitingPod:
-    """One pod that waits; plugins get it from their handle."""
+    """A pod that waits for permission; plugins get it from their handle."""
 
     def __init__(self, pod: PodInfo, node: str, waits: dict[str, float]) -> None:
         loop = asyncio.get_running_loop()
@@ -21,11 +21,11 @@ class WaitingPod:
         }
 
     def pending_plugins(self) -> list[str]:
-        """The plugins that have not allowed it yet."""
+        """Return the plugins that have not allowed the pod yet."""
         return list(self._timers)
 
     def allow(self, plugin: str) -> None:
-        """One plugin's permission; the last one lets the pod go on."""
+        """Give the permission of one plugin; the last permission ends the wait."""
         timer = self._timers.pop(plugin, None)
         if timer is not None:
             timer.cancel()
@@ -33,11 +33,11 @@ class WaitingPod:
             self._settle(None)
 
     def reject(self, plugin: str, message: str) -> bool:
-        """Send the pod back to the queue; False if it no longer waits."""
+        """Reject the pod, which goes back to the queue; return False if it no longer waits."""
         return self._settle(Rejection((message,), Code.UNSCHEDULABLE, plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """Take its place away for a pod of higher priority; False if it no longer waits."""
+        """Reject the pod in favor of one with higher priority; return False if it no longer waits."""
         return self._settle(Rejection((f"waiting on permit for pod: {message}",), Code.ERROR, plugin))
 
     def _time_out(self, plugin: str, seconds: float) -> None:
@@ -53,12 +53,12 @@ class WaitingPod:
         return True
 
     async def answer(self) -> Rejection | None:
-        """What came of it: None if the pod may go on."""
+        """Wait for the result: None if all plugins allowed the pod, else the rejection."""
         return await self._answer
 
 
 class WaitingPods:
-    """All pods that wait."""
+    """The pods that wait for permission, by UID."""
 
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
@@ -80,6 +80,6 @@ class WaitingPods:
         self._pods.pop(uid, None)
 
     def reject(self, uid: str, message: str) -> bool:
-        """Send a pod back, whoever it waits for; False if it does not wait."""
+        """Reject a pod in the name of no plugin; return False if it does not wait."""
         waiting = self._pods.get(uid)
         return waiting is not None and waiting.reject("", message)

@@ -218,7 +218,7 @@ def _intake(parts: _Parts, queue: SchedulingQueue, profiles: dict[str, Profile])
         queue=queue,
         scheduler_names=profiles.keys(),
         reject_waiting=parts.waiting.reject,
-        changed=parts.conditions.changed,
+        changed=parts.conditions.evaluate,
         metrics=parts.outside.metrics,
         stopwatch=parts.outside.stopwatch,
         gate=parts.gate,
@@ -229,13 +229,13 @@ def _binder(parts: _Parts, queue: SchedulingQueue) -> Binder:
     return Binder(
         dispatcher=parts.dispatcher,
         waiting=parts.waiting,
-        free_events=queue.done,
+        stop_recording_events=queue.done,
         extenders=parts.extenders,
         on_step=parts.outside.observer.step,
         metrics=parts.outside.metrics,
         stopwatch=parts.outside.stopwatch,
         gate=parts.gate,
-        announces_expectation=parts.features.nominated_node_name_for_expectation,
+        announces_expected_node=parts.features.nominated_node_name_for_expectation,
     )
 
 
