@@ -29,7 +29,7 @@ from kubestow.model.codec import decode
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.pod_groups import Condition, PodGroup, PodGroupStatus
-from kubestow.observer import NoObserver
+from kubestow.observer import Observer
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.clock import WallClock
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
@@ -165,7 +165,7 @@ def _with(plugin: Any, features: config.Features) -> tuple[config.SchedulerConfi
     return configuration, registry
 
 
-class _Timed(NoObserver):
+class _Timed(Observer):
     """Keeps how many seconds each cycle took."""
 
     def __init__(self, times: list[float]) -> None:
@@ -200,7 +200,7 @@ class World:
             api=self.api,
             recorder=ListRecorder(),
             metrics=metrics,
-            observer=_Timed(self.times) if timed else NoObserver(),
+            observer=_Timed(self.times) if timed else Observer(),
         )
         features = config.Features.parse(self.workload.feature_gates)
         configuration, registry = _with(plugin, features)

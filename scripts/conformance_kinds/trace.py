@@ -17,7 +17,7 @@ from kubestow.framework.detached import FirstRng, ListRecorder
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import format_time
-from kubestow.observer import NoObserver
+from kubestow.observer import Observer
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
@@ -74,7 +74,7 @@ class Binder:
         self.assumed[placed.pod.key] = (attempt, placed)
 
 
-class Decided(NoObserver):
+class Decided(Observer):
     """Keeps the last decision."""
 
     last: tuple[Pod, Outcome]

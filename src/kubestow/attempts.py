@@ -1,8 +1,8 @@
-"""One attempt to schedule a pod, from the queue to its end.
+"""The start and the end of attempts to schedule a pod.
 
 begin -> (cycle) -> conclude: Placed -> binder -> bound
                        |                   |
-                       +----- Failed ------+----> failure handling -> queue
+                       +----- Failed ------+----> queue
 """
 
 from collections.abc import Callable, Mapping
@@ -30,16 +30,16 @@ log = get_logger(__name__)
 
 _MANY_ATTEMPTS = 15
 _ATTEMPTS = (*map(str, range(_MANY_ATTEMPTS)), f"{_MANY_ATTEMPTS}+")
-"""Numbers of attempts as labels of metrics."""
+"""Metric labels for the number of attempts."""
 _TIMED_CYCLES = 10
 """Time the plugin calls of every Nth cycle."""
 
 AttemptEnded = Callable[[Profile, Failed | None], None]
-"""Callback for each attempt: the profile, and how it failed; None for a pod that was bound."""
+"""Callback for each attempt that ended: `(profile, failed)`; None for a pod that was bound."""
 
 
 class Attempts:
-    """Begins attempts, and carries out what their cycles decided."""
+    """Begins attempts, and carries out the outcomes of their cycles."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class Attempts:
         self.count = 0
         """Number of attempts so far."""
 
-    def follow(self, on_end: AttemptEnded | None) -> None:
-        """Call `on_end` whenever an attempt ends from now on; None stops that."""
+    def set_end_callback(self, on_end: AttemptEnded | None) -> None:
+        """Call `on_end` whenever an attempt ends; None removes the callback."""
         self._on_end = on_end
 
     def begin(self, queued: QueuedPod) -> Attempt | None:
-        """Begin to schedule a pod; None if it does not have to be scheduled any more."""
-        if self._is_to_be_skipped(queued.pod):
+        """Begin an attempt; None if the pod need not be scheduled any more, in which case it leaves the queue."""
+        if self._skips(queued.pod):
             self._queue.done(queued.uid)
             return None
         profile = self._profiles[queued.profile]
@@ -89,7 +89,8 @@ class Attempts:
         self.count += 1
         return Attempt(queued, queued.info, profile, self._stopwatch())
 
-    def _is_to_be_skipped(self, pod: Pod) -> bool:
+    def _skips(self, pod: Pod) -> bool:
+        """Return True for a pod that is being deleted, with an event for it, and for a pod that is assumed."""
         if pod.metadata.deletionTimestamp is not None:
             note = f"skip schedule deleting pod: {pod.key}"
             self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
@@ -97,7 +98,7 @@ class Attempts:
         return self._cluster.is_assumed(pod.metadata.uid)
 
     def conclude(self, attempt: Attempt, outcome: Outcome) -> None:
-        """Bind a pod that was placed; put any other back into the queue."""
+        """Carry out an outcome: start to bind a placed pod, requeue any other."""
         self._observer.decided(attempt, outcome, self._stopwatch() - attempt.started)
         if isinstance(outcome, Placed):
             if log.is_enabled(3):
@@ -113,10 +114,10 @@ class Attempts:
         else:
             self._handle_failure(attempt, outcome)
 
-    # How bindings end
+    # The end of a binding
 
     def bound(self, attempt: Attempt, placed: Placed) -> None:
-        """A pod was bound."""
+        """Record that a pod was bound."""
         queued = attempt.queued
         if log.is_enabled(2):
             log.info(
@@ -129,7 +130,7 @@ class Attempts:
             )
         note = f"Successfully assigned {placed.pod.key} to {placed.node}"
         self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)
-        self._ended(attempt, "scheduled", None)
+        self._count_attempt(attempt, "scheduled", None)
         since = queued.initial_attempt_timestamp
         waited = self._clock.now() - (queued.timestamp if since is None else since)
         self._metrics.pod_scheduling_attempts.observe(queued.attempts)
@@ -138,14 +139,14 @@ class Attempts:
             self._metrics.pod_scheduled_after_flush.inc()
 
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None:
-        """A pod could not be bound: undo what was reserved for it, and try it again."""
+        """Undo Reserve for a pod that could not be bound, and requeue it."""
         uid, now = placed.pod.uid, self._stopwatch()
         self._observer.step(placed, Step(FAILED, "", now, now, failed=failed))
-        if not self._cycles.give_back(attempt.profile, placed):
-            # Seen bound in spite of it, or deleted: no other pod gains room now.
+        if not self._cycles.unreserve(attempt.profile, placed):
+            # The pod was bound nevertheless, or deleted: no capacity becomes free here.
             self._handle_failure(attempt, failed)
         elif failed.is_rejection:
-            # The pod itself must not be moved by the room it gives back.
+            # The capacity that the pod frees must not retry the pod itself.
             self._handle_failure(attempt, failed)
             self._queue.on_event(ASSIGNED_POD_DELETE, placed.pod.pod, None, only=lambda pod: pod.metadata.uid != uid)
         else:
@@ -157,32 +158,32 @@ class Attempts:
     def _handle_failure(self, attempt: Attempt, failed: Failed) -> None:
         queued = attempt.queued
         _log_failure(queued.pod, failed)
-        self._ended(attempt, "unschedulable" if failed.is_rejection else "error", failed)
-        latest = self._intake.pending(queued.pod)
+        self._count_attempt(attempt, "unschedulable" if failed.is_rejection else "error", failed)
+        latest = self._intake.latest_pending(queued.pod)
         if latest is None:
-            # Deleted, recreated, or bound by another scheduler.
+            # The pod was deleted, recreated, or bound by another scheduler.
             self._queue.done(queued.uid)
             return
         queued.pod = latest
         if failed.victims and failed.nominated_node:
-            # Before the pod is back in the queue: while its victims are evicted it is to be held back there.
+            # Before the pod is requeued: PreEnqueue gates it there while its victims are being evicted.
             preemption = Preemption.for_pod(queued.info, failed.nominated_node, failed.preempting_plugin)
             self._evictions.start(preemption, failed.victims, failed.to_unnominate)
         self._queue.requeue_failed(queued, failed.plugins, failed.pending_plugins)
         self._queue.nominator.nominate(latest, failed.nominated_node, queued.info)
-        self._report(latest, failed)
+        self._write_condition(latest, failed)
 
-    def _ended(self, attempt: Attempt, result: str, failed: Failed | None) -> None:
+    def _count_attempt(self, attempt: Attempt, result: str, failed: Failed | None) -> None:
         profile, seconds = attempt.profile.name, self._stopwatch() - attempt.started
         self._metrics.schedule_attempts.inc(profile, result)
         self._metrics.scheduling_attempt_seconds.observe(seconds, profile, result)
         if self._on_end is not None:
             self._on_end(attempt.profile, failed)
 
-    def _report(self, pod: Pod, failed: Failed) -> None:
+    def _write_condition(self, pod: Pod, failed: Failed) -> None:
         self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", fitting_note(failed.message))
         reason = UNSCHEDULABLE if failed.is_rejection else SCHEDULER_ERROR
-        # Compare with the status that is being written, not with the one last seen: an earlier attempt may differ.
+        # Compare with the status that is being written, since the one last seen may be older.
         expected = self._dispatcher.expected(pod)
         condition = scheduling_condition(expected, reason, failed.message, self._clock.now())
         nominated = failed.nominated_node

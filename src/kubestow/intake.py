@@ -1,4 +1,4 @@
-"""What happens in the cluster, taken in: the state is kept up to date, and waiting pods are told what may help them."""
+"""Applies changes of objects to the cluster state, and notifies the queue of the events that follow from them."""
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
@@ -29,7 +29,7 @@ log = get_logger(__name__)
 
 
 class Intake:
-    """Takes in objects of every kind as they are added, updated and deleted."""
+    """Applies changes of objects of every kind, in the order in which they are reported."""
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class Intake:
         stopwatch: Callable[[], float],
         gate: Gate,
     ) -> None:
+        """`reject_waiting(uid, message)` rejects a pod that waits for permission; `changed` is called after changes."""
         self._cluster = cluster
         self._queue = queue
         self._names = scheduler_names
@@ -52,94 +53,80 @@ class Intake:
         self._stopwatch = stopwatch
         self._gate = gate
         self._pending: dict[str, Pod] = {}
-        """By uid."""
+        """The unassigned pods with one of these scheduler names, by UID."""
 
-    def pending(self, pod: Pod) -> Pod | None:
-        """The latest version of a pod that has no node yet; None if it is gone."""
+    def latest_pending(self, pod: Pod) -> Pod | None:
+        """Return the latest version of an unassigned pod; None if it was deleted or assigned."""
         return self._pending.get(pod.metadata.uid)
 
     def latest(self, uid: str) -> Pod | None:
-        """The latest version of a pod of ours that has no node yet, or of any that has one."""
+        """Return the latest version of a pending pod, or of any pod that is assumed or assigned."""
         placed = self._cluster.pod(uid)
         return self._pending.get(uid) or (None if placed is None else placed.pod)
 
     def pending_pods(self) -> Collection[Pod]:
-        """The pods of ours that have no node yet."""
+        """Return the unassigned pods with one of these scheduler names."""
         return self._pending.values()
 
-    def names_changed(self, known: Iterable[Pod]) -> None:
-        """Pods of other scheduler names are ours from now on; `known` are all pods there are."""
+    def scheduler_names_changed(self, pods: Iterable[Pod]) -> None:
+        """Drop pending pods whose scheduler name was removed, and add those of `pods` whose name was added."""
         for pod in [pod for pod in self._pending.values() if not self._is_ours(pod)]:
-            self._forget_pending(pod)
+            self._remove_pending(pod)
             self._queue.delete(pod)
-        for pod in known:
+        for pod in pods:
             if not pod.spec.nodeName and pod.metadata.uid not in self._pending:
                 self._pod_added(pod)
 
     def added(self, obj: Any) -> None:
-        if self._gate.is_closed:
-            self._gate.hold(self.added, obj)
-            return
-        if isinstance(obj, Pod):
-            self._pod_added(obj)
-        elif isinstance(obj, Node):
-            self._node_seen(obj)
-        else:
-            self._object_changed(None, obj)
-        self._changed()
+        self._apply(None, obj)
 
     def updated(self, old: Any, new: Any) -> None:
+        self._apply(old, new)
+
+    def deleted(self, obj: Any) -> None:
+        self._apply(obj, None)
+
+    def _apply(self, old: Any, new: Any) -> None:
         if self._gate.is_closed:
-            self._gate.hold(self.updated, old, new)
+            self._gate.hold(self._apply, old, new)
             return
-        if isinstance(new, Pod):
-            self._pod_updated(old, new)
-        elif isinstance(new, Node):
-            self._node_seen(new)
+        obj = old if new is None else new
+        if isinstance(obj, Pod):
+            self._pod_changed(old, new)
+        elif isinstance(obj, Node):
+            self._node_changed(old, new)
         else:
             self._object_changed(old, new)
         self._changed()
 
-    def deleted(self, obj: Any) -> None:
-        if self._gate.is_closed:
-            self._gate.hold(self.deleted, obj)
-            return
-        if isinstance(obj, Pod):
-            self._pod_deleted(obj)
-        elif isinstance(obj, Node):
-            self._node_gone(obj)
-        else:
-            self._object_changed(obj, None)
-        self._changed()
-
     def access_changed(self, kind: type, problem: str) -> None:
-        """Objects of a kind cannot be seen, for a reason; with an empty one, they can."""
+        """Record that objects of a kind cannot be read because of `problem`; if that is empty, they can."""
         if self._gate.is_closed:
             self._gate.hold(self.access_changed, kind, problem)
             return
-        # Nothing is scheduled before pods and nodes are seen.
+        # Scheduling does not start before pods and nodes can be read.
         if not issubclass(kind, Pod | Node):
             self._cluster.set_unreadable(kind, problem)
             self._changed()
 
-    # Nodes and everything else
+    # Nodes and other objects
 
-    def _node_seen(self, new: Node) -> None:
+    def _node_changed(self, reported: Node | None, new: Node | None) -> None:
         start = self._stopwatch()
-        # Not the version that was seen last: it may have been refused.
+        if new is None:
+            assert reported is not None
+            # While the node is still there.
+            self._notify_queue(node_events(reported, None), reported, None, start)
+            self._cluster.remove_node(reported.metadata.name)
+            return
+        # Not the version that was reported last, which may have been invalid.
         old = self._cluster.node(new.metadata.name)
         try:
             self._cluster.set_node(new)
         except ValueError as error:
-            _refuse(new, error)
+            _log_invalid(new, error)
             return
-        self._tell(node_events(old, new), old, new, start)
-
-    def _node_gone(self, node: Node) -> None:
-        start = self._stopwatch()
-        # Told while the node is still there.
-        self._tell(node_events(node, None), node, None, start)
-        self._cluster.remove_node(node.metadata.name)
+        self._notify_queue(node_events(old, new), old, new, start)
 
     def _object_changed(self, old: Any, new: Any) -> None:
         start = self._stopwatch()
@@ -149,70 +136,79 @@ class Intake:
             else:
                 self._cluster.set_object(new)
         except ValueError as error:
-            _refuse(new or old, error)
+            _log_invalid(new or old, error)
             return
-        self._tell(events_of(old, new), old, new, start)
+        self._notify_queue(events_of(old, new), old, new, start)
 
     # Pods
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.schedulerName in self._names
 
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None:
+            assert old is not None
+            self._pod_deleted(old)
+        elif old is None:
+            self._pod_added(new)
+        else:
+            self._pod_updated(old, new)
+
     def _pod_added(self, pod: Pod) -> None:
         if pod_is_terminal(pod):
             return
         if pod.spec.nodeName:
-            self._assigned(None, pod)
+            self._set_assigned(None, pod)
         elif self._is_ours(pod):
-            self._keep_pending(pod)
+            self._add_pending(pod)
             start = self._stopwatch()
             self._queue.add(pod)
-            self._tell_group(pod)
-            self._handled(UNSCHEDULED_POD_ADD, start)
+            self._notify_of_group_member(pod)
+            self._observe_duration(UNSCHEDULED_POD_ADD, start)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if new.spec == old.spec:
-            # One for all versions: whoever compares them later is done at once.
+            # All versions share one object, which makes later comparisons fast.
             force_setattr(new, "spec", old.spec)
         if pod_is_terminal(new):
             if not pod_is_terminal(old):
                 self._pod_deleted(old)
         elif old.spec.nodeName:
-            self._assigned(old, new)
+            self._set_assigned(old, new)
         elif new.spec.nodeName:
-            self._assigned(None, new)
+            self._set_assigned(None, new)
             if self._is_ours(old):
-                self._forget_pending(old)
+                self._remove_pending(old)
                 self._queue.delete(old)
                 self._queue.done(old.metadata.uid)
         elif self._is_ours(old):
-            self._keep_pending(new)
-            self._waiting_updated(old, new)
+            self._add_pending(new)
+            self._pending_updated(old, new)
 
     def _pod_deleted(self, pod: Pod) -> None:
         if pod.spec.nodeName:
             if self._cluster.pod(pod.metadata.uid) is None:
-                # It has run to its end before, and was taken off its node then.
+                # It was removed when it became terminal.
                 return
             start = self._stopwatch()
             self._cluster.remove_pod(pod.metadata.uid)
-            self._tell([ASSIGNED_POD_DELETE], pod, None, start)
+            self._notify_queue([ASSIGNED_POD_DELETE], pod, None, start)
         elif self._is_ours(pod) or self._cluster.is_assumed(pod.metadata.uid):
-            self._forget_pending(pod)
-            self._waiting_deleted(pod)
+            self._remove_pending(pod)
+            self._pending_deleted(pod)
 
-    def _keep_pending(self, pod: Pod) -> None:
+    def _add_pending(self, pod: Pod) -> None:
         self._pending[pod.metadata.uid] = pod
         if self._cluster.groups is not None and (key := group_key(pod)):
             self._cluster.groups.add_pending(key, pod)
 
-    def _forget_pending(self, pod: Pod) -> None:
+    def _remove_pending(self, pod: Pod) -> None:
         self._pending.pop(pod.metadata.uid, None)
         if self._cluster.groups is not None and (key := group_key(pod)):
             self._cluster.groups.remove_pending(key, pod.metadata.uid)
 
-    def _tell_group(self, pod: Pod) -> None:
-        """A pod may complete its group; as long as it does not, it makes no difference to the others."""
+    def _notify_of_group_member(self, pod: Pod) -> None:
+        """Notify the queue of a new pod if its group has enough pods; before that, it does not help the others."""
         groups = self._cluster.groups
         if groups is None or not (key := group_key(pod)):
             return
@@ -220,16 +216,16 @@ class Intake:
         if group is not None and groups.members(key).count >= group.min_count:
             self._queue.on_event(UNSCHEDULED_POD_ADD, None, pod)
 
-    def _assigned(self, old: Pod | None, new: Pod) -> None:
+    def _set_assigned(self, old: Pod | None, new: Pod) -> None:
         start = self._stopwatch()
         try:
             self._cluster.set_pod(new)
         except ValueError as error:
-            _refuse(new, error)
+            _log_invalid(new, error)
             return
-        self._tell([ASSIGNED_POD_ADD] if old is None else pod_update_events(old, new), old, new, start)
+        self._notify_queue([ASSIGNED_POD_ADD] if old is None else pod_update_events(old, new), old, new, start)
 
-    def _waiting_updated(self, old: Pod, new: Pod) -> None:
+    def _pending_updated(self, old: Pod, new: Pod) -> None:
         if old.metadata.resourceVersion and old.metadata.resourceVersion == new.metadata.resourceVersion:
             return
         start = self._stopwatch()
@@ -240,42 +236,42 @@ class Intake:
         self._queue.update(old, new)
         nominated = old.status.nominatedNodeName
         if nominated and nominated != new.status.nominatedNodeName:
-            self._nomination_gone(old)
-        self._handled(UNSCHEDULED_POD_UPDATE, start)
+            self._nomination_removed(old)
+        self._observe_duration(UNSCHEDULED_POD_UPDATE, start)
 
-    def _waiting_deleted(self, pod: Pod) -> None:
+    def _pending_deleted(self, pod: Pod) -> None:
         start = self._stopwatch()
         self._queue.delete(pod)
         if self._cluster.is_assumed(pod.metadata.uid):
             self._assumed_deleted(pod)
         elif pod.status.nominatedNodeName:
-            self._nomination_gone(pod)
-        self._handled(UNSCHEDULED_POD_DELETE, start)
+            self._nomination_removed(pod)
+        self._observe_duration(UNSCHEDULED_POD_DELETE, start)
 
     def _assumed_deleted(self, pod: Pod) -> None:
-        """A pod on its way to a node is to go: what it took there is free again."""
+        """Free the capacity of an assumed pod that is deleted or terminating."""
         assumed = self._cluster.pod(pod.metadata.uid)
         assert assumed is not None
         if not self._reject_waiting(assumed.uid, "removed"):
             self._cluster.forget(assumed.uid)
         self._queue.on_event(ASSIGNED_POD_DELETE, assumed.pod, None)
 
-    def _nomination_gone(self, pod: Pod) -> None:
-        """Room that was kept for a pod is free for those that are no more important."""
+    def _nomination_removed(self, pod: Pod) -> None:
+        """Notify the pods of at most the same priority that the capacity nominated to a pod is available."""
         priority = pod_priority(pod)
         self._queue.on_event(ASSIGNED_POD_DELETE, pod, None, only=lambda other: pod_priority(other) <= priority)
 
-    def _tell(self, events: list[ClusterEvent], old: Any, new: Any, start: float) -> None:
+    def _notify_queue(self, events: list[ClusterEvent], old: Any, new: Any, start: float) -> None:
         for event in events:
             self._queue.on_event(event, old, new)
             self._metrics.event_handling_seconds.observe(self._stopwatch() - start, event.label)
 
-    def _handled(self, event: ClusterEvent, start: float) -> None:
+    def _observe_duration(self, event: ClusterEvent, start: float) -> None:
         self._metrics.event_handling_seconds.observe(self._stopwatch() - start, event.label)
 
 
-class IntoIntake:
-    """Hands changes of one resource to the intake."""
+class IntakeHandler:
+    """The watch handlers of one resource, which pass its changes to the intake."""
 
     def __init__(self, intake: Intake, kind: type) -> None:
         self.on_add = intake.added
@@ -284,7 +280,7 @@ class IntoIntake:
         self.on_access = partial(intake.access_changed, kind)
 
 
-def _refuse(obj: Any, error: Exception) -> None:
+def _log_invalid(obj: Any, error: Exception) -> None:
     meta = obj.metadata
     name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-    log.error("Object makes no sense and is not taken in", err=error, kind=type(obj).__name__, object=name)
+    log.error("Ignoring invalid object", err=error, kind=type(obj).__name__, object=name)

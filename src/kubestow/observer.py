@@ -1,7 +1,6 @@
 """What the scheduling loop reports to an observer, such as the recorder of decisions."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from kubestow.binding.binder import Attempt, Step
 from kubestow.cycle.group_outcome import GroupOutcome
@@ -11,46 +10,34 @@ from kubestow.framework.profile import Profile
 from kubestow.queue.queued_pod import QueuedPod
 
 
-class Observer(Protocol):
-    """Follows pods from the queue to their node. Called on the event loop; must not wait and must not raise."""
+class Observer:
+    """Follows pods from the queue to their node; this base class ignores everything.
+
+    The methods are called on the event loop and must neither wait nor raise.
+    """
 
     def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
-        """A pod came to a queue because of an event; `plugin` is the one whose hint said that the event may help.
+        """Handle the arrival of a pod in a queue because of an event; `plugin` is the one whose hint returned true.
 
         Not called for a new pod that becomes active at once.
         """
 
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
-        """A scheduling cycle took `seconds` and came to an outcome. A pod that was placed is assumed by now."""
+        """Handle the outcome of a scheduling cycle that took `seconds`. A placed pod is already assumed."""
 
     def group_decided(
         self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
-        """The cycle of a pod group is over; `scheduled` of its pods had a node before. `decided` follows for each."""
+        """Handle the outcome of the cycle of a pod group; `scheduled` of its pods had a node before.
+
+        `decided` is called next for each pod.
+        """
 
     def step(self, placed: Placed, step: Step) -> None:
-        """A step of a binding is over."""
+        """Handle a finished step of a binding."""
 
 
-class NoObserver:
-    """Ignores everything."""
-
-    def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
-        pass
-
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
-        pass
-
-    def group_decided(
-        self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
-    ) -> None:
-        pass
-
-    def step(self, placed: Placed, step: Step) -> None:
-        pass
-
-
-class Observers:
+class Observers(Observer):
     """Reports to several observers, in order."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
@@ -75,7 +62,7 @@ class Observers:
             observer.step(placed, step)
 
 
-def observers(*some: Observer) -> Observer:
-    """Return one observer that stands for several; those that ignore everything are left out."""
-    present = [observer for observer in some if type(observer) is not NoObserver]
-    return present[0] if len(present) == 1 else Observers(present) if present else NoObserver()
+def combined(*observers: Observer) -> Observer:
+    """Return one observer that reports to all given ones, without those that ignore everything."""
+    active = [observer for observer in observers if type(observer) is not Observer]
+    return active[0] if len(active) == 1 else Observers(active)

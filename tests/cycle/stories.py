@@ -15,7 +15,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.config import Features
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import Outcome, Placed
-from kubestow.cycle.scheduling import Judge, SchedulingCycles, choose_at_random
+from kubestow.cycle.scheduling import RowEvaluator, SchedulingCycles, choose_at_random
 from kubestow.cycle.sharing import Upcoming
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -123,27 +123,27 @@ class Watched(SchedulingCycles):
 
     totals: dict[str, int] | None = None
 
-    def _pre_filter(self, evaluation: Evaluation, search: Search) -> Judge | None:
-        judge = super()._pre_filter(evaluation, search)
-        return None if judge is None else Overheard(judge, self._heard)
+    def _pre_filter(self, evaluation: Evaluation, search: Search) -> RowEvaluator | None:
+        evaluator = super()._pre_filter(evaluation, search)
+        return None if evaluator is None else ReportingEvaluator(evaluator, self._heard)
 
     def _heard(self, rows: IntArray, totals: IntArray) -> None:
         named = zip(rows.tolist(), (totals - totals.min()).tolist(), strict=True)
         self.totals = {self._cluster.nodes.names[row]: total for row, total in named}
 
 
-class Overheard:
-    """A judge, and somebody who hears the totals."""
+class ReportingEvaluator:
+    """A row evaluator that reports the totals to a callback."""
 
-    def __init__(self, judge: Judge, heard: Callable[[IntArray, IntArray], None]) -> None:
-        self._judge = judge
-        self.remembers = judge.remembers
-        self._heard = heard
-        self.passing, self.passes, self.explain = judge.passing, judge.passes, judge.explain
+    def __init__(self, evaluator: RowEvaluator, on_totals: Callable[[IntArray, IntArray], None]) -> None:
+        self._evaluator = evaluator
+        self.is_cached = evaluator.is_cached
+        self._on_totals = on_totals
+        self.passing, self.passes, self.explain = evaluator.passing, evaluator.passes, evaluator.explain
 
     def score(self, rows: IntArray) -> IntArray:
-        totals = self._judge.score(rows)
-        self._heard(rows, totals)
+        totals = self._evaluator.score(rows)
+        self._on_totals(rows, totals)
         return totals
 
 
@@ -194,7 +194,7 @@ class World:
             case Remove(which) if self._pods:
                 self.cluster.remove_pod(self._pods.pop(which % len(self._pods)).metadata.uid)
             case Forget(which) if self._placed:
-                self.cycles.give_back(self.profile, self._placed.pop(which % len(self._placed)))
+                self.cycles.unreserve(self.profile, self._placed.pop(which % len(self._placed)))
             case Confirm(which) if self._placed:
                 pod = self._placed.pop(which % len(self._placed)).pod.pod
                 self._pods.append(pod)

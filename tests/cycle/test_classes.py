@@ -122,7 +122,7 @@ def test_nothing_is_judged_when_nothing_has_changed() -> None:
     run(cycles, profile, "first")
     placed = run(cycles, profile, "second")
     assert isinstance(placed, Placed)
-    cycles.give_back(profile, placed)
+    cycles.unreserve(profile, placed)
     run(cycles, profile, "third")
     assert plugin.judged == [5, 5]
     assert plugin.single == [cluster.nodes.row_of[placed.node]]
@@ -268,7 +268,7 @@ def test_pods_that_differ_are_not_of_a_class() -> None:
     for name in ("a", "b", "a", "b", "a", "b"):
         placed = run(cycles, profile, name)
         assert isinstance(placed, Placed)
-        cycles.give_back(profile, placed)
+        cycles.unreserve(profile, placed)
     assert plugin.judged == [5, 5, 5, 5]
 
 
@@ -407,14 +407,14 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             return pod.name
 
     plugin, cluster = ByName(), nodes(5)
-    monkeypatch.setattr(sharing_module, "_MOST_ROWS", 2 * cluster.nodes.capacity)
+    monkeypatch.setattr(sharing_module, "_CACHED_ROWS_LIMIT", 2 * cluster.nodes.capacity)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     judged = []
     for name in "aabbaccab":
         before = len(plugin.judged)
         placed = run(cycles, profile, name)
         assert isinstance(placed, Placed)
-        cycles.give_back(profile, placed)
+        cycles.unreserve(profile, placed)
         judged.append(len(plugin.judged) > before)
     made_again = {name: [did for did, of in zip(judged, "aabbaccab", strict=True) if of == name] for name in "abc"}
     assert made_again == {"a": [True, True, False, False], "b": [True, True, True], "c": [True, True]}

@@ -72,7 +72,7 @@ class Search:
     def run(self, name: str = "p") -> Placed:
         placed = self.cycles.run(self.profile, PodInfo(make_pod(name)))
         assert isinstance(placed, Placed)
-        self.cycles.give_back(self.profile, placed)
+        self.cycles.unreserve(self.profile, placed)
         return placed
 
 

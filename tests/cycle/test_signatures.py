@@ -173,7 +173,7 @@ def test_plugins_are_asked_again_when_the_cluster_may_have_them_sign_differently
 def test_what_others_sign_is_asked_of_every_pod() -> None:
     """A plugin that is not the scheduler's own may sign anything."""
     signing = Signing()
-    signing.profile.signs_likeness = False
+    signing.profile.signs_equal_pods_equally = False
     signing.of(make_pod("p0"))
     signing.of(make_pod("p1"))
     assert signing.asked["TaintToleration"] == 1

@@ -64,7 +64,7 @@ def expected(world: World, pod: PodInfo, searched: Searched, *, preempts: bool) 
     def find() -> Any:
         assert order is not None
         rows = order[: searched.evaluated]
-        verdicts = evaluation.verdicts = evaluation.judge(np.sort(rows))
+        verdicts = evaluation.verdicts = evaluation.verdicts_on(np.sort(rows))
         return rows[verdicts.passing[verdicts.positions_of(rows)]]
 
     return Judged(evaluation, None if order is None else find, fewest_scored=2, preempts=preempts)
@@ -159,7 +159,7 @@ class Witness:
         nodes: LiveNodes = {}
         try:
             if cluster.nodes.count and evaluation.pre_filter():
-                verdicts = evaluation.judge(evaluation.narrowed_rows())
+                verdicts = evaluation.verdicts_on(evaluation.narrowed_rows())
                 nodes = {cluster.nodes.names[row]: None for row in verdicts.rows.tolist()}
                 for rejection, positions in verdicts.kinds():
                     rejected = Rejected.of(rejection)
@@ -204,14 +204,14 @@ def lasting(decision: schema.Decision) -> schema.Decision:
 @contextmanager
 def witnessed(world: SchedulerHarness) -> Iterator[Witness]:
     """Have all cycles of a harness witnessed."""
-    witness, attempt = Witness(world), SchedulingCycles.attempt
+    witness, schedule = Witness(world), SchedulingCycles.schedule
 
-    def attempted(cycles: Any, profile: Any, pod: PodInfo, within: Any = None, **options: Any) -> Any:
-        if not options.get("just_whether"):
+    def witnessing(cycles: Any, profile: Any, pod: PodInfo, within: Any = None, **options: Any) -> Any:
+        if not options.get("feasibility_only"):
             witness.look(cycles, profile, pod, within)
-        return attempt(cycles, profile, pod, within, **options)
+        return schedule(cycles, profile, pod, within, **options)
 
-    with patch.object(SchedulingCycles, "attempt", attempted):
+    with patch.object(SchedulingCycles, "schedule", witnessing):
         yield witness
 
 

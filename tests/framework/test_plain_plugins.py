@@ -41,7 +41,7 @@ def test_reasons_and_rejections() -> None:
     evaluation = evaluation_of(nodes(4), Picky({"n0": "not now", "n1": never, "n2": "not now"}))
     assert judged(evaluation) == ["n3"]
     assert evaluation.verdicts is not None
-    assert evaluation.verdicts.told().reasons == {"not now": 2, "never": 1, "ever": 1}
+    assert evaluation.verdicts.summary().reasons == {"not now": 2, "never": 1, "ever": 1}
     assert evaluation.verdicts.rejection(1) == never._replace(plugin="Picky")
     assert evaluation.verdicts.rejection(0) == Rejection(("not now",), Code.UNSCHEDULABLE, "Picky")
 

@@ -34,7 +34,7 @@ def test_the_first_refusal_counts() -> None:
         None,
     ]
     assert found.feasible().tolist() == [2, 3]
-    assert found.told().refusing_plugins == {"First", "Second"}
+    assert found.summary().refusing_plugins == {"First", "Second"}
 
 
 def test_answers_on_some_positions() -> None:
@@ -50,8 +50,8 @@ def test_a_plugin_that_refuses_nobody_is_not_mentioned() -> None:
     """Neither among those who refused, nor in the reasons."""
     found = verdicts()
     assert found.add(0, kinds(0, 0, 0, 0)) == 0
-    assert found.told().refusing_plugins == set()
-    assert found.told().reasons == Counter()
+    assert found.summary().refusing_plugins == set()
+    assert found.summary().reasons == Counter()
     assert len(found.feasible()) == 4
 
 
@@ -60,14 +60,14 @@ def test_reasons_are_counted_by_row() -> None:
     found = verdicts()
     found.add(0, kinds(1, 2, 0, 0))
     found.add(1, kinds(0, 0, 3, 1))
-    assert found.told().reasons == Counter({"no cpu": 3, "no memory": 1, "never": 1})
+    assert found.summary().reasons == Counter({"no cpu": 3, "no memory": 1, "never": 1})
 
 
 def test_where_preempting_may_help() -> None:
     """Rows that were refused, but not for something that pods leaving cannot change."""
     found = verdicts()
     found.add(0, kinds(1, 3, 0, 2))
-    assert found.told().resolvable_rows.tolist() == [0, 3]
+    assert found.summary().resolvable_rows.tolist() == [0, 3]
 
 
 def test_refusals_found_on_another_view_of_the_nodes() -> None:
@@ -76,18 +76,18 @@ def test_refusals_found_on_another_view_of_the_nodes() -> None:
     found.add(0, kinds(1, 1, 0, 0))
     found.override(np.array([1, 2]), unresolvable("crowded")._replace(plugin="Second"))
     assert found.feasible().tolist() == [3]
-    assert found.told().reasons == Counter({"crowded": 2, "no cpu": 1})
-    assert found.told().resolvable_rows.tolist() == [0]
-    assert found.told().refusing_plugins == {"First", "Second"}
+    assert found.summary().reasons == Counter({"crowded": 2, "no cpu": 1})
+    assert found.summary().resolvable_rows.tolist() == [0]
+    assert found.summary().refusing_plugins == {"First", "Second"}
 
 
 def test_reasons_are_told_anew_after_a_further_refusal() -> None:
     """Asking in between does not freeze the answer."""
     found = verdicts()
     found.add(0, kinds(1, 0, 0, 0))
-    assert found.told().reasons == Counter({"no cpu": 1})
+    assert found.summary().reasons == Counter({"no cpu": 1})
     found.add(1, kinds(0, 3, 0, 0))
-    assert found.told().reasons == Counter({"no cpu": 1, "never": 1})
+    assert found.summary().reasons == Counter({"no cpu": 1, "never": 1})
 
 
 def test_a_row_that_is_judged_again_and_refused_alike_changes_nothing() -> None:
@@ -96,14 +96,14 @@ def test_a_row_that_is_judged_again_and_refused_alike_changes_nothing() -> None:
     found.add(0, kinds(1, 1, 0, 0))
     same, other = unschedulable("no cpu")._replace(plugin="First"), unresolvable("never")._replace(plugin="Second")
     found.revise(0, same)
-    told = found.told()
+    told = found.summary()
     found.revise(1, same)
     found.revise(2, None)
-    assert found.told() is told
+    assert found.summary() is told
     found.revise(1, None)
     found.revise(2, other)
     assert told.reasons == Counter({"no cpu": 2})
-    assert found.told().reasons == Counter({"no cpu": 1, "never": 1})
+    assert found.summary().reasons == Counter({"no cpu": 1, "never": 1})
     assert found.feasible().tolist() == [1, 3]
 
 
@@ -120,7 +120,7 @@ def test_rows_without_a_node_are_left_out() -> None:
     evaluation = evaluation_of(cluster, Refuses("A", {"n0": "no", "": "nobody"}))
     assert judged(evaluation) == ["n2"]
     assert evaluation.verdicts is not None
-    assert evaluation.verdicts.told().reasons == Counter({"no": 1})
+    assert evaluation.verdicts.summary().reasons == Counter({"no": 1})
 
 
 def test_later_filters_see_what_is_left() -> None:

@@ -69,7 +69,7 @@ def everything_happens(metrics: Metrics) -> Iterator[None]:
     HealthPage("healthz", [PING], metrics.health).answer(PageRequest("GET", b"/healthz", {}, b""))
     # A few classes of equal pods are enough to make room for new ones.
     with (
-        patch("kubestow.cycle.sharing.sharing._MOST_ROWS", 128),
+        patch("kubestow.cycle.sharing.sharing._CACHED_ROWS_LIMIT", 128),
         SchedulerHarness(plugins=[Doorman], features=FEATURES, latency=0.25, metrics=metrics.scheduler) as harness,
     ):
         _scheduling(harness)

@@ -84,7 +84,7 @@ def check_odd_objects(loaded: Loaded, args: Any) -> str:
         if isinstance(outcome, Failed) and outcome.code is Code.ERROR:
             raise Found(f"fails for pod {pod.metadata.name}: {outcome.message}")
         if isinstance(outcome, Placed):
-            cycles.give_back(profile, outcome)
+            cycles.unreserve(profile, outcome)
     return f"takes {len(pods)} odd pods on odd nodes"
 
 

@@ -128,14 +128,14 @@ class PodInfo:
         """The pod as it will be once bound to a node."""
         spec = msgspec.structs.replace(self.pod.spec, nodeName=node)
         placed = PodInfo(msgspec.structs.replace(self.pod, spec=spec))
-        placed.learn_from(self)
+        placed.copy_computed(self)
         placed._claim_names = self._claim_names
         return placed
 
-    def is_kin_of(self, other: "PodInfo") -> bool:
-        """Whether it is what pods of one controller are to each other; if the spec is the same, they are alike.
+    def is_sibling_of(self, other: "PodInfo") -> bool:
+        """Return whether two pods have the same controller, namespace and labels; with equal specs, they are equal.
 
-        A pod whose status says what it holds is like no other; this must be known of the other one.
+        False if the status of this pod has allocated resources; the caller has checked that of the other one.
         """
         return (
             self.labels == other.labels
@@ -146,11 +146,11 @@ class PodInfo:
 
     @property
     def computed(self) -> tuple[Any, ...]:
-        """What was computed so far that is the same for pods that are alike."""
+        """The cached values that are the same for equal pods."""
         return self._requests, self._by_any_rules, self._signature, self._ports, self._terms
 
-    def learn_from(self, other: "PodInfo") -> None:
-        """Take over what was computed for a pod that it is like."""
+    def copy_computed(self, other: "PodInfo") -> None:
+        """Copy the cached values of an equal pod."""
         self._requests, self._by_any_rules, self._signature, self._ports, self._terms = other.computed
 
     def in_version(self, pod: Pod) -> tuple["PodInfo", bool]:

@@ -1,8 +1,8 @@
-"""One pod, one decision: prefilter, filter, score, select; and preemption beside it.
+"""The scheduling cycle: one pod, one decision, by PreFilter, Filter, Score and selection, or PostFilter.
 
-`scheduling` is the way of a pod. `evaluation` says of every node whether it will do and how good it is; `post_filter`
-tries to make room where none will do; `outcome` is what a cycle comes to. `sharing` lets equal pods share work: its
-docstring is all there is to know about it.
+`scheduling` contains the cycle. `evaluation` filters and scores the nodes; `post_filter` runs preemption if no node is
+feasible; `outcome` is the result of a cycle. `sharing` lets equal pods share results; its docstring describes it.
+The modules about groups contain the cycle of a pod group.
 
-Promise: synchronous and pure; what must be written anywhere is returned, not done.
+Promise: synchronous, no I/O; writes are part of the returned outcome.
 """

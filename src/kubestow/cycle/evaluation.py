@@ -1,6 +1,6 @@
-"""Every node judged for one pod: PreFilter, Filter with nominated pods, PreScore, Score, NormalizeScore.
+"""Evaluates all nodes for one pod: PreFilter, Filter with nominated pods, PreScore, Score, NormalizeScore.
 
-All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
+Plugins filter and score all rows of the table at once. Messages are derived only when they are requested.
 """
 
 from collections import Counter
@@ -27,13 +27,13 @@ from kubestow.framework.results import SKIP, Code, FilterError, Narrowed, Plugin
 from kubestow.framework.verdicts import Verdicts
 from kubestow.model.lazily import lazy
 
-_UNKNOWN = object()
+_NOT_CALLED = object()
 FEW_ROWS = 4
-"""So many are judged one by one."""
+"""Maximum number of rows that are filtered one by one, without array operations."""
 
 
 class PluginScore(msgspec.Struct, frozen=True):
-    """What one plugin said of the rows that passed."""
+    """The scores that one plugin gave to the feasible rows."""
 
     plugin: str
     weight: int
@@ -46,44 +46,45 @@ class PluginScore(msgspec.Struct, frozen=True):
 
 
 class Evaluation:
-    """The judgement of all nodes for one pod, made step by step: `pre_filter`, `filter`, `score`."""
+    """The evaluation of all nodes for one pod, in three steps: `pre_filter`, `filter`, `score`."""
 
     rejected: Rejection | None = None
-    """The refusal of PreFilter, if it refused the pod as a whole."""
+    """The rejection by a PreFilter plugin, if one rejected the pod as a whole."""
     narrowed_to: frozenset[str] | None = None
+    """The only nodes that PreFilter allows; None: all."""
     verdicts: Verdicts | None = None
     signature: Hashable | None = None
     """Equal for pods that share all results about rows; None for a pod that shares none."""
-    remembers = False
+    is_cached = False
 
     def __init__(
         self, profile: Profile, cluster: Cluster, nominator: Nominator, pod: PodInfo, within: IntArray | None = None
     ) -> None:
-        """`within` are the rows to consider, in ascending order; None: all there are."""
+        """`within` are the rows to evaluate, in ascending order; None: all."""
         self.profile = profile
         self.within = within
         self.cluster = cluster
         self.pod = pod
         self.nominator = nominator
         self.states: dict[str, Any] = {}
-        """What each plugin's PreFilter computed."""
+        """The state that each plugin's PreFilter returned."""
         self.skipped: set[str] = set()
-        """Plugins whose PreFilter found nothing to filter."""
+        """The plugins whose PreFilter returned Skip."""
         self.narrowed_by: list[str] = []
         self.scores: list[PluginScore] = []
         self._answers: dict[str, Any] = {}
 
-    def of(self, pod: PodInfo, within: IntArray | None = None) -> "Evaluation":
-        """An evaluation of another pod, or on other rows."""
+    def for_pod(self, pod: PodInfo, within: IntArray | None = None) -> "Evaluation":
+        """Return a new evaluation, of another pod or on other rows."""
         return Evaluation(self.profile, self.cluster, self.nominator, pod, within)
 
     # PreFilter
 
     def pre_filter_answer(self, hook: Hook, rows: int = 1) -> Any:
-        """What PreFilter of a plugin says of the pod: asked once, whoever wants to know; not counted for 0 rows."""
+        """Return the answer of a plugin's PreFilter, which is called once; with 0 `rows` the call is not counted."""
         name = hook.name
-        answer = self._answers.get(name, _UNKNOWN)
-        if answer is _UNKNOWN:
+        answer = self._answers.get(name, _NOT_CALLED)
+        if answer is _NOT_CALLED:
             try:
                 answer = self._answers[name] = self.profile.caller.call(hook, self.pod, rows=rows)
             except PluginError as error:
@@ -94,7 +95,7 @@ class Evaluation:
         return answer
 
     def pre_filter(self) -> bool:
-        """Run PreFilter; False if a plugin refused the pod as a whole."""
+        """Run PreFilter; return False if a plugin rejected the pod as a whole."""
         caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
         try:
             status = self._pre_filter()
@@ -131,25 +132,25 @@ class Evaluation:
     # Filter
 
     def filter(self) -> IntArray:
-        """Judge all rows that PreFilter left; returns those that passed. `verdicts` has what was said of the others."""
-        self.verdicts = self.judge(self.narrowed_rows())
+        """Filter the rows that PreFilter left, set `verdicts`, and return the feasible rows."""
+        self.verdicts = self.verdicts_on(self.narrowed_rows())
         return self.verdicts.feasible()
 
     def explain(self) -> None:
-        """After a search for rows that pass has found none: finds out why."""
+        """Set `verdicts`, after a search has found no feasible row."""
         self.filter()
 
     def explain_extended(self, rows: IntArray, failed: Mapping[int, Rejection]) -> None:
-        """After extenders have left none of the rows that passed: why, of rows that were looked at, none will do."""
-        self.verdicts = verdicts = self.judge(np.union1d(rows, np.array([*failed], np.int64)))
-        alike: dict[Rejection, list[int]] = {}
+        """Set `verdicts` for the filtered `rows`, after the extenders rejected all that passed; `failed` is by row."""
+        self.verdicts = verdicts = self.verdicts_on(np.union1d(rows, np.array([*failed], np.int64)))
+        by_rejection: dict[Rejection, list[int]] = {}
         for row, rejection in failed.items():
-            alike.setdefault(rejection, []).append(row)
-        for rejection, refused in alike.items():
+            by_rejection.setdefault(rejection, []).append(row)
+        for rejection, refused in by_rejection.items():
             verdicts.override(np.searchsorted(verdicts.rows, refused), rejection)
 
     def narrowed_rows(self) -> IntArray | None:
-        """The rows to consider that PreFilter left; None: all."""
+        """Return the rows that PreFilter left; None: all."""
         if self.narrowed_to is None:
             return self.within
         nodes = self.cluster.nodes
@@ -157,15 +158,15 @@ class Evaluation:
         rows = np.array(sorted(row for row in found if row is not None and nodes.live[row]), np.int64)
         return rows if self.within is None else np.intersect1d(rows, self.within)
 
-    def judge(self, rows: IntArray | None) -> Verdicts:
-        """What the filters say of rows (None: all live ones), also with the pods that are nominated there."""
+    def verdicts_on(self, rows: IntArray | None) -> Verdicts:
+        """Filter rows (None: all live ones), without and with the pods that are nominated there."""
         verdicts = run_filters(self.profile, self.states, self.skipped, self.pod, self.cluster.nodes, rows)
         if self.nominated is not None:
-            self._judge_with_nominated(verdicts, np.arange(len(verdicts.rows)), self.skipped)
+            self._filter_with_nominated(verdicts, np.arange(len(verdicts.rows)), self.skipped)
         return verdicts
 
-    def judge_again(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
-        """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""
+    def update_verdicts(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
+        """Update verdicts on rows that have changed; the filters named in `passed` are known to pass all of them."""
         skipped = self.skipped.union(passed)
         positions = verdicts.positions_of(rows)
         filters = [hook for hook in self.profile.filter if hook.name not in skipped]
@@ -174,8 +175,8 @@ class Evaluation:
                 verdicts.revise(position, self._row_rejection(filters, row))
             return
         verdicts.forget(positions)
-        self._judge_with_nominated(verdicts, positions, skipped)
-        # A refusal with the nominated pods is the one that counts.
+        self._filter_with_nominated(verdicts, positions, skipped)
+        # A rejection with the nominated pods takes precedence over one without them.
         positions = positions[verdicts.passing[positions]]
         if len(positions):
             nodes = self.cluster.nodes
@@ -184,7 +185,7 @@ class Evaluation:
                 verdicts.override(positions[refused], rejection)
 
     def _row_rejection(self, filters: Sequence[Hook], row: int) -> Rejection | None:
-        """Why one row is refused, with the pods that are nominated there or without them."""
+        """Return why one row is rejected, with the pods that are nominated there or without them; None if it passes."""
         nodes = self.cluster.nodes
         views: list[tuple[NodeView, int]] = [(nodes, row)]
         if self.nominated is not None and self.nominated.pods(row):
@@ -198,39 +199,39 @@ class Evaluation:
                     return rejection._replace(plugin=hook.name)
         return None
 
-    def _judge_with_nominated(self, verdicts: Verdicts, positions: IntArray, skipped: Collection[str]) -> None:
-        """Override verdicts where a row is refused with the pods that are nominated there."""
+    def _filter_with_nominated(self, verdicts: Verdicts, positions: IntArray, skipped: Collection[str]) -> None:
+        """Override the verdicts on rows that are rejected with the pods that are nominated there."""
         if self.nominated is None:
             return
         positions = positions[self.nominated.are_on(verdicts.rows[positions])]
         if not len(positions):
             return
         together = what_if(self.cluster.nodes, verdicts.rows[positions], self.nominated)
-        said = run_filters(self.profile, self.states, skipped, self.pod, together, None)
+        verdicts_together = run_filters(self.profile, self.states, skipped, self.pod, together, None)
         if self.has_adapting_states:
-            # A filter that adapts may say something else of each row; unless one before it has refused the row.
-            is_final = said.refused_before(self.profile.adapting.keys() & self.states.keys())
+            # Adapting filters have different states for each row; rejections by earlier filters are not affected.
+            is_final = verdicts_together.refused_before(self.profile.adapting.keys() & self.states.keys())
             for position in positions[~is_final].tolist():
-                self._judge_adapted(verdicts, position, skipped)
+                self._filter_adapted(verdicts, position, skipped)
         else:
             is_final = np.ones(len(positions), np.bool_)
-        for rejection, refused in said.kinds():
+        for rejection, refused in verdicts_together.kinds():
             verdicts.override(positions[refused[is_final[refused]]], rejection)
 
-    def _judge_adapted(self, verdicts: Verdicts, position: int, skipped: Collection[str]) -> None:
-        """Judge one row with the pods that are nominated there."""
-        states, view = self._one_with_nominated(int(verdicts.rows[position]))
+    def _filter_adapted(self, verdicts: Verdicts, position: int, skipped: Collection[str]) -> None:
+        """Override the verdict on one row if it is rejected with the pods that are nominated there."""
+        states, view = self._what_if_with_nominated(int(verdicts.rows[position]))
         for rejection, _ in run_filters(self.profile, states, skipped, self.pod, view, None).kinds():
             verdicts.override(position, rejection)
 
-    def _one_with_nominated(self, row: int) -> tuple[dict[str, Any], NodeView]:
-        """A what-if of one row with the nominated pods there, and the states that follow from them."""
+    def _what_if_with_nominated(self, row: int) -> tuple[dict[str, Any], NodeView]:
+        """Return the states after adding the pods nominated to a row, and a what-if of the row with them."""
         pods = () if self.nominated is None else self.nominated.pods(row)
         states = self.states_after([Change(pod, row, added=True) for pod in pods])
         return states, what_if(self.cluster.nodes, [row], self.nominated)
 
     def passing(self, rows: IntArray) -> BoolArray:
-        """Which rows pass."""
+        """Return which of the rows are feasible."""
         verdicts = run_filters(self.profile, self.states, self.skipped, self.pod, self.cluster.nodes, rows)
         if verdicts.failed is not None:
             raise FilterError(verdicts.failed.plugin, verdicts.failed.message)
@@ -238,12 +239,12 @@ class Evaluation:
         return verdicts.passing
 
     def passes(self, row: int) -> bool:
-        """Whether one row passes."""
+        """Return whether one row is feasible."""
         return are_all_set(self.passing(np.array([row])))
 
     @lazy
     def nominated(self) -> NominatedBeside | None:
-        """The pods nominated to nodes that this one must leave room for."""
+        """The nominated pods whose requests this pod must leave free."""
         return self.nominator.nominated_rows(self.cluster.nodes).beside(self.pod) if self.nominator.nodes else None
 
     @property
@@ -254,9 +255,9 @@ class Evaluation:
         return self.nominator.nominated_rows(self.cluster.nodes).row_of(self.pod.uid)
 
     def refuse_for_nominated(self, passing: BoolArray, rows: IntArray) -> None:
-        """Take from the rows that pass those that will not do with the pods of at least this priority nominated there.
+        """Clear in `passing` the rows that are not feasible with the nominated pods of at least this priority.
 
-        A node must do both with such pods and without them.
+        A node must be feasible both without these pods and with them.
         """
         if self.nominated is None or not is_any_set(passing):
             return
@@ -265,13 +266,13 @@ class Evaluation:
             return
         adapting = self.profile.adapting if self.has_adapting_states else ()
         together = what_if(self.cluster.nodes, rows[positions], self.nominated)
-        passing[positions] = self.still_passing(self.states, together, but=adapting)
+        passing[positions] = self.still_passing(self.states, together, without=adapting)
         if adapting:
             for position in positions[passing[positions]].tolist():
-                passing[position] = self.still_passing(*self._one_with_nominated(int(rows[position])))[0]
+                passing[position] = self.still_passing(*self._what_if_with_nominated(int(rows[position])))[0]
 
     def states_after(self, changes: Sequence[Change]) -> dict[str, Any]:
-        """The states of all plugins as they would be after some changes."""
+        """Return the states of all plugins after some changes."""
         states = dict(self.states)
         for name, hook in self.profile.adapting.items():
             if name in states:
@@ -281,23 +282,23 @@ class Evaluation:
 
     @lazy
     def has_adapting_states(self) -> bool:
-        """Whether a change of pods on one node may change what a filter says of another."""
+        """Whether a change of pods on one node may change the verdict on another."""
         return not self.profile.adapting.keys().isdisjoint(self.states)
 
     @lazy
     def counted_rows(self) -> BoolArray:
-        """By row, whether there may be pods that a filter's state counts."""
+        """By row, whether it may have pods that a filter's state counts."""
         counted: BoolArray = np.zeros(self.cluster.nodes.size, np.bool_)
         for name in self.profile.adapting.keys() & self.states.keys():
-            ask = self.profile.adapting[name].counted_rows
-            if ask is None:
+            hook = self.profile.adapting[name].counted_rows
+            if hook is None:
                 return np.ones(self.cluster.nodes.size, np.bool_)
-            counted |= self.profile.caller.call(ask, self.states[name], self.pod)
+            counted |= self.profile.caller.call(hook, self.states[name], self.pod)
         return counted
 
     @lazy
     def reads_pods(self) -> PodsRead:
-        """The most that any of the filters reads of the pods on a node."""
+        """The maximum of what the filters read of the pods on a node."""
         reads = (reads for name, reads in self.profile.pods_read.items() if name not in self.skipped)
         return max(reads, default=PodsRead.NOTHING)
 
@@ -308,17 +309,17 @@ class Evaluation:
         return [hook for hook in self.profile.filter if hook.name not in skipped]
 
     def refuses(self, states: dict[str, Any], view: NodeView) -> Verdicts:
-        """What the filters would say of all rows of a what-if."""
+        """Filter all rows of a what-if."""
         return run_filters(self.profile, states, self.skipped, self.pod, view, None)
 
-    def still_passing(self, states: dict[str, Any], view: NodeView, but: Collection[str] = ()) -> BoolArray:
-        """Which rows of a what-if still pass, that passed all filters before with other pods on them.
+    def still_passing(self, states: dict[str, Any], view: NodeView, without: Collection[str] = ()) -> BoolArray:
+        """Return which rows of a what-if pass the filters; all of them passed with other pods on them.
 
-        Some filters may be left out.
+        The filters named in `without` are not called.
         """
         passing: BoolArray = ~np.zeros(view.size, np.bool_)
         for hook in self._filters_if_only_pods_changed:
-            if hook.name in but:
+            if hook.name in without:
                 continue
             refuse(passing, self.profile.caller, hook, states.get(hook.name), self.pod, view, slice(0, view.size))
         return passing
@@ -326,20 +327,10 @@ class Evaluation:
     # Score
 
     def score(self, rows: IntArray) -> IntArray:
-        """Score rows that passed; returns their totals."""
-        caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
-        try:
-            states = self._pre_score(rows)
-            status = Code.SUCCESS
-        finally:
-            caller.finished("PreScore", status, start)
-        start, status = caller.started(), Code.ERROR
-        try:
-            totals = self._score(rows, states)
-            status = Code.SUCCESS
-        finally:
-            caller.finished("Score", status, start)
-        return totals
+        """Score feasible rows; return their weighted totals."""
+        run_point = self.profile.caller.run_point
+        states = run_point("PreScore", self._pre_score, rows)
+        return run_point("Score", self._score, rows, states)
 
     def _pre_score(self, rows: IntArray) -> dict[str, Any]:
         call, pod, view = self.profile.caller.call, self.pod, self.cluster.nodes
@@ -356,9 +347,9 @@ class Evaluation:
         return totals
 
     def score_with(self, hook: Hook, state: Any, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """What one plugin says of rows that passed: raw, and normalized."""
+        """Return the scores that one plugin gives feasible rows: raw and normalized."""
         view = self.cluster.nodes
-        # Rows by number are copies: when most rows passed it costs less to score them all.
+        # Indexing by row numbers copies columns, so if most rows are feasible it is faster to score all rows.
         everywhere = 2 * len(rows) > view.size and not hook.costly_rows
         scored: Rows = slice(0, view.size) if everywhere else rows
         raw = self.profile.caller.call(hook, state, self.pod, view, scored, rows=len(rows))
@@ -369,32 +360,32 @@ class Evaluation:
             return raw, raw
         return raw, self.profile.caller.call(hook.normalize, state, self.pod, view, rows, raw)
 
-    # Words
+    # Messages
 
     @property
     def rejecting_plugins(self) -> set[str]:
-        """The plugins that kept the pod from some node, for the queue to know when to retry."""
+        """The plugins that rejected the pod or a node; the queue retries the pod at their events."""
         names = set(self.narrowed_by)
         if self.rejected is not None and self.rejected.plugin:
             names.add(self.rejected.plugin)
         if self.verdicts is not None:
-            names |= self.verdicts.told().refusing_plugins
+            names |= self.verdicts.summary().refusing_plugins
         return names
 
     def message(self, post_filter: str = "") -> str:
-        """Why no node will do, in one sentence."""
+        """Return the message that no node is feasible, with the number of nodes for each reason."""
         count = self.cluster.nodes.count if self.within is None else len(self.within)
         if self.rejected is not None:
-            words = f"0/{count} nodes are available: {self.rejected.message}."
+            message = f"0/{count} nodes are available: {self.rejected.message}."
         else:
-            reasons = Counter[str]() if self.verdicts is None else self.verdicts.told().reasons
+            reasons = Counter[str]() if self.verdicts is None else self.verdicts.summary().reasons
             left_out = 0 if self.verdicts is None else count - len(self.verdicts.rows)
             if left_out and self.narrowed_to is not None:
                 reasons = reasons + Counter({self.left_out_reason: left_out})
-            words = none_available(count, reasons)
-        return f"{words} {post_filter}" if post_filter else words
+            message = none_available(count, reasons)
+        return f"{message} {post_filter}" if post_filter else message
 
     @property
     def left_out_reason(self) -> str:
-        """Why a node that PreFilter did not even let in will not do."""
+        """The reason given for nodes that PreFilter excluded."""
         return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"

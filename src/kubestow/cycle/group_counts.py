@@ -1,9 +1,9 @@
-"""How many pods of a group would find a node, told from the room there is, without trying them one by one.
+"""Computes how many pods of a group fit on the nodes, without a cycle for each pod.
 
-Equal pods fill each node to the same point in whatever order they come, if only the room on the node itself decides: so
-many fit, the others do not, and what the filters say of the full nodes is why. This holds where every filter either
-looks at no pods at all or can say how many copies of a pod a node takes, and nobody has a say once a node is chosen but
-the plugin that holds gangs back.
+If only the free capacity of a node decides, each node takes the same number of equal pods in any order. The other pods
+do not fit, and the verdicts of the filters on the full nodes are the reason. This requires that every filter either
+reads no pods or can return how many copies of a pod a node takes, and that no plugin other than GangScheduling acts
+after a node is chosen.
 """
 
 from collections import Counter
@@ -29,14 +29,14 @@ from kubestow.framework.results import Code, PluginError, Rejection, Wait
 from kubestow.framework.verdicts import Verdicts
 
 _GANG = "GangScheduling"
-_FEW = 4
-"""So few pods are tried as quickly as they are counted."""
-_MOST = 1 << 31
-"""More pods than any group has."""
+_MIN_PODS = 4
+"""Minimum number of pods for which counting is faster than trying them."""
+_UNLIMITED = 1 << 31
+"""A number of copies larger than any group."""
 
 
 class GroupCounts:
-    """What is plain from counts about a group of equal pods."""
+    """How many pods of a group of equal pods fit on the nodes."""
 
     def __init__(
         self, group: TriedGroup, evaluation: Evaluation, copies: IntArray, scheduled: int, revision: int
@@ -44,22 +44,22 @@ class GroupCounts:
         self._group = group
         self._evaluation = evaluation
         self._copies = copies
-        """By row, how many of the pods it takes."""
+        """By row, how many of the pods fit."""
         self._scheduled = scheduled
         self._revision = revision
 
     def fitting(self, rows: IntArray | None) -> int:
-        """How many pods of the group would find a node on some rows, or anywhere."""
+        """Return how many pods of the group fit on some rows; None: on all."""
         copies = self._copies if rows is None else self._copies[rows]
         return min(int(copies.sum()), len(self._group.pods))
 
     def is_enough(self, fitting: int) -> bool:
-        """Whether the group will do with so many of its pods placed."""
+        """Return whether the group is schedulable with this number of placed pods."""
         least = 0 if self._group.group is None else self._group.group.min_count
         return fitting > 0 and self._scheduled + fitting >= least
 
     def refused(self, placement: Placement | None, within: IntArray | None) -> Trial | None:
-        """Return the outcome of a trial that ends with too few pods placed; None if only a trial can tell.
+        """Return the result of a trial that places too few pods; None if it takes a trial to find out.
 
         `within` are the rows of the placement, None for all.
         """
@@ -80,7 +80,7 @@ class GroupCounts:
         return Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, outcomes, "" if placement is None else placement.name)
 
     def reasons(self, placements: Sequence[Placement], fitting: Sequence[int]) -> list[tuple[str, ...]]:
-        """What keeps pods from a node in each of some placements, once those that fit there have one."""
+        """Return the messages of the pods that do not fit in each of some placements."""
         lacking = [fits < len(self._group.pods) for fits in fitting]
         if not any(lacking):
             return [()] * len(placements)
@@ -96,25 +96,25 @@ class GroupCounts:
                 found.append(())
                 continue
             counted = Counter[str]()
-            for rejection, many in zip(rejections, np.bincount(numbers[placement.rows]).tolist(), strict=False):
-                counted.update({reason: many for reason in rejection.reasons if many})
+            for rejection, number in zip(rejections, np.bincount(numbers[placement.rows]).tolist(), strict=False):
+                counted.update({reason: number for reason in rejection.reasons if number})
             found.append((none_available(len(placement.rows), counted),))
         return found
 
-    def judged(self, within: IntArray | None, *, fits: bool) -> Evaluation:
-        """Return the evaluation of a pod that finds a node, or of one that finds every node full."""
+    def evaluation_of_pod(self, within: IntArray | None, *, fits: bool) -> Evaluation:
+        """Return the evaluation of a pod that fits, or of one that finds all nodes full."""
         evaluation = self._evaluation
         if fits and within is None:
             return evaluation
-        judged = evaluation.of(evaluation.pod, within)
-        judged.states, judged.skipped = evaluation.states, evaluation.skipped
+        result = evaluation.for_pod(evaluation.pod, within)
+        result.states, result.skipped = evaluation.states, evaluation.skipped
         if fits:
-            judged.filter()
+            result.filter()
         else:
             rows = np.arange(evaluation.cluster.nodes.size) if within is None else within
-            judged.verdicts = self._filled(rows)
-            judged.verdicts.rows = rows[judged.verdicts.rows]
-        return judged
+            result.verdicts = self._filled(rows)
+            result.verdicts.rows = rows[result.verdicts.rows]
+        return result
 
     def _searched(self, placement: Placement | None, within: IntArray | None, *, fits: bool = True) -> Searched:
         verdicts = self._evaluation.verdicts
@@ -134,7 +134,7 @@ class GroupCounts:
         )
 
     def _waiting(self, searched: Searched) -> Placed | None:
-        """Return the outcome of a pod that has found a node and must wait for others."""
+        """Return the outcome of a pod that fits and waits for the others; None if it need not wait."""
         profile, pod = self._evaluation.profile, self._evaluation.pod
         for hook in profile.permit:
             answer = profile.caller.call(hook, None, pod, "")
@@ -143,8 +143,8 @@ class GroupCounts:
         return None
 
     def _failed(self, within: IntArray | None, searched: Searched) -> Failed | None:
-        """Return the outcome of a pod that finds every node full; None if it might preempt others."""
-        full = self.judged(within, fits=False)
+        """Return the outcome of a pod that finds all nodes full; None if it might preempt other pods."""
+        full = self.evaluation_of_pod(within, fits=False)
         result = carry_on(run_post_filter(full.profile, full, None))
         if isinstance(result, Asking) or result.nominated_node or result.code is Code.SUCCESS:
             return None
@@ -152,7 +152,7 @@ class GroupCounts:
         return Failed(Code.UNSCHEDULABLE, full.message(result.message), plugins, searched=searched)
 
     def _filled(self, rows: IntArray) -> Verdicts:
-        """Return what the filters say of rows that have taken all the pods they can."""
+        """Return the verdicts on rows after as many of the pods as fit were added."""
         evaluation = self._evaluation
         full = what_if(evaluation.cluster.nodes, rows)
         full.add_copies(evaluation.pod, self._copies[rows])
@@ -160,9 +160,9 @@ class GroupCounts:
 
 
 def count(profile: Profile, cluster: Cluster, nominator: Nominator, group: TriedGroup) -> GroupCounts | None:
-    """Count how many pods of a group the nodes take; None if that cannot be known without trying."""
+    """Count how many pods of a group fit on each node; None if it takes a trial to find out."""
     pods = group.pods
-    if len(pods) < _FEW or nominator.nodes or not cluster.nodes.count or not _are_equal(pods):
+    if len(pods) < _MIN_PODS or nominator.nodes or not cluster.nodes.count or not _are_equal(pods):
         return None
     if any(hook.name != _GANG for hook in profile.permit) or not all(hook.is_trusted for hook in profile.post_filter):
         return None
@@ -170,7 +170,7 @@ def count(profile: Profile, cluster: Cluster, nominator: Nominator, group: Tried
     try:
         copies = _copies(evaluation)
     except (PluginError, ValueError):
-        # A trial will tell.
+        # A trial reports the failure.
         return None
     scheduled = 0 if cluster.groups is None else len(cluster.groups.members(group.key).scheduled)
     return None if copies is None else GroupCounts(group, evaluation, copies, scheduled, cluster.revision)
@@ -185,7 +185,7 @@ def _are_equal(pods: Sequence[PodInfo]) -> bool:
 
 
 def _copies(evaluation: Evaluation) -> IntArray | None:
-    """By row, how many of the pods it takes; None if that cannot be told."""
+    """Return by row how many of the pods fit; None if the plugins cannot tell."""
     profile, table, pod = evaluation.profile, evaluation.cluster.nodes, evaluation.pod
     if not evaluation.pre_filter() or evaluation.narrowed_to is not None:
         return None
@@ -200,7 +200,7 @@ def _copies(evaluation: Evaluation) -> IntArray | None:
     if verdicts.failed is not None:
         return None
     copies: IntArray = np.zeros(table.size, np.int64)
-    copies[verdicts.feasible()] = _MOST
+    copies[verdicts.feasible()] = _UNLIMITED
     for hook in reading:
         assert hook.copies is not None
         found = profile.caller.call(hook.copies, evaluation.states.get(hook.name), pod, table, everywhere)

@@ -1,4 +1,4 @@
-"""What the cycle of a pod group comes to, and what was tried on the way."""
+"""The outcome of the cycle of a pod group, and the trials that led to it."""
 
 from collections.abc import Sequence
 
@@ -17,59 +17,59 @@ WAITS_FOR_PREEMPTION = f"{UNSCHEDULABLE_GROUP}, pod group is waiting for preempt
 _ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
-class Tried(msgspec.Struct, frozen=True):
-    """One placement that was tried, for those who want to know why it was not to be."""
+class TriedPlacement(msgspec.Struct, frozen=True):
+    """The result of one placement that was tried, for explanations."""
 
     placement: str
-    """The name of the placement; empty where it is all nodes."""
+    """The name of the placement; empty for all nodes."""
     nodes: int
     placed: int
-    """How many of the group's pods found a node there."""
+    """Number of the group's pods that found a node."""
     failures: tuple[str, ...]
-    """What kept the others from it, each message once; empty if all fit, or nobody asks."""
+    """The distinct messages of the other pods; empty if all fit, or if failures are not collected."""
 
 
 class GroupOutcome(msgspec.Struct, frozen=True):
-    """How a group fared, and each of its pods."""
+    """The outcome for a group, and for each of its pods."""
 
     code: Code
     message: str
     outcomes: Sequence[Outcome]
-    """Of its pods, in their order. Where the group is scheduled, the pods that are Placed are to be bound."""
+    """By pod. If `code` is SUCCESS, the placed pods are to be bound."""
     waits_for_preemption: bool = False
     victims: tuple[PodInfo, ...] = ()
     """Pods to evict for the group as a whole."""
     preempting_plugin: str = ""
     nominated: tuple[str, ...] = ()
-    """By pod, the node it will have once the victims are gone; empty for none."""
-    tried: tuple[Tried, ...] = ()
+    """By pod, the node that it will have after the evictions; empty for none."""
+    tried: tuple[TriedPlacement, ...] = ()
     placement: str = ""
-    """The name of the one that was chosen."""
+    """The name of the chosen placement."""
     revision: int = 0
-    """Of the cluster, when the cycle started."""
+    """The revision of the cluster when the cycle started."""
     extenders: tuple[Extender, ...] = ()
-    """Those of the configuration that was in use."""
+    """The extenders that were configured then."""
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """A group tried within one placement: what is Placed is taken, until it is given back."""
+    """The result of trying a group in one placement. Its placed pods are reserved until the trial is undone."""
 
     code: Code
     message: str
     outcomes: list[Outcome]
     placement: str = ""
-    """Its name."""
+    """The name of the placement."""
     waits_for_preemption: bool = False
     preempting: dict[int, Failed] = msgspec.field(default_factory=dict)
-    """By number, pods that are placed as if their victims were gone, and how they failed before."""
+    """By index, the failures of pods that are placed as if their victims were gone."""
     nominations: list[tuple[Pod, str]] = msgspec.field(default_factory=list)
-    """Pods that were nominated to a node before they were placed."""
+    """The nominations of the placed pods, which were removed."""
     other_plugins: frozenset[str] = frozenset()
-    """Who rejected pods of the group in other trials."""
+    """The plugins that rejected pods of the group in other trials."""
 
     @property
-    def is_refused(self) -> bool:
-        """Whether the group will not do, nor would it if pods were evicted."""
+    def is_rejected(self) -> bool:
+        """Whether the group is unschedulable, and not because it waits for evictions."""
         return self.code is Code.UNSCHEDULABLE and not self.waits_for_preemption
 
     @property
@@ -78,21 +78,21 @@ class Trial(msgspec.Struct, frozen=True):
 
     @property
     def plugins(self) -> frozenset[str]:
-        """Who rejected pods of the group."""
+        """The plugins that rejected pods of the group."""
         failed = [outcome for outcome in self.outcomes if isinstance(outcome, Failed)]
         return frozenset().union(*(one.plugins | one.pending_plugins for one in failed))
 
 
-def _waiting_words(placed: Placed) -> str:
-    """Why a pod that has found a node must do without it."""
+def _waiting_message(placed: Placed) -> str:
+    """Return why a pod that has found a node does not get it."""
     if not placed.waits:
         return f"{UNSCHEDULABLE_GROUP}, "
-    reasons = (UNSCHEDULABLE_GROUP, placed.waits_for, _ASKED_TO_WAIT)
+    reasons = (UNSCHEDULABLE_GROUP, placed.wait_reason, _ASKED_TO_WAIT)
     return ", ".join(reason for reason in reasons if reason)
 
 
 def refused_outcomes(group: GroupOutcome, trial: Trial, tried: TriedGroup) -> list[Outcome]:
-    """Return what becomes of each pod of a group that is not scheduled."""
+    """Return the outcome of each pod of a group that is not scheduled."""
     searched = [outcome.searched for outcome in trial.outcomes]
     searched += [None] * (len(tried.pods) - len(searched))
     plugins = trial.plugins | trial.other_plugins
@@ -121,5 +121,5 @@ def _refused(group: GroupOutcome, trial: Trial, number: int, plugins: frozenset[
         return replace(outcome, plugins=plugins, nominated_node=nominated or outcome.nominated_node)
     if group.waits_for_preemption:
         return Failed(Code.UNSCHEDULABLE, group.message, plugins, nominated_node=nominated or outcome.node)
-    # The plugins that made it wait are of no help, unless no other plugin stands in the way.
-    return Failed(Code.UNSCHEDULABLE, _waiting_words(outcome), plugins or frozenset(outcome.waits))
+    # Events of the plugins that made it wait cannot help, unless no other plugin rejected a pod.
+    return Failed(Code.UNSCHEDULABLE, _waiting_message(outcome), plugins or frozenset(outcome.waits))

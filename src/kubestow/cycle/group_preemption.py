@@ -1,7 +1,7 @@
-"""Who has to go so that a pod group can be placed: all who may be evicted leave, then as many as possible come back.
+"""The search for the victims of a pod group: remove all possible victims, then put back as many as possible.
 
-They come back in the order that the plugin says. Several are tried at once, twice as many after each success: where the
-group still fits with all of them, it would with each. Only where it does not is it found out who stands in the way.
+The victims are put back in the order given by the plugin, several at a time, and twice as many after each success: if
+the group fits with all of them, it fits with each. If it does not, smaller numbers are tried.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from kubestow.framework.placements import VictimUnit
 from kubestow.framework.results import Code
 
 Try = Callable[[], Conversation[Trial]]
-"""Tries the group as things are, and gives everything back."""
+"""Tries the group in the current cluster, and undoes the trial."""
 
 
 class GroupPreemption:
@@ -24,12 +24,12 @@ class GroupPreemption:
         self._cluster = cluster
         self._units = units
         self._try = try_group
-        self._away: dict[str, PlacedPod] = {}
+        self._removed: dict[str, PlacedPod] = {}
 
     def run(self) -> Conversation[tuple[Trial, tuple[PodInfo, ...]]]:
-        """How the group fares without the victims, and who they are; a trial that failed: nobody can help it."""
+        """Return a trial without the victims, and the victims; if the trial failed, no eviction helps the group."""
         try:
-            self._leave(self._units)
+            self._remove(self._units)
             trial = yield from self._try()
             if trial.code is not Code.SUCCESS:
                 return trial, ()
@@ -37,32 +37,33 @@ class GroupPreemption:
             trial = yield from self._try()
             return trial, tuple(pod for unit in victims for pod in unit.pods)
         finally:
-            for lifted in self._away.values():
-                self._cluster.put_back(lifted)
+            for removed in self._removed.values():
+                self._cluster.put_back(removed)
 
     def _reprieve(self) -> Conversation[list[VictimUnit]]:
+        """Put back the units that the group does not need; return the others."""
         victims: list[VictimUnit] = []
         start, number = 0, 1
         while start < len(self._units):
-            some = self._units[start : start + number]
-            self._return(some)
+            batch = self._units[start : start + number]
+            self._put_back(batch)
             trial = yield from self._try()
             if trial.code is Code.SUCCESS:
-                start, number = start + len(some), 2 * number
+                start, number = start + len(batch), 2 * number
                 continue
-            self._leave(some)
-            if len(some) == 1:
-                victims.append(some[0])
+            self._remove(batch)
+            if len(batch) == 1:
+                victims.append(batch[0])
                 start += 1
-            number = max(len(some) // 2, 1)
+            number = max(len(batch) // 2, 1)
         return victims
 
-    def _leave(self, units: Sequence[VictimUnit]) -> None:
+    def _remove(self, units: Sequence[VictimUnit]) -> None:
         for unit in units:
             for pod in unit.pods:
-                self._away[pod.uid] = self._cluster.lift(pod.uid)
+                self._removed[pod.uid] = self._cluster.lift(pod.uid)
 
-    def _return(self, units: Sequence[VictimUnit]) -> None:
+    def _put_back(self, units: Sequence[VictimUnit]) -> None:
         for unit in units:
             for pod in unit.pods:
-                self._cluster.put_back(self._away.pop(pod.uid))
+                self._cluster.put_back(self._removed.pop(pod.uid))

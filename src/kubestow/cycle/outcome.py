@@ -1,4 +1,4 @@
-"""What a scheduling cycle comes to."""
+"""The outcome of a scheduling cycle."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,62 +17,62 @@ NO_NODES = "no nodes available to schedule pods"
 
 def none_available(count: int, reasons: Mapping[str, int]) -> str:
     """Return the message that none of `count` nodes is feasible, with the number of nodes for each reason."""
-    counted = ", ".join(sorted([f"{many} {reason}" for reason, many in reasons.items()]))
-    return f"0/{count} nodes are available: {counted}." if counted else f"0/{count} nodes are available:"
+    listed = ", ".join(sorted([f"{number} {reason}" for reason, number in reasons.items()]))
+    return f"0/{count} nodes are available: {listed}." if listed else f"0/{count} nodes are available:"
 
 
 class Searched(msgspec.Struct, eq=False, gc=False):
-    """Which nodes a cycle looked at, and in which state of the cluster. The cycle fills it in."""
+    """The nodes that a cycle evaluated, and the state of the cluster. The cycle fills it in."""
 
     revision: int
-    """Of the cluster, when the cycle started."""
+    """The revision of the cluster when the cycle started."""
     extenders: tuple[Extender, ...] = ()
-    """Those of the configuration that was in use."""
+    """The extenders that were configured then."""
     node_count: int = 0
-    """How many nodes there were."""
+    """Number of nodes in the cluster."""
     start: int | None = None
-    """Where the search started in the order of all nodes; None if it was not among all nodes, or there was none."""
+    """Position in the order of all nodes where the search started; None if the search was not over all nodes."""
     order: IntArray | None = None
-    """The rows in the order of a search that was not among all nodes."""
+    """The rows in the order of a search that was not over all nodes."""
     evaluated: int = 0
-    """How many of them were looked at until enough feasible ones were found."""
+    """Number of rows that were filtered until enough feasible ones were found."""
     feasible: int = 0
     is_nominated: bool = False
-    """Whether the nominated node was taken without a look at others."""
+    """Whether the nominated node was chosen, without evaluating others."""
     group: TriedGroup | None = None
-    """The pod group that the pod was tried with."""
+    """The pod group that the pod was scheduled with."""
     placement: Placement | None = None
-    """The nodes among which the group was tried; None for all."""
+    """The placement in which the group was tried; None for all nodes."""
     is_counted: bool = False
-    """Whether the group's outcome was counted from the room on the nodes, without trying each pod."""
+    """Whether the outcome was derived from the number of pods that fit on the nodes, without a cycle for the pod."""
 
     @property
     def is_done(self) -> bool:
-        """Return True if it came to a search."""
+        """Return True if the cycle searched for nodes."""
         return self.start is not None or self.order is not None
 
     @property
     def candidates(self) -> int:
-        """Return the number of nodes that the search was among."""
+        """Return the number of nodes that the search was over."""
         return self.node_count if self.order is None else len(self.order)
 
-    def took_nominated(self, row: int) -> None:
-        """Only the nominated node was looked at, and it is feasible."""
+    def set_nominated(self, row: int) -> None:
+        """Record that the nominated node was chosen, without evaluating others."""
         self.order, self.evaluated, self.feasible, self.is_nominated = np.array([row]), 1, 1, True
 
 
 class Placed(msgspec.Struct):
-    """A node was found: the pod is assumed there, and Reserve has run. It may still have to wait for Permit."""
+    """A node was found: the pod is assumed there, and Reserve has run. It may still have to wait for permission."""
 
     pod: PodInfo
     node: str
     states: dict[str, Any]
-    """What each plugin's PreFilter computed; handed on to PreBind and PostBind, or to Unreserve."""
+    """The states that PreFilter returned, by plugin; for PreBind, PostBind and Unreserve."""
     searched: Searched
     waits: dict[str, float] = msgspec.field(default_factory=dict)
-    """Plugins whose permission is still missing, and how many seconds each may take."""
-    waits_for: str = ""
-    """The reason given by the last of them."""
+    """The plugins whose permission is missing, with the timeout of each in seconds."""
+    wait_reason: str = ""
+    """The reason given by the last of these plugins."""
 
     @property
     def evaluated(self) -> int:
@@ -84,7 +84,7 @@ class Placed(msgspec.Struct):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """No node was found, or the one found could not be taken."""
+    """No node was found, or the pod could not be placed on the chosen one."""
 
     code: Code
     message: str
@@ -92,18 +92,19 @@ class Failed(msgspec.Struct, frozen=True):
     """The plugins that rejected the pod; empty for an error, or a cluster without nodes."""
     pending_plugins: frozenset[str] = frozenset()
     nominated_node: str | None = ""
-    """Where the pod is nominated from now on; empty: nowhere; None: as before."""
+    """The node to nominate the pod to; empty: none; None: keep the nomination."""
     victims: tuple[PodInfo, ...] = ()
     """Pods to evict from the nominated node."""
     to_unnominate: tuple[PodInfo, ...] = ()
+    """Pods whose nomination to that node must be removed."""
     preempting_plugin: str = ""
     """The plugin that chose the victims."""
     failing_plugin: str = ""
-    """The plugin that raised, or gave an invalid answer."""
+    """The plugin that raised an exception or returned an invalid answer."""
     searched: Searched | None = None
-    """None for a pod that was not tried."""
+    """None for a pod that had no cycle."""
     is_conflict: bool = False
-    """Whether the API server refused to bind the pod because it has another version of it (409)."""
+    """Whether the API server rejected the binding because of a conflict (409)."""
 
     @property
     def is_rejection(self) -> bool:
@@ -115,13 +116,13 @@ Outcome = Placed | Failed
 
 
 def refusal(refused: Rejection | PluginError, searched: Searched) -> Failed:
-    """Return the outcome for a pod whose chosen node could not be taken."""
+    """Return the outcome for a pod that Reserve, Permit or PreBind rejected on the chosen node."""
     if isinstance(refused, PluginError):
         return Failed(Code.ERROR, str(refused), failing_plugin=refused.plugin, searched=searched)
     if refused.code is Code.ERROR:
         return Failed(refused.code, refused.message, searched=searched)
-    counted = ", ".join(sorted(f"1 {reason}" for reason in refused.reasons))
-    message = f"0/1 nodes are available: {counted}." if counted else "0/1 nodes are available:"
+    listed = ", ".join(sorted(f"1 {reason}" for reason in refused.reasons))
+    message = f"0/1 nodes are available: {listed}." if listed else "0/1 nodes are available:"
     if refused.code is Code.PENDING:
         return Failed(refused.code, message, pending_plugins=frozenset((refused.plugin,)), searched=searched)
     return Failed(refused.code, message, frozenset((refused.plugin,)), searched=searched)

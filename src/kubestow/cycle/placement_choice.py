@@ -1,4 +1,4 @@
-"""The best of the placements in which a pod group can be placed, as the PlacementScore plugins see it."""
+"""Chooses the best placement for a pod group by the PlacementScore plugins."""
 
 from collections.abc import Sequence
 
@@ -13,30 +13,30 @@ from kubestow.model.rng import Rng
 
 
 class PlacementScoreError(Exception):
-    """Placements could not be scored; says why, in the words of kube-scheduler."""
+    """A PlacementScore plugin failed; the message is that of kube-scheduler."""
 
     code = Code.ERROR
 
 
 def best_placement(profile: Profile, group: TriedGroup, candidates: Sequence[PlacedPods], rng: Rng) -> int:
-    """The number of the best candidate; of several, any. Raises PlacementScoreError."""
+    """Return the index of the best candidate, at random among equal ones. Raises PlacementScoreError."""
     if len(candidates) == 1:
         return 0
-    caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
-    try:
-        totals: IntArray = np.zeros(len(candidates), np.int64)
-        for hook, weight in zip(profile.placement_score, profile.placement_weights, strict=True):
-            totals += weight * _scores(profile, hook, group, candidates)
-        status = Code.SUCCESS
-    finally:
-        caller.finished("PlacementScore", status, start)
+    totals = profile.caller.run_point("PlacementScore", _totals, profile, group, candidates)
     best = np.flatnonzero(totals == totals.max())
     return int(best[rng.randrange(len(best))])
+
+
+def _totals(profile: Profile, group: TriedGroup, candidates: Sequence[PlacedPods]) -> IntArray:
+    totals: IntArray = np.zeros(len(candidates), np.int64)
+    for hook, weight in zip(profile.placement_score, profile.placement_weights, strict=True):
+        totals += weight * _scores(profile, hook, group, candidates)
+    return totals
 
 
 def _scores(profile: Profile, hook: Hook, group: TriedGroup, candidates: Sequence[PlacedPods]) -> IntArray:
     try:
         return np.asarray(profile.caller.call(hook, group, candidates, rows=len(candidates)), np.int64)
     except PluginError as error:
-        why = f'plugin "{hook.name}" failed with: {error.__cause__ or error}'
-        raise PlacementScoreError(f"running PlacementScore plugins: {why}") from error
+        reason = f'plugin "{hook.name}" failed with: {error.__cause__ or error}'
+        raise PlacementScoreError(f"running PlacementScore plugins: {reason}") from error

@@ -1,4 +1,4 @@
-"""PostFilter: the plugins that try to make room are asked in turn, until one has, or finds that nothing can."""
+"""Runs the PostFilter plugins in order, until one nominates a node or finds that preemption cannot help."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ _REJECTED = (Code.UNSCHEDULABLE, Code.PENDING)
 def run_post_filter(
     profile: Profile, evaluation: Evaluation, extenders: "Extenders | None"
 ) -> Conversation[PostFilterResult]:
-    """Ask the plugins; what those who could not help had to say is joined. A plugin that fails ends it."""
+    """Run PostFilter; the messages of plugins that could not help are joined. A failure of a plugin is a result."""
     start = profile.caller.started()
     result = yield from _run(profile, evaluation, extenders)
     profile.caller.finished("PostFilter", result.code, start)
@@ -30,7 +30,7 @@ def _run(profile: Profile, evaluation: Evaluation, extenders: "Extenders | None"
         try:
             answer: PostFilterResult | Candidates = profile.caller.call(hook, evaluation.pod, evaluation)
             if isinstance(answer, Candidates):
-                result = yield from _decide(hook.name, answer, evaluation, extenders)
+                result = yield from _choose_candidate(hook.name, answer, evaluation, extenders)
             else:
                 result = answer
         except PluginError as error:
@@ -46,10 +46,10 @@ def _run(profile: Profile, evaluation: Evaluation, extenders: "Extenders | None"
     return PostFilterResult(Code.UNSCHEDULABLE, ", ".join(messages), nominated)
 
 
-def _decide(
+def _choose_candidate(
     plugin: str, candidates: Candidates, evaluation: Evaluation, extenders: "Extenders | None"
 ) -> Conversation[PostFilterResult]:
-    """Have extenders look at the candidates, and the plugin decide among what they leave."""
+    """Let the extenders filter the candidates, and the plugin choose among the remaining ones."""
     victims = candidates.victims
     if extenders is not None:
         try:

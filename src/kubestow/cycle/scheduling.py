@@ -3,8 +3,8 @@
     PreFilter -> (nominated node first) Filter -> [PostFilter] -> PreScore -> Score -> choose
               -> assume -> Reserve -> Permit
 
-A cycle never waits: it reads the live cluster, and what it decides is in the cluster when the next cycle starts. Where
-extenders have to be asked, the cycle yields their calls, and the caller waits for the answers.
+A cycle never waits: it reads the live cluster, and its result is in the cluster before the next cycle starts. A cycle
+is a generator that yields the calls to extenders; its caller sends the answers.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,12 +34,12 @@ from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 log = get_logger(__name__)
 
 
-class Judge(Protocol):
+class RowEvaluator(Protocol):
     """Filters and scores rows for one pod."""
 
     @property
-    def remembers(self) -> bool:
-        """Whether it costs little to ask about all rows."""
+    def is_cached(self) -> bool:
+        """Whether results for all rows are cached, so that it costs little to filter all of them."""
         ...
 
     def passing(self, rows: IntArray) -> BoolArray:
@@ -47,32 +47,32 @@ class Judge(Protocol):
         ...
 
     def passes(self, row: int) -> bool:
-        """Return whether one row is feasible, when it may be the only one to look at."""
+        """Return whether one row is feasible; faster than `passing` if no other row is needed."""
         ...
 
     def explain(self) -> None:
-        """After no row has passed: let the evaluation find out why."""
+        """Set the verdicts of the evaluation, after no row has passed."""
         ...
 
     def score(self, rows: IntArray) -> IntArray:
-        """Return the totals of feasible rows, comparable with each other."""
+        """Return the total scores of feasible rows; only their differences are meaningful."""
         ...
 
 
 Choose = Callable[[IntArray], int]
-"""Picks one of the best rows."""
+"""Chooses one of the rows with the best score."""
 
 LONGEST_PERMIT_WAIT = 15 * 60.0
 _SEARCHES_LIMIT = 1_024
 
 
 def no_upcoming(_limit: int) -> Sequence[PodInfo]:
-    """An `Upcoming` for callers that do not know which pods come next."""
+    """Return no pods: an `Upcoming` for callers that do not know the next pods."""
     return ()
 
 
 def choose_at_random(rng: Rng) -> Choose:
-    """Return a function that picks any of the best rows."""
+    """Return a function that chooses one of the best rows at random."""
 
     def choose(best: IntArray) -> int:
         return int(best[rng.randrange(len(best))]) if len(best) > 1 else int(best[0])
@@ -81,9 +81,9 @@ def choose_at_random(rng: Rng) -> Choose:
 
 
 class SchedulingCycles:
-    """Runs one cycle after the other on a cluster.
+    """Runs the scheduling cycles of one cluster.
 
-    Keeps what outlives a cycle: where the next search starts, and the results that equal pods share.
+    Keeps the state between cycles: where the next search starts, and the results that equal pods share.
     """
 
     def __init__(
@@ -108,11 +108,12 @@ class SchedulingCycles:
         self._searches: dict[tuple[int, str], Search] = {}
         """Searches over all nodes, by start and profile."""
         self._found_none = False
-        """Whether the last search found no node; the next one is then likely to find none, either."""
+        """Whether the last search found no feasible node; the next one will probably find none, either."""
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
 
     @property
-    def asks_extenders(self) -> bool:
+    def has_extenders(self) -> bool:
+        """Whether extenders are configured."""
         return self._extenders.current is not None
 
     @property
@@ -121,21 +122,22 @@ class SchedulingCycles:
         return self._extenders.configured
 
     def reconfigure(self, percentage_of_nodes_to_score: int) -> None:
-        """Use another configuration from the next cycle on; shared results are dropped."""
+        """Use another percentage from the next cycle on, and drop the shared results."""
         self._percentage = percentage_of_nodes_to_score
         self._searches.clear()
-        self._sharing = self._sharing and self._sharing.forgotten()
+        self._sharing = self._sharing and self._sharing.empty_copy()
 
     def run(self, profile: Profile, pod: PodInfo) -> Outcome | Asking[Outcome]:
-        """Schedule one pod. A failure of a plugin or an extender is an outcome, not an exception."""
-        return carry_on(self.attempt(profile, pod))
+        """Schedule one pod; return its outcome, or the first calls to extenders."""
+        return carry_on(self.schedule(profile, pod))
 
-    def attempt(
-        self, profile: Profile, pod: PodInfo, within: IntArray | None = None, *, just_whether: bool = False
+    def schedule(
+        self, profile: Profile, pod: PodInfo, within: IntArray | None = None, *, feasibility_only: bool = False
     ) -> Conversation[Outcome]:
-        """Schedule one pod as a conversation with extenders, `within` some rows or on all nodes.
+        """Schedule one pod on all nodes, or on the rows `within`; yield the calls to extenders.
 
-        With `just_whether` a failure does not say why, and PostFilter does not run.
+        A failure of a plugin or an extender is an outcome, not an exception. With `feasibility_only`, PostFilter does
+        not run, and a failure has no message.
         """
         node_count = self._cluster.nodes.count
         searched = Searched(self._cluster.revision, self._extenders.configured, node_count)
@@ -144,13 +146,17 @@ class SchedulingCycles:
                 return Failed(Code.UNRESOLVABLE, NO_NODES, searched=searched)
             search = self._next_search(profile, within)
             evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
-            judge = self._pre_filter(evaluation, search)
-            if judge is not None:
-                row = yield from self._find(evaluation, judge, search, searched, explain=not just_whether)
+            # 1. Run PreFilter, or reuse the results of an equal pod.
+            evaluator = self._pre_filter(evaluation, search)
+            if evaluator is not None:
+                # 2. Find the feasible nodes and choose the best one.
+                row = yield from self._find(evaluation, evaluator, search, searched, explain=not feasibility_only)
                 if row is not None:
-                    return self._take(evaluation, self._cluster.nodes.names[row], searched)
-            if just_whether:
+                    # 3. Assume the pod on the node, and run Reserve and Permit.
+                    return self._reserve_row(evaluation, row, searched)
+            if feasibility_only:
                 return Failed(Code.UNSCHEDULABLE, "", searched=searched)
+            # 4. No node is feasible: run PostFilter.
             return (yield from self._post_filter(evaluation, searched))
         except PluginError as error:
             return Failed(Code.ERROR, str(error), failing_plugin=error.plugin, searched=searched)
@@ -159,10 +165,10 @@ class SchedulingCycles:
         except ValueError as error:
             return Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}", searched=searched)
 
-    # Find a node
+    # Finding a node
 
     def _next_search(self, profile: Profile, within: IntArray | None) -> Search:
-        """Return the search over all nodes from where the last one stopped, or over the given rows."""
+        """Return a search over all nodes from where the last one stopped, or over the rows `within`."""
         if within is not None:
             return self._search_in(profile, within)
         rows = self._cluster.order.rows()
@@ -178,85 +184,80 @@ class SchedulingCycles:
     def _search_in(self, profile: Profile, order: IntArray) -> Search:
         percentage = profile.percentage_of_nodes_to_score
         enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
-        # Where nothing is scored, the first feasible node is as good as any.
+        # Without scores, the first feasible node is taken.
         extenders = self._extenders.current
-        is_choosy = bool(profile.score) or (extenders is not None and extenders.judge_nodes)
-        return search_for(enough if is_choosy else 1, order)
+        has_scores = bool(profile.score) or (extenders is not None and extenders.judge_nodes)
+        return search_for(enough if has_scores else 1, order)
 
-    def _pre_filter(self, evaluation: Evaluation, search: Search) -> Judge | None:
-        """Run PreFilter, or reuse its results for equal pods; None if a plugin rejects the pod."""
+    def _pre_filter(self, evaluation: Evaluation, search: Search) -> RowEvaluator | None:
+        """Return what filters and scores rows for the pod; None if a PreFilter plugin rejects the pod."""
         if self._sharing is not None:
-            judge = self._sharing.evaluate(evaluation, search)
-            if judge is not None:
-                return judge
+            shared = self._sharing.evaluate(evaluation, search)
+            if shared is not None:
+                return shared
         return evaluation if evaluation.pre_filter() else None
 
     def _find(
-        self, evaluation: Evaluation, judge: Judge, search: Search, searched: Searched, *, explain: bool
+        self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, searched: Searched, *, explain: bool
     ) -> Conversation[int | None]:
-        """Return the row of the best node, None if no node is feasible; fills in `searched`."""
-        extenders = self._extenders.current
+        """Return the row of the best node, None if no node is feasible; fill in `searched`."""
+        # 1. The pod's nominated node, if it is feasible.
         nominated = self._nominated_row(evaluation.pod, evaluation.within)
-        if nominated is not None and (yield from self._is_still_good(evaluation, judge, nominated)):
-            searched.took_nominated(nominated)
+        if nominated is not None and (yield from self._is_feasible(evaluation, evaluator, nominated)):
+            searched.set_nominated(nominated)
             return nominated
+        # 2. As many nodes that pass the filters as are enough.
         narrowed = evaluation.narrowed_rows()
         if narrowed is not None:
             search = self._search_in(evaluation.profile, narrowed)
-        rows, count = self._filter(evaluation, judge, search, explain=explain)
+        run_point = evaluation.profile.caller.run_point
+        rows, count = run_point("Filter", self._filter, evaluation, evaluator, search, explain)
         if evaluation.within is None and narrowed is None:
-            # The order itself, an array of all rows, is not kept with each decision.
+            # The order itself is an array of all rows.
             searched.start = self._next_start
         else:
             searched.order = search.order
         self._next_start += count
         searched.evaluated, searched.feasible = count, len(rows)
+        # 3. Those of them that the extenders leave.
+        extenders = self._extenders.current
         if extenders is not None and len(rows):
             left = yield from extenders.filter(evaluation.pod, rows)
             rows, searched.feasible = left.rows, len(left.rows)
             if not len(rows):
                 evaluation.explain_extended(search.order[:count], left.failed(self._cluster.nodes))
+        # 4. The one with the best total score.
         if not len(rows):
             return None
         if len(rows) == 1:
             return rows.item(0)
-        totals = judge.score(rows)
+        totals = evaluator.score(rows)
         if extenders is not None:
             totals = totals + (yield from extenders.prioritize(evaluation.pod, rows))
         return self._choose(rows[totals == totals.item(totals.argmax())])
 
-    def _is_still_good(self, evaluation: Evaluation, judge: Judge, nominated: int) -> Conversation[bool]:
-        """Return whether the nominated node is feasible."""
-        caller, status = evaluation.profile.caller, Code.ERROR
-        start = caller.started()
-        try:
-            passes = judge.passes(nominated)
-            status = Code.SUCCESS
-        finally:
-            caller.finished("Filter", status, start)
+    def _is_feasible(self, evaluation: Evaluation, evaluator: RowEvaluator, row: int) -> Conversation[bool]:
+        """Return whether the nominated node is feasible, also for the extenders."""
+        passes = evaluation.profile.caller.run_point("Filter", evaluator.passes, row)
         extenders = self._extenders.current
         if extenders is None or not passes:
             return passes
         try:
-            return len((yield from extenders.filter(evaluation.pod, np.array([nominated]))).rows) > 0
+            return len((yield from extenders.filter(evaluation.pod, np.array([row]))).rows) > 0
         except ExtenderError as error:
             log.error("Evaluation failed on nominated node", err=error, pod=evaluation.pod.key)
             return False
 
-    def _filter(self, evaluation: Evaluation, judge: Judge, search: Search, *, explain: bool) -> tuple[IntArray, int]:
-        """Return as many feasible rows as are enough, and how many rows were looked at."""
-        caller, status = evaluation.profile.caller, Code.ERROR
-        start = caller.started()
-        try:
-            at_once = self._found_none and judge.remembers
-            rows, count = first_passing(judge.passing, search, at_once)
-            self._found_none = not len(rows)
-            if explain and self._found_none:
-                # What equal pods share covers all rows.
-                (judge if evaluation.within is None else evaluation).explain()
-            status = Code.SUCCESS
-        finally:
-            caller.finished("Filter", status, start)
+    def _filter(
+        self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, *, explain: bool
+    ) -> tuple[IntArray, int]:
+        """Return the feasible rows, at most as many as are enough, and the number of rows that were filtered."""
+        at_once = self._found_none and evaluator.is_cached
+        rows, count = first_passing(evaluator.passing, search, at_once)
+        self._found_none = not len(rows)
+        if explain and self._found_none:
+            # Cached verdicts are about all rows, so they do not explain a search within some rows.
+            (evaluator if evaluation.within is None else evaluation).explain()
         return rows, count
 
     def _nominated_row(self, pod: PodInfo, within: IntArray | None) -> int | None:
@@ -282,27 +283,27 @@ class SchedulingCycles:
             searched=searched,
         )
 
-    # Take it
+    # Assume, Reserve, Permit
 
-    def _take(self, evaluation: Evaluation, node: str, searched: Searched) -> Outcome:
-        profile = evaluation.profile
-        # The states of other plugins may be large, and thousands of pods may be about to be bound.
+    def _reserve_row(self, evaluation: Evaluation, row: int, searched: Searched) -> Outcome:
+        profile, node = evaluation.profile, self._cluster.nodes.names[row]
+        # Keep only the states that are needed later: others may be large, and thousands of pods may be binding.
         states = {name: state for name, state in evaluation.states.items() if name in profile.acting}
-        return self.take(profile, Placed(evaluation.pod.placed_on(node), node, states, searched))
+        return self.reserve(profile, Placed(evaluation.pod.placed_on(node), node, states, searched))
 
-    def take(self, profile: Profile, placed: Placed) -> Outcome:
-        """Assume a pod on its node, and run Reserve and Permit; if a plugin refuses, everything is undone."""
+    def reserve(self, profile: Profile, placed: Placed) -> Outcome:
+        """Assume a pod on its node, and run Reserve and Permit; undo everything if a plugin rejects it."""
         self._cluster.assume(placed.pod, placed.node)
-        refused = self._reserve(profile, placed.states, placed.pod, placed.node)
+        refused = self._run_reserve(profile, placed.states, placed.pod, placed.node)
         if refused is None:
             outcome = self.permit(profile, placed)
             if isinstance(outcome, Placed):
                 return outcome
             refused = outcome
-        self.give_back(profile, placed)
+        self.unreserve(profile, placed)
         return refusal(refused, placed.searched)
 
-    def _reserve(
+    def _run_reserve(
         self, profile: Profile, states: dict[str, object], pod: PodInfo, node: str
     ) -> Rejection | PluginError | None:
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
@@ -322,12 +323,12 @@ class SchedulingCycles:
         return None
 
     def permit(self, profile: Profile, placed: Placed) -> Placed | Rejection | PluginError:
-        """Run Permit for an assumed pod; returns it with the plugins it has to wait for, or a refusal."""
+        """Run Permit for an assumed pod; return the pod with the plugins that it has to wait for, or the rejection."""
         if not profile.permit:
             return placed
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         waits: dict[str, float] = {}
-        waits_for = ""
+        wait_reason = ""
         try:
             for hook in profile.permit:
                 answer = caller.call(hook, placed.states.get(hook.name), placed.pod, placed.node)
@@ -337,16 +338,16 @@ class SchedulingCycles:
                 if isinstance(answer, Wait):
                     status = Code.WAIT
                     waits[hook.name] = min(answer.seconds, LONGEST_PERMIT_WAIT)
-                    waits_for = answer.reason
+                    wait_reason = answer.reason
         except PluginError as error:
             status = Code.ERROR
             return error
         finally:
             caller.finished("Permit", status, start)
-        return replace(placed, waits=waits, waits_for=waits_for) if waits or placed.waits else placed
+        return replace(placed, waits=waits, wait_reason=wait_reason) if waits or placed.waits else placed
 
-    def give_back(self, profile: Profile, placed: Placed) -> bool:
-        """Undo Reserve, last plugin first, and forget the pod; False if the pod was no longer assumed."""
+    def unreserve(self, profile: Profile, placed: Placed) -> bool:
+        """Run Unreserve in reverse order and forget the pod; return False if the pod was no longer assumed."""
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         for hook in reversed(profile.reserve):
             assert hook.unreserve is not None
@@ -355,7 +356,7 @@ class SchedulingCycles:
             try:
                 caller.call(hook.unreserve, placed.states.get(hook.name), placed.pod, placed.node)
             except PluginError as error:
-                # Unreserve must not fail; if it does, the other plugins still have to clean up.
+                # The other plugins must undo Reserve in any case.
                 status = Code.ERROR
                 caller.failed(error)
         caller.finished("Unreserve", status, start)

@@ -202,13 +202,13 @@ def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -
     if not searched.is_done:
         return evaluation, None
     if placement is not None and len(placement.rows) < searched.node_count:
-        evaluation = evaluation.of(evaluation.pod, placement.rows)
+        evaluation = evaluation.for_pod(evaluation.pod, placement.rows)
     if searched.is_counted and searched.group is not None:
         return _counted(evaluation, searched)
     rows = _looked_at(evaluation.cluster, searched) if only is None else only
 
     def find() -> IntArray:
-        verdicts = evaluation.verdicts = evaluation.judge(np.sort(rows))
+        verdicts = evaluation.verdicts = evaluation.verdicts_on(np.sort(rows))
         return rows[verdicts.passing[verdicts.positions_of(rows)]]
 
     return evaluation, find
@@ -221,6 +221,6 @@ def _counted(evaluation: Evaluation, searched: Searched) -> tuple[Evaluation, Fi
     if counts is None:
         return evaluation, None
     fits = searched.feasible > 0
-    judged = counts.judged(evaluation.within, fits=fits)
+    judged = counts.evaluation_of_pod(evaluation.within, fits=fits)
     verdicts = judged.verdicts
     return judged, (lambda: NO_ROWS if verdicts is None or not fits else verdicts.feasible())

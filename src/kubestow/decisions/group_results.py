@@ -13,7 +13,7 @@ from kubestow.decisions import schema
 from kubestow.decisions.schema import GroupDecision, PlacementResult
 from kubestow.extenders.asking import Extenders
 from kubestow.extenders.configured import ConfiguredExtenders
-from kubestow.extenders.extender import Answer, Asking, Call
+from kubestow.extenders.extender import Answer, Asking, Call, carry_on
 from kubestow.framework.detached import FirstRng
 from kubestow.framework.placements import TriedGroup
 from kubestow.framework.profile import Profile
@@ -41,14 +41,14 @@ def try_group(
     Of several nodes or placements that are equally good, the first is taken.
     """
     cycles = SchedulingCycles(cluster, nominator, _first, _ALL_NODES, extenders=ConfiguredExtenders(extenders))
-    groups = GroupCycles(cluster, cycles, nominator, features, FirstRng(), explains=True, only=only)
-    outcome = groups.run(profile, tried)
+    groups = GroupCycles(cluster, cycles, nominator, features, FirstRng(), collects_failures=True, only_placement=only)
+    outcome = carry_on(groups.schedule(profile, tried))
     while isinstance(outcome, Asking):
         assert ask is not None
         outcome = outcome.answered(ask(outcome.calls))
     for one in reversed(outcome.outcomes):
         if isinstance(one, Placed):
-            cycles.give_back(profile, one)
+            cycles.unreserve(profile, one)
     return outcome
 
 

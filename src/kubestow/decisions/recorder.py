@@ -24,6 +24,7 @@ from kubestow.framework.placements import TriedGroup
 from kubestow.framework.profile import Profile
 from kubestow.model.clock import Clock
 from kubestow.model.rng import Rng
+from kubestow.observer import Observer
 from kubestow.queue.queued_pod import QueuedPod
 
 DEFAULT_BYTES = 128 * 1024 * 1024
@@ -73,7 +74,7 @@ class DrawTape:
         return tuple(draws)
 
 
-class Recorder:
+class Recorder(Observer):
     """An observer that keeps every decision."""
 
     def __init__(

@@ -9,7 +9,7 @@ import os
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.view import NodeView
@@ -20,6 +20,9 @@ from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 log = get_logger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _FRAMEWORK = f"{Path(__file__).parent}{os.sep}"
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
@@ -163,6 +166,16 @@ class Caller:
     def failed(self, error: PluginError) -> None:
         """A plugin failed, and the caller goes on as if it had not."""
         log.unexpected("Plugin failed; nothing comes of it", err=error)
+
+    def run_point(self, point: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the function that runs an extension point, and record its duration; an exception counts as an error."""
+        start, status = self._stopwatch(), Code.ERROR
+        try:
+            result = function(*args, **kwargs)
+            status = Code.SUCCESS
+            return result
+        finally:
+            self.finished(point, status, start)
 
     def finished(self, point: str, status: Code, start: float, end: float | None = None) -> float:
         """A point has run for all its plugins; now, or at `end`, which is returned."""

@@ -95,8 +95,8 @@ class Profile:
         """Those that look at what the pods on it add up to, too."""
         self.pod_signing = tuple(hook for hook in signing if pods_read_by(hook.plugin) is PodsRead.ALL)
         """Those that look at the pods themselves."""
-        self.signs_likeness = all(hook.is_trusted for hook in signing)
-        """Whether pods that are alike are sure to be signed alike: what others sign is anybody's guess."""
+        self.signs_equal_pods_equally = all(hook.is_trusted for hook in signing)
+        """Whether equal pods always get equal signatures, which is unknown for plugins that are not built in."""
         self.filter_names = tuple(entry.name for entry in self.filter)
         self.adapting = {hook.name: hook for hook in self.pre_filter if hook.with_changes is not None}
         """Plugins whose state counts pods on many nodes."""

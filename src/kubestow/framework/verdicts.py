@@ -16,8 +16,8 @@ from kubestow.model.lazily import lazy
 NOBODY = -1
 
 
-class Told:
-    """Why rows were refused at some moment: what is said of them later does not change it."""
+class VerdictSummary:
+    """Why rows were rejected; later changes of the verdicts do not affect it."""
 
     def __init__(self, rows: IntArray, distinct: Sequence[tuple[Rejection, IntArray]]) -> None:
         self.rows = rows
@@ -69,7 +69,7 @@ class Verdicts:
         self._overrides: list[Rejection] = []
         self._override_number: dict[Rejection, int] = {}
         self._override_of: IntArray | None = None
-        self._told: Told | None = None
+        self._summary: VerdictSummary | None = None
         self.passing: BoolArray = np.ones(len(rows), np.bool_)
         self.failed: Rejection | None = None
         """What a filter said that could not judge a row."""
@@ -93,7 +93,7 @@ class Verdicts:
                 self.passing[where] = False
         if count:
             self._answers[plugin] = answer
-            self._told = None
+            self._summary = None
         if answer.failed is not None:
             self.failed = answer.failed._replace(plugin=self._plugins[plugin])
         return count
@@ -111,7 +111,7 @@ class Verdicts:
         # Whoever is none of the filters, an extender for example, comes after them.
         self._refused_by[positions] = self._plugins.index(by) if by in self._plugins else len(self._plugins)
         self.passing[positions] = False
-        self._told = None
+        self._summary = None
 
     def positions_of(self, rows: IntArray) -> IntArray:
         """Where rows are that were judged."""
@@ -124,7 +124,7 @@ class Verdicts:
         self.passing[positions] = True
         if self._override_of is not None:
             self._override_of[positions] = NOBODY
-        self._told = None
+        self._summary = None
 
     def revise(self, position: int, rejection: Rejection | None) -> None:
         """A row was judged again; most often the same is said of it, and nothing has changed."""
@@ -180,17 +180,17 @@ class Verdicts:
     def _worded(self, plugin: int, kind: int) -> Rejection:
         return worded(self._plugins[plugin], self._answers[plugin], kind)
 
-    def told(self) -> Told:
-        """What is said now; the same object for as long as the same is said."""
-        if self._told is None:
-            self._told = Told(self.rows, list(self._tell_apart()))
-        return self._told
+    def summary(self) -> VerdictSummary:
+        """Return the current verdicts; the same object until they change."""
+        if self._summary is None:
+            self._summary = VerdictSummary(self.rows, list(self._distinct_rejections()))
+        return self._summary
 
     def kinds(self) -> Sequence[tuple[Rejection, IntArray]]:
-        """As `Told.kinds`."""
-        return self.told().kinds()
+        """Return `VerdictSummary.kinds`."""
+        return self.summary().kinds()
 
-    def _tell_apart(self) -> Iterator[tuple[Rejection, IntArray]]:
+    def _distinct_rejections(self) -> Iterator[tuple[Rejection, IntArray]]:
         overridden = None if self._override_of is None else self._override_of != NOBODY
         if self._override_of is not None:
             for number, rejection in enumerate(self._overrides):

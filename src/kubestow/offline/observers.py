@@ -2,10 +2,10 @@
 
 from kubestow.binding.binder import Attempt
 from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.observer import NoObserver
+from kubestow.observer import Observer
 
 
-class DecisionLog(NoObserver):
+class DecisionLog(Observer):
     """Keeps the outcome of each attempt at scheduling a pod."""
 
     def __init__(self) -> None:

@@ -220,7 +220,7 @@ class Reloader:
             [name for name in profiles if others or name in changed],
         )
         core.cycles.reconfigure(settings.percentageOfNodesToScore)
-        core.intake.names_changed(self._pods())
+        core.intake.scheduler_names_changed(self._pods())
         self._current = version
         self._begin_trial()
         forget_modules((version.setup.plugins, self._proven.setup.plugins))
@@ -234,11 +234,11 @@ class Reloader:
         if all(id(profile) in proven for profile in self._current.profiles.values()):
             self._end_trial()
         else:
-            self._core.scheduler.attempts.follow(self._attempt_ended)
+            self._core.scheduler.attempts.set_end_callback(self._attempt_ended)
 
     def _end_trial(self) -> None:
         self._proven = self._current
-        self._core.scheduler.attempts.follow(None)
+        self._core.scheduler.attempts.set_end_callback(None)
 
     def _attempt_ended(self, profile: Profile, failed: Failed | None) -> None:
         name = profile.name
@@ -248,7 +248,7 @@ class Reloader:
         if failed is not None and failed.failing_plugin:
             self._failures += 1
             if self._attempts >= SHORTEST_TRIAL and 2 * self._failures > self._attempts:
-                self._core.scheduler.attempts.follow(None)
+                self._core.scheduler.attempts.set_end_callback(None)
                 words = f"plugins failed in {self._failures} of the first {self._attempts} attempts: {failed.message}"
                 # Not in the middle of a cycle.
                 asyncio.get_running_loop().call_soon(self._roll_back, self._current, words)

@@ -32,7 +32,7 @@ from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.framework.placements import TriedGroup
 from kubestow.framework.profile import Profile
 from kubestow.model.failures import CallError
-from kubestow.observer import NoObserver
+from kubestow.observer import Observer
 from kubestow.reporting.build import KUBERNETES
 from kubestow.reporting.metrics.instruments import Histogram
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -57,7 +57,7 @@ class _Noted(NamedTuple):
     seconds: float
 
 
-class Tracing(NoObserver):
+class Tracing(Observer):
     """An observer that makes spans."""
 
     def __init__(

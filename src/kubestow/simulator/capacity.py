@@ -230,7 +230,7 @@ class _Filling:
         nodes, counts = core.cluster.nodes, Counter[tuple[str, str, str]]()
         try:
             is_judged = nodes.count and evaluation.pre_filter()
-            verdicts = evaluation.judge(evaluation.narrowed_rows()) if is_judged else None
+            verdicts = evaluation.verdicts_on(evaluation.narrowed_rows()) if is_judged else None
         except PluginError:
             verdicts = None  # The scheduler has met it, too, and said so.
         if verdicts is None:

@@ -18,7 +18,7 @@ from kubestow.binding.binder import Attempt
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.decisions.archive import Archive
 from kubestow.model.pod import Pod
-from kubestow.observer import NoObserver
+from kubestow.observer import Observer
 from kubestow.offline.change_feed import ChangeFeed
 from kubestow.offline.harness import RunningCore, configured
 from kubestow.offline.virtual_loop import Handle, StuckError, VirtualLoop
@@ -60,7 +60,7 @@ class _Silence:
         del pod, kind, reason, action, note, related
 
 
-class _Decided(NoObserver):
+class _Decided(Observer):
     """Calls functions for each decision about a pod."""
 
     def __init__(self, on_decision: Sequence[Decided]) -> None:

@@ -28,7 +28,7 @@ from kubestow.intake import Intake
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
 from kubestow.model.rng import Rng
-from kubestow.observer import NoObserver, Observer
+from kubestow.observer import Observer
 from kubestow.queue.nominator import Nominator
 from kubestow.queue.ordering import queue_order
 from kubestow.queue.rules import QueueSettings
@@ -55,7 +55,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     """How they are asked during a cycle, if differently."""
     guard: Guard | None = None
     """Stands around plugins that are neither the scheduler's own nor pure."""
-    observer: Observer = NoObserver()
+    observer: Observer = Observer()
     history: History | None = None
     """Where changes of the cluster are noted; None to note nothing."""
 

@@ -24,9 +24,9 @@ from kubestow.client.writes import LiveApi
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.extenders.client import ExtenderClient
 from kubestow.framework.registry import Registry
-from kubestow.intake import IntoIntake
+from kubestow.intake import IntakeHandler
 from kubestow.model.clock import Clock
-from kubestow.observer import NoObserver
+from kubestow.observer import Observer
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.running.clock import WallClock
@@ -119,7 +119,7 @@ class LiveScheduler:
                 recorder=recorder,
                 metrics=metrics.scheduler,
                 ask=self.extenders.ask,
-                observer=self._tracing or NoObserver(),
+                observer=self._tracing or Observer(),
             ),
             options.decisions.record_bytes,
             longest_unschedulable=options.longest_unschedulable,
@@ -145,7 +145,7 @@ class LiveScheduler:
             scheduler=core.scheduler,
             dispatcher=core.dispatcher,
             informers=self.informers,
-            handler_of=lambda resource: IntoIntake(core.intake, resource.kind),
+            handler_of=lambda resource: IntakeHandler(core.intake, resource.kind),
             events=events,
             recorder=recorder,
             elector=self.elector,

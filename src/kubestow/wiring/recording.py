@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.registry import Registry
-from kubestow.observer import observers
+from kubestow.observer import combined
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.wiring.core import Core, Outside, build_core
 
@@ -43,7 +43,7 @@ def build_recorded(
             rng_of_plugins=recorder.rng,
             guard=recorder.plugins,
             ask_about_nodes=recorder.extenders.around(outside.ask),
-            observer=observers(recorder, outside.observer),
+            observer=combined(recorder, outside.observer),
         )
     )
     scheduled = Scheduled(core.cluster, core.queue.nominator, features, SchedulerMetrics(features=features))

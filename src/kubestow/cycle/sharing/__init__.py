@@ -1,31 +1,30 @@
-"""Pods that are the same to the scheduler share its work. This page is all there is to know about it.
+"""Lets equal pods share the results of plugins. This docstring describes the whole mechanism.
 
-**Who is the same.** A plugin says with `sign` what, of a pod, its answers about a row depend on. The parts of all
-plugins are the pod's `signature`. Plugins that do not sign, or decline to, are asked anew for every pod, so the outcome
-is always that of a full evaluation: a test lets random stories happen with sharing and without, and compares.
+**Which pods are equal.** A plugin's `sign` returns the properties of a pod that its answers about a row depend on. The
+answers of all plugins are the `Signature` of the pod. Plugins without `sign`, and those that return None, are called
+for every pod, so the outcome is always that of a full evaluation. A property test compares both.
 
-**What is shared.** The plugins that sign are in three `groups`: those that look at a node alone, those that look at
-the pods on it, and those that look at what these pods add up to. A group is made `ready` for a pod by its PreFilter and
-PreScore. What ready plugins say of rows comes from `RowResults`, of which there are three kinds that stand on one
-another:
+**What is shared.** Plugins with `sign` are in three groups: those that read only the node, those that read the pods on
+it, and those that read only the sums of these pods' requests. PreFilter and PreScore turn a group into
+`PreparedPlugins` for a pod. Results for rows come from a `RowResults`. There are three kinds, which can be stacked:
 
-- `Direct` asks the plugins about the rows it is asked about;
-- `Cached` remembers what they said, and asks again about rows that have changed since (`cluster.change_log`);
-- `Prefetched` was asked ahead, for several pods in the same operations on arrays, each on the rows where its search is
-  expected to start (pods of many sizes have little to remember in common).
+- `Direct` calls the plugins for the requested rows;
+- `Cached` stores the results for all rows, and calls the plugins again for rows that have changed
+  (`cluster.change_log`);
+- `Prefetched` computes the results of several upcoming pods in the same array operations, each on the rows where its
+  search is expected to start. It serves pods of many sizes, whose results cannot be cached.
 
-    pod like others before it     Cached(pods, sums) on Cached(nodes)
-    pod like no other             Direct(pods, sums) on Cached(nodes)
-    ... with others to come       Prefetched(sums) on Direct(pods) on Cached(nodes)
+    pod with a known signature        Cached(pods, sums) on Cached(nodes)
+    pod with a new signature          Direct(pods, sums) on Cached(nodes)
+    ... with more of them upcoming    Prefetched(sums) on Direct(pods) on Cached(nodes)
 
-`Cached(nodes)` is shared by all pods that are the same to the plugins of its group, whatever they request. Everything
-that is remembered is in an `Lru`; what is seen once is remembered only when it comes again.
+`Cached(nodes)` is shared by all pods that are equal for the plugins of its group, whatever they request. All caches are
+an `Lru`. A signature is cached when it occurs for the second time.
 
-**When it is not.** If a PreFilter refuses the pod or narrows the nodes, or a plugin that signs fails, only a full
-evaluation can tell what becomes of the pod. It starts from the PreFilter answers that are known already: PreFilter runs
-once a cycle.
+**When nothing is shared.** If a PreFilter rejects the pod or narrows the nodes, or a plugin with `sign` fails, the pod
+gets a full evaluation. That reuses the PreFilter answers of the first try, so PreFilter runs once per cycle.
 
-`Sharing` puts this together for a pod, `SharedEvaluation` is what the cycle asks.
+`Sharing` selects the results for a pod; the cycle uses them as a `SharedEvaluation`.
 """
 
 from kubestow.cycle.sharing.prefetched import Upcoming

@@ -1,4 +1,4 @@
-"""Rows as they were judged before, judged again only where something has changed."""
+"""Results for all rows that are computed again only for rows that have changed."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, grown, is_any_set
 from kubestow.cluster.change_log import ChangeLog
 from kubestow.cycle.evaluation import FEW_ROWS, Evaluation
-from kubestow.cycle.sharing.ready import Ready, Scoring
+from kubestow.cycle.sharing.prepared import PreparedPlugins, Scoring
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
@@ -15,80 +15,81 @@ from kubestow.framework.results import PluginError
 from kubestow.framework.verdicts import Verdicts
 
 _NO_ROWS: IntArray = np.zeros(0, np.int64)
-_NOWHERE: BoolArray = np.zeros(0, np.bool_)
+_NO_FLAGS: BoolArray = np.zeros(0, np.bool_)
 
 
 class Cached:
-    """What ready plugins say, on top of what others do, remembered for all rows."""
+    """The results of prepared plugins for all rows, combined with other cached results."""
 
-    def __init__(self, ready: Ready, changes: ChangeLog, below: "Cached | None" = None) -> None:
-        """`changes` are those that may make a difference to these plugins."""
-        self.ready = ready
-        self._row_filters = [(hook, ready.states.get(hook.name)) for hook in ready.filters]
+    def __init__(self, plugins: PreparedPlugins, changes: ChangeLog, below: "Cached | None" = None) -> None:
+        """`changes` are the changes of rows that may affect the answers of these plugins."""
+        self.plugins = plugins
+        self._row_filters = [(hook, plugins.states.get(hook.name)) for hook in plugins.filters]
         self._changes = changes
         self._below = below
-        self.seen = -1
-        self.row_passes = _NOWHERE
+        self._seen = -1
+        """Number of the last change that was applied; -1: nothing is computed."""
+        self.row_passes = _NO_FLAGS
         self.row_sum = _NO_ROWS
-        """The weighted scores of all plugins, also below, that do not normalize."""
-        self._raw = [_NO_ROWS for _ in ready.normalizing]
-        """The scores that the others gave."""
-        self._uneven: list[tuple[Scoring, IntArray]] = []
-        """Those that did not give all rows the same, which would make no difference."""
+        """The sums of the weighted scores of all plugins without NormalizeScore, including those below."""
+        self._raw = [_NO_ROWS for _ in plugins.normalizing]
+        """The raw scores of the plugins with NormalizeScore."""
+        self._varying: list[tuple[Scoring, IntArray]] = []
+        """The plugins with NormalizeScore whose scores may differ between rows, with their raw scores."""
 
     def catch_up(self, evaluation: Evaluation) -> None:
         below = self._below
         if below is not None:
             below.catch_up(evaluation)
         table, last = evaluation.cluster.nodes, self._changes.last
-        has_room = len(self.row_passes) >= table.size
-        if self.seen == last and has_room:
+        is_large_enough = len(self.row_passes) >= table.size
+        if self._seen == last and is_large_enough:
             return
-        if self.seen < 0 or not has_room:
-            # If a plugin fails, nothing is known.
-            self.seen = -1
-            self._make_room(table.capacity)
-            self._judge(evaluation, slice(0, table.size))
+        if self._seen < 0 or not is_large_enough:
+            # If a plugin fails, all rows are computed again the next time.
+            self._seen = -1
+            self._grow(table.capacity)
+            self._update(evaluation, slice(0, table.size))
         else:
-            changed = self._changes.since(self.seen)
-            if len(changed) > FEW_ROWS or self.ready.normalizing:
-                self._judge(evaluation, np.array(changed))
+            changed = self._changes.since(self._seen)
+            if len(changed) > FEW_ROWS or self.plugins.normalizing:
+                self._update(evaluation, np.array(changed))
             else:
                 for row in changed:
-                    self._judge_row(evaluation, row)
-        if self.ready.normalizing:
-            self._look_for_even_scores()
-        # Not before: where a plugin has failed, all of this is to be done again.
-        self.seen = last
+                    self._update_row(evaluation, row)
+        if self.plugins.normalizing:
+            self._find_varying_scores()
+        # Not before: if a plugin fails, the changes have to be applied the next time.
+        self._seen = last
 
-    def _make_room(self, capacity: int) -> None:
+    def _grow(self, capacity: int) -> None:
         self.row_passes = grown(self.row_passes, capacity)
         self.row_sum = grown(self.row_sum, capacity)
         self._raw = [grown(raw, capacity) for raw in self._raw]
 
-    def _judge(self, evaluation: Evaluation, rows: Rows) -> None:
+    def _update(self, evaluation: Evaluation, rows: Rows) -> None:
         below = self._below
         passing = (evaluation.cluster.nodes.live if below is None else below.row_passes)[rows].copy()
-        self.ready.refuse(evaluation, passing, rows)
+        self.plugins.refuse(evaluation, passing, rows)
         self.row_passes[rows] = passing
-        scores = self.ready.score(evaluation, rows, passing)
+        scores = self.plugins.score(evaluation, rows, passing)
         self.row_sum[rows] = scores if below is None else scores + below.row_sum[rows]
-        for raw, scoring in zip(self._raw, self.ready.normalizing, strict=True):
-            raw[rows] = scoring.judge(evaluation, rows)
+        for raw, scoring in zip(self._raw, self.plugins.normalizing, strict=True):
+            raw[rows] = scoring.raw(evaluation, rows)
 
-    def _look_for_even_scores(self) -> None:
-        """Find the plugins whose normalized scores would be the same for all rows, and so make no difference."""
-        self._uneven = []
+    def _find_varying_scores(self) -> None:
+        """Leave out the plugins whose normalized scores are the same for all feasible rows."""
+        self._varying = []
         rows = np.flatnonzero(self.row_passes)
-        for raw, scoring in zip(self._raw, self.ready.normalizing, strict=True):
+        for raw, scoring in zip(self._raw, self.plugins.normalizing, strict=True):
             scores = raw[rows] if getattr(scoring.hook.plugin, "normalizes_scores_alone", False) else _NO_ROWS
             if not (len(scores) and (scores == scores[0]).all()):
-                self._uneven.append((scoring, raw))
+                self._varying.append((scoring, raw))
 
-    # One row, in plain numbers where plugins can
+    # One row, without arrays if the plugin supports that
 
     def passes(self, evaluation: Evaluation, row: int) -> bool:
-        """Whether a row passes as it is now, which is not remembered."""
+        """Return whether a row passes now, without storing the result."""
         if self._below is not None:
             self._below.catch_up(evaluation)
         return self._row_passes(evaluation, row)
@@ -105,12 +106,12 @@ class Cached:
                 return False
         return True
 
-    def _judge_row(self, evaluation: Evaluation, row: int) -> None:
+    def _update_row(self, evaluation: Evaluation, row: int) -> None:
         below, table, call_row = self._below, evaluation.cluster.nodes, evaluation.profile.caller.call_row
         self.row_passes[row] = passes = self._row_passes(evaluation, row)
         if passes:
             total = 0 if below is None else below.row_sum.item(row)
-            for scoring in self.ready.scores:
+            for scoring in self.plugins.scores:
                 hook, weight, state = scoring
                 score = None if hook.row is None else call_row(hook.row, state, table, row)
                 if score is None:
@@ -118,7 +119,7 @@ class Cached:
                 total += weight * score
             self.row_sum[row] = total
 
-    # Answers
+    # Results
 
     def passing(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:  # noqa: ARG002
         return self.row_passes[rows]
@@ -129,69 +130,70 @@ class Cached:
         return totals
 
     def add_normalized(self, evaluation: Evaluation, rows: IntArray, totals: IntArray) -> None:
+        """Add the normalized and weighted scores of rows to `totals`."""
         if self._below is not None:
             self._below.add_normalized(evaluation, rows, totals)
-        for scoring, raw in self._uneven:
+        for scoring, raw in self._varying:
             totals += scoring.normalized(evaluation, rows, raw[rows])
 
-    def let_all_pass(self, evaluation: Evaluation, rows: IntArray) -> frozenset[str]:
-        """The plugins below of which it is known that they let all of these rows pass."""
+    def plugins_passing_all(self, evaluation: Evaluation, rows: IntArray) -> frozenset[str]:
+        """Return the filters below, if they are known to pass all of these rows."""
         below = self._below
         if below is None:
             return frozenset()
         below.catch_up(evaluation)
         if not are_all_set(below.row_passes[rows]):
             return frozenset()
-        return frozenset([hook.name for hook in below.ready.filters])
+        return frozenset([hook.name for hook in below.plugins.filters])
 
 
 def _passes(evaluation: Evaluation, hook: Hook, state: Any, row: int) -> bool:
-    """Whether a row passes, by a plugin that answers for arrays only."""
+    """Return whether a row passes a filter that only supports arrays."""
     passing, table = np.array([True]), evaluation.cluster.nodes
     refuse(passing, evaluation.profile.caller, hook, state, evaluation.pod, table, np.array([row]))
     return are_all_set(passing)
 
 
 def _score(evaluation: Evaluation, scoring: Scoring, row: int) -> int:
-    """The same for its score."""
+    """Return the score of a row by a plugin that only supports arrays."""
     only = np.array([row])
-    scores = scoring.judge(evaluation, only)
+    scores = scoring.raw(evaluation, only)
     in_range(scoring.hook, scores, evaluation.cluster.nodes, only)
     return int(scores[0])
 
 
-class CachedRoom:
-    """Which rows pass with the pods that are nominated there, too, for pods that are not nominated themselves.
+class CachedWithNominated:
+    """Which rows pass without and with the pods nominated there, for pods that are not nominated themselves.
 
-    Where pods come to be nominated, or no longer are, the row has changed.
+    A new or removed nomination counts as a change of the row.
     """
 
     def __init__(self) -> None:
-        self._room = _NOWHERE
+        self._passing = _NO_FLAGS
         self._seen = -1
 
-    def passing(self, evaluation: Evaluation, rows: IntArray, alone: Cached) -> BoolArray:
-        """`alone` knows which pass without them."""
+    def passing(self, evaluation: Evaluation, rows: IntArray, without: Cached) -> BoolArray:
+        """Return which of the rows pass; `without` has the results without nominated pods."""
         if evaluation.nominated is None:
-            return alone.passing(evaluation, rows)
+            return without.passing(evaluation, rows)
         table = evaluation.cluster.nodes
         changes = table.changes
-        if self._seen < 0 or len(self._room) < table.size:
-            self._room = np.zeros(table.capacity, np.bool_)
-            self._judge(evaluation, np.arange(table.size), alone)
+        if self._seen < 0 or len(self._passing) < table.size:
+            self._passing = np.zeros(table.capacity, np.bool_)
+            self._update(evaluation, np.arange(table.size), without)
         elif self._seen < changes.last:
-            self._judge(evaluation, np.array(changes.since(self._seen)), alone)
+            self._update(evaluation, np.array(changes.since(self._seen)), without)
         self._seen = changes.last
-        return self._room[rows]
+        return self._passing[rows]
 
-    def _judge(self, evaluation: Evaluation, rows: IntArray, alone: Cached) -> None:
-        passing = alone.passing(evaluation, rows)
+    def _update(self, evaluation: Evaluation, rows: IntArray, without: Cached) -> None:
+        passing = without.passing(evaluation, rows)
         evaluation.refuse_for_nominated(passing, rows)
-        self._room[rows] = passing
+        self._passing[rows] = passing
 
 
 class CachedVerdicts:
-    """Why rows are refused, once a pod has found none."""
+    """The verdicts on all rows, which are computed when no row is feasible for a pod."""
 
     def __init__(self) -> None:
         self._verdicts: Verdicts | None = None
@@ -200,26 +202,26 @@ class CachedVerdicts:
         self._refuse_all = False
 
     def refuse_all(self, evaluation: Evaluation, results: Cached) -> bool:
-        """Whether all rows are still refused. If they were not when last looked at, nobody looks."""
+        """Return whether all rows are still rejected; False without a check if they were not at the last call."""
         if self._refuse_all:
             try:
-                self.of(evaluation, results)
+                self.current(evaluation, results)
             except PluginError:
-                # A search that finds a row does without words; if it finds none, it will come to this, too.
+                # A search that finds a feasible row needs no verdicts; one that does not fails here again.
                 self._refuse_all = False
         return self._refuse_all
 
-    def of(self, evaluation: Evaluation, results: Cached) -> Verdicts:
-        """The verdicts on all rows, for a pod to which only plugins that sign have anything to say."""
+    def current(self, evaluation: Evaluation, results: Cached) -> Verdicts:
+        """Return the verdicts on all rows, for a pod without filters other than those with `sign`."""
         table = evaluation.cluster.nodes
         if self._verdicts is None or self._nodes_seen != table.node_changes.last:
-            self._verdicts = evaluation.judge(None)
+            self._verdicts = evaluation.verdicts_on(None)
             self._nodes_seen = table.node_changes.last
         else:
             changed = [row for row in table.changes.since(self._seen) if table.live[row]]
             if changed:
                 rows = np.array(changed)
-                evaluation.judge_again(self._verdicts, rows, results.let_all_pass(evaluation, rows))
+                evaluation.update_verdicts(self._verdicts, rows, results.plugins_passing_all(evaluation, rows))
         self._seen = table.changes.last
-        self._refuse_all = not is_any_set(self._verdicts.passing) and not self._verdicts.told().has_failures
+        self._refuse_all = not is_any_set(self._verdicts.passing) and not self._verdicts.summary().has_failures
         return self._verdicts

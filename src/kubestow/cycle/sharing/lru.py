@@ -1,4 +1,4 @@
-"""What was used last is kept."""
+"""A mapping that keeps the most recently used values."""
 
 from typing import Generic, TypeVar
 
@@ -7,7 +7,7 @@ V = TypeVar("V")
 
 
 class Lru(Generic[K, V]):
-    """A mapping that drops what was not used for the longest time when there is no room."""
+    """A mapping that drops the least recently used values when it is full."""
 
     def __init__(self) -> None:
         self._values: dict[K, V] = {}
@@ -19,17 +19,17 @@ class Lru(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K) -> V | None:
-        """What is known; it was used just now."""
+        """Return a value and mark it as the most recently used; None if there is none."""
         found = self._values.pop(key, None)
         if found is not None:
             self._values[key] = found
         return found
 
-    def put(self, key: K, value: V, room: int) -> int:
-        """Keep a value where there is room for so many; returns how many others had to go."""
+    def put(self, key: K, value: V, limit: int) -> int:
+        """Store a value, keep at most `limit` values, and return how many others were dropped."""
         self._values.pop(key, None)
         dropped = 0
-        while self._values and len(self._values) >= room:
+        while self._values and len(self._values) >= limit:
             del self._values[next(iter(self._values))]
             dropped += 1
         self._values[key] = value

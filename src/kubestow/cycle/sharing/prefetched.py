@@ -1,12 +1,12 @@
-"""Pods that are next in the queue are judged ahead of their turn, together with one that is like none before it.
+"""Computes results for the next pods of the queue together with those for a pod with a new signature.
 
-Pods of many sizes have little to remember in common. But each starts its search where the one before it stopped, so
-their rows do not overlap, and judging several pods, each on rows of its own, takes as few operations on arrays as
-judging one. Only the plugins that look at what pods add up to are asked ahead; the rest is remembered anyway.
+Results of pods of many sizes cannot be cached. But each pod starts its search where the previous one stopped, so their
+rows do not overlap, and filtering several pods, each on its own rows, takes as many array operations as filtering one.
+Only the plugins that read sums of requests are called in advance; the results of the others are cached anyway.
 
-All this is a guess. Rows that have changed by the time of a pod's turn are judged again then; if its search goes
-elsewhere after all, what was found out ahead is not used; and if a plugin fails ahead of a pod's turn, it is asked
-again when the turn comes. So looking ahead neither changes what becomes of a pod nor makes one fail.
+Prefetching is speculative. Rows that have changed until the cycle of a pod are computed again in the cycle; if its
+search visits other rows, the prefetched results are not used; if a plugin fails in advance, it is called again in the
+cycle. So prefetching never changes an outcome.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +19,8 @@ from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.order import Search
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.sharing.groups import Group
-from kubestow.cycle.sharing.ready import Ready, Scoring, prepare
+from kubestow.cycle.sharing.plugin_groups import PluginGroup
+from kubestow.cycle.sharing.prepared import PreparedPlugins, Scoring, prepare
 from kubestow.cycle.sharing.results import RowResults
 from kubestow.framework.caller import Caller
 from kubestow.framework.hook import Hook
@@ -28,50 +28,50 @@ from kubestow.framework.plugin import RowsOfPods
 from kubestow.framework.results import PluginError
 
 Upcoming = Callable[[int], Sequence[PodInfo]]
-"""The pods that are next, at most so many."""
+"""Returns at most the given number of next pods."""
 
-_MOST_PODS = 16
-_MOST_CHANGES = 256
-"""After more of them it costs less to judge a pod's rows anew."""
+_BATCH_LIMIT = 16
+_CHANGES_LIMIT = 256
+"""Maximum number of changes since a batch; after more of them it is faster to compute the rows of a pod again."""
 
 
 class _Batch:
-    """What was found out, by row, for the pod that was to start its search there."""
+    """Results by row, each for the pod whose search is expected to start there."""
 
     def __init__(self, table: NodeTable) -> None:
         self.seen = table.changes.last
         self.layout = table.layout
         self.pod_of: IntArray = np.full(table.size, -1)
-        """By their number in the batch."""
+        """By row, the number of the pod in the batch; -1: none."""
         self.passing: BoolArray = np.zeros(table.size, np.bool_)
         self.scores: IntArray = np.empty(table.size, np.int64)
 
-    def judge(self, evaluation: Evaluation, ready: Ready, rows: Rows) -> None:
+    def compute(self, evaluation: Evaluation, plugins: PreparedPlugins, rows: Rows) -> None:
         passing: BoolArray = np.ones(row_count(rows), np.bool_)
-        ready.refuse(evaluation, passing, rows)
+        plugins.refuse(evaluation, passing, rows)
         self.passing[rows] = passing
-        self.scores[rows] = ready.score(evaluation, rows, passing)
+        self.scores[rows] = plugins.score(evaluation, rows, passing)
 
 
 class Prefetched:
-    """What was found out ahead of a pod's turn, on the rows where its search was to start."""
+    """The prefetched results for a pod, on the rows where its search is expected to start."""
 
-    def __init__(self, pod: PodInfo, ready: Ready, number: int, batch: _Batch) -> None:
+    def __init__(self, pod: PodInfo, plugins: PreparedPlugins, number: int, batch: _Batch) -> None:
         self.pod = pod
-        self.ready = ready
+        self.plugins = plugins
         self._number = number
         self._batch = batch
         self._below: RowResults
-        self._judged: IntArray | None = None
-        """The rows that were asked about last, if they were judged ahead."""
+        self._covered: IntArray | None = None
+        """The rows of the last request, if all of them were prefetched."""
 
-    def is_of_use(self, pod: PodInfo, table: NodeTable) -> bool:
+    def is_valid_for(self, pod: PodInfo, table: NodeTable) -> bool:
         batch = self._batch
-        is_recent = table.changes.last - batch.seen <= _MOST_CHANGES and table.layout == batch.layout
+        is_recent = table.changes.last - batch.seen <= _CHANGES_LIMIT and table.layout == batch.layout
         return is_recent and self.pod is pod
 
     def on(self, below: RowResults) -> "Prefetched":
-        """Put it on top of other results."""
+        """Combine with other results; return self."""
         self._below = below
         return self
 
@@ -80,74 +80,76 @@ class Prefetched:
         pod_of, number = self._batch.pod_of.item, self._number
         own = [row for row in evaluation.cluster.nodes.changes.since(self._batch.seen) if pod_of(row) == number]
         if own:
-            self._batch.judge(evaluation, self.ready, np.array(own))
+            self._batch.compute(evaluation, self.plugins, np.array(own))
 
-    def _was_judged_on(self, rows: IntArray) -> bool:
-        if rows is not self._judged:
-            self._judged = rows if are_all_set(self._batch.pod_of[rows] == self._number) else None
-        return self._judged is not None
+    def _covers(self, rows: IntArray) -> bool:
+        if rows is not self._covered:
+            self._covered = rows if are_all_set(self._batch.pod_of[rows] == self._number) else None
+        return self._covered is not None
 
     def passing(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:
         passing = self._below.passing(evaluation, rows)
-        if self._was_judged_on(rows):
+        if self._covers(rows):
             passing &= self._batch.passing[rows]
         else:
-            self.ready.refuse(evaluation, passing, rows)
+            self.plugins.refuse(evaluation, passing, rows)
         return passing
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
         totals = self._below.totals(evaluation, rows)
-        if self._was_judged_on(rows):
+        if self._covers(rows):
             totals += self._batch.scores[rows]
         else:
-            totals += self.ready.score(evaluation, rows)
+            totals += self.plugins.score(evaluation, rows)
         return totals
 
 
 class Prefetcher:
-    """Judges pods ahead where one pod after the other is like none before it."""
+    """Prefetches results if one pod after the other has a new signature."""
 
     def __init__(self, upcoming: Upcoming) -> None:
         self.upcoming = upcoming
         self._prefetched: dict[str, Prefetched] = {}
-        self._last_was_alone = False
+        self._last_was_new = False
 
-    def pause(self) -> None:
-        """A pod came that is like others: what is next may be, too."""
-        self._last_was_alone = False
+    def reset(self) -> None:
+        """Do not prefetch for the next pod; called for a pod with a cached signature, which others probably share."""
+        self._last_was_new = False
 
-    def take(self, pod: PodInfo, group: Group, table: NodeTable) -> Prefetched | None:
-        """What was found out ahead about a pod whose turn it is."""
+    def take(self, pod: PodInfo, group: PluginGroup, table: NodeTable) -> Prefetched | None:
+        """Return the prefetched results for a pod whose cycle has started; None if there are no valid ones."""
         found = self._prefetched.pop(pod.uid, None)
-        if found is None or not found.is_of_use(pod, table):
+        if found is None or not found.is_valid_for(pod, table):
             return None
         for hook in group.pre_filter + group.pre_score:
-            # What was called ahead counts now.
+            # Calls in advance are counted now.
             hook.evaluations += 1
         return found
 
-    def look(self, evaluation: Evaluation, group: Group, ready: Ready, search: Search) -> Prefetched | None:
-        """Judge a pod, by the plugins of a group, together with those that are next; None if that is of no use."""
-        is_worth_it, self._last_was_alone = self._last_was_alone, True
-        most = min(len(search.order) // search.enough, _MOST_PODS)
-        if not is_worth_it or most < 2 or ready.normalizing:
+    def prefetch(
+        self, evaluation: Evaluation, group: PluginGroup, plugins: PreparedPlugins, search: Search
+    ) -> Prefetched | None:
+        """Compute results for a pod and the next ones by the plugins of a group; None if that is not worthwhile."""
+        last_was_new, self._last_was_new = self._last_was_new, True
+        limit = min(len(search.order) // search.enough, _BATCH_LIMIT)
+        if not last_was_new or limit < 2 or plugins.normalizing:
             return None
-        together = [(evaluation.pod, ready), *_alike(evaluation, group, ready, self.upcoming(most - 1))]
+        pods = [(evaluation.pod, plugins), *_compatible(evaluation, group, plugins, self.upcoming(limit - 1))]
         try:
-            batch = _judge(evaluation, together, search) if len(together) > 1 else None
+            batch = _compute_batch(evaluation, pods, search) if len(pods) > 1 else None
         except PluginError:
             return None
         if batch is None:
             return None
-        first, *others = (Prefetched(pod, its, number, batch) for number, (pod, its) in enumerate(together))
+        first, *others = (Prefetched(pod, own, number, batch) for number, (pod, own) in enumerate(pods))
         self._prefetched = {prefetched.pod.uid: prefetched for prefetched in others}
         return first
 
 
-def _alike(
-    evaluation: Evaluation, group: Group, ready: Ready, upcoming: Sequence[PodInfo]
-) -> Iterator[tuple[PodInfo, Ready]]:
-    """The pods that are next, as long as they can be judged together with one for which these plugins are ready."""
+def _compatible(
+    evaluation: Evaluation, group: PluginGroup, plugins: PreparedPlugins, upcoming: Sequence[PodInfo]
+) -> Iterator[tuple[PodInfo, PreparedPlugins]]:
+    """Yield the next pods, up to the first that cannot be computed together with the pod of `plugins`."""
     profile = evaluation.profile
     for pod in upcoming:
         if pod.pod.spec.schedulerName != profile.name:
@@ -155,38 +157,40 @@ def _alike(
         try:
             if None in profile.caller.sign(profile.sum_signing, pod):
                 return
-            own = prepare(evaluation.of(pod), group, counted=False)
+            own = prepare(evaluation.for_pod(pod), group, counted=False)
         except PluginError:
             return
-        if own is None or own.filters != ready.filters or len(own.scores) != len(ready.scores):
+        if own is None or own.filters != plugins.filters or len(own.scores) != len(plugins.scores):
             return
         yield pod, own
 
 
-def _judge(evaluation: Evaluation, together: Sequence[tuple[PodInfo, Ready]], search: Search) -> _Batch | None:
-    """Judge pods, each on the rows where its search is to start; None if a plugin cannot judge them together."""
+def _compute_batch(
+    evaluation: Evaluation, pods: Sequence[tuple[PodInfo, PreparedPlugins]], search: Search
+) -> _Batch | None:
+    """Filter and score for several pods, each on the rows where its search starts; None if a plugin cannot do that."""
     table = evaluation.cluster.nodes
-    batch, own = _Batch(table), search.order[: search.enough * len(together)]
-    batch.pod_of[own] = np.repeat(np.arange(len(together)), search.enough)
-    # Rows by number are copies: when it is about many it costs less to judge them all, for whichever pod.
+    batch, own = _Batch(table), search.order[: search.enough * len(pods)]
+    batch.pod_of[own] = np.repeat(np.arange(len(pods)), search.enough)
+    # Indexing by row numbers copies columns, so if there are many it is faster to compute all rows.
     rows: Rows = slice(0, table.size) if 2 * len(own) > table.size else own
-    joined = _joined(evaluation.profile.caller, [ready for _, ready in together], RowsOfPods(batch.pod_of[rows]))
+    joined = _joined(evaluation.profile.caller, [plugins for _, plugins in pods], RowsOfPods(batch.pod_of[rows]))
     if joined is None:
         return None
-    batch.judge(evaluation, joined, rows)
+    batch.compute(evaluation, joined, rows)
     return batch
 
 
-def _joined(caller: Caller, ready: Sequence[Ready], rows: RowsOfPods) -> Ready | None:
-    """One for rows of several pods."""
-    first = ready[0]
-    joined = Ready({}, set(), first.filters, [], [])
+def _joined(caller: Caller, plugins: Sequence[PreparedPlugins], rows: RowsOfPods) -> PreparedPlugins | None:
+    """Return plugins with the states of several pods joined; None if a plugin cannot join its states."""
+    first = plugins[0]
+    joined = PreparedPlugins({}, set(), first.filters, [], [])
     for hook in first.filters:
-        state = _join(caller, hook, [of.states.get(hook.name) for of in ready], rows)
+        state = _join(caller, hook, [own.states.get(hook.name) for own in plugins], rows)
         if state is None:
             return None
         joined.states[hook.name] = state
-    for scorings in zip(*(of.scores for of in ready), strict=True):
+    for scorings in zip(*(own.scores for own in plugins), strict=True):
         hook, weight, _ = scorings[0]
         state = _join(caller, hook, [scoring.state for scoring in scorings], rows)
         if state is None or any(scoring.hook is not hook for scoring in scorings):

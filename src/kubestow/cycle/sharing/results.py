@@ -1,4 +1,4 @@
-"""What plugins that sign say of rows, wherever it comes from."""
+"""The interface to the results of plugins with `sign`."""
 
 from typing import Protocol
 
@@ -7,15 +7,18 @@ from kubestow.cycle.evaluation import Evaluation
 
 
 class RowResults(Protocol):
-    """Whether rows will do, and how good they are."""
+    """Which rows are feasible, and their scores."""
 
     def catch_up(self, evaluation: Evaluation) -> None:
-        """Follow what has changed; to be called before rows are asked about."""
+        """Apply the changes of rows since the last call; to be called before the other methods."""
 
     def passing(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:
-        """Which rows pass: an array of its own, which the asker may go on with."""
+        """Return which of the rows pass, as an array that the caller may modify."""
         ...
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
-        """The scores of rows that pass, apart from what all have in common: likewise."""
+        """Return the total scores of feasible rows, as an array that the caller may modify.
+
+        Only the differences between rows are meaningful: a score that all rows share may be left out.
+        """
         ...

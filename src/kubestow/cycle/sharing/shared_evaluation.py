@@ -1,4 +1,4 @@
-"""One pod judged by what pods like it share, and by the plugins that have to be asked every time."""
+"""The evaluation of one pod by shared results, and by the plugins that must be called for every pod."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,9 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
-from kubestow.cycle.sharing.groups import Group
-from kubestow.cycle.sharing.ready import Scoring, prepare_scores
+from kubestow.cycle.sharing.cached import Cached, CachedVerdicts, CachedWithNominated
+from kubestow.cycle.sharing.plugin_groups import PluginGroup
+from kubestow.cycle.sharing.prepared import Scoring, prepare_scores
 from kubestow.cycle.sharing.results import RowResults
 from kubestow.cycle.sharing.signature import Signature
 from kubestow.framework.filtering import refuse
@@ -18,42 +18,42 @@ from kubestow.framework.hook import Hook
 from kubestow.framework.results import Code, Narrowed, Rejection, Skip
 
 
-class Shared(msgspec.Struct, frozen=True):
-    """What a pod may use."""
+class SharedResults(msgspec.Struct, frozen=True):
+    """The results that a pod can use."""
 
     results: RowResults
     states: dict[str, Any]
-    """What PreFilter of the plugins that sign computed."""
+    """The PreFilter states of the plugins with `sign`."""
     skipped: set[str]
-    of_class: "PodClass | None" = None
-    """What it has in common with pods of the same signature."""
+    pod_class: "PodClass | None" = None
+    """The cache for pods with the same signature, if there is one."""
 
 
 class PodClass(msgspec.Struct, frozen=True):
-    """What is remembered of pods of one signature."""
+    """The cached results for pods with the same signature."""
 
     results: Cached
-    room: CachedRoom
+    with_nominated: CachedWithNominated
     verdicts: CachedVerdicts
 
 
 class SharedEvaluation:
-    """An evaluation by shared results; a Judge for the cycle."""
+    """An evaluation by shared results; implements `RowEvaluator`."""
 
-    def __init__(self, evaluation: Evaluation, shared: Shared, others: Group) -> None:
+    def __init__(self, evaluation: Evaluation, shared: SharedResults, others: PluginGroup) -> None:
         self._evaluation = evaluation
         self._shared = shared
         self._others = others
-        self._class = shared.of_class
+        self._class = shared.pod_class
         self._filters: Sequence[Hook] = others.filter
-        """The filters that have to be asked."""
+        """The filters that must be called for this pod."""
 
     @property
-    def remembers(self) -> bool:
+    def is_cached(self) -> bool:
         return self._class is not None
 
     def begin(self, signature: Signature) -> bool:
-        """PreFilter of the plugins that did not sign; False if one of them refuses or narrows."""
+        """Run PreFilter of the other plugins; return False if one rejects the pod or narrows the nodes."""
         evaluation = self._evaluation
         states, skipped = self._shared.states, self._shared.skipped
         if self._others.pre_filter:
@@ -70,34 +70,34 @@ class SharedEvaluation:
         if self._filters:
             self._filters = [hook for hook in self._filters if hook.name not in skipped]
         if self._filters:
-            # What is remembered of why rows are refused is not all there is to it.
+            # The cached verdicts lack those of the other filters.
             self._class = None
         if self._class is not None:
             evaluation.signature = signature.whole
             if evaluation.nominated_row is not None:
-                # It leaves room for this very pod.
+                # The cached results with nominated pods include this pod itself.
                 self._class = None
         return True
 
     def passing(self, rows: IntArray) -> BoolArray:
-        """Which rows pass, now that what has changed since the last pod is followed."""
-        evaluation, shared, results = self._evaluation, self._class, self._shared.results
-        if shared is not None and shared.verdicts.refuse_all(evaluation, shared.results):
+        """Return which of the rows are feasible, after applying the changes since the last pod."""
+        evaluation, pod_class, results = self._evaluation, self._class, self._shared.results
+        if pod_class is not None and pod_class.verdicts.refuse_all(evaluation, pod_class.results):
             return np.zeros(len(rows), np.bool_)
         results.catch_up(evaluation)
-        if shared is not None:
-            return shared.room.passing(evaluation, rows, shared.results)
+        if pod_class is not None:
+            return pod_class.with_nominated.passing(evaluation, rows, pod_class.results)
         passing = results.passing(evaluation, rows)
         self._refuse(passing, rows)
         evaluation.refuse_for_nominated(passing, rows)
         return passing
 
     def passes(self, row: int) -> bool:
-        """Whether one row passes: what has changed elsewhere need not be followed for it."""
-        evaluation, shared = self._evaluation, self._shared.of_class
-        if shared is None:
+        """Return whether one row is feasible, without applying the changes of other rows."""
+        evaluation, pod_class = self._evaluation, self._shared.pod_class
+        if pod_class is None:
             return are_all_set(self.passing(np.array([row])))
-        if not shared.results.passes(evaluation, row):
+        if not pod_class.results.passes(evaluation, row):
             return False
         if not self._filters and (evaluation.nominated is None or not evaluation.nominated.pods(row)):
             return True
@@ -107,26 +107,25 @@ class SharedEvaluation:
         return are_all_set(passing)
 
     def _refuse(self, passing: BoolArray, rows: IntArray) -> None:
-        """Ask the filters that have to be asked."""
+        """Clear in `passing` the rows that a filter rejects that must be called for this pod."""
         evaluation = self._evaluation
         for hook in self._filters:
             state, table = evaluation.states.get(hook.name), evaluation.cluster.nodes
             refuse(passing, evaluation.profile.caller, hook, state, evaluation.pod, table, rows)
 
     def explain(self) -> None:
-        """After a search for rows that pass has found none: finds out why."""
+        """Set the verdicts of the evaluation, after a search has found no feasible row."""
         if self._class is not None:
-            self._evaluation.verdicts = self._class.verdicts.of(self._evaluation, self._class.results)
+            self._evaluation.verdicts = self._class.verdicts.current(self._evaluation, self._class.results)
         else:
             self._evaluation.explain()
 
     def score(self, rows: IntArray) -> IntArray:
-        """The totals of some of the rows that pass, apart from what all have in common."""
+        """Return the total scores of feasible rows; only their differences are meaningful."""
         evaluation = self._evaluation
         caller, start = evaluation.profile.caller, evaluation.profile.caller.started()
-        asks_others = self._others.pre_score or self._others.score
         others: Sequence[Scoring] = ()
-        if asks_others:
+        if self._others.pre_score or self._others.score:
             others = prepare_scores(evaluation, self._others, rows)
         scoring = caller.started()
         caller.finished("PreScore", Code.SUCCESS, start, scoring)

@@ -1,138 +1,148 @@
-"""Everything that pods share: finds, for each pod, what it may use of it."""
+"""Finds the shared results that a pod can use."""
 
 from collections.abc import Hashable
 
 from kubestow.cluster.order import Search
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
+from kubestow.cycle.sharing.cached import Cached, CachedVerdicts, CachedWithNominated
 from kubestow.cycle.sharing.direct import Direct
-from kubestow.cycle.sharing.groups import Groups, groups_of
 from kubestow.cycle.sharing.lru import Lru
+from kubestow.cycle.sharing.plugin_groups import PluginGroups, plugin_groups_of
 from kubestow.cycle.sharing.prefetched import Prefetcher, Upcoming
-from kubestow.cycle.sharing.ready import Ready, prepare
-from kubestow.cycle.sharing.shared_evaluation import PodClass, Shared, SharedEvaluation
+from kubestow.cycle.sharing.prepared import PreparedPlugins, prepare
+from kubestow.cycle.sharing.shared_evaluation import PodClass, SharedEvaluation, SharedResults
 from kubestow.cycle.sharing.signature import Signature, Signatures
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
-_MOST_ROWS = 2_000_000
-"""How many rows all classes together may remember, at some 20 bytes each; the same again for those of nodes alone."""
-_MOST_READY = 1_024
+_CACHED_ROWS_LIMIT = 2_000_000
+"""Maximum number of rows in the caches of all pod classes, at about 20 bytes each; the same for results by node."""
+_PREPARED_LIMIT = 1_024
+"""Maximum number of signatures for which prepared plugins are kept."""
 
 
 class Sharing:
-    """What is remembered of pods, and of pods to come."""
+    """The results that pods share, by signature."""
 
     def __init__(self, metrics: SchedulerMetrics, upcoming: Upcoming) -> None:
         self._metrics = metrics
         self._prefetcher = Prefetcher(upcoming)
         self._signatures = Signatures()
-        self._classes: Lru[Hashable, Shared] = Lru()
+        self._classes: Lru[Hashable, SharedResults] = Lru()
         self._nodes: Lru[Hashable, Cached] = Lru()
-        """By the part of signatures that is about nodes alone."""
-        self._pods: Lru[Hashable, Ready] = Lru()
-        """By the part of signatures that is about the pods on a node."""
-        self._seen: Lru[int, bool] = Lru()
-        self._nodes_seen: Lru[int, bool] = Lru()
-        """Signatures seen once lately, by their hash, which is enough for a guess."""
-        self._groups: dict[tuple[str, frozenset[str]], Groups] = {}
+        """By the part of the signature for plugins that read only the node."""
+        self._pods: Lru[Hashable, PreparedPlugins] = Lru()
+        """By the part of the signature for plugins that read the pods on a node."""
+        self._seen_once: Lru[int, bool] = Lru()
+        self._nodes_seen_once: Lru[int, bool] = Lru()
+        """The hashes of signatures that have occurred once; a hash collision only caches a signature too early."""
+        self._groups: dict[tuple[str, frozenset[str]], PluginGroups] = {}
 
-    def forgotten(self) -> "Sharing":
-        """The same with nothing remembered."""
+    def empty_copy(self) -> "Sharing":
+        """Return a `Sharing` without results."""
         return Sharing(self._metrics, self._prefetcher.upcoming)
 
     def evaluate(self, evaluation: Evaluation, search: Search) -> SharedEvaluation | None:
-        """Start to judge nodes for a pod; None if only a full evaluation can tell what becomes of it."""
+        """Return the evaluation of a pod by shared results, after PreFilter; None if a full evaluation is needed."""
         profile = evaluation.profile
         start = profile.caller.started()
         signature = self._signatures.of(profile, evaluation.cluster, evaluation.pod)
         groups = self._groups_of(profile, signature.declined)
-        known = self._classes.get(signature.whole)
-        if known is not None:
-            self._prefetcher.pause()
-        judged = None
+        pod_results = self._classes.get(signature.whole)
+        if pod_results is not None:
+            self._prefetcher.reset()
+        evaluated = None
         try:
-            shared = self._newcomer(signature, groups, evaluation, search) if known is None else known
+            shared = self._add(signature, groups, evaluation, search) if pod_results is None else pod_results
             seconds = profile.caller.started() - start
-            hinted = "no_hint" if known is None else "hint"
-            self._metrics.get_node_hint_seconds.observe(seconds, hinted, profile.name)
+            hint = "no_hint" if pod_results is None else "hint"
+            self._metrics.get_node_hint_seconds.observe(seconds, hint, profile.name)
             if shared is not None:
-                judged = SharedEvaluation(evaluation, shared, groups.others)
-                if not judged.begin(signature):
-                    judged = None
+                evaluated = SharedEvaluation(evaluation, shared, groups.others)
+                if not evaluated.begin(signature):
+                    evaluated = None
         except PluginError:
-            # A PreFilter failed; perhaps one before it refuses the pod.
-            judged = None
-        result = "no_hint" if known is None else "hint_used" if judged is not None else "hint_not_used"
+            # A PreFilter failed; in the order of a full evaluation, another one may reject the pod first.
+            evaluated = None
+        result = "no_hint" if pod_results is None else "hint_used" if evaluated is not None else "hint_not_used"
         self._metrics.batch_attempts.inc(profile.name, result)
-        if judged is not None:
-            # Told only now: a full evaluation would tell of it again.
+        if evaluated is not None:
+            # Not before: a full evaluation would observe PreFilter a second time.
             profile.caller.finished("PreFilter", Code.SUCCESS, start)
-        return judged
+        return evaluated
 
-    def _groups_of(self, profile: Profile, declined: frozenset[str]) -> Groups:
+    def _groups_of(self, profile: Profile, declined: frozenset[str]) -> PluginGroups:
         key = (profile.name, declined)
         found = self._groups.get(key)
         if found is None:
-            found = self._groups[key] = groups_of(profile, declined)
+            found = self._groups[key] = plugin_groups_of(profile, declined)
         return found
 
-    def _newcomer(self, signature: Signature, groups: Groups, evaluation: Evaluation, search: Search) -> Shared | None:
-        """A class for a pod whose like has been seen before; else what judges this pod alone."""
+    def _add(
+        self, signature: Signature, groups: PluginGroups, evaluation: Evaluation, search: Search
+    ) -> SharedResults | None:
+        """Return results for a pod with an uncached signature, and cache them if the signature has occurred before."""
         profile, table = evaluation.profile, evaluation.cluster.nodes
-        room = _MOST_ROWS // table.capacity
-        comes_again = _comes_again(self._seen, signature.whole, room)
-        nodes = self._nodes_of(signature, groups, evaluation, room)
+        limit = _CACHED_ROWS_LIMIT // table.capacity
+        is_repeated = _is_repeated(self._seen_once, signature.whole, limit)
+        nodes = self._node_results(signature, groups, evaluation, limit)
         if nodes is None:
             return None
         start = profile.caller.started()
-        pods = self._pods_of(signature, groups, evaluation)
+        pods = self._pod_plugins(signature, groups, evaluation)
         prefetched = self._prefetcher.take(evaluation.pod, groups.sums, table)
-        sums = prepare(evaluation, groups.sums) if prefetched is None else prefetched.ready
+        sums = prepare(evaluation, groups.sums) if prefetched is None else prefetched.plugins
         if pods is None or sums is None:
             return None
-        states = {**nodes.ready.states, **pods.states, **sums.states}
-        skipped = nodes.ready.skipped | pods.skipped | sums.skipped
-        if comes_again:
-            cached = Cached(pods.and_also(sums), table.changes, nodes)
-            made = Shared(cached, states, skipped, PodClass(cached, CachedRoom(), CachedVerdicts()))
-            for _ in range(self._classes.put(signature.whole, made, room)):
+        states = {**nodes.plugins.states, **pods.states, **sums.states}
+        skipped = nodes.plugins.skipped | pods.skipped | sums.skipped
+        if is_repeated:
+            cached = Cached(pods.merged_with(sums), table.changes, nodes)
+            made = SharedResults(cached, states, skipped, PodClass(cached, CachedWithNominated(), CachedVerdicts()))
+            for _ in range(self._classes.put(signature.whole, made, limit)):
                 self._metrics.batch_cache_flushed.inc(profile.name, "expired")
             seconds = profile.caller.started() - start
             self._metrics.store_schedule_results_seconds.observe(seconds, profile.name)
             return made
         if prefetched is None and evaluation.nominated_row is None and not signature.declined:
-            prefetched = self._prefetcher.look(evaluation, groups.sums, sums, search)
+            prefetched = self._prefetcher.prefetch(evaluation, groups.sums, sums, search)
         below = Direct(pods, nodes)
         results = Direct(sums, below) if prefetched is None else prefetched.on(below)
-        return Shared(results, states, skipped)
+        return SharedResults(results, states, skipped)
 
-    def _pods_of(self, signature: Signature, groups: Groups, evaluation: Evaluation) -> Ready | None:
-        """The plugins that look at the pods on a node, ready; None if one refuses or narrows."""
+    def _pod_plugins(
+        self, signature: Signature, groups: PluginGroups, evaluation: Evaluation
+    ) -> PreparedPlugins | None:
+        """Prepare the plugins that read the pods on a node; None if one rejects the pod or narrows the nodes."""
         found = self._pods.get(signature.pods)
         if found is None:
             found = prepare(evaluation, groups.pods)
             if found is not None:
-                self._pods.put(signature.pods, found, _MOST_READY)
+                self._pods.put(signature.pods, found, _PREPARED_LIMIT)
         return found
 
-    def _nodes_of(self, signature: Signature, groups: Groups, evaluation: Evaluation, room: int) -> Cached | None:
-        """What the plugins say that look at a node alone; None if one refuses or narrows, or it is not worth it yet."""
+    def _node_results(
+        self, signature: Signature, groups: PluginGroups, evaluation: Evaluation, limit: int
+    ) -> Cached | None:
+        """Return the results of the plugins that read only the node.
+
+        None if one of them rejects the pod or narrows the nodes, or the signature has not occurred before.
+        """
         found = self._nodes.get(signature.nodes)
-        if found is None and _comes_again(self._nodes_seen, signature.nodes, room):
-            ready = prepare(evaluation, groups.nodes)
-            if ready is not None:
-                found = Cached(ready, evaluation.cluster.nodes.node_changes)
-                self._nodes.put(signature.nodes, found, room)
+        if found is None and _is_repeated(self._nodes_seen_once, signature.nodes, limit):
+            plugins = prepare(evaluation, groups.nodes)
+            if plugins is not None:
+                found = Cached(plugins, evaluation.cluster.nodes.node_changes)
+                self._nodes.put(signature.nodes, found, limit)
         return found
 
 
-def _comes_again(seen: Lru[int, bool], key: Hashable, room: int) -> bool:
-    """Whether a signature is among the last that were seen once; what does not come again is not worth remembering."""
+def _is_repeated(seen_once: Lru[int, bool], key: Hashable, limit: int) -> bool:
+    """Return whether a signature has occurred before; if not, remember it among the `limit` most recent ones."""
     number = hash(key)
-    if number in seen:
-        seen.drop(number)
+    if number in seen_once:
+        seen_once.drop(number)
         return True
-    seen.put(number, True, room)
+    seen_once.put(number, True, limit)
     return False

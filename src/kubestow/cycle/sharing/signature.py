@@ -1,8 +1,8 @@
-"""A pod's signature: what of it the answers depend on that plugins give about a row, as far as they say so.
+"""The signature of a pod: the properties of the pod that the plugins' answers about a row depend on.
 
-The scheduler's own plugins sign what the pods of one controller have in common. So where nobody else signs, plugins are
-not asked again about a pod that is like the last one of its controller; if it differs from that in nothing but what it
-requests, those are asked that look at what pods add up to.
+The built-in plugins sign properties that are the same for all pods of a controller. If no other plugin signs, a pod
+that equals the last one of its controller gets the same signature without calling plugins. If it differs only in its
+requests, only the plugins that read sums of requests are called.
 """
 
 from collections.abc import Hashable
@@ -18,72 +18,72 @@ from kubestow.model.requests import differ_in_requests, holds_by_status
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """Equal parts mean equal answers."""
+    """The signature of a pod, by groups of plugins; equal parts mean equal answers."""
 
     nodes: Hashable
-    """To the plugins that look at a node alone."""
+    """For the plugins that read only the node."""
     pods: Hashable
-    """To those that look at the pods on it."""
+    """For those that read the pods on it."""
     whole: Hashable
-    """To all that sign; with the priority, since only more important pods leave room for less important ones."""
+    """For all that sign; with the priority, which decides about the nominated pods that are considered."""
     declined: frozenset[str]
-    """The plugins that cannot say this time."""
+    """The plugins whose `sign` returned None."""
 
 
-_NOBODY: frozenset[str] = frozenset()
-_MOST_CONTROLLERS = 1_024
+_NO_PLUGINS: frozenset[str] = frozenset()
+_CONTROLLERS_LIMIT = 1_024
 
 
 class Signatures:
-    """The signatures of pods."""
+    """Returns the signatures of pods, and stores the last one of each controller."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[PodInfo, int, Signature]] = {}
-        """By controller, of its last pod; by namespace of those without one. With the version of the cluster."""
+        """By controller or, without one, namespace: the last pod, `signing_version` of the cluster, the signature."""
 
     def of(self, profile: Profile, cluster: Cluster, pod: PodInfo) -> Signature:
-        """That of a pod whose turn it is."""
-        if not profile.signs_likeness:
+        """Return the signature of a pod."""
+        if not profile.signs_equal_pods_equally:
             return sign(profile, pod)
         version, owners = cluster.signing_version, pod.pod.metadata.ownerReferences
         controller = owners[0].uid if owners else pod.namespace
         found = self._last.get(controller)
-        like = None
+        similar = None
         if found is None:
-            if len(self._last) >= _MOST_CONTROLLERS:
+            if len(self._last) >= _CONTROLLERS_LIMIT:
                 self._last.clear()
-        elif found[1] == version and pod.is_kin_of(found[0]):
+        elif found[1] == version and pod.is_sibling_of(found[0]):
             other, _, signature = found
-            if _sign_alike(pod.pod.spec, other.pod.spec):
-                pod.learn_from(other)
+            if _have_equal_signatures(pod.pod.spec, other.pod.spec):
+                pod.copy_computed(other)
                 return signature
-            # Requests may name what devices stand for; apart from that, they are about sums.
+            # Requests only affect plugins that read sums, unless a resource stands for devices.
             if not (signature.declined or cluster.devices.classes) and differ_in_requests(pod.pod.spec, other.pod.spec):
-                like = signature
-        signature = sign(profile, pod, like)
+                similar = signature
+        signature = sign(profile, pod, similar)
         if not holds_by_status(pod.pod):
             self._last[controller] = (pod, version, signature)
         return signature
 
 
-def _sign_alike(one: PodSpec, other: PodSpec) -> bool:
-    """Whether plugins sign the same of two pods of one controller. Which devices are claimed is nothing to sign by."""
+def _have_equal_signatures(one: PodSpec, other: PodSpec) -> bool:
+    """Return whether two pods of one controller have the same signature, which does not depend on the claims' names."""
     if one == other:
         return True
     claims = other.resourceClaims
     return bool(claims and one.resourceClaims) and replace(one, resourceClaims=claims) == other
 
 
-def sign(profile: Profile, pod: PodInfo, like: Signature | None = None) -> Signature:
-    """Ask all plugins of a profile that sign; those that look at sums only, if it is `like` another for the rest."""
-    ask = profile.caller.sign
-    sums = ask(profile.sum_signing, pod)
-    if like is not None and None not in sums:
-        return Signature(like.nodes, like.pods, (like.nodes, like.pods, sums, pod.priority), _NOBODY)
-    nodes, pods = ask(profile.node_signing, pod), ask(profile.pod_signing, pod)
-    declined = _NOBODY
+def sign(profile: Profile, pod: PodInfo, similar: Signature | None = None) -> Signature:
+    """Call the plugins of a profile that sign; only those that read sums if `similar` has the other parts."""
+    call = profile.caller.sign
+    sums = call(profile.sum_signing, pod)
+    if similar is not None and None not in sums:
+        return Signature(similar.nodes, similar.pods, (similar.nodes, similar.pods, sums, pod.priority), _NO_PLUGINS)
+    nodes, pods = call(profile.node_signing, pod), call(profile.pod_signing, pod)
+    declined = _NO_PLUGINS
     if None in nodes or None in pods or None in sums:
         signing = profile.node_signing + profile.pod_signing + profile.sum_signing
-        declined = frozenset(of.name for of, part in zip(signing, nodes + pods + sums, strict=True) if part is None)
-    of_nodes, of_pods = (profile.name, nodes), (profile.name, pods)
-    return Signature(of_nodes, of_pods, (of_nodes, of_pods, sums, pod.priority), declined)
+        declined = frozenset(hook.name for hook, part in zip(signing, nodes + pods + sums, strict=True) if part is None)
+    nodes_part, pods_part = (profile.name, nodes), (profile.name, pods)
+    return Signature(nodes_part, pods_part, (nodes_part, pods_part, sums, pod.priority), declined)

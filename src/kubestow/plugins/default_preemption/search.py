@@ -32,7 +32,7 @@ def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
     if cycle.rejected is not None:
         code = cycle.rejected.code
         return np.flatnonzero(cluster.nodes.live) if code is Code.UNSCHEDULABLE else np.zeros(0, np.int64)
-    return np.zeros(0, np.int64) if cycle.verdicts is None else cycle.verdicts.told().resolvable_rows
+    return np.zeros(0, np.int64) if cycle.verdicts is None else cycle.verdicts.summary().resolvable_rows
 
 
 class Search:

@@ -1,4 +1,4 @@
-"""Plugins ready to judge rows for a pod: their PreFilter and PreScore have run."""
+"""Plugins whose PreFilter and PreScore have run for a pod, so that they can filter and score rows."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, largest, row_count, row_numbers
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.sharing.groups import Group
+from kubestow.cycle.sharing.plugin_groups import PluginGroup
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
@@ -17,14 +17,14 @@ _NO_ROWS: IntArray = np.zeros(0, np.int64)
 
 
 class Scoring(NamedTuple):
-    """A plugin that scores, with what its PreScore computed."""
+    """A Score plugin with its weight and the state that its PreScore returned."""
 
     hook: Hook
     weight: int
     state: Any
 
-    def judge(self, evaluation: Evaluation, rows: Rows) -> IntArray:
-        """The scores of rows as the plugin gives them."""
+    def raw(self, evaluation: Evaluation, rows: Rows) -> IntArray:
+        """Return the scores of rows as the plugin returns them."""
         table = evaluation.cluster.nodes
         scores: IntArray = evaluation.profile.caller.call(
             self.hook, self.state, evaluation.pod, table, rows, rows=row_count(rows)
@@ -32,7 +32,7 @@ class Scoring(NamedTuple):
         return scores
 
     def normalized(self, evaluation: Evaluation, rows: IntArray, raw: IntArray) -> IntArray:
-        """The weighted scores of rows, from those that the plugin gave them."""
+        """Return the normalized and weighted scores of rows from their raw scores."""
         table = evaluation.cluster.nodes
         assert self.hook.normalize is not None
         scores: IntArray = evaluation.profile.caller.call(
@@ -41,42 +41,42 @@ class Scoring(NamedTuple):
         return scores * self.weight
 
 
-class Ready(msgspec.Struct, frozen=True):
-    """The plugins of a group that have something to say, with what their PreFilter computed."""
+class PreparedPlugins(msgspec.Struct, frozen=True):
+    """The plugins of a group that did not return Skip, with their PreFilter states."""
 
     states: dict[str, Any]
     skipped: set[str]
     filters: list[Hook]
     scores: list[Scoring]
-    """Those that do not normalize."""
+    """Score plugins without NormalizeScore."""
     normalizing: list[Scoring]
+    """Score plugins with NormalizeScore."""
 
     def refuse(self, evaluation: Evaluation, passing: BoolArray, rows: Rows) -> None:
-        """Take from the rows that pass those that are refused."""
+        """Clear in `passing` the rows that a filter rejects."""
         caller, pod, table = evaluation.profile.caller, evaluation.pod, evaluation.cluster.nodes
         for hook in self.filters:
             refuse(passing, caller, hook, self.states.get(hook.name), pod, table, rows)
 
     def score(self, evaluation: Evaluation, rows: Rows, passing: BoolArray | None = None) -> IntArray:
-        """Return the weighted scores of the plugins that do not normalize; those of rejected rows mean nothing.
+        """Return the sum of the weighted scores of `scores`; the sums of rows that are not passing are meaningless.
 
-        Without `passing`, all rows have passed.
+        Without `passing`, all rows pass.
         """
         total: IntArray | None = None
         for scoring in self.scores:
-            scores = scoring.judge(evaluation, rows)
-            # As unsigned numbers, negative ones are larger than any score.
+            scores = scoring.raw(evaluation, rows)
+            # As unsigned numbers, negative scores are larger than any valid score.
             if len(scores) and largest(scores.view(np.uint64)) > MAX_SCORE:
                 counted = scores if passing is None else np.where(passing, scores, 0)
                 in_range(scoring.hook, counted, evaluation.cluster.nodes, row_numbers(rows))
             weighted = scores if scoring.weight == 1 else scores * scoring.weight
-            # Not in place: the first may be the plugin's own array.
+            # Not in place: the first array may belong to the plugin.
             total = weighted if total is None else total + weighted
         return np.zeros(row_count(rows), np.int64) if total is None else total
 
-    def and_also(self, others: "Ready") -> "Ready":
-        """Together with others."""
-        return Ready(
+    def merged_with(self, others: "PreparedPlugins") -> "PreparedPlugins":
+        return PreparedPlugins(
             {**self.states, **others.states},
             self.skipped | others.skipped,
             self.filters + others.filters,
@@ -85,8 +85,11 @@ class Ready(msgspec.Struct, frozen=True):
         )
 
 
-def prepare(evaluation: Evaluation, group: Group, *, counted: bool = True) -> Ready | None:
-    """Run what comes before rows; None if a PreFilter refuses the pod or narrows the nodes."""
+def prepare(evaluation: Evaluation, group: PluginGroup, *, counted: bool = True) -> PreparedPlugins | None:
+    """Run PreFilter and PreScore of a group; None if a PreFilter rejects the pod or narrows the nodes.
+
+    Without `counted`, the calls are not counted as evaluations.
+    """
     states: dict[str, Any] = {}
     skipped: set[str] = set()
     for hook in group.pre_filter:
@@ -97,14 +100,16 @@ def prepare(evaluation: Evaluation, group: Group, *, counted: bool = True) -> Re
             skipped.add(hook.name)
         else:
             states[hook.name] = answer
-    ready = Ready(states, skipped, [hook for hook in group.filter if hook.name not in skipped], [], [])
+    prepared = PreparedPlugins(states, skipped, [hook for hook in group.filter if hook.name not in skipped], [], [])
     for scoring in prepare_scores(evaluation, group, _NO_ROWS, counted=counted):
-        (ready.scores if scoring.hook.normalize is None else ready.normalizing).append(scoring)
-    return ready
+        (prepared.scores if scoring.hook.normalize is None else prepared.normalizing).append(scoring)
+    return prepared
 
 
-def prepare_scores(evaluation: Evaluation, group: Group, rows: IntArray, *, counted: bool = True) -> list[Scoring]:
-    """Run PreScore for the rows that passed; plugins that sign do not look at them."""
+def prepare_scores(
+    evaluation: Evaluation, group: PluginGroup, rows: IntArray, *, counted: bool = True
+) -> list[Scoring]:
+    """Run PreScore of a group for the feasible `rows`, which plugins with `sign` ignore."""
     call, pod, table = evaluation.profile.caller.call, evaluation.pod, evaluation.cluster.nodes
     states = {hook.name: call(hook, pod, table, rows, rows=int(counted)) for hook in group.pre_score}
     return [
