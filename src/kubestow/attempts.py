@@ -107,7 +107,7 @@ class Attempts:
                     v=3,
                     pod=attempt.queued.pod.key,
                     node=outcome.node,
-                    feasibleNodes=outcome.feasible,
+                    feasibleNodes=outcome.searched.feasible,
                 )
             self._queue.nominator.remove(attempt.queued.uid)
             self._binder.start(attempt, outcome, self)
@@ -125,8 +125,8 @@ class Attempts:
                 v=2,
                 pod=placed.pod.key,
                 node=placed.node,
-                evaluatedNodes=placed.evaluated,
-                feasibleNodes=placed.feasible,
+                evaluatedNodes=placed.searched.evaluated,
+                feasibleNodes=placed.searched.feasible,
             )
         note = f"Successfully assigned {placed.pod.key} to {placed.node}"
         self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)

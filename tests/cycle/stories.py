@@ -218,6 +218,6 @@ class World:
 def told(outcome: Outcome) -> Any:
     """What an outcome says, in plain values."""
     if isinstance(outcome, Placed):
-        return outcome.node, outcome.evaluated, outcome.feasible, sorted(outcome.states)
+        return outcome.node, outcome.searched.evaluated, outcome.searched.feasible, sorted(outcome.states)
     victims = [pod.key for pod in outcome.victims], [pod.key for pod in outcome.to_unnominate]
     return outcome.code, outcome.message, outcome.plugins, outcome.nominated_node, victims

@@ -66,7 +66,7 @@ def test_a_pod_is_placed_on_the_best_node() -> None:
     cluster = nodes(3)
     outcome = run(cluster, Refuses("A", {"n0": "no"}), Scores("S", {"n0": 9, "n1": 1, "n2": 5}))
     assert isinstance(outcome, Placed)
-    assert (outcome.node, outcome.evaluated, outcome.feasible, outcome.waits) == ("n2", 3, 2, {})
+    assert (outcome.node, outcome.searched.evaluated, outcome.searched.feasible, outcome.waits) == ("n2", 3, 2, {})
     assert outcome.pod.pod.spec.nodeName == "n2"
     assert cluster.is_assumed(outcome.pod.uid)
     assert cluster.node_name_of(outcome.pod.uid) == "n2"
@@ -193,7 +193,7 @@ def test_the_nominated_node_comes_first() -> None:
     refuses = Refuses("A", {})
     outcome = run(nodes(3), refuses, Scores("S", {"n2": 99}), status={"nominatedNodeName": "n1"})
     assert isinstance(outcome, Placed)
-    assert (outcome.node, outcome.evaluated, outcome.feasible) == ("n1", 1, 1)
+    assert (outcome.node, outcome.searched.evaluated, outcome.searched.feasible) == ("n1", 1, 1)
     assert refuses.asked == [["n1"]]
 
 
@@ -202,7 +202,7 @@ def test_a_nominated_node_that_will_not_do(nominated: str) -> None:
     """All nodes are searched."""
     outcome = run(nodes(3), Refuses("A", {"n1": "no"}), Scores("S", {"n2": 9}), status={"nominatedNodeName": nominated})
     assert isinstance(outcome, Placed)
-    assert (outcome.node, outcome.evaluated, outcome.feasible) == ("n2", 3, 2)
+    assert (outcome.node, outcome.searched.evaluated, outcome.searched.feasible) == ("n2", 3, 2)
 
 
 def test_post_filter_makes_room() -> None:

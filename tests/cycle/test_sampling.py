@@ -94,7 +94,7 @@ def test_a_small_cluster_is_searched_whole() -> None:
     """Fewer than 100 nodes are all scored, whatever the percentage."""
     search = Search(cluster_of(99), percentage=10)
     placed = search.run()
-    assert len(search.scored) == placed.feasible == placed.evaluated == 99
+    assert len(search.scored) == placed.searched.feasible == placed.searched.evaluated == 99
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_refused_nodes_are_searched_but_not_counted() -> None:
     refuses = Refuses("Even", {f"n{number}": "even" for number in range(0, 400, 2)})
     search = Search(cluster_of(400), refuses, percentage=25)
     placed = search.run()
-    assert (placed.evaluated, placed.feasible) == (200, 100)
+    assert (placed.searched.evaluated, placed.searched.feasible) == (200, 100)
     assert search.scored == [f"n{number}" for number in range(1, 200, 2)]
     search.run()
     assert search.scored == [f"n{number}" for number in range(201, 400, 2)]
@@ -156,7 +156,7 @@ def test_narrowed_searches_take_a_part_of_what_is_left() -> None:
 
     search = Search(cluster_of(400), Half("Half", {}), percentage=60)
     placed = search.run()
-    assert (placed.evaluated, placed.feasible) == (120, 120)
+    assert (placed.searched.evaluated, placed.searched.feasible) == (120, 120)
     assert set(search.scored) == {f"n{number}" for number in range(120)}
 
 

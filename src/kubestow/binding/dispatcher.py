@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from kubestow.framework.handle import ApiPort
@@ -41,15 +42,12 @@ LONGEST_PAUSE = 30.0
 MAX_ATTEMPTS = 8
 
 
-class StatusPatch:
+class StatusPatch(msgspec.Struct):
     """A change of a pod's status; None leaves a field unchanged."""
 
-    __slots__ = ("condition", "nominated_node", "pod")
-
-    def __init__(self, pod: Pod, condition: PodCondition | None, nominated_node: str | None) -> None:
-        self.pod = pod
-        self.condition = condition
-        self.nominated_node = nominated_node
+    pod: Pod
+    condition: PodCondition | None
+    nominated_node: str | None
 
     def applied(self, pod: Pod) -> Pod:
         """Return the pod with the patch applied."""

@@ -74,14 +74,6 @@ class Placed(msgspec.Struct):
     wait_reason: str = ""
     """The reason given by the last of these plugins."""
 
-    @property
-    def evaluated(self) -> int:
-        return self.searched.evaluated
-
-    @property
-    def feasible(self) -> int:
-        return self.searched.feasible
-
 
 class Failed(msgspec.Struct, frozen=True):
     """No node was found, or the pod could not be placed on the chosen one."""

@@ -7,7 +7,7 @@ A cycle never waits: it reads the live cluster, and its result is in the cluster
 is a generator that yields the calls to extenders; its caller sends the answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -66,11 +66,6 @@ LONGEST_PERMIT_WAIT = 15 * 60.0
 _SEARCHES_LIMIT = 1_024
 
 
-def no_upcoming(_limit: int) -> Sequence[PodInfo]:
-    """Return no pods: an `Upcoming` for callers that do not know the next pods."""
-    return ()
-
-
 def choose_at_random(rng: Rng) -> Choose:
     """Return a function that chooses one of the best rows at random."""
 
@@ -96,8 +91,9 @@ class SchedulingCycles:
         extenders: ConfiguredExtenders | None = None,
         share_among_equal_pods: bool = True,
         metrics: SchedulerMetrics | None = None,
-        upcoming: Upcoming = no_upcoming,
+        upcoming: Upcoming = lambda _limit: (),
     ) -> None:
+        """`upcoming(limit)` returns the pods that are scheduled next, as far as they are known."""
         self._cluster = cluster
         self._nominator = nominator
         self._choose = choose
