@@ -245,7 +245,7 @@ class SchedulingCycles:
             return False
 
     def _filter(
-        self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, *, explain: bool
+        self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, explain: bool
     ) -> tuple[IntArray, int]:
         """Return the feasible rows, at most as many as are enough, and the number of rows that were filtered."""
         at_once = self._found_none and evaluator.is_cached

@@ -9,7 +9,7 @@ import os
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.view import NodeView
@@ -21,8 +21,8 @@ from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 log = get_logger(__name__)
 
-P = ParamSpec("P")
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 _FRAMEWORK = f"{Path(__file__).parent}{os.sep}"
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
@@ -167,11 +167,11 @@ class Caller:
         """A plugin failed, and the caller goes on as if it had not."""
         log.unexpected("Plugin failed; nothing comes of it", err=error)
 
-    def run_point(self, point: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run_point(self, point: str, function: Callable[[*Args], T], *args: *Args) -> T:
         """Call the function that runs an extension point, and record its duration; an exception counts as an error."""
         start, status = self._stopwatch(), Code.ERROR
         try:
-            result = function(*args, **kwargs)
+            result = function(*args)
             status = Code.SUCCESS
             return result
         finally:

@@ -83,11 +83,13 @@ class PodHeap:
 
     def pop(self) -> QueuedPod | None:
         """Remove and return the first pod; None if the heap is empty."""
-        first = self.peek()
-        if first is not None:
-            *_, uid = heapq.heappop(self._heap)
-            del self.entries[uid]
-        return first
+        while self._heap:
+            *_, sequence, uid = heapq.heappop(self._heap)
+            found = self.entries.get(uid)
+            if found and found[0] == sequence:
+                del self.entries[uid]
+                return found[1]
+        return None
 
     def _rebuild(self) -> None:
         live = self.entries
