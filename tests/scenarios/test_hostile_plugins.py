@@ -174,6 +174,32 @@ def test_looking_ahead_fails_nobody(start: Start, method: str, misbehave: Misbeh
     assert set(harness.bindings) == {f"default/p{number}" for number in range(30)} - fails
 
 
+def test_a_signature_that_cannot_be_hashed_fails_one_pod(start: Start) -> None:
+    """The event names the plugin and its value, and other pods are scheduled."""
+
+    class SignsLists:
+        name = "SignsLists"
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            pass
+
+        def sign(self, pod: Any) -> Any:
+            return ["not hashable"] if pod.labels == TARGET else ""
+
+        def filter(self, state: Any, pod: Any, node: Any) -> None:
+            pass
+
+    harness = start(plugins=[SignsLists])
+    harness.cluster.add(make_node("n", cpu="32"))
+    harness.cluster.add(make_pod("signed", labels=TARGET))
+    harness.cluster.add(make_pod("other"))
+    harness.run_for(3)
+    assert set(harness.bindings) == {"default/other"}
+    condition = harness.cluster.conditions("signed")["PodScheduled"]
+    assert condition.reason == "SchedulerError"
+    assert "SignsLists" in condition.message
+
+
 def test_a_pod_that_makes_no_sense_fails_alone(start: Start) -> None:
     """One with a quantity that cannot be read is judged ahead like the others, and only it fails."""
     harness = start()

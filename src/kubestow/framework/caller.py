@@ -140,12 +140,15 @@ class Caller:
         return answer
 
     def sign(self, hooks: Sequence[Hook], pod: Any) -> tuple[Hashable, ...]:
-        """What each of some plugins signs; asked of every pod, so it is one step for all."""
+        """Return what each plugin signs. Raises PluginError."""
         try:
-            return tuple([hook.function(pod) for hook in hooks])
+            signed = tuple([hook.function(pod) for hook in hooks])
+            # Raises TypeError if one of them cannot be hashed.
+            hash(signed)
         except BaseException:
-            # Once more, to name the one that fails.
+            # Call them one by one to name the one that fails.
             return tuple([self.call(hook, pod) for hook in hooks])
+        return signed
 
     def first_refusal(self, hooks: Sequence[Hook], pod: Any) -> Rejection | None:
         """What the first of some plugins says that refuses a pod; asked of every pod, so it is one step for all."""
