@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from bench_rows import Row, micros, seconds_per_call
-from kubestow.cel import Device, EvaluationError, Selector
-from kubestow.model import devices as model
+from kubestow.api import devices as model
+from kubestow.api.cel import Device, EvaluationError, Selector
 
 GPU = 'device.attributes["gpu.example.com"]'
 SELECTORS = {

@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from bench_rows import MICROS, Row
+from kubestow.api.pod import Pod
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.informer import Informer
@@ -34,8 +35,7 @@ from kubestow.client.refusals import Refusals
 from kubestow.client.requests import Requests
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
-from kubestow.model.pod import Pod
-from kubestow.running.clock import WallClock
+from kubestow.clock import SystemClock
 
 EVENTS = 20_000
 REQUESTS = 10_000
@@ -174,7 +174,7 @@ async def cpu_per_call(call: Callable[[], Awaitable[object]], count: int) -> flo
 
 async def ours(url: str, ca: bytes, count: int) -> float:
     access = Access("bench", url, tls=TlsSettings(ca_data=ca))
-    channel = open_channel(access, environ={}, clock=WallClock())
+    channel = open_channel(access, environ={}, clock=SystemClock())
     requests = Requests(ApiClient(channel, user_agent="kubestow/bench"))
     result = await cpu_per_call(
         lambda: requests.bind_pod("default", "pod-1", "c9ba3829-a13a-4b8c-af33-33f898604776", "node-1"), count
@@ -220,7 +220,7 @@ class Counter:
 
 async def watch(url: str, ca: bytes) -> float:
     access = Access("bench", url, tls=TlsSettings(ca_data=ca))
-    channel = open_channel(access, environ={}, clock=WallClock())
+    channel = open_channel(access, environ={}, clock=SystemClock())
     counter = Counter()
     client = ApiClient(channel, user_agent="kubestow/bench")
     task = asyncio.create_task(Reflector(client, Informer(PODS, counter), lambda: 0.5, Refusals()).run())

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench_rows import Row, micros, seconds_per_call
-from kubestow.model.codec import decode
-from kubestow.model.pod import Pod
-from kubestow.model.requests import pod_requests
+from kubestow.api.codec import decode
+from kubestow.api.pod import Pod
+from kubestow.api.requests import pod_requests
 
 
 def rows(_full: bool) -> Iterator[Row]:

@@ -12,20 +12,20 @@ from typing import Any
 
 from bench_rows import Row, micros, seconds_per_call
 from kubestow import config
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.outcome import Placed
-from kubestow.cycle.scheduling import SchedulingCycles, choose_at_random
-from kubestow.framework.profile import Profile
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.offline.handles import offline_handle
-from kubestow.queue.nominator import Nominator
-from kubestow.running.memory import keep_freed_memory
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.outcome import Placed
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles, choose_at_random
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
+from kubestow.scheduler.queue.nominator import Nominator
+from kubestow.telemetry.memory import keep_freed_memory
 
 SIZES = (5_000, 50_000)
 

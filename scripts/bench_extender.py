@@ -22,17 +22,17 @@ import uvloop
 from bench_rows import MILLIS, Row
 from bench_scheduling import InstantApi, run_to_the_end
 from kubestow import config
-from kubestow.extenders.client import ExtenderClient
-from kubestow.extenders.whole_kinds import whole_kinds
-from kubestow.framework.detached import ListRecorder
-from kubestow.model.codec import decode
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.running.clock import WallClock
-from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
-from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.api.codec import decode
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.clock import SystemClock
+from kubestow.scheduler.assembly import Outside, build_core
+from kubestow.scheduler.extenders.client import ExtenderClient
+from kubestow.scheduler.extenders.whole_kinds import whole_kinds
+from kubestow.scheduler.framework.detached import ListRecorder
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.telemetry.memory import GC_THRESHOLDS, keep_freed_memory
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 NODES, PODS = 1_000, 500
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: 100\n"
@@ -141,7 +141,7 @@ async def _measure(fields: str, nodes: int, pods: int) -> dict[str, Any]:
     keep_freed_memory()
     gc.set_threshold(*GC_THRESHOLDS)
     configuration = config.load(HEAD + fields)
-    api, clock = InstantApi(), WallClock()
+    api, clock = InstantApi(), SystemClock()
     client = ExtenderClient(configuration.extenders, clock, "kubestow/bench", lambda: True)
     chance, metrics = random.Random(0), SchedulerMetrics()
     outside = Outside(

@@ -23,10 +23,10 @@ import uvloop
 
 from bench_apiserver import ADDED, Server, connect, request, spread
 from bench_rows import MEGABYTES, MILLIS, RATE, Row, peak_memory
-from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.workloads import ReplicaSet
+from kubestow.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.workloads import ReplicaSet
 from kubestow.testing.builders import make_pod
 from workloads import WORKLOADS, node_name
 

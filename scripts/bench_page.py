@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench_rows import MILLIS, Row
+from kubestow.insight.page.events import Events
+from kubestow.insight.page.history import PageHistory
+from kubestow.insight.page.watching import Watch, Watched
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from kubestow.web.events import Events
-from kubestow.web.history import PageHistory
-from kubestow.web.watching import Watch, Watched
 
 NODES = 5_000
 RATE = 1_000

@@ -14,8 +14,8 @@ import uvloop
 
 from bench_rows import MILLIS, Row
 from bench_scheduling import NODES, World, settle_memory
-from kubestow.decisions.record import Record
-from kubestow.decisions.recorder import DEFAULT_BYTES
+from kubestow.insight.decisions.record import Record
+from kubestow.insight.decisions.recorder import DEFAULT_BYTES
 
 _WORKLOADS = {
     "basic": 250,

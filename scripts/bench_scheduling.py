@@ -18,24 +18,24 @@ from msgspec.structs import replace
 
 from bench_rows import MILLIS, RATE, Row, peak_memory
 from kubestow import config
-from kubestow.binding.binder import Attempt
+from kubestow.api.codec import decode
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.pod import Pod, PodCondition
+from kubestow.api.pod_groups import Condition, PodGroup, PodGroupStatus
 from kubestow.client.writes import merged
+from kubestow.clock import SystemClock
 from kubestow.config.configuration import Plugin
-from kubestow.cycle.outcome import Outcome
-from kubestow.framework.detached import ListRecorder
-from kubestow.framework.registry import Registry
-from kubestow.intake import Intake
-from kubestow.model.codec import decode
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.pod import Pod, PodCondition
-from kubestow.model.pod_groups import Condition, PodGroup, PodGroupStatus
-from kubestow.observer import Observer
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.running.clock import WallClock
-from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
-from kubestow.wiring.core import Core, Outside
-from kubestow.wiring.recording import build_recorded
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.insight.decisions.recording import build_recorded
+from kubestow.scheduler.assembly import Core, Outside
+from kubestow.scheduler.binding.binder import Attempt
+from kubestow.scheduler.cycle.outcome import Outcome
+from kubestow.scheduler.framework.detached import ListRecorder
+from kubestow.scheduler.framework.registry import Registry
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.intake import Intake
+from kubestow.scheduler.observer import Observer
+from kubestow.telemetry.memory import GC_THRESHOLDS, keep_freed_memory
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from workloads import WORKLOADS, Workload
 
 NODES = 5_000
@@ -192,7 +192,7 @@ class World:
     ) -> None:
         """With `timed`, `times` gets the seconds of each cycle."""
         self.workload, self.api, self.times = WORKLOADS[name], InstantApi(), list[float]()
-        clock, metrics = WallClock(), SchedulerMetrics()
+        clock, metrics = SystemClock(), SchedulerMetrics()
         outside = Outside(
             clock=clock,
             stopwatch=time.perf_counter,

@@ -10,12 +10,12 @@ from typing import Any
 from bench_rows import MEGABYTES, MILLIS, Row, peak_memory
 from bench_scheduling import measure
 from kubestow.apiserver.kubelets.description import Group
-from kubestow.offline.harness import SchedulerHarness
-from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.simulator import running
+from kubestow.simulator.in_memory.harness import SchedulerHarness
 from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.format import Arrival, Distribution, Poisson, Spec
 from kubestow.simulator.scenario.reading import Scenario
+from kubestow.telemetry.memory import GC_THRESHOLDS, keep_freed_memory
 from workloads import WORKLOADS
 
 NODES, PODS, DAY = 5_000, 100_000, 86_400

@@ -22,16 +22,16 @@ from typing import TypeVar
 import uvloop
 
 from kubestow import config
-from kubestow.explaining.world import Setup
-from kubestow.http.messages import Request
-from kubestow.running.memory import GC_THRESHOLDS
+from kubestow.cli.scheduler.page import Looking, live_run
+from kubestow.insight.explain.world import Setup
+from kubestow.insight.page.api import Api
+from kubestow.insight.page.local import LocalServer
+from kubestow.insight.page.pages import Site
+from kubestow.insight.page.watching import Watch, Watched
+from kubestow.server.http.messages import Request
 from kubestow.server.pages import Answer
+from kubestow.telemetry.memory import GC_THRESHOLDS
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from kubestow.web.api import Api
-from kubestow.web.live import Looking, live_run
-from kubestow.web.local import LocalServer
-from kubestow.web.pages import Site
-from kubestow.web.watching import Watch, Watched
 from page_opening import chromium, opened
 
 T = TypeVar("T")

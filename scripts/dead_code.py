@@ -14,8 +14,13 @@ from vulture import Vulture  # type: ignore[import-untyped]
 ROOT = Path(__file__).parents[1]
 
 PUBLIC = (
-    *("src/kubestow/testing/", "src/kubestow/offline/", "src/kubestow/plugin", "src/kubestow/framework/plugin.py"),
-    *("src/kubestow/simulator/simulation.py", "src/kubestow/simulator/contents.py"),
+    "src/kubestow/plugin/",
+    "src/kubestow/testing/",
+    "src/kubestow/scheduler/framework/plugin.py",
+    "src/kubestow/scheduler/plugins/",
+    "src/kubestow/simulator/in_memory/",
+    "src/kubestow/simulator/simulation.py",
+    "src/kubestow/simulator/contents.py",
 )
 """For people who write plugins, and for those who simulate."""
 
@@ -32,7 +37,7 @@ CALLED_BY_OTHERS = {
     "Python, for a class that is derived": ("__init_subclass__",),
     "the framework, where a plugin has it": ("join_score_states", "join_states", "with_changes"),
     "plugins": ("allow", "POD_GROUP"),
-    "users of kubestow.model": ("parse_selector",),
+    "users of kubestow.api": ("parse_selector",),
     "plugins that claim devices": ("create_resource_claim", "get_resource_claim"),
     "recordings, by the name of an operation": ("_advance", "_bindFail", "_deleteNode", "_deletePod"),
 }

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from kubestow.cli.scheduler_flags import GROUPS, Flag
+from kubestow.cli.scheduler.flags import GROUPS, Flag
 
 PAGE = Path(__file__).parents[1] / "docs/reference/flags.md"
 
 INTRODUCTION = """\
 # Flags of `kubestow scheduler`
 
-<!-- Written by scripts/flags_page.py; change src/kubestow/cli/scheduler_flags.py and run it again. -->
+<!-- Written by scripts/flags_page.py; change src/kubestow/cli/scheduler/flags.py and run it again. -->
 
 All flags of kube-scheduler v1.36, with its names, types and defaults, and those of v1.22 about the
 [legacy Policy](../how-to/migrate-from-policy.md).

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kubestow.cli.scheduler_flags import GROUPS, Flag
+from kubestow.cli.scheduler.flags import GROUPS, Flag
 
 PAGE = Path(__file__).parents[1] / "docs/reference/kube-scheduler.md"
 OWN_GROUPS = ("Plugin", "Decision", "Tracing")
@@ -37,7 +37,7 @@ ENDPOINTS = {
 INTRODUCTION = """\
 # Compared with kube-scheduler
 
-<!-- Written by scripts/kube_scheduler_page.py; change it or src/kubestow/cli/scheduler_flags.py and run it again. -->
+<!-- Written by scripts/kube_scheduler_page.py; change it or src/kubestow/cli/scheduler/flags.py and run it again. -->
 
 What the program does as kube-scheduler v1.36 does, and where it differs. Decisions are the same; the
 [plugins](plugins/README.md) say what each contributes.

@@ -6,16 +6,16 @@ from pathlib import Path
 import msgspec
 
 from kubestow.config.features import SCHEDULING_GATES, Features
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.reporting.metrics.exposition import number
-from kubestow.reporting.metrics.instruments import Family, Histogram
+from kubestow.telemetry.metrics.catalogue import Metrics
+from kubestow.telemetry.metrics.exposition import number
+from kubestow.telemetry.metrics.instruments import Family, Histogram
 
 PAGE = Path(__file__).parents[1] / "docs/reference/metrics.md"
 
 INTRODUCTION = """\
 # Metrics
 
-<!-- Written by scripts/metrics_page.py; change src/kubestow/reporting/metrics and run it again. -->
+<!-- Written by scripts/metrics_page.py; change src/kubestow/telemetry/metrics and run it again. -->
 
 Served at `/metrics`, with the names, types, labels, buckets and levels of stability of kube-scheduler v1.36, so that
 dashboards and alerts go on working. The format is Prometheus text as there, or OpenMetrics for a reader whose `Accept`

@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 
 from kubestow import config
-from kubestow.cluster.events import Action, Registration
-from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import ARGS_OF_PLUGIN
 from kubestow.config.plugin_points import GATE_OF_PLUGIN
-from kubestow.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, PodsRead, Signs, pods_read_by
-from kubestow.framework.profile import Profile
-from kubestow.framework.registry import points_of
-from kubestow.offline.handles import offline_handle
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import MODULES, in_tree_registry, plugin_class
+from kubestow.scheduler.cluster.events import Action, Registration
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, PodsRead, Signs, pods_read_by
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.framework.registry import points_of
+from kubestow.scheduler.in_tree import MODULES, in_tree_registry, plugin_class
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
 
 PAGES = Path(__file__).parents[1] / "docs/reference/plugins"
 INDEX = "README"

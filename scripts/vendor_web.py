@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-VENDOR = Path(__file__).parent.parent / "src/kubestow/web/static/vendor"
+VENDOR = Path(__file__).parent.parent / "src/kubestow/insight/page/static/vendor"
 LIST = VENDOR / "vendored.json"
 
 

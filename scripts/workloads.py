@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kubestow.model.codec import convert
-from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
-from kubestow.model.meta import OwnerReference
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.topology import HOSTNAME_LABEL, ZONE_LABEL
-from kubestow.model.workloads import ReplicaSet
+from kubestow.api.codec import convert
+from kubestow.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.api.meta import OwnerReference
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
+from kubestow.api.workloads import ReplicaSet
 from kubestow.testing.builders import make_node, make_pod, make_pod_group
 
 ZONES = 5

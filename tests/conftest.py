@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kubestow.framework.hook import Hook
+from kubestow.scheduler.framework.hook import Hook
 
 SLOW = [HealthCheck.too_slow]
 """Machines may be."""

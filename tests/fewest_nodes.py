@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kubestow.cluster import order
+from kubestow.scheduler.cluster import order
 
 
 @contextmanager

@@ -2,9 +2,9 @@
 
 from typing import Any, overload
 
-from kubestow.cycle.outcome import Outcome
-from kubestow.extenders.extender import Asking
-from kubestow.framework.results import PostFilterResult
+from kubestow.scheduler.cycle.outcome import Outcome
+from kubestow.scheduler.extenders.extender import Asking
+from kubestow.scheduler.framework.results import PostFilterResult
 
 
 @overload

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.wiring.registry import MODULES, plugin_class
+from kubestow.scheduler.in_tree import MODULES, plugin_class
 from project_scripts import load_script
 
 ROOT = Path(__file__).parents[1]
@@ -42,10 +42,15 @@ def test_every_reason_is_on_a_page() -> None:
 
 
 def _modules() -> dict[str, list[Path]]:
-    plugins = ROOT / "src/kubestow/plugins"
+    plugins = ROOT / "src/kubestow/scheduler/plugins"
     found = {}
     for name in NAMES:
-        place = plugin_class(name).__module__.removeprefix("kubestow.plugins.").removeprefix("legacy.").split(".")[0]
+        place = (
+            plugin_class(name)
+            .__module__.removeprefix("kubestow.scheduler.plugins.")
+            .removeprefix("legacy.")
+            .split(".")[0]
+        )
         path = plugins / "legacy" / place if MODULES[name].startswith("legacy.") else plugins / place
         found[name] = sorted(path.glob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
     return found

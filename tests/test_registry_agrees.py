@@ -6,16 +6,16 @@ import sys
 import pytest
 
 from kubestow import config
-from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import ARGS_OF_PLUGIN
 from kubestow.config.plugin_points import IN_TREE as POINTS
 from kubestow.config.plugin_points import LEGACY as LEGACY_POINTS
 from kubestow.config.plugin_points import OWN
-from kubestow.framework.registry import check_signatures, points_of
-from kubestow.offline.handles import offline_handle
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import MODULES, in_tree_registry, plugin_class
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.registry import check_signatures, points_of
+from kubestow.scheduler.in_tree import MODULES, in_tree_registry, plugin_class
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
 
 NAMES = sorted(MODULES)
 LEGACY = {name for name, module in MODULES.items() if module.startswith("legacy.")}
@@ -31,16 +31,16 @@ def test_legacy_plugins_are_imported_when_one_is_made() -> None:
     """Whoever names none does not pay for them."""
     program = """
 import sys
-from kubestow.cluster.state import Cluster
-from kubestow.offline.handles import offline_handle
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.in_tree import in_tree_registry
 registry = in_tree_registry()
-print(any(name.startswith("kubestow.plugins.legacy") for name in sys.modules))
+print(any(name.startswith("kubestow.scheduler.plugins.legacy") for name in sys.modules))
 registry.make("NodePreferAvoidPods", None, offline_handle(Cluster()))
-print(sorted(name for name in sys.modules if name.startswith("kubestow.plugins.legacy.")))
+print(sorted(name for name in sys.modules if name.startswith("kubestow.scheduler.plugins.legacy.")))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n['kubestow.plugins.legacy.node_prefer_avoid_pods']\n"
+    assert done.stdout == "False\n['kubestow.scheduler.plugins.legacy.node_prefer_avoid_pods']\n"
 
 
 @pytest.mark.parametrize("name", NAMES)

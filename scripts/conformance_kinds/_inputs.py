@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from kubestow import config
-from kubestow.model.codec import convert
-from kubestow.model.kinds import KINDS
+from kubestow.api.codec import convert
+from kubestow.api.kinds import KINDS
 
 
 def object_of(manifest: dict[str, Any]) -> Any:

@@ -6,23 +6,23 @@ import numpy as np
 
 from conformance_kinds._inputs import configuration_of, object_of
 from kubestow import config
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.timestamps import parse_time
 from kubestow.config.features import Features
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.post_filter import run_post_filter
-from kubestow.extenders.extender import Asking, carry_on
-from kubestow.framework.detached import StillClock
-from kubestow.framework.profile import Profile, ProfileError
-from kubestow.framework.results import PluginError, Rejection
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.timestamps import parse_time
-from kubestow.offline.handles import offline_handle
-from kubestow.queue.nominator import Nominator
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.post_filter import run_post_filter
+from kubestow.scheduler.extenders.extender import Asking, carry_on
+from kubestow.scheduler.framework.detached import StillClock
+from kubestow.scheduler.framework.profile import Profile, ProfileError
+from kubestow.scheduler.framework.results import PluginError, Rejection
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
+from kubestow.scheduler.queue.nominator import Nominator
 
 FEATURES = Features(scheduler_async_preemption=False)
 NOW = parse_time("2026-06-01T00:00:00Z")

@@ -12,15 +12,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubestow import config
+from kubestow.api.failures import NotFoundError
 from kubestow.apiserver import ControlPlane, Options
+from kubestow.cli.scheduler.live import LiveOptions, LiveScheduler
 from kubestow.client.access import Access, Identity, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.tls import TlsSettings
 from kubestow.config import Features
-from kubestow.model.failures import NotFoundError
+from kubestow.scheduler.assembly import Core
 from kubestow.testing.jumping_loop import run
-from kubestow.wiring.core import Core
-from kubestow.wiring.live import LiveOptions, LiveScheduler
 
 GATES = "GenericWorkload GangScheduling TopologyAwareWorkloadScheduling WorkloadAwarePreemption WorkloadWithJob"
 _FEATURES = Features.parse(",".join(f"{gate}=true" for gate in GATES.split()))

@@ -4,10 +4,10 @@ from typing import Any
 
 from conformance_kinds._inputs import object_of
 from conformance_kinds.decision import World
-from kubestow.cluster.changes import events_of
-from kubestow.cluster.events import ClusterEvent, Registration, Resource
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.changes import events_of
+from kubestow.scheduler.cluster.events import ClusterEvent, Registration, Resource
 
 
 def check(case: dict[str, Any]) -> str | None:

@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 
 from conformance_kinds.decision import World
-from kubestow.cluster.pods import PodInfo
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod
 from kubestow.config import ConfigError, SchedulerConfiguration, policy
 from kubestow.config.expansion import expand
 from kubestow.config.plugin_points import IN_TREE, SCORING_POINTS
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cycle.evaluation import Evaluation
 
 _NEWER = {
     "preFilter": {"NodeVolumeLimits", "VolumeRestrictions", "VolumeZone"},

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubestow.model.quantity import QuantityError, canonical, milli, value
+from kubestow.api.quantity import QuantityError, canonical, milli, value
 
 
 def check(case: dict[str, Any]) -> str | None:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from kubestow.model.codec import convert
-from kubestow.model.labels import SelectorError, compile_selector
-from kubestow.model.meta import LabelSelector
-from kubestow.model.node import Node, NodeSelector, Taint
-from kubestow.model.node_selector import compile_node_selector
-from kubestow.model.pod import Toleration
-from kubestow.model.tolerations import tolerates
+from kubestow.api.codec import convert
+from kubestow.api.labels import SelectorError, compile_selector
+from kubestow.api.meta import LabelSelector
+from kubestow.api.node import Node, NodeSelector, Taint
+from kubestow.api.node_selector import compile_node_selector
+from kubestow.api.pod import Toleration
+from kubestow.api.tolerations import tolerates
 
 
 def check(case: dict[str, Any]) -> str | None:

@@ -9,18 +9,18 @@ import msgspec
 
 from conformance_kinds._inputs import configuration_of, object_of
 from kubestow import config
-from kubestow.binding.binder import Attempt, BindingListener
-from kubestow.cluster.arrays import IntArray
-from kubestow.cluster.listers import key_of
-from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
-from kubestow.framework.detached import FirstRng, ListRecorder
-from kubestow.framework.results import Code
-from kubestow.model.pod import Pod
-from kubestow.model.timestamps import format_time
-from kubestow.observer import Observer
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.api.pod import Pod
+from kubestow.api.timestamps import format_time
+from kubestow.scheduler.assembly import Outside, build_core
+from kubestow.scheduler.binding.binder import Attempt, BindingListener
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.listers import key_of
+from kubestow.scheduler.cycle.outcome import NO_NODES, Failed, Outcome, Placed
+from kubestow.scheduler.framework.detached import FirstRng, ListRecorder
+from kubestow.scheduler.framework.results import Code
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.observer import Observer
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 _START = 1_767_225_600
 _FLUSH_EVERY = 30
@@ -100,7 +100,7 @@ class Trace:
             observer=self._decided,
         )
         self._binder = Binder()
-        with patch("kubestow.wiring.core.Binder", return_value=self._binder):
+        with patch("kubestow.scheduler.assembly.Binder", return_value=self._binder):
             self._core = build_core(
                 configuration_of(case), config.Features(), in_tree_registry(), outside, choose=self._first_by_name
             )

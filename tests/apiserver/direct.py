@@ -9,7 +9,7 @@ from kubestow.apiserver.auth.identities import Identities
 from kubestow.apiserver.rest.application import Application
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.store.store import Store
-from kubestow.http.messages import Request, Response
+from kubestow.server.http.messages import Request, Response
 
 
 class Wire:

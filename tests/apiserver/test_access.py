@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from apiserver.running import TOKEN, Client, Running, pod
-from kubestow.http.limits import Limits
+from kubestow.server.http.limits import Limits
 
 PODS = "/api/v1/namespaces/default/pods"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kubestow.binding.dispatcher import Dispatcher
-from kubestow.model.failures import ConflictError
-from kubestow.model.pod import Pod, PodCondition
-from kubestow.reporting.conditions import status_patch
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.api.conditions import status_patch
+from kubestow.api.failures import ConflictError
+from kubestow.api.pod import Pod, PodCondition
+from kubestow.scheduler.binding.dispatcher import Dispatcher
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import FakeCluster, VirtualLoop, make_pod
 
 

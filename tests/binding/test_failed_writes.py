@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from kubestow.binding.dispatcher import MAX_ATTEMPTS, Dispatcher
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.failures import REASONS, RETRIABLE, CallError, LeaseLostError, NotFoundError
-from kubestow.model.meta import ObjectMeta
-from kubestow.model.pod import Pod, PodCondition
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.offline.faults import PROBLEMS, failure
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.failures import REASONS, RETRIABLE, CallError, LeaseLostError, NotFoundError
+from kubestow.api.meta import ObjectMeta
+from kubestow.api.pod import Pod, PodCondition
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.scheduler.binding.dispatcher import MAX_ATTEMPTS, Dispatcher
+from kubestow.simulator.in_memory.faults import PROBLEMS, failure
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import FakeCluster, VirtualLoop, make_pod
 
 LATER = "may succeed later"

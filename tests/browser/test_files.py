@@ -4,7 +4,7 @@ from pathlib import Path
 
 from project_scripts import load_script
 
-STATIC = Path(__file__).parents[2] / "src/kubestow/web/static"
+STATIC = Path(__file__).parents[2] / "src/kubestow/insight/page/static"
 SERVED = [file for file in STATIC.rglob("*") if file.suffix in (".css", ".html", ".js", ".svg")]
 
 

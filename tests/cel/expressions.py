@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kubestow.cel import CompileError, Environment, EvaluationError, Program
-from kubestow.cel.library import KUBERNETES
-from kubestow.cel.types import DYN
+from kubestow.api.cel import CompileError, Environment, EvaluationError, Program
+from kubestow.api.cel.library import KUBERNETES
+from kubestow.api.cel.types import DYN
 
 
 def compiled(source: str, **variables: Any) -> Program:

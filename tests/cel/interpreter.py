@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from kubestow.cel import EvaluationError
-from kubestow.cel.library import KUBERNETES
-from kubestow.cel.parser import parse, qualified_name
-from kubestow.cel.syntax import Bind, Call, Ident, ListLiteral, Literal, Loop, LoopKind, MapLiteral, Node, Select
-from kubestow.cel.values import contains, equal, has, index, index_optional, keys_or_items, pairs, unequal
+from kubestow.api.cel import EvaluationError
+from kubestow.api.cel.library import KUBERNETES
+from kubestow.api.cel.parser import parse, qualified_name
+from kubestow.api.cel.syntax import Bind, Call, Ident, ListLiteral, Literal, Loop, LoopKind, MapLiteral, Node, Select
+from kubestow.api.cel.values import contains, equal, has, index, index_optional, keys_or_items, pairs, unequal
 
 Scope = Mapping[str, Callable[[], Any]]
 

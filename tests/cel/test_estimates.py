@@ -5,8 +5,8 @@ import math
 import pytest
 
 from cel.costly import CAPACITY, DOMAIN, ENDLESS, EXPRESSIONS, LIMIT, LISTED, at_the_limit, repeated
+from kubestow.api.cel import compile_selector
 from kubestow.apiserver.rules.devices import most_a_selector_costs
-from kubestow.cel import compile_selector
 
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 

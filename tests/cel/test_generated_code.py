@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from cel.expressions import compiled, outcome
 from cel.interpreter import interpret
-from kubestow.cel import CelError, CompileError, EvaluationError, Program
-from kubestow.cel.generator import generate
-from kubestow.cel.selectors import Device, Selector, environment
-from kubestow.cel.values import type_name
-from kubestow.model import devices as model
+from kubestow.api import devices as model
+from kubestow.api.cel import CelError, CompileError, EvaluationError, Program
+from kubestow.api.cel.generator import generate
+from kubestow.api.cel.selectors import Device, Selector, environment
+from kubestow.api.cel.values import type_name
 
 VARIABLES: dict[str, Any] = {"n": 3, "t": True, "s": "ab", "l": [1, 2, 0], "m": {"a": 1, "b": "x"}, "z": None}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cel.expressions import compiled, evaluate
-from kubestow.cel import CelError, CompileError, EvaluationError
+from kubestow.api.cel import CelError, CompileError, EvaluationError
 
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 LONG = "'" + "a" * 900 + "'"

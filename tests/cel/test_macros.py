@@ -3,7 +3,7 @@
 import pytest
 
 from cel.expressions import complaint, evaluate, failure
-from kubestow.cel.values import NONE, Optional
+from kubestow.api.cel.values import NONE, Optional
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cel.expressions import evaluate, failure
-from kubestow.cel import EvaluationError
-from kubestow.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint
+from kubestow.api.cel import EvaluationError
+from kubestow.api.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint
 
 INTS = st.integers(INT_MIN, INT_MAX) | st.sampled_from([INT_MIN, INT_MIN + 1, -1, 0, 1, INT_MAX - 1, INT_MAX])
 UINTS = st.integers(0, UINT_MAX) | st.sampled_from([0, 1, UINT_MAX - 1, UINT_MAX])

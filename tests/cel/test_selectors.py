@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubestow.cel import CompileError, Device, EvaluationError, compile_selector
-from kubestow.model import devices as model
+from kubestow.api import devices as model
+from kubestow.api.cel import CompileError, Device, EvaluationError, compile_selector
 
 DRIVER = "gpu.example.com"
 NOT_A_BOOL = "CEL result of type {} could not be converted to bool"

@@ -3,8 +3,8 @@
 import pytest
 
 from cel.expressions import complaint, evaluate
-from kubestow.cel import CompileError
-from kubestow.cel.values import Uint
+from kubestow.api.cel import CompileError
+from kubestow.api.cel.values import Uint
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cel.expressions import complaint, evaluate, failure, late
-from kubestow.cel.values import Uint
+from kubestow.api.cel.values import Uint
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import pytest
 
 from cel.expressions import compiled, complaint, evaluate
-from kubestow.cel import Environment, Program
-from kubestow.cel.library import KUBERNETES
-from kubestow.cel.types import BOOL, INT, STRING, Kind, Type, list_of, map_of, parse_type
+from kubestow.api.cel import Environment, Program
+from kubestow.api.cel.library import KUBERNETES
+from kubestow.api.cel.types import BOOL, INT, STRING, Kind, Type, list_of, map_of, parse_type
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import Any
 
 _IMPORTED = (
-    "kubestow.cli.scheduler_process",
+    "kubestow.cli.scheduler.process",
     "kubestow.cli.apiserver",
     "kubestow.apiserver",
     "kubestow.apiserver.controlplane",

@@ -6,7 +6,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from kubestow.cli.explain import command
+from kubestow.cli.explain.command import command
 
 
 def node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 
-from kubestow.cli.scheduler_flags import FLAGS
+from kubestow.cli.scheduler.flags import FLAGS
 from project_scripts import load_script
 from reference import REFERENCE, with_reference
 from server.serving import Setting, served

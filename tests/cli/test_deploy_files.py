@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kubestow import config
-from kubestow.cli.scheduler_flags import FLAGS
+from kubestow.cli.scheduler.flags import FLAGS
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

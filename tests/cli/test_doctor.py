@@ -238,7 +238,7 @@ def test_a_clock_that_is_off(doctor: Callable[..., Result], monkeypatch: pytest.
     """By how much."""
     import time
 
-    monkeypatch.setattr("kubestow.cli.doctor_process.time", SimpleNamespace(time=lambda: time.time() + 600))
+    monkeypatch.setattr("kubestow.cli.doctor.process.time", SimpleNamespace(time=lambda: time.time() + 600))
     done = doctor()
     assert done.exit_code == 1
     assert "run an NTP client" in done.output
@@ -248,7 +248,7 @@ def test_a_clock_that_is_off(doctor: Callable[..., Result], monkeypatch: pytest.
 def test_a_port_that_is_taken(doctor: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     """By a kube-scheduler on the same machine, most likely."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setattr("kubestow.cli.doctor_process._PORT", taken.getsockname()[1])
+        monkeypatch.setattr("kubestow.cli.doctor.process._PORT", taken.getsockname()[1])
         done = doctor()
     assert done.exit_code == 0
     assert "something listens on port" in done.output

@@ -19,7 +19,7 @@ from cli.test_explain_groups import gang
 from cli.up_running import Up
 from client.authority import Authority
 from integration.real_control_plane import until
-from kubestow.cli import explain_process
+from kubestow.cli.explain import process as explain_process
 
 BROKEN = """
 class Broken:

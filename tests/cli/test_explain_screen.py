@@ -12,10 +12,10 @@ import click
 import pytest
 
 from cli.explain_files import Files, node, pod
-from kubestow.cli.explain_lines import shortened
-from kubestow.cli.explain_process import say
-from kubestow.cli.explain_screen import lines_of
-from kubestow.decisions.schema import (
+from kubestow.cli.explain.lines import shortened
+from kubestow.cli.explain.process import say
+from kubestow.cli.explain.screen import lines_of
+from kubestow.insight.decisions.schema import (
     Binding,
     Candidate,
     Choice,
@@ -29,7 +29,7 @@ from kubestow.decisions.schema import (
     Rejected,
     Victim,
 )
-from kubestow.explaining.explanation import Explanation
+from kubestow.insight.explain.explanation import Explanation
 
 
 def told(node: str = "", wide: bool = False, **fields: Any) -> list[str]:

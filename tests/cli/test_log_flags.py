@@ -5,8 +5,8 @@ import pytest
 from click.testing import CliRunner
 
 from kubestow.cli.support import log_flags
-from kubestow.reporting.log_setup import LogOptions
-from kubestow.reporting.logs import NO_NEWS, ModuleLevel
+from kubestow.telemetry.log_setup import LogOptions
+from kubestow.telemetry.logs import NO_NEWS, ModuleLevel
 
 
 @click.command

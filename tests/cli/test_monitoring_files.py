@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.reporting.metrics.instruments import Histogram
+from kubestow.telemetry.metrics.catalogue import Metrics
+from kubestow.telemetry.metrics.instruments import Histogram
 from reference import ROOT
 
 MONITORING = ROOT / "deploy/monitoring"

@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubestow.cli import main
-from kubestow.cli.flag_types import (
+from kubestow.cli.scheduler.flag_types import (
     BOOL,
     FEATURE_GATES,
     INT32,
@@ -22,9 +22,9 @@ from kubestow.cli.flag_types import (
     STRINGS,
     FlagType,
 )
-from kubestow.cli.scheduler_flags import FLAGS, GROUPS, normalised
-from kubestow.cli.scheduler_process import decision_options
-from kubestow.cli.scheduler_settings import Flags
+from kubestow.cli.scheduler.flags import FLAGS, GROUPS, normalised
+from kubestow.cli.scheduler.process import decision_options
+from kubestow.cli.scheduler.settings import Flags
 
 KUBE_SCHEDULER = """
 Misc: config master write-config-to

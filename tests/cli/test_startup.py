@@ -72,14 +72,14 @@ def test_the_api_server_is_asked_before_the_scheduler_is_loaded() -> None:
     """What is loaded before the first list is what flags, a configuration and the connection need."""
     program = """
 import sys
-import kubestow.wiring.watches
+import kubestow.cli.scheduler.watches
 from kubestow.cli import main
 
 def prepare(*_):
     print("loaded:", *sorted(sys.modules))
     raise SystemExit(0)
 
-kubestow.wiring.watches.prepare_watches = prepare
+kubestow.cli.scheduler.watches.prepare_watches = prepare
 main(["scheduler", "--master=http://127.0.0.1:1", "--leader-elect=false"])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -93,10 +93,15 @@ main(["scheduler", "--master=http://127.0.0.1:1", "--leader-elect=false"])
 
 def test_pods_are_scheduled_before_certificates_are_thought_of() -> None:
     """What serves pages, and makes a certificate for them, is not loaded with the scheduler."""
-    program = "import sys, kubestow.cli.scheduler_running\nprint(*sys.modules)"
+    program = "import sys, kubestow.cli.scheduler.running\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    assert not {"dataclasses", "hashlib", "kubestow.extenders.asking", "kubestow.framework.args"} & set(loaded)
+    assert not {
+        "dataclasses",
+        "hashlib",
+        "kubestow.scheduler.extenders.asking",
+        "kubestow.scheduler.framework.args",
+    } & set(loaded)
     # Who compares what is known with the API server, when asked to.
     kept = ("kubestow.server.inspection",)
     assert [name for name in loaded if name.startswith(("cryptography", "kubestow.server.")) and name not in kept] == []
@@ -108,27 +113,27 @@ def test_plugins_load_what_few_pods_need_when_one_does() -> None:
 import random, sys, time
 from unittest.mock import Mock
 
-import kubestow.cli.scheduler_running
+import kubestow.cli.scheduler.running
 from kubestow import config
 from kubestow.config import Features
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.running.clock import WallClock
-from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.telemetry.metrics.catalogue import Metrics
+from kubestow.clock import SystemClock
+from kubestow.scheduler.assembly import Outside, build_core
+from kubestow.scheduler.in_tree import in_tree_registry
 
 features = Features()
 metrics = Metrics(features).scheduler
 outside = Outside(
-    clock=WallClock(), stopwatch=time.perf_counter, rng=random.Random(), api=Mock(), recorder=Mock(), metrics=metrics
+    clock=SystemClock(), stopwatch=time.perf_counter, rng=random.Random(), api=Mock(), recorder=Mock(), metrics=metrics
 )
 core = build_core(config.default(features), features, in_tree_registry(), outside)
 print(*sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "kubestow.plugins.dynamic_resources.plugin" in loaded
-    assert not {"kubestow.plugins.dynamic_resources.search", "kubestow.cel"} & loaded
-    assert not {"kubestow.plugins.default_preemption.search", "kubestow.cycle.pod_group"} & loaded
+    assert "kubestow.scheduler.plugins.dynamic_resources.plugin" in loaded
+    assert not {"kubestow.scheduler.plugins.dynamic_resources.search", "kubestow.api.cel"} & loaded
+    assert not {"kubestow.scheduler.plugins.default_preemption.search", "kubestow.scheduler.cycle.pod_group"} & loaded
 
 
 def test_the_module_is_the_command() -> None:

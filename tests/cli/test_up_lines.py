@@ -8,8 +8,8 @@ import pytest
 from decisions.records import made
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change, Record, encode
-from kubestow.cli.up_lines import Lines
-from kubestow.decisions.record import Record as Decision
+from kubestow.cli.up.lines import Lines
+from kubestow.insight.decisions.record import Record as Decision
 
 Decisions = deque[Decision]
 """Newest first."""

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.cli.up_manifests import Applicable, read
-from kubestow.objects import ObjectsError
+from kubestow.api.files import ObjectsError
+from kubestow.cli.up.manifests import Applicable, read
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: shop}\n"
 

@@ -9,15 +9,15 @@ import pytest
 from rich.console import Console
 
 from decisions.records import made
+from kubestow.api import codec
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change, Record, encode
-from kubestow.cli.up_overview import ZONE, Overview
-from kubestow.cli.up_view import Head, render
-from kubestow.cluster.state import Cluster
-from kubestow.decisions.record import Record as Decision
-from kubestow.model import codec
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
+from kubestow.cli.up.overview import ZONE, Overview
+from kubestow.cli.up.screen import Head, render
+from kubestow.insight.decisions.record import Record as Decision
+from kubestow.scheduler.cluster.state import Cluster
 
 HEAD = Head(
     "https://127.0.0.1:6443",

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
 
 
 def pod(name: str, version: int, uid: str = "", **spec: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from client.doubles import FixedClock
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient, Channel
 from kubestow.client.ratelimit import TokenBucket
-from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.telemetry.metrics.client import ClientMetrics
 
 
 @dataclass

@@ -17,6 +17,7 @@ from client.authority import Authority
 from client.doubles import FixedClock, Noted, middle, pod
 from client.scripted import Answer, Request, Script, client_of, opened, serving
 from client.virtualtime import run
+from kubestow.api.failures import UnauthorizedError
 from kubestow.client.access import Access, Identity, open_channel
 from kubestow.client.errors import CredentialsError
 from kubestow.client.execplugin import ExecPlugin
@@ -26,7 +27,6 @@ from kubestow.client.reflector import Reflector
 from kubestow.client.refusals import Refusals
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
-from kubestow.model.failures import UnauthorizedError
 
 
 def guarded(*accepted: str) -> Script:

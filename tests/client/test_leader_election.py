@@ -12,11 +12,11 @@ from client.doubles import SkewedClock
 from client.leasehouse import LeaseHouse
 from client.scripted import ScriptedServer, opened, serving
 from client.virtualtime import run
+from kubestow.api.failures import LeaseLostError
 from kubestow.client.api import ApiClient
 from kubestow.client.election import Elector, Terms
 from kubestow.client.leases import LeaseLock
 from kubestow.client.requests import Requests
-from kubestow.model.failures import LeaseLostError
 
 
 class Contender:

@@ -11,13 +11,13 @@ from client.authority import Authority
 from client.doubles import FixedClock, Noted, middle, pod
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.tunnels import CONNECTED, proxying
+from kubestow.api.failures import ConnectionLostError, TimedOutError
 from kubestow.client.access import Access, open_channel
 from kubestow.client.informer import Informer
 from kubestow.client.reflector import Reflector
 from kubestow.client.refusals import Refusals
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
-from kubestow.model.failures import ConnectionLostError, TimedOutError
 
 
 async def script(request: Request, answer: Answer) -> None:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from kubestow.api import codec
+from kubestow.api.pod import Pod
 from kubestow.client.recording import PodRecorder
-from kubestow.model import codec
-from kubestow.model.pod import Pod
 
 
 def _pod(name: str, scheduler: str = "default-scheduler") -> Pod:

@@ -7,10 +7,7 @@ import pytest
 
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
-from kubestow.client.api import ApiClient
-from kubestow.client.errors import api_error
-from kubestow.client.ratelimit import TokenBucket
-from kubestow.model.failures import (
+from kubestow.api.failures import (
     AlreadyExistsError,
     ApiError,
     BadAnswerError,
@@ -24,7 +21,10 @@ from kubestow.model.failures import (
     TimedOutError,
     TooManyRequestsError,
 )
-from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.client.api import ApiClient
+from kubestow.client.errors import api_error
+from kubestow.client.ratelimit import TokenBucket
+from kubestow.telemetry.metrics.client import ClientMetrics
 
 
 async def echo(request: Request, answer: Answer) -> None:

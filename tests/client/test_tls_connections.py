@@ -12,10 +12,10 @@ import uvloop
 from client.authority import Authority
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
+from kubestow.api.failures import ConnectError
 from kubestow.client.access import Access
 from kubestow.client.errors import CredentialsError
 from kubestow.client.tls import Certificate, TlsContexts, TlsSettings
-from kubestow.model.failures import ConnectError
 
 
 async def accept(request: Request, answer: Answer) -> None:

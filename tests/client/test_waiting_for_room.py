@@ -6,9 +6,9 @@ import pytest
 
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
+from kubestow.api.failures import TimedOutError
 from kubestow.client.api import ApiClient
 from kubestow.client.pool import Pool
-from kubestow.model.failures import TimedOutError
 
 
 async def slow(request: Request, answer: Answer) -> None:

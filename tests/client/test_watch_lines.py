@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from client.doubles import pod
 from client.scripted import line
+from kubestow.api.failures import BadAnswerError
+from kubestow.api.pod import Pod
+from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.client.watchlines import Added, Bookmarked, Deleted, Failed, LineDecoder, Modified, Unreadable
-from kubestow.model.failures import BadAnswerError
-from kubestow.model.pod import Pod
-from kubestow.model.storage import PersistentVolumeClaim
 
 BOOKMARK = {
     "kind": "Pod",

@@ -2,10 +2,10 @@
 
 import pytest
 
+from kubestow.api.meta import ObjectMeta
+from kubestow.api.node import Node
 from kubestow.client import resources
 from kubestow.client.resources import DEVICE_TAINT_RULES, NODES, POD_GROUPS, PODS, WATCHED, Resource, key_of
-from kubestow.model.meta import ObjectMeta
-from kubestow.model.node import Node
 
 PATHS = """
 /api/v1/pods

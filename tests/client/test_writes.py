@@ -8,15 +8,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from kubestow.api import codec
+from kubestow.api.devices import ResourceClaim, ResourceClaimConsumer
+from kubestow.api.envelopes import Status, Updated
+from kubestow.api.failures import InvalidError, LeaseLostError
+from kubestow.api.meta import ObjectMeta
+from kubestow.api.pod import Pod, PodCondition
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.client.protobuf import PROTOBUF
 from kubestow.client.writes import LiveApi, merged
-from kubestow.model import codec
-from kubestow.model.devices import ResourceClaim, ResourceClaimConsumer
-from kubestow.model.envelopes import Status, Updated
-from kubestow.model.failures import InvalidError, LeaseLostError
-from kubestow.model.meta import ObjectMeta
-from kubestow.model.pod import Pod, PodCondition
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 
 POD = codec.convert(
     Pod, {"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "status": {"nominatedNodeName": "n"}}

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from kubestow.cluster.nodes import NodeTable
-from kubestow.cluster.state import Cluster
-from kubestow.cluster.whatif import WhatIf
+from kubestow.scheduler.cluster.nodes import NodeTable
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cluster.whatif import WhatIf
 
 LABEL_KEYS = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "disk")
 

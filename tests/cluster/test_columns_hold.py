@@ -10,14 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
 from cluster.comparing import LABEL_KEYS, described, row_described
-from kubestow.cluster.nominated import NominatedPods
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cluster.whatif import what_if
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod, PodCondition
-from kubestow.model.topology import zone_of
-from kubestow.reporting.conditions import DISRUPTION_TARGET
+from kubestow.api.conditions import DISRUPTION_TARGET
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, PodCondition
+from kubestow.api.topology import zone_of
+from kubestow.scheduler.cluster.nominated import NominatedPods
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cluster.whatif import what_if
 from kubestow.testing import make_node, make_pod
 
 NAMES = [f"n{number}" for number in range(5)]

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.cluster import counts
-from kubestow.cluster.counts import Question, RowCounts, Scope
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.model.codec import convert
-from kubestow.model.labels import EVERYTHING, NOTHING, parse_selector
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
+from kubestow.api.codec import convert
+from kubestow.api.labels import EVERYTHING, NOTHING, parse_selector
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster import counts
+from kubestow.scheduler.cluster.counts import Question, RowCounts, Scope
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
 
 ZONE, RACK = "zone", "rack"
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubestow.cluster.changes import events_of, object_events
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.storage import CSINode, StorageClass
-from kubestow.model.workloads import Service
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.storage import CSINode, StorageClass
+from kubestow.api.workloads import Service
+from kubestow.scheduler.cluster.changes import events_of, object_events
 
 NODE = convert(
     Node,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubestow.cluster.events import (
+from kubestow.scheduler.cluster.events import (
     ANYTHING,
     ASSIGNED_POD_ADD,
     FORCE_ACTIVATE,

@@ -1,6 +1,6 @@
 """The gate holds changes back in order and loses none."""
 
-from kubestow.cluster.gate import Gate
+from kubestow.scheduler.cluster.gate import Gate
 
 
 def test_changes_are_made_in_order_when_it_opens() -> None:

@@ -1,11 +1,11 @@
 """Stores: received and assumed objects, groups, and what has changed."""
 
-from kubestow.cluster.listers import Store, VolumeStore
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod
-from kubestow.model.storage import PersistentVolume, StorageClass
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod
+from kubestow.api.storage import PersistentVolume, StorageClass
+from kubestow.scheduler.cluster.listers import Store, VolumeStore
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
 
 
 def storage_class(name: str, provisioner: str = "p") -> StorageClass:

@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from kubestow.cluster.nodes import CPU
-from kubestow.cluster.nominated import NominatedPods
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cluster.whatif import what_if
+from kubestow.scheduler.cluster.nodes import CPU
+from kubestow.scheduler.cluster.nominated import NominatedPods
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cluster.whatif import what_if
 from kubestow.testing import make_node, make_pod
 
 NODES = [f"n{number}" for number in range(4)]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cluster.whatif import WhatIf, what_if
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cluster.whatif import WhatIf, what_if
 from kubestow.testing.builders import make_node, make_pod
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kubestow.cluster.history import History
-from kubestow.cluster.past import Past
-from kubestow.cluster.state import Cluster
-from kubestow.queue.nominator import Nominator
+from kubestow.scheduler.cluster.history import History
+from kubestow.scheduler.cluster.past import Past
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.queue.nominator import Nominator
 from kubestow.testing import make_node
 
 LARGE, SMALL, OTHER = 900, 200, 300

@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.ranking import NOT_STARTED
-from kubestow.cluster.state import Cluster
-from kubestow.model.pod import PodCondition
-from kubestow.model.standing import pod_start_time
-from kubestow.reporting.conditions import DISRUPTION_TARGET
+from kubestow.api.conditions import DISRUPTION_TARGET
+from kubestow.api.pod import PodCondition
+from kubestow.api.priority import pod_start_time
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.ranking import NOT_STARTED
+from kubestow.scheduler.cluster.state import Cluster
 from kubestow.testing.builders import make_node, make_pod
 
 STEPS = st.lists(

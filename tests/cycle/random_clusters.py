@@ -6,17 +6,17 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kubestow import config
-from kubestow.cluster.state import Cluster
-from kubestow.framework.profile import Profile
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.workloads import Service
-from kubestow.offline.handles import offline_handle
-from kubestow.queue.nominator import Nominator
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.workloads import Service
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
+from kubestow.scheduler.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import in_tree_registry
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"

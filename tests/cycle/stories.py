@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from cycle.random_clusters import NODES, kinds, nodes, pod_of, profile_on
-from kubestow.cluster.arrays import IntArray
-from kubestow.cluster.history import History
-from kubestow.cluster.order import Search
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
 from kubestow.config import Features
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.outcome import Outcome, Placed
-from kubestow.cycle.scheduling import RowEvaluator, SchedulingCycles, choose_at_random
-from kubestow.cycle.sharing import Upcoming
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.queue.nominator import Nominator
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.history import History
+from kubestow.scheduler.cluster.order import Search
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.outcome import Outcome, Placed
+from kubestow.scheduler.cycle.scheduling import RowEvaluator, SchedulingCycles, choose_at_random
+from kubestow.scheduler.cycle.sharing import Upcoming
+from kubestow.scheduler.queue.nominator import Nominator
 from settled import settled
 
 

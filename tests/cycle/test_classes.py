@@ -10,21 +10,21 @@ import pytest
 
 from framework.troupe import Scores, nodes, profile_of
 from kubestow import config
-from kubestow.cluster.arrays import IntArray
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.cycle.scheduling import SchedulingCycles, choose_at_random
-from kubestow.cycle.sharing import sharing as sharing_module
-from kubestow.framework.plugin import PodsRead
-from kubestow.framework.profile import Profile
-from kubestow.framework.results import Code, Rejection, Rejections, unschedulable
-from kubestow.offline.handles import offline_handle
-from kubestow.queue.nominator import Nominator
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles, choose_at_random
+from kubestow.scheduler.cycle.sharing import sharing as sharing_module
+from kubestow.scheduler.framework.plugin import PodsRead
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.framework.results import Code, Rejection, Rejections, unschedulable
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
+from kubestow.scheduler.queue.nominator import Nominator
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import in_tree_registry
 from settled import settled
 
 MEGABYTE = 1024 * 1024

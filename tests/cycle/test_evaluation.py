@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from framework.troupe import Refuses, Scores, evaluation_of, judged, nodes
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import (
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import (
     SKIP,
     Code,
     Narrowed,
@@ -19,7 +19,7 @@ from kubestow.framework.results import (
     unresolvable,
     unschedulable,
 )
-from kubestow.queue.nominator import Nominator
+from kubestow.scheduler.queue.nominator import Nominator
 from kubestow.testing.builders import make_pod
 
 

@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from framework.troupe import Refuses, Scores, nodes, profile_of
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
-from kubestow.cycle.scheduling import LONGEST_PERMIT_WAIT, SchedulingCycles
-from kubestow.framework.detached import NoNominations
-from kubestow.framework.results import Code, PostFilterResult, Rejection, Wait, unresolvable, unschedulable
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.outcome import NO_NODES, Failed, Outcome, Placed
+from kubestow.scheduler.cycle.scheduling import LONGEST_PERMIT_WAIT, SchedulingCycles
+from kubestow.scheduler.framework.detached import NoNominations
+from kubestow.scheduler.framework.results import Code, PostFilterResult, Rejection, Wait, unresolvable, unschedulable
 from kubestow.testing.builders import make_pod
 from settled import settled
 

@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cycle.random_clusters import PROFILES, clusters, kinds, pod_of, profile_on
-from kubestow.cluster.arrays import IntArray
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cluster.whatif import what_if
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.framework.hook import Hook
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import SKIP, Narrowed, Rejection
-from kubestow.queue.nominator import Nominator
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cluster.whatif import what_if
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.framework.hook import Hook
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import SKIP, Narrowed, Rejection
+from kubestow.scheduler.queue.nominator import Nominator
 
 
 def live_rows(cluster: Cluster) -> IntArray:

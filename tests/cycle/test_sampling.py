@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from framework.troupe import Binder, Refuses, Scores, Sorter, registry_of
-from kubestow.cluster.order import enough_nodes
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
 from kubestow.config import configuration
 from kubestow.config.configuration import Plugin, Plugins, PluginSet
-from kubestow.cycle.outcome import Placed
-from kubestow.cycle.scheduling import SchedulingCycles
-from kubestow.framework.detached import NoNominations
-from kubestow.framework.profile import Profile
-from kubestow.framework.results import Narrowed
-from kubestow.offline.handles import offline_handle
+from kubestow.scheduler.cluster.order import enough_nodes
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.outcome import Placed
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles
+from kubestow.scheduler.framework.detached import NoNominations
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.framework.results import Narrowed
+from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.testing.builders import make_node, make_pod
 
 

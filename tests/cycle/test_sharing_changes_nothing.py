@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from cycle.random_clusters import PROFILES, clusters, kinds, pod_of, profile_on
 from cycle.stories import Schedule, World, stories, stories_of_many_sizes
 from fewest_nodes import fewest_nodes
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.framework.results import SKIP
-from kubestow.queue.nominator import Nominator
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.results import SKIP
+from kubestow.scheduler.queue.nominator import Nominator
 
 
 def compare(

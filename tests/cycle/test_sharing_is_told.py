@@ -2,16 +2,16 @@
 
 import random
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
 from kubestow.config import default
-from kubestow.cycle.scheduling import SchedulingCycles, choose_at_random
-from kubestow.offline.handles import offline_handle
-from kubestow.queue.nominator import Nominator
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles, choose_at_random
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
+from kubestow.scheduler.queue.nominator import Nominator
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import in_tree_registry
 
 
 def test_pods_use_what_equal_pods_before_them_left() -> None:

@@ -8,20 +8,20 @@ import pytest
 from msgspec.structs import replace
 
 from kubestow import config
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cycle.sharing.signature import Signature, Signatures, sign
-from kubestow.framework.profile import Profile
-from kubestow.model.codec import convert
-from kubestow.model.devices import DeviceClass, ResourceClaim
-from kubestow.model.meta import OwnerReference
-from kubestow.model.node import ContainerImage, Namespace
-from kubestow.model.pod import ContainerStatus, Pod
-from kubestow.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from kubestow.offline.handles import offline_handle
+from kubestow.api.codec import convert
+from kubestow.api.devices import DeviceClass, ResourceClaim
+from kubestow.api.meta import OwnerReference
+from kubestow.api.node import ContainerImage, Namespace
+from kubestow.api.pod import ContainerStatus, Pod
+from kubestow.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.sharing.signature import Signature, Signatures, sign
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import in_tree_registry
 
 AWAY = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
 AWAY_FROM_A = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [AWAY]}}}

@@ -4,12 +4,12 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.outcome import Failed, Searched
-from kubestow.decisions import schema
-from kubestow.decisions.archive import Archive
-from kubestow.decisions.record import Record
-from kubestow.framework.results import Code
+from kubestow.insight.decisions import schema
+from kubestow.insight.decisions.archive import Archive
+from kubestow.insight.decisions.record import Record
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cycle.outcome import Failed, Searched
+from kubestow.scheduler.framework.results import Code
 from kubestow.testing import SchedulerHarness, make_pod
 
 ROOM = 1 << 24

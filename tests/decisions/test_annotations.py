@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from kubestow.decisions import schema
-from kubestow.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations
-from kubestow.framework.results import Rejection
+from kubestow.insight.decisions import schema
+from kubestow.insight.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations
+from kubestow.scheduler.framework.results import Rejection
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 PLUGINS = Plugins(

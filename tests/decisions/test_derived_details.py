@@ -16,23 +16,23 @@ from cycle.random_clusters import PROFILES
 from cycle.stories import Schedule, World, stories, stories_of_many_sizes
 from decisions.records import archive_of, nodes_of
 from fewest_nodes import fewest_nodes
-from kubestow.binding.binder import Attempt
-from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.outcome import Searched
-from kubestow.cycle.scheduling import SchedulingCycles
-from kubestow.decisions import schema
-from kubestow.decisions.archive import Archive
-from kubestow.decisions.details import Scheduled
-from kubestow.decisions.judged import Judged
-from kubestow.decisions.record import Record
-from kubestow.decisions.recorder import Recorder
-from kubestow.decisions.schema import Rejected
-from kubestow.framework.detached import FirstRng, StillClock
-from kubestow.framework.results import PluginError
-from kubestow.model.pod import Pod
-from kubestow.queue.queued_pod import QueuedPod
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.api.pod import Pod
+from kubestow.insight.decisions import schema
+from kubestow.insight.decisions.archive import Archive
+from kubestow.insight.decisions.details import Scheduled
+from kubestow.insight.decisions.judged import Judged
+from kubestow.insight.decisions.record import Record
+from kubestow.insight.decisions.recorder import Recorder
+from kubestow.insight.decisions.schema import Rejected
+from kubestow.scheduler.binding.binder import Attempt
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.outcome import Searched
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles
+from kubestow.scheduler.framework.detached import FirstRng, StillClock
+from kubestow.scheduler.framework.results import PluginError
+from kubestow.scheduler.queue.queued_pod import QueuedPod
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from plugins.device_world import claim, claiming, device_class, device_slice, exactly, gpus
 from scenarios.group_story import Story

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from decisions.records import decisions, nodes_of, recorded
-from kubestow.cluster.pods import PodInfo
-from kubestow.decisions import schema
-from kubestow.framework.handle import Handle
-from kubestow.framework.results import SKIP
+from kubestow.insight.decisions import schema
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import SKIP
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 NODES = ("a", "b", "c", "d", "e", "f")

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from decisions.records import ROOM, archive_of, decisions, nodes_of
 from kubestow import config
-from kubestow.decisions.reading import newest
-from kubestow.extenders.extender import Answer, Call
-from kubestow.extenders.whole_kinds import whole_kinds
-from kubestow.model.codec import decode
-from kubestow.model.node import Node
+from kubestow.api.codec import decode
+from kubestow.api.node import Node
+from kubestow.insight.decisions.reading import newest
+from kubestow.scheduler.extenders.extender import Answer, Call
+from kubestow.scheduler.extenders.whole_kinds import whole_kinds
 from kubestow.testing import SchedulerHarness, make_pod
 
 CONFIGURATION = """

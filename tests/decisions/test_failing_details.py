@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from decisions.records import archive_of, recorded
-from kubestow.decisions.log import DecisionLog
-from kubestow.decisions.reading import Query, read
-from kubestow.decisions.record import Record
-from kubestow.framework.plugin import PodsRead
-from kubestow.framework.results import Rejection, Rejections
+from kubestow.insight.decisions.log import DecisionLog
+from kubestow.insight.decisions.reading import Query, read
+from kubestow.insight.decisions.record import Record
+from kubestow.insight.page.decisions import Recorded
 from kubestow.plugin import unschedulable
+from kubestow.scheduler.framework.plugin import PodsRead
+from kubestow.scheduler.framework.results import Rejection, Rejections
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from kubestow.web.decisions import Recorded
 
 
 class Once:

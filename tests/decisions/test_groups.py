@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from decisions.records import archive_of, decisions, nodes_of, recorded
-from kubestow.decisions import schema
-from kubestow.decisions.groups import GroupRecord
-from kubestow.decisions.log import DecisionLog
+from kubestow.insight.decisions import schema
+from kubestow.insight.decisions.groups import GroupRecord
+from kubestow.insight.decisions.log import DecisionLog
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios.gangs import add_gang, add_nodes, features
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.decisions.log import DecisionLog
+from kubestow.insight.decisions.log import DecisionLog
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 

@@ -7,8 +7,8 @@ from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 LOADED = """
 import sys
-import kubestow.cli.scheduler_process
-print(*(name for name in sys.modules if name.startswith(("kubestow.decisions", "kubestow.web", "kubestow.explaining"))))
+import kubestow.cli.scheduler.process
+print(*(name for name in sys.modules if name.startswith("kubestow.insight")))
 """
 
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from decisions.records import archive_of, decisions, nodes_of, recorded
 from kubestow import config
-from kubestow.cluster.pods import PodInfo
-from kubestow.decisions import schema
-from kubestow.decisions.recorder import Recorder
-from kubestow.framework.detached import FirstRng, StillClock
-from kubestow.framework.handle import Handle
-from kubestow.framework.results import Rejection, Wait, unschedulable
+from kubestow.insight.decisions import schema
+from kubestow.insight.decisions.recorder import Recorder
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.detached import FirstRng, StillClock
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import Rejection, Wait, unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios import gangs
 from scenarios.extending import FakeExtenders, only

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from decisions.records import ROOM, archive_of, decisions, nodes_of
 from kubestow import config
-from kubestow.extenders.extender import Answer, Call
+from kubestow.scheduler.extenders.extender import Answer, Call
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios.gangs import add_gang, features
 

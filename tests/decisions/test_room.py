@@ -8,10 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from decisions.records import archive_of, nodes_of
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.outcome import Placed
-from kubestow.decisions import schema
-from kubestow.decisions.details import DROPPED
+from kubestow.insight.decisions import schema
+from kubestow.insight.decisions.details import DROPPED
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.outcome import Placed
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 

@@ -3,9 +3,9 @@
 import msgspec
 
 from docs.pages import ROOT
-from kubestow.framework.contract import CONTRACT
-from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import POINTS
+from kubestow.scheduler.framework.contract import CONTRACT
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.plugin import POINTS
 
 PAGE = (ROOT / "docs/reference/plugin-api.md").read_text()
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from explaining.trying import ZONE, bound_claim, in_any, landing, volume
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
 from kubestow.testing import make_node, make_pod
 from plugins.device_world import allocated, claim, claiming, device_class, device_slice, gpus
 

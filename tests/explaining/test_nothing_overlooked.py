@@ -6,8 +6,8 @@ import pytest
 
 from explaining.test_would_fit import APP, WEB, required, spreading, words
 from explaining.trying import ZONE, bound_claim, landing, volume
-from kubestow.explaining import changes
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
+from kubestow.insight.explain import changes
 from kubestow.testing import make_node, make_pod
 from plugins.device_world import allocated, claim, claiming, device_class, device_slice, exactly, gpus
 

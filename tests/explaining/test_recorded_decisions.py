@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kubestow.cli.explain import command
+from kubestow.cli.explain.command import command
 
 ROOT = Path(__file__).parents[2]
 CASES = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance")

@@ -3,11 +3,11 @@
 import pytest
 
 from kubestow import config
-from kubestow.cluster.pods import PodInfo
-from kubestow.explaining.dry_run import DryRun
-from kubestow.explaining.world import Setup, World
-from kubestow.model.kinds import KINDS
-from kubestow.model.meta import Base, ObjectMeta
+from kubestow.api.kinds import KINDS
+from kubestow.api.meta import Base, ObjectMeta
+from kubestow.insight.explain.dry_run import DryRun
+from kubestow.insight.explain.world import Setup, World
+from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.testing import make_node, make_pod
 
 SETUP = Setup(config.default())

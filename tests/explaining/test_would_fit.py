@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from explaining.trying import SETUP, ZONE, bound_claim, in_any, landing, volume
-from kubestow.cluster.pods import PodInfo
-from kubestow.explaining.dry_run import DryRun
-from kubestow.explaining.world import World
-from kubestow.explaining.would_fit import Suggestion, would_fit_if
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
+from kubestow.insight.explain.dry_run import DryRun
+from kubestow.insight.explain.world import World
+from kubestow.insight.explain.would_fit import Suggestion, would_fit_if
+from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.testing import make_node, make_pod
 from plugins.device_world import allocated, claim, claiming, device_class, device_slice, gpus
 

@@ -12,15 +12,15 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from kubestow import config
-from kubestow.cluster.pods import PodInfo
-from kubestow.explaining.changes import CLUSTER, NODE, POD, Change, as_one, fitting, opened
-from kubestow.explaining.dry_run import DryRun
-from kubestow.explaining.together import enough_together
-from kubestow.explaining.world import Setup, World
-from kubestow.explaining.would_fit import Found, Search
-from kubestow.model.codec import convert
-from kubestow.model.node import Node, Taint
-from kubestow.model.pod import Affinity, Pod, Toleration
+from kubestow.api.codec import convert
+from kubestow.api.node import Node, Taint
+from kubestow.api.pod import Affinity, Pod, Toleration
+from kubestow.insight.explain.changes import CLUSTER, NODE, POD, Change, as_one, fitting, opened
+from kubestow.insight.explain.dry_run import DryRun
+from kubestow.insight.explain.together import enough_together
+from kubestow.insight.explain.world import Setup, World
+from kubestow.insight.explain.would_fit import Found, Search
+from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.testing import make_node, make_pod
 
 SETUP = Setup(config.default())

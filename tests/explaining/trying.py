@@ -3,13 +3,13 @@
 from typing import Any
 
 from kubestow import config
-from kubestow.cluster.pods import PodInfo
-from kubestow.explaining.against import Against, against
-from kubestow.explaining.dry_run import DryRun
-from kubestow.explaining.world import Setup, World
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.insight.explain.against import Against, against
+from kubestow.insight.explain.dry_run import DryRun
+from kubestow.insight.explain.world import Setup, World
+from kubestow.scheduler.cluster.pods import PodInfo
 
 SETUP = Setup(config.default())
 ZONE = "topology.kubernetes.io/zone"

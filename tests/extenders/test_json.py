@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from kubestow import config
+from kubestow.api.codec import decode
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.whole_objects import WholeNode, WholePendingPod, WholePod
 from kubestow.client.watchlines import Added, LineDecoder
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
 from kubestow.config.configuration import Extender as ExtenderConfig
-from kubestow.extenders.answers import AnswerDecoder, FilterResult, HostPriority, PreemptionResult
-from kubestow.extenders.extender import Call, Extender, ExtenderError
-from kubestow.extenders.messages import Messages, as_sent
-from kubestow.extenders.whole_kinds import whole_kinds
-from kubestow.model.codec import decode
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.whole import WholeNode, WholePendingPod, WholePod
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.extenders.answers import AnswerDecoder, FilterResult, HostPriority, PreemptionResult
+from kubestow.scheduler.extenders.extender import Call, Extender, ExtenderError
+from kubestow.scheduler.extenders.messages import Messages, as_sent
+from kubestow.scheduler.extenders.whole_kinds import whole_kinds
 from kubestow.testing import make_node, make_pod
 from scenarios.extending import HEAD
 

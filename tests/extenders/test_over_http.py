@@ -18,9 +18,9 @@ from client.scripted import Answer, Request, Script, ScriptedServer, serving
 from client.virtualtime import run
 from kubestow import config
 from kubestow.client.errors import CredentialsError
-from kubestow.extenders import client as extender_client
-from kubestow.extenders.client import ExtenderClient
-from kubestow.extenders.extender import Call, Extender, ExtenderError
+from kubestow.scheduler.extenders import client as extender_client
+from kubestow.scheduler.extenders.client import ExtenderClient
+from kubestow.scheduler.extenders.extender import Call, Extender, ExtenderError
 from scenarios.extending import HEAD
 
 Asking = Callable[[Callable[[str], Awaitable[Any]], ScriptedServer], Awaitable[None]]

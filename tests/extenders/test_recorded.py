@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from kubestow import config
-from kubestow.cycle.outcome import Failed
-from kubestow.extenders.extender import Answer, Call
-from kubestow.extenders.whole_kinds import whole_kinds
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.offline.event_log import EventLog
-from kubestow.offline.observers import DecisionLog
-from kubestow.offline.virtual_loop import VirtualLoop
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.scheduler.assembly import Outside, build_core
+from kubestow.scheduler.cycle.outcome import Failed
+from kubestow.scheduler.extenders.extender import Answer, Call
+from kubestow.scheduler.extenders.whole_kinds import whole_kinds
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.simulator.in_memory.event_log import EventLog
+from kubestow.simulator.in_memory.observers import DecisionLog
+from kubestow.simulator.in_memory.virtual_loop import VirtualLoop
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 RECORDING = Path(__file__).parents[3] / "shared/reference/extender.jsonl"
 

@@ -9,17 +9,25 @@ from typing import Any
 import pytest
 
 from framework.troupe import Refuses, Scores, evaluation_of, nodes
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cycle.outcome import Failed
-from kubestow.cycle.scheduling import SchedulingCycles
-from kubestow.framework.caller import Caller, status_of
-from kubestow.framework.detached import NoNominations
-from kubestow.framework.hook import Hook
-from kubestow.framework.results import SKIP, Code, PluginError, PostFilterResult, Wait, unresolvable, unschedulable
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.node_name import NodeName
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.outcome import Failed
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles
+from kubestow.scheduler.framework.caller import Caller, status_of
+from kubestow.scheduler.framework.detached import NoNominations
+from kubestow.scheduler.framework.hook import Hook
+from kubestow.scheduler.framework.results import (
+    SKIP,
+    Code,
+    PluginError,
+    PostFilterResult,
+    Wait,
+    unresolvable,
+    unschedulable,
+)
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.node_name import NodeName
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_pod
 
 

@@ -3,17 +3,17 @@
 import pytest
 
 from cycle.random_clusters import configuration_of
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
 from kubestow.config import policy
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.framework.profile import Profile
-from kubestow.framework.results import Code, Rejection
-from kubestow.offline.handles import offline_handle
-from kubestow.queue.nominator import Nominator
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.framework.results import Code, Rejection
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
+from kubestow.scheduler.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import in_tree_registry
 
 CHECKS_ALL = "apiVersion: v1\nkind: Policy\nalwaysCheckAllPredicates: true\n"
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from framework.troupe import Refuses, Scores, evaluation_of, judged, nodes
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cluster.view import NodeView
-from kubestow.cluster.whatif import what_if
-from kubestow.framework.plain import NodeRow
-from kubestow.framework.results import Code, PluginError, Rejection, Rejections, unresolvable
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cluster.view import NodeView
+from kubestow.scheduler.cluster.whatif import what_if
+from kubestow.scheduler.framework.plain import NodeRow
+from kubestow.scheduler.framework.results import Code, PluginError, Rejection, Rejections, unresolvable
 from kubestow.testing.builders import make_node, make_pod
 
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from framework.troupe import Refuses, Scores, config_of, profile_of, registry_of
-from kubestow.cluster.events import ANYTHING, Action, Resource, on
-from kubestow.cluster.state import Cluster
 from kubestow.config.configuration import Plugin, PluginConfig, Plugins, PluginSet
-from kubestow.framework.profile import Profile, ProfileError
-from kubestow.framework.registry import Registry
-from kubestow.offline.handles import offline_handle
+from kubestow.scheduler.cluster.events import ANYTHING, Action, Resource, on
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.profile import Profile, ProfileError
+from kubestow.scheduler.framework.registry import Registry
+from kubestow.scheduler.offline_handle import offline_handle
 
 A, B, C = Refuses("A", {}), Refuses("B", {}), Refuses("C", {})
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from framework.troupe import Refuses, evaluation_of, judged, nodes, registry_of
-from kubestow.cluster.state import Cluster
-from kubestow.framework.registry import Registry, RegistryError, points_of
-from kubestow.offline.handles import offline_handle
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.registry import Registry, RegistryError, points_of
+from kubestow.scheduler.offline_handle import offline_handle
 
 
 def make(plugin: Any) -> Any:

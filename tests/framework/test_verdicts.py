@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from framework.troupe import Refuses, evaluation_of, judged, nodes
-from kubestow.cluster.state import Cluster
-from kubestow.framework.results import Rejection, Rejections, unresolvable, unschedulable
-from kubestow.framework.verdicts import Verdicts
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.results import Rejection, Rejections, unresolvable, unschedulable
+from kubestow.scheduler.framework.verdicts import Verdicts
 from kubestow.testing.builders import make_node
 
 WORDS = {1: unschedulable("no cpu"), 2: unschedulable("no cpu", "no memory"), 3: unresolvable("never")}

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
 from kubestow.config import configuration
 from kubestow.config.configuration import Plugin, Plugins, PluginSet
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.framework.detached import NoNominations
-from kubestow.framework.profile import Profile
-from kubestow.framework.registry import Registry
-from kubestow.framework.results import Rejection, Rejections, unschedulable
-from kubestow.offline.handles import offline_handle
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.framework.detached import NoNominations
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.framework.registry import Registry
+from kubestow.scheduler.framework.results import Rejection, Rejections, unschedulable
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
 
 

@@ -21,9 +21,15 @@ from apiserver.direct import Direct
 from apiserver.seeds import SEEDS
 from integration.cluster import node, pod
 from kubestow import config
+from kubestow.api import codec, quantity
+from kubestow.api.cel.errors import CelError
+from kubestow.api.cel.selectors import Device, Selector
+from kubestow.api.devices import Device as ModelDevice
+from kubestow.api.failures import BadAnswerError, TransportError
+from kubestow.api.files import ObjectsError, decode
+from kubestow.api.files.manifests import manifests
+from kubestow.api.files.sources import Source
 from kubestow.apiserver.resources import BY_STORAGE
-from kubestow.cel.errors import CelError
-from kubestow.cel.selectors import Device, Selector
 from kubestow.client.connection import Connection as ClientConnection
 from kubestow.client.errors import CredentialsError
 from kubestow.client.kubeconfig import load_kubeconfig
@@ -32,17 +38,17 @@ from kubestow.client.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLI
 from kubestow.client.watchlines import LineDecoder
 from kubestow.config import configuration, policy
 from kubestow.config.problems import ConfigError
-from kubestow.extenders.answers import AnswerDecoder, BindingResult, FilterResult, HostPriority, PreemptionResult
-from kubestow.extenders.extender import Call, Extender, ExtenderError
-from kubestow.http.connection import Connection
-from kubestow.http.limits import Limits
-from kubestow.http.messages import Request, Response
-from kubestow.model import codec, quantity
-from kubestow.model.devices import Device as ModelDevice
-from kubestow.model.failures import BadAnswerError, TransportError
-from kubestow.objects import ObjectsError, decode
-from kubestow.objects.manifests import manifests
-from kubestow.objects.sources import Source
+from kubestow.scheduler.extenders.answers import (
+    AnswerDecoder,
+    BindingResult,
+    FilterResult,
+    HostPriority,
+    PreemptionResult,
+)
+from kubestow.scheduler.extenders.extender import Call, Extender, ExtenderError
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.messages import Request, Response
 from kubestow.simulator.recording.files import read as read_recording
 from kubestow.simulator.scenario import reading
 from kubestow.simulator.scenario.example import EXAMPLE

@@ -11,7 +11,7 @@ import pytest
 from apiserver.direct import Direct
 from fuzzing.running import attempt
 from fuzzing.targets import TARGETS
-from kubestow.objects import ObjectsError
+from kubestow.api.files import ObjectsError
 from kubestow.simulator.recording.files import LARGEST_MEMBER, read
 from kubestow.simulator.scenario import reading
 

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from client.virtualtime import VirtualTimeLoop
-from kubestow.http.connection import Application, Connection
-from kubestow.http.limits import Limits
-from kubestow.http.listening import listen
-from kubestow.http.messages import Request, Response
-from kubestow.http.server import Server
+from kubestow.server.http.connection import Application, Connection
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.listening import listen
+from kubestow.server.http.messages import Request, Response
+from kubestow.server.http.server import Server
 
 TEXT = b"text/plain"
 PATIENT = Limits(

@@ -10,8 +10,8 @@ import pytest
 from client import virtualtime
 from http_server.conftest import Run
 from http_server.talking import GET, Client, Echo, Tls, serving, until
-from kubestow.http.limits import Limits
-from kubestow.http.messages import Response
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.messages import Response
 
 
 async def _is_closed(client: Client) -> bool:

@@ -4,7 +4,7 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
-from kubestow.http.limits import Limits
+from kubestow.server.http.limits import Limits
 from kubestow.server.serving import LIMITS
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/serving.md").read_text()

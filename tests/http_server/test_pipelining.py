@@ -5,9 +5,9 @@ import asyncio
 from client import virtualtime
 from http_server.conftest import Run
 from http_server.talking import GET, Echo, Tls, get, post, serving, until
-from kubestow.http.connection import Connection
-from kubestow.http.limits import Limits
-from kubestow.http.messages import Request, Response
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.messages import Request, Response
 
 _READ = 256 * 1024
 """How much an event loop reads from a socket at once."""

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from http_server.conftest import Run
 from http_server.talking import GET, Answer, Client, Echo, get, post, serving
-from kubestow.http.limits import Limits
-from kubestow.http.receiving import COMMON_HEADERS, Receiver
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.receiving import COMMON_HEADERS, Receiver
 
 LIMITS = Limits(url=1000, head=4000, headers=20, body=5000)
 

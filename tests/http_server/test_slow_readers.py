@@ -8,10 +8,10 @@ import pytest
 from client import virtualtime
 from http_server.conftest import Run
 from http_server.talking import GET, TEXT, Client, Served, Tls, get, serving, until
-from kubestow.http.connection import Connection
-from kubestow.http.limits import Limits
-from kubestow.http.messages import Request, Response, chunk
-from kubestow.http.sending import SLICE
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.messages import Request, Response, chunk
+from kubestow.server.http.sending import SLICE
 
 LARGE = 50_000_000
 LIMITS = Limits()

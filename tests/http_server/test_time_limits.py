@@ -4,9 +4,9 @@ import asyncio
 
 from client.virtualtime import run
 from http_server.talking import GET, TEXT, Client, Echo, Served, Tls, get, post, serving, until
-from kubestow.http.connection import Connection
-from kubestow.http.limits import Limits
-from kubestow.http.messages import Request, Response, chunk
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.messages import Request, Response, chunk
 
 LIMITS = Limits()
 SLACK = 2.1 * LIMITS.sweep_seconds

@@ -15,19 +15,19 @@ from client.doubles import SkewedClock
 from kubestow import config
 from kubestow.apiserver import ControlPlane, Options
 from kubestow.apiserver.rest import paths, reading
+from kubestow.cli.scheduler.live import LiveOptions, LiveScheduler
+from kubestow.cli.scheduler.options import DecisionOptions
 from kubestow.client.access import Access, Identity, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.tls import TlsSettings
 from kubestow.config.configuration import SchedulerConfiguration
 from kubestow.config.features import Features
-from kubestow.http.connection import Connection
-from kubestow.http.errors import ApiError as RefusedError
-from kubestow.http.limits import Limits
-from kubestow.http.listening import listen
-from kubestow.http.messages import Request
-from kubestow.http.server import Server
-from kubestow.wiring.live import LiveOptions, LiveScheduler
-from kubestow.wiring.options import DecisionOptions
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.errors import ApiError as RefusedError
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.listening import listen
+from kubestow.server.http.messages import Request
+from kubestow.server.http.server import Server
 
 TOKEN = "integration"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from integration.cluster import Application
-from kubestow.http.connection import Connection
-from kubestow.http.errors import ApiError
-from kubestow.http.messages import Request, Response, chunk
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.errors import ApiError
+from kubestow.server.http.messages import Request, Response, chunk
 
 Fault = Callable[[Application, Request, Connection], None]
 

@@ -23,11 +23,11 @@ from integration.cluster import (
 )
 from integration.misbehaviour import OF_WATCHES, Misbehaving, lose_the_answer, refuse
 from kubestow.apiserver import ControlPlane, Options
+from kubestow.cli.scheduler.live import LiveOptions, LiveScheduler
 from kubestow.client.access import Access, Identity
 from kubestow.client.tls import TlsSettings
-from kubestow.http.connection import Connection
-from kubestow.http.messages import Request
-from kubestow.wiring.live import LiveOptions, LiveScheduler
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.messages import Request
 
 
 async def _knows_the_truth(instance: Instance) -> bool:

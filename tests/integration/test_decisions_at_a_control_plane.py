@@ -6,8 +6,8 @@ from typing import Any
 
 from client.virtualtime import run
 from integration.cluster import Cluster, eventually, node, pod, running_cluster, running_scheduler
-from kubestow.decisions.annotations import PREFIX
-from kubestow.wiring.options import DecisionOptions
+from kubestow.cli.scheduler.options import DecisionOptions
+from kubestow.insight.decisions.annotations import PREFIX
 
 
 async def annotations(cluster: Cluster, name: str) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from integration.device_manifests import CLAIMS, CLASSES, DRIVER, SLICES, claimi
 from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 from integration.test_a_real_api_server import PODS, QUICK, start
 from integration.test_devices_at_a_real_api_server import Start
+from kubestow.api.cel import compile_selector
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.rules.devices import most_a_selector_costs
-from kubestow.cel import compile_selector
 
 __all__ = ["start"]
 """A fixture."""

@@ -17,8 +17,8 @@ from integration.device_manifests import (
 )
 from integration.misbehaviour import conflict
 from kubestow.config.features import Features
-from kubestow.http.connection import Connection
-from kubestow.http.messages import Request
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.messages import Request
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 RESOURCE = "example.com/gpu"

@@ -24,8 +24,8 @@ from integration.device_manifests import (
 )
 from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 from integration.test_a_real_api_server import PODS, QUICK, Scheduler, plane, start
+from kubestow.api.cel import CompileError, compile_selector
 from kubestow.apiserver.rules.devices import most_a_selector_costs
-from kubestow.cel import CompileError, compile_selector
 
 __all__ = ["plane", "start"]
 """Fixtures."""

@@ -13,7 +13,7 @@ from client.virtualtime import run
 from integration.cluster import eventually, node, pod, running_cluster, running_scheduler, settings
 from kubestow.config.configuration import Extender
 from kubestow.config.durations import Duration
-from kubestow.extenders import client as extender_client
+from kubestow.scheduler.extenders import client as extender_client
 
 ANSWERS: dict[str, Any] = {
     "silent": {},

@@ -10,8 +10,8 @@ from apiserver.running import Client, Running
 from integration.cluster import PODS, node, pod
 from integration.test_the_process import Process, plane, start, until
 from kubestow.apiserver.rest.application import Application
-from kubestow.http.connection import Connection
-from kubestow.http.messages import Request
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.messages import Request
 from scenarios.gangs import GATES
 
 __all__ = ["plane", "start"]

@@ -20,8 +20,8 @@ from client.scripted import Answer, Request, opened, serving
 from integration.cluster import PODS, node, pod
 from integration.real_control_plane import until
 from kubestow.apiserver import Options
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.running.tracing_options import TracingOptions, tracing_options
+from kubestow.cli.scheduler.tracing_options import TracingOptions, tracing_options
+from kubestow.telemetry.metrics.catalogue import Metrics
 
 FILE = """
 apiVersion: apiserver.config.k8s.io/v1
@@ -104,7 +104,7 @@ def test_a_pod_s_spans(received: tuple[str, list[Any]], tmp_path: Path) -> None:
 
 def test_requests_carry_the_context(received: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that belong to a span name it to the server; others are as they always are."""
-    from kubestow.running import tracing
+    from kubestow.cli.scheduler import tracing
 
     seen: list[str] = []
 
@@ -136,7 +136,7 @@ def test_requests_carry_the_context(received: tuple[str, list[Any]], monkeypatch
 def test_nothing_is_imported_when_it_is_off() -> None:
     """Neither OpenTelemetry nor what would make spans."""
     program = (
-        "import sys, kubestow.cli.scheduler_process\n"
+        "import sys, kubestow.cli.scheduler.process\n"
         "print([name for name in sys.modules if 'opentelemetry' in name or 'running.tracing' in name])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

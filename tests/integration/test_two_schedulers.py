@@ -2,7 +2,7 @@
 
 from client.virtualtime import run
 from integration.cluster import Cluster, Instance, eventually, node, pod, running_cluster, running_scheduler, settings
-from kubestow.model.failures import LeaseLostError
+from kubestow.api.failures import LeaseLostError
 
 
 def _only_leaders_bound(cluster: Cluster) -> None:

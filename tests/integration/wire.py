@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from integration.cluster import Application
-from kubestow.http.connection import Connection
-from kubestow.http.messages import Request
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.messages import Request
 
 ANY = "*"
 """Stands for identities, versions and times."""

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kubestow.model.codec import convert
-from kubestow.model.csi_translation import TranslationError, inline_handle, old_driver, translated
-from kubestow.model.storage import CSIVolume, PersistentVolume, VolumeSource
+from kubestow.api.codec import convert
+from kubestow.api.csi_translation import TranslationError, inline_handle, old_driver, translated
+from kubestow.api.storage import CSIVolume, PersistentVolume, VolumeSource
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"

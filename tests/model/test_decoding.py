@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.model.codec import DecodeError, convert, decode
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.kinds import KINDS
-from kubestow.model.meta import Base
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.model.workloads import PodDisruptionBudget
+from kubestow.api.codec import DecodeError, convert, decode
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.kinds import KINDS
+from kubestow.api.meta import Base
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.api.workloads import PodDisruptionBudget
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",

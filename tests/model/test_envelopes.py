@@ -2,9 +2,9 @@
 
 import pytest
 
-from kubestow.model.codec import DecodeError, decode
-from kubestow.model.envelopes import Bookmark, RawList, Status, WatchEvent
-from kubestow.model.pod import Pod
+from kubestow.api.codec import DecodeError, decode
+from kubestow.api.envelopes import Bookmark, RawList, Status, WatchEvent
+from kubestow.api.pod import Pod
 
 
 def test_a_list_holds_its_items_undecoded() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubestow.model.envelopes import Status, StatusCause, StatusDetails
-from kubestow.model.failures import (
+from kubestow.api.envelopes import Status, StatusCause, StatusDetails
+from kubestow.api.failures import (
     REASONS,
     ApiError,
     ConflictError,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.model.fields import FieldSelector, FieldTerm, parse_fields
-from kubestow.model.labels import SelectorError
+from kubestow.api.fields import FieldSelector, FieldTerm, parse_fields
+from kubestow.api.labels import SelectorError
 
 POD = {"metadata.name": "web-1", "metadata.namespace": "prod", "spec.nodeName": "n1", "status.phase": "Running"}
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.model.labels import (
+from kubestow.api.labels import (
     EVERYTHING,
     NOTHING,
     Operator,
@@ -15,7 +15,7 @@ from kubestow.model.labels import (
     parse_selector,
     selector_from_set,
 )
-from kubestow.model.meta import LabelSelector, LabelSelectorRequirement
+from kubestow.api.meta import LabelSelector, LabelSelectorRequirement
 
 keys = st.sampled_from(["app", "tier", "example.com/rev", "in"])
 values = st.sampled_from(["", "web", "db", "1", "notin"])

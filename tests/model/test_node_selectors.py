@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from kubestow.model.codec import convert
-from kubestow.model.labels import SelectorError
-from kubestow.model.node import NodeSelector
-from kubestow.model.node_selector import (
+from kubestow.api.codec import convert
+from kubestow.api.labels import SelectorError
+from kubestow.api.node import NodeSelector
+from kubestow.api.node_selector import (
     NodeTerms,
     PreferredTerm,
     compile_node_selector,
     compile_preferred,
     required_node_affinity,
 )
-from kubestow.model.pod import Pod, PreferredSchedulingTerm
+from kubestow.api.pod import Pod, PreferredSchedulingTerm
 
 LABELS = {"zone": "za", "gen": "3", "odd": "x"}
 

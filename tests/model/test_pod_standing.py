@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from kubestow.model.codec import convert
-from kubestow.model.images import normalized_image_name
-from kubestow.model.pod import Pod
-from kubestow.model.ports import ANY_IP, HostPort, host_ports
-from kubestow.model.standing import pod_is_terminal, pod_priority, pod_start_time, preemption_policy
-from kubestow.model.timestamps import format_micro_time, format_time, parse_time
-from kubestow.model.topology import zone_of
+from kubestow.api.codec import convert
+from kubestow.api.images import normalized_image_name
+from kubestow.api.pod import Pod
+from kubestow.api.ports import ANY_IP, HostPort, host_ports
+from kubestow.api.priority import pod_is_terminal, pod_priority, pod_start_time, preemption_policy
+from kubestow.api.timestamps import format_micro_time, format_time, parse_time
+from kubestow.api.topology import zone_of
 
 
 def pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:

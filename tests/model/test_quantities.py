@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.model import quantity
-from kubestow.model.quantity import QuantityError, canonical, milli, nano, value
+from kubestow.api import quantity
+from kubestow.api.quantity import QuantityError, canonical, milli, nano, value
 
 FACTORS = {
     "n": Fraction(1, 10**9),

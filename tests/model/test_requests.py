@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod
-from kubestow.model.quantity import QuantityError
-from kubestow.model.requests import (
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod
+from kubestow.api.quantity import QuantityError
+from kubestow.api.requests import (
     NON_ZERO_MEMORY,
     TO_SCORE,
     PodRequests,

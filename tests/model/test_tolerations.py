@@ -2,9 +2,9 @@
 
 import pytest
 
-from kubestow.model.node import Taint
-from kubestow.model.pod import Toleration
-from kubestow.model.tolerations import tolerates, untolerated
+from kubestow.api.node import Taint
+from kubestow.api.pod import Toleration
+from kubestow.api.tolerations import tolerates, untolerated
 
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 TAINT = Taint("dedicated", "10", NO_SCHEDULE)

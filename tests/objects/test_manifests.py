@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubestow.model.pod import Pod
-from kubestow.objects import Manifest, ObjectsError, decode, read
+from kubestow.api.files import Manifest, ObjectsError, decode, read
+from kubestow.api.pod import Pod
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: shop}\n"
 JSON_POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}}

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.changes import events_of
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
 from kubestow.config.features import Features
-from kubestow.framework.results import SKIP, Narrowed, Rejection
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.offline.handles import offline_handle
+from kubestow.scheduler.cluster.changes import events_of
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.results import SKIP, Narrowed, Rejection
+from kubestow.scheduler.offline_handle import offline_handle
 
 
 def cluster_of(*objects: Node | Pod) -> Cluster:

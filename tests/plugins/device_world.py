@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kubestow.model.codec import convert
-from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from kubestow.model.pod import Pod
+from kubestow.api.codec import convert
+from kubestow.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from kubestow.api.pod import Pod
 from kubestow.testing import make_pod
 
 DRIVER = "gpu.example.com"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kubestow.cluster.changes import events_of
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.changes import events_of
 
 
 def hint_of(plugin: Any, waiting: Pod, old: Any, new: Any) -> bool | None:

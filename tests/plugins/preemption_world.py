@@ -6,23 +6,23 @@ from typing import Any
 import msgspec
 
 from kubestow import config
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod
+from kubestow.api.timestamps import format_time
+from kubestow.api.workloads import PodDisruptionBudget
 from kubestow.config.features import Features
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.post_filter import run_post_filter
-from kubestow.extenders.extender import carry_on
-from kubestow.framework.detached import StillClock
-from kubestow.framework.results import PostFilterResult
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod
-from kubestow.model.timestamps import format_time
-from kubestow.model.workloads import PodDisruptionBudget
-from kubestow.offline.handles import offline_handle
-from kubestow.queue.nominator import Nominator
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.post_filter import run_post_filter
+from kubestow.scheduler.extenders.extender import carry_on
+from kubestow.scheduler.framework.detached import StillClock
+from kubestow.scheduler.framework.results import PostFilterResult
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.profiles import build_profiles
+from kubestow.scheduler.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import in_tree_registry
 from settled import settled
 
 NOW = 1_000_000.0

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.framework.results import SKIP
-from kubestow.model.codec import convert
-from kubestow.model.node import Namespace, Node
-from kubestow.model.pod import Pod
+from kubestow.api.codec import convert
+from kubestow.api.node import Namespace, Node
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.results import SKIP
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"

@@ -4,11 +4,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from cycle.random_clusters import PROFILES, clusters, kinds, pod_of, profile_on
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import Rejection, Skip
-from kubestow.queue.nominator import Nominator
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import Rejection, Skip
+from kubestow.scheduler.queue.nominator import Nominator
 
 
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)))

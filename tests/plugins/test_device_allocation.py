@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.codec import convert
+from kubestow.api.devices import AllocationResult
+from kubestow.api.node import NodeSelector
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import DynamicResourcesArgs
-from kubestow.model.codec import convert
-from kubestow.model.devices import AllocationResult
-from kubestow.model.node import NodeSelector
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node
 from plugins.asking import refused
 from plugins.device_world import (

@@ -4,8 +4,6 @@ import logging
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import (
     NodeResourcesBalancedAllocationArgs,
@@ -13,8 +11,10 @@ from kubestow.config.plugin_args import (
     ResourceSpec,
     ScoringStrategy,
 )
-from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from kubestow.plugins.node_resources_fit import NodeResourcesFit
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing import make_node, make_pod
 from plugins.asking import make, scores
 from plugins.device_world import DRIVER, allocated, device, device_class, device_slice, gpus

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.devices import AllocationResult
 from kubestow.config.plugin_args import DynamicResourcesArgs
-from kubestow.framework.results import Code
-from kubestow.model.devices import AllocationResult
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.results import Code
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node
 from plugins.asking import refused
 from plugins.device_world import DRIVER, claim, claiming, device, device_class, device_slice, exactly

@@ -6,13 +6,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kubestow.cluster.state import Cluster
+from kubestow.api.devices import ResourceClaim, ResourceSlice
+from kubestow.api.node import Node
 from kubestow.config.plugin_args import DynamicResourcesArgs
-from kubestow.framework.results import Rejection
-from kubestow.model.devices import ResourceClaim, ResourceSlice
-from kubestow.model.node import Node
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.results import Rejection
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node
 from plugins.asking import refused
 from plugins.device_world import DRIVER, allocated, claim, claiming, device, device_class, device_slice, exactly

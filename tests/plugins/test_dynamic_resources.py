@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 
 from framework.troupe import evaluation_of, nodes
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cluster.whatif import what_if
+from kubestow.api.codec import convert
+from kubestow.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.config.durations import Duration
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import DynamicResourcesArgs
-from kubestow.framework.results import SKIP, Code, FilterError
-from kubestow.model.codec import convert
-from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cluster.whatif import what_if
+from kubestow.scheduler.framework.results import SKIP, Code, FilterError
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node, make_pod
 from plugins.asking import hint, refused, scores
 from plugins.device_world import (

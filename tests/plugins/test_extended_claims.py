@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.devices.classes import classes_by_resource
-from kubestow.cluster.listers import Store
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.codec import convert
+from kubestow.api.devices import DeviceClass, ResourceClaim
+from kubestow.api.pod import Pod
 from kubestow.config.plugin_args import DynamicResourcesArgs, NodeResourcesFitArgs
-from kubestow.model.codec import convert
-from kubestow.model.devices import DeviceClass, ResourceClaim
-from kubestow.model.pod import Pod
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.dynamic_resources import DynamicResources
-from kubestow.plugins.dynamic_resources.extended import claim_for, node_claim
-from kubestow.plugins.node_resources_fit import NodeResourcesFit
+from kubestow.scheduler.cluster.devices.classes import classes_by_resource
+from kubestow.scheduler.cluster.listers import Store
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
+from kubestow.scheduler.plugins.dynamic_resources.extended import claim_for, node_claim
+from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing import make_node, make_pod
 from plugins.asking import hint, refused
 from plugins.device_world import device_class, device_slice, gpus

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cycle.random_clusters import PROFILES, clusters, kinds, nodes, pod_of, profile_on
-from kubestow.cluster.changes import events_of
-from kubestow.cluster.state import Cluster
-from kubestow.framework.profile import Profile
-from kubestow.model.pod import Pod, PodStatus
-from kubestow.queue.nominator import Nominator
+from kubestow.api.pod import Pod, PodStatus
+from kubestow.scheduler.cluster.changes import events_of
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.queue.nominator import Nominator
 
 pods = st.builds(pod_of, kinds, st.sampled_from(["x", "y"]), node=st.sampled_from(["", "n0"]))
 objects = st.one_of(

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.model.pod import Pod
-from kubestow.plugins.image_locality import ImageLocality
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.plugins.image_locality import ImageLocality
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, make, scores
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cluster.whatif import what_if
+from kubestow.api.pod import Pod
 from kubestow.config.plugin_args import InterPodAffinityArgs
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import SKIP, Code, Rejection
-from kubestow.model.pod import Pod
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.inter_pod_affinity import InterPodAffinity
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cluster.whatif import what_if
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import SKIP, Code, Rejection
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from plugins.selecting import HOSTNAME, ZONE, app, cluster_of, namespace, node, pod, refusals, refusals_for, scores
 
 AFFINITY = "UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules"

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubestow.cluster.events import Action, ClusterEvent, Resource
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
 from kubestow.config.plugin_args import InterPodAffinityArgs
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.inter_pod_affinity import InterPodAffinity
+from kubestow.scheduler.cluster.events import Action, ClusterEvent, Resource
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from plugins.hints import hint_of
 from plugins.selecting import ZONE, app, cluster_of, node, pod
 

@@ -7,15 +7,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.cluster.affinity_terms import Term
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.pod import Pod
 from kubestow.config.plugin_args import InterPodAffinityArgs
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import SKIP
-from kubestow.model.pod import Pod
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.inter_pod_affinity import InterPodAffinity
+from kubestow.scheduler.cluster.affinity_terms import Term
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import SKIP
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from plugins.selecting import (
     HOSTNAME,
     NAMESPACES,

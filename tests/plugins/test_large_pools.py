@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.cluster.devices.entries import DeviceNumbers, SliceEntry, TaintsOf
-from kubestow.cluster.devices.pools import Pool
-from kubestow.cluster.devices.reaching import ReachIndex
-from kubestow.cluster.devices.state import Devices
-from kubestow.cluster.state import Cluster
-from kubestow.model.node_selector import NodeTerms
+from kubestow.api.node_selector import NodeTerms
+from kubestow.scheduler.cluster.devices.entries import DeviceNumbers, SliceEntry, TaintsOf
+from kubestow.scheduler.cluster.devices.pools import Pool
+from kubestow.scheduler.cluster.devices.reaching import ReachIndex
+from kubestow.scheduler.cluster.devices.state import Devices
+from kubestow.scheduler.cluster.state import Cluster
 from kubestow.testing import make_node
 from plugins.device_world import allocated, device, device_class, device_slice
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
+from kubestow.api.codec import convert
+from kubestow.api.pod import NodeAffinity as Spec
+from kubestow.api.pod import Pod
 from kubestow.config.plugin_args import NodeAffinityArgs
-from kubestow.framework.results import SKIP, Narrowed, unresolvable
-from kubestow.model.codec import convert
-from kubestow.model.pod import NodeAffinity as Spec
-from kubestow.model.pod import Pod
-from kubestow.plugins.node_affinity import NodeAffinity
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.results import SKIP, Narrowed, unresolvable
+from kubestow.scheduler.plugins.node_affinity import NodeAffinity
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused, scores
 

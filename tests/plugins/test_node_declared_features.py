@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.results import SKIP, unresolvable
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.plugins.node_declared_features import NodeDeclaredFeatures, needed_features
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.results import SKIP, unresolvable
+from kubestow.scheduler.plugins.node_declared_features import NodeDeclaredFeatures, needed_features
 from kubestow.testing.builders import make_pod
 from plugins.asking import cluster_of, hint, make, refused
 

@@ -1,7 +1,7 @@
 """NodeName: a pod that names its node runs there or nowhere."""
 
-from kubestow.framework.results import unresolvable
-from kubestow.plugins.node_name import NodeName
+from kubestow.scheduler.framework.results import unresolvable
+from kubestow.scheduler.plugins.node_name import NodeName
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.results import SKIP, unschedulable
-from kubestow.model.pod import Pod
-from kubestow.plugins.node_ports import NodePorts
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.results import SKIP, unschedulable
+from kubestow.scheduler.plugins.node_ports import NodePorts
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
-from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kubestow.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, make, scores
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from kubestow.api.codec import convert
+from kubestow.api.devices import DeviceClass
 from kubestow.config.plugin_args import (
     NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,
@@ -11,10 +13,8 @@ from kubestow.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from kubestow.framework.results import unresolvable, unschedulable
-from kubestow.model.codec import convert
-from kubestow.model.devices import DeviceClass
-from kubestow.plugins.node_resources_fit import NodeResourcesFit
+from kubestow.scheduler.framework.results import unresolvable, unschedulable
+from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused, scores
 

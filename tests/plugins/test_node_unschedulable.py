@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubestow.framework.results import unresolvable
-from kubestow.plugins.node_unschedulable import NodeUnschedulable
+from kubestow.scheduler.framework.results import unresolvable
+from kubestow.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused
 

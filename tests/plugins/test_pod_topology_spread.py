@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.cluster.whatif import what_if
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod, TopologySpreadConstraint
+from kubestow.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import PodTopologySpreadArgs
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import SKIP
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod, TopologySpreadConstraint
-from kubestow.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.pod_topology_spread import PodTopologySpread
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cluster.whatif import what_if
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import SKIP
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from plugins.selecting import HOSTNAME, ZONE, app, cluster_of, node, pod, refusals, refusals_for, scores
 
 SKEWED = "Unschedulable: node(s) didn't match pod topology spread constraints"

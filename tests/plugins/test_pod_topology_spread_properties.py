@@ -8,17 +8,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.labels import compile_selector
+from kubestow.api.node import Node
+from kubestow.api.node_selector import required_node_affinity
+from kubestow.api.pod import Pod, TopologySpreadConstraint
 from kubestow.config.plugin_args import PodTopologySpreadArgs
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import SKIP
-from kubestow.model.labels import compile_selector
-from kubestow.model.node import Node
-from kubestow.model.node_selector import required_node_affinity
-from kubestow.model.pod import Pod, TopologySpreadConstraint
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.pod_topology_spread import PodTopologySpread
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import SKIP
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from plugins.selecting import (
     HOSTNAME,
     ZONE,

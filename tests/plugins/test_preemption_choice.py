@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.plugins.default_preemption.choice import first_candidates
-from kubestow.plugins.default_preemption.findings import BREAKING_CANDIDATE, CANDIDATE, NO_VICTIMS, REFUSED
+from kubestow.scheduler.plugins.default_preemption.choice import first_candidates
+from kubestow.scheduler.plugins.default_preemption.findings import BREAKING_CANDIDATE, CANDIDATE, NO_VICTIMS, REFUSED
 from kubestow.testing.builders import make_pod
 from plugins.preemption_world import NOW, World
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubestow.framework.results import Code
+from kubestow.scheduler.framework.results import Code
 from kubestow.testing.builders import make_pod
 from plugins.preemption_world import World
 

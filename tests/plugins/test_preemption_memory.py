@@ -6,12 +6,12 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.outcome import Outcome, Placed
-from kubestow.cycle.scheduling import SchedulingCycles
-from kubestow.model.pod import Pod
-from kubestow.plugins.default_preemption import making_room, memory, search
-from kubestow.plugins.default_preemption.dry_run import DryRun, reprieve
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cycle.outcome import Outcome, Placed
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles
+from kubestow.scheduler.plugins.default_preemption import making_room, memory, search
+from kubestow.scheduler.plugins.default_preemption.dry_run import DryRun, reprieve
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import World
 from settled import settled

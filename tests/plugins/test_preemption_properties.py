@@ -5,15 +5,15 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.whatif import what_if
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.post_filter import run_post_filter
-from kubestow.extenders.extender import carry_on
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import Code
-from kubestow.model.pod import Pod
-from kubestow.model.standing import pod_start_time
+from kubestow.api.pod import Pod
+from kubestow.api.priority import pod_start_time
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.whatif import what_if
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.post_filter import run_post_filter
+from kubestow.scheduler.extenders.extender import carry_on
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import Code
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import NOW, World
 from settled import settled

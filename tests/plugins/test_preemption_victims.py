@@ -1,10 +1,10 @@
 """Which pods of a node must leave, and what is said if none can help."""
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.post_filter import run_post_filter
-from kubestow.extenders.extender import carry_on
-from kubestow.framework.results import Code, unschedulable
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.post_filter import run_post_filter
+from kubestow.scheduler.extenders.extender import carry_on
+from kubestow.scheduler.framework.results import Code, unschedulable
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import World
 from settled import settled

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.framework.results import unresolvable
-from kubestow.model.pod import Pod
-from kubestow.offline.handles import offline_handle
-from kubestow.plugins.default_binder import DefaultBinder
-from kubestow.plugins.priority_sort import PrioritySort
-from kubestow.plugins.scheduling_gates import SchedulingGates
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.results import unresolvable
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.default_binder import DefaultBinder
+from kubestow.scheduler.plugins.priority_sort import PrioritySort
+from kubestow.scheduler.plugins.scheduling_gates import SchedulingGates
 from kubestow.testing.builders import make_pod
 from plugins.asking import hint, make
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.cluster.nodes import EXACT_IN_FLOAT
-from kubestow.cluster.pods import PodInfo
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec
-from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from kubestow.plugins.node_resources_fit import NodeResourcesFit
+from kubestow.scheduler.cluster.nodes import EXACT_IN_FLOAT
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, make
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kubestow.framework.results import unresolvable
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod
-from kubestow.plugins.taint_toleration import TaintToleration
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod
+from kubestow.scheduler.framework.results import unresolvable
+from kubestow.scheduler.plugins.taint_toleration import TaintToleration
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused, scores
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubestow.cluster.listers import key_of
-from kubestow.cluster.pods import PodInfo
+from kubestow.api.claims import BIND_COMPLETED, SELECTED_NODE
+from kubestow.api.meta import ObjectReference
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.config.plugin_args import VolumeBindingArgs
-from kubestow.model.claims import BIND_COMPLETED, SELECTED_NODE
-from kubestow.model.meta import ObjectReference
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.plugins.volume_binding import VolumeBinding
-from kubestow.plugins.volume_binding.binding import BindingError
+from kubestow.scheduler.cluster.listers import key_of
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.plugins.volume_binding import VolumeBinding
+from kubestow.scheduler.plugins.volume_binding.binding import BindingError
 from plugins.volume_world import HOSTNAME, World, affinity, pod
 
 TIMEOUT = 30

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubestow.cluster.pods import PodInfo
 from kubestow.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
-from kubestow.framework.results import SKIP, Code, Rejection
-from kubestow.plugins.volume_binding import VolumeBinding
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.results import SKIP, Code, Rejection
+from kubestow.scheduler.plugins.volume_binding import VolumeBinding
 from plugins.volume_world import BINDING_ARGS, ZONE, World, affinity, pod
 
 NO_MATCH = ("node(s) didn't match PersistentVolume's node affinity",)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubestow.cluster.whatif import what_if
-from kubestow.framework.results import SKIP, Code, Rejection
-from kubestow.plugins.node_volume_limits import NodeVolumeLimits
+from kubestow.scheduler.cluster.whatif import what_if
+from kubestow.scheduler.framework.results import SKIP, Code, Rejection
+from kubestow.scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from plugins.volume_world import World, pod
 
 FULL = ("node(s) exceed max volume count",)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import SKIP, Code, Rejection
-from kubestow.plugins.volume_restrictions import VolumeRestrictions
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import SKIP, Code, Rejection
+from kubestow.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from plugins.volume_world import World, pod
 
 DISK = ("node(s) had no available disk",)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubestow.framework.results import SKIP, Code, Rejection
-from kubestow.plugins.volume_zone import VolumeZone
+from kubestow.scheduler.framework.results import SKIP, Code, Rejection
+from kubestow.scheduler.plugins.volume_zone import VolumeZone
 from plugins.volume_world import ZONE, World, pod
 
 FAR = ("node(s) had no available volume zone",)

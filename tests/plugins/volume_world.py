@@ -7,16 +7,10 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.config.features import Features
-from kubestow.config.plugin_args import VolumeBindingArgs
-from kubestow.framework.handle import Handle
-from kubestow.framework.results import Rejection, Skip
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.storage import (
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -25,7 +19,13 @@ from kubestow.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubestow.offline.handles import offline_handle
+from kubestow.config.features import Features
+from kubestow.config.plugin_args import VolumeBindingArgs
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import Rejection, Skip
+from kubestow.scheduler.offline_handle import offline_handle
 
 T = TypeVar("T")
 

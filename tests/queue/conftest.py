@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubestow.cluster.events import Action, ClusterEvent, Registration, Resource, on
-from kubestow.framework.results import Rejection
-from kubestow.model.meta import ObjectMeta
-from kubestow.model.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
-from kubestow.queue.queued_pod import QueuedPod
-from kubestow.queue.rules import QueueSettings
-from kubestow.queue.scheduling_queue import SchedulingQueue
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.api.meta import ObjectMeta
+from kubestow.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
+from kubestow.scheduler.cluster.events import Action, ClusterEvent, Registration, Resource, on
+from kubestow.scheduler.framework.results import Rejection
+from kubestow.scheduler.queue.queued_pod import QueuedPod
+from kubestow.scheduler.queue.rules import QueueSettings
+from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 START = 1_000.0
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.events import Action, ClusterEvent, Resource
-from kubestow.queue.rules import QueueSettings
+from kubestow.scheduler.cluster.events import Action, ClusterEvent, Resource
+from kubestow.scheduler.queue.rules import QueueSettings
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 

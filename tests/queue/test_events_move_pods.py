@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.events import (
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     UNSCHEDULABLE_TIMEOUT,
@@ -13,7 +14,6 @@ from kubestow.cluster.events import (
     Resource,
     on,
 )
-from kubestow.model.pod import Pod
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kubestow.model.pod import Pod
-from kubestow.queue.ordering import GuardedOrder
+from kubestow.api.pod import Pod
+from kubestow.scheduler.queue.ordering import GuardedOrder
 
 
 def _guarded(sort_key: Any) -> tuple[GuardedOrder, list[str]]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kubestow.cluster.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource
-from kubestow.model.pod import PodSchedulingGate
+from kubestow.api.pod import PodSchedulingGate
+from kubestow.scheduler.cluster.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource
 
 DOOR_EVENT = ClusterEvent(Resource.POD_GROUP, Action.ADD)
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)

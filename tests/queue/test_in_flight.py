@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource, on
+from kubestow.scheduler.cluster.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource, on
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)

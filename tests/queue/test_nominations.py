@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.model.pod import Pod, PodStatus
-from kubestow.queue.nominator import Nominator
+from kubestow.api.pod import Pod, PodStatus
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.queue.nominator import Nominator
 
 
 def _on(nominator: Nominator, node: str) -> list[str]:

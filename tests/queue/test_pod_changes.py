@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubestow.cluster.events import Action, ClusterEvent, Resource, on
-from kubestow.model.pod import Pod, PodStatus, Toleration
+from kubestow.api.pod import Pod, PodStatus, Toleration
+from kubestow.scheduler.cluster.events import Action, ClusterEvent, Resource, on
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 PLACES = ("active", "backoff", "errorBackoff", "unschedulable", "gated")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubestow.cluster.events import Action, ClusterEvent, Resource, on
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.events import Action, ClusterEvent, Resource, on
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 POD_UPDATE = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)

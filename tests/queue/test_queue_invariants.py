@@ -7,13 +7,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from kubestow.cluster.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource, on
-from kubestow.framework.results import Rejection
-from kubestow.model.meta import ObjectMeta
-from kubestow.model.pod import Pod, PodSchedulingGate, PodSpec
-from kubestow.queue.queued_pod import QueuedPod
-from kubestow.queue.rules import QueueSettings
-from kubestow.queue.scheduling_queue import SchedulingQueue
+from kubestow.api.meta import ObjectMeta
+from kubestow.api.pod import Pod, PodSchedulingGate, PodSpec
+from kubestow.scheduler.cluster.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource, on
+from kubestow.scheduler.framework.results import Rejection
+from kubestow.scheduler.queue.queued_pod import QueuedPod
+from kubestow.scheduler.queue.rules import QueueSettings
+from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
 
 EVENTS = (
     ClusterEvent(Resource.NODE, Action.ADD),

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kubestow.model.pod import Pod
-from kubestow.queue.queued_pod import priority_order
+from kubestow.api.pod import Pod
+from kubestow.scheduler.queue.queued_pod import priority_order
 
 
 def by_name(pod: Pod, waiting_since: float) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource
 
 FEW, MANY = 100, 100_000
 NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)

@@ -14,6 +14,8 @@ from client.leasehouse import LeaseHouse
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
 from kubestow import config
+from kubestow.api.meta import ObjectReference
+from kubestow.cli.scheduler.reload import Reloader, Setup
 from kubestow.client.access import Access, Identity
 from kubestow.client.election import Elector, Terms
 from kubestow.client.events import EventRecorder
@@ -21,22 +23,20 @@ from kubestow.client.execplugin import ExecPlugin
 from kubestow.client.leases import LeaseLock
 from kubestow.client.ratelimit import TokenBucket
 from kubestow.client.requests import Requests
-from kubestow.cluster.pods import PodInfo
 from kubestow.config import Features
-from kubestow.framework.handle import Handle
-from kubestow.framework.results import Rejection, Wait, unschedulable
-from kubestow.http.messages import Request as PageRequest
-from kubestow.model.meta import ObjectReference
 from kubestow.plugin.loading import PluginCollection
-from kubestow.plugins.volume_binding.claims import PodClaims
-from kubestow.plugins.volume_binding.plugin import State
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.reporting.metrics.client import ClientMetrics
-from kubestow.reporting.metrics.reload import ReloadMetrics
-from kubestow.running.reloading import Reloader, Setup
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import Rejection, Wait, unschedulable
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.plugins.volume_binding.claims import PodClaims
+from kubestow.scheduler.plugins.volume_binding.plugin import State
 from kubestow.server.health import PING, HealthPage
+from kubestow.server.http.messages import Request as PageRequest
+from kubestow.telemetry.metrics.catalogue import Metrics
+from kubestow.telemetry.metrics.client import ClientMetrics
+from kubestow.telemetry.metrics.reload import ReloadMetrics
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from kubestow.wiring.registry import in_tree_registry
 from plugins.device_world import device, device_class, device_slice
 
 FEATURES = Features.parse("SchedulerAsyncAPICalls=true")
@@ -69,7 +69,7 @@ def everything_happens(metrics: Metrics) -> Iterator[None]:
     HealthPage("healthz", [PING], metrics.health).answer(PageRequest("GET", b"/healthz", {}, b""))
     # A few classes of equal pods are enough to make room for new ones.
     with (
-        patch("kubestow.cycle.sharing.sharing._CACHED_ROWS_LIMIT", 128),
+        patch("kubestow.scheduler.cycle.sharing.sharing._CACHED_ROWS_LIMIT", 128),
         SchedulerHarness(plugins=[Doorman], features=FEATURES, latency=0.25, metrics=metrics.scheduler) as harness,
     ):
         _scheduling(harness)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubestow.reporting.log_setup import LogOptions, LogOutput
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.reporting.metrics.exposition import OPENMETRICS, TEXT, number, render
-from kubestow.reporting.metrics.instruments import ALPHA, RAW, STABLE, Counter, Family, Gauge, Histogram
+from kubestow.telemetry.log_setup import LogOptions, LogOutput
+from kubestow.telemetry.metrics.catalogue import Metrics
+from kubestow.telemetry.metrics.exposition import OPENMETRICS, TEXT, number, render
+from kubestow.telemetry.metrics.instruments import ALPHA, RAW, STABLE, Counter, Family, Gauge, Histogram
 from reporting.everything import everything_happens
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kubestow.model.meta import OwnerReference
-from kubestow.reporting.log_formats import JsonFormatter, TextFormatter
-from kubestow.reporting.log_messages import Message, quote
+from kubestow.api.meta import OwnerReference
+from kubestow.telemetry.log_formats import JsonFormatter, TextFormatter
+from kubestow.telemetry.log_messages import Message, quote
 
 NOW = 1_794_723_146.453203
 
@@ -30,7 +30,7 @@ def entry(
 ) -> logging.LogRecord:
     text = Message(message, error, values)
     record = logging.LogRecord(
-        "kubestow.queue.retry", level - v, "/app/src/kubestow/queue/retry.py", 90, text, None, None
+        "kubestow.scheduler.queue.retry", level - v, "/app/src/kubestow/scheduler/queue/retry.py", 90, text, None, None
     )
     record.created, record.process = NOW, 12345
     return record
@@ -113,4 +113,4 @@ def test_any_handler_can_take_a_record() -> None:
     """Python's own formatter shows the text and the values, and a name for every verbosity."""
     ordinary = logging.Formatter("%(levelname)s %(name)s: %(message)s")
     record = entry(v=3, error=ValueError("bad"), pod="a/b", token="t0ps3cret")
-    assert ordinary.format(record) == 'V3 kubestow.queue.retry: Moved err="bad" pod="a/b" token="<redacted>"'
+    assert ordinary.format(record) == 'V3 kubestow.scheduler.queue.retry: Moved err="bad" pod="a/b" token="<redacted>"'

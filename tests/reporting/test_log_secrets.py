@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kubestow.reporting.log_formats import JsonFormatter, TextFormatter
-from kubestow.reporting.log_messages import Message
-from kubestow.reporting.secrets import hide_in_text
+from kubestow.telemetry.log_formats import JsonFormatter, TextFormatter
+from kubestow.telemetry.log_messages import Message
+from kubestow.telemetry.secrets import hide_in_text
 
 HIDDEN = "s3cr3t-Value"
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 import kubestow
-from kubestow.reporting.log_setup import LogOptions, LogOutput, parse_modules
-from kubestow.reporting.logs import NO_NEWS, ModuleLevel, get_logger
+from kubestow.telemetry.log_setup import LogOptions, LogOutput, parse_modules
+from kubestow.telemetry.logs import NO_NEWS, ModuleLevel, get_logger
 
 Open = Callable[..., SimpleNamespace]
 PACKAGE = Path(kubestow.__file__).parent
@@ -102,14 +102,14 @@ def test_the_caller_is_named(open_output: Open) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "verbosity"),
     [
-        ("retry=4", "kubestow.queue.retry", 4),
-        ("ret*=4", "kubestow.queue.retry", 4),
-        ("retry.py=4", "kubestow.queue.retry", 4),
-        ("retry=4", "kubestow.queue.heap", 2),
-        ("kubestow/queue/*=5", "kubestow.queue.retry", 5),
-        ("kubestow/queue/*=5", "kubestow.cycle.retry", 2),
-        ("retry=3, r*=9", "kubestow.queue.retry", 3),
-        ("retry=1", "kubestow.queue.retry", 2),
+        ("retry=4", "kubestow.scheduler.queue.retry", 4),
+        ("ret*=4", "kubestow.scheduler.queue.retry", 4),
+        ("retry.py=4", "kubestow.scheduler.queue.retry", 4),
+        ("retry=4", "kubestow.scheduler.queue.heap", 2),
+        ("kubestow/scheduler/queue/*=5", "kubestow.scheduler.queue.retry", 5),
+        ("kubestow/scheduler/queue/*=5", "kubestow.scheduler.cycle.retry", 2),
+        ("retry=3, r*=9", "kubestow.scheduler.queue.retry", 3),
+        ("retry=1", "kubestow.scheduler.queue.retry", 2),
     ],
 )
 def test_more_verbosity_for_some_modules(open_output: Open, text: str, name: str, verbosity: int) -> None:
@@ -235,13 +235,17 @@ def test_only_warnings(open_output: Open) -> None:
 
 def test_records_reach_the_handlers_of_a_program_that_embeds_the_scheduler(caplog: pytest.LogCaptureFixture) -> None:
     """Levels are set as for any library, by the name of a package; the record names module, verbosity and caller."""
-    caplog.set_level(logging.INFO - 3, "kubestow.queue")
-    get_logger("kubestow.queue.retry").info("Moved", v=3, pod="a/b")
-    get_logger("kubestow.queue.retry").info("Details", v=4)
-    get_logger("kubestow.cycle").info("Elsewhere")
+    caplog.set_level(logging.INFO - 3, "kubestow.scheduler.queue")
+    get_logger("kubestow.scheduler.queue.retry").info("Moved", v=3, pod="a/b")
+    get_logger("kubestow.scheduler.queue.retry").info("Details", v=4)
+    get_logger("kubestow.scheduler.cycle").info("Elsewhere")
     assert caplog.messages == ['Moved pod="a/b"']
     record = caplog.records[0]
-    assert (record.name, record.levelname, record.filename) == ("kubestow.queue.retry", "V3", "test_logging.py")
+    assert (record.name, record.levelname, record.filename) == (
+        "kubestow.scheduler.queue.retry",
+        "V3",
+        "test_logging.py",
+    )
 
 
 def test_every_module_logs_the_same_way() -> None:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from kubestow.config.features import Features
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.reporting.metrics.instruments import Family, Histogram, Numbers
+from kubestow.telemetry.metrics.catalogue import Metrics
+from kubestow.telemetry.metrics.instruments import Family, Histogram, Numbers
 from reference import REFERENCE, with_reference
 from reporting.everything import FEATURES, everything_happens
 

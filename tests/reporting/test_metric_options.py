@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.reporting.metrics.options import MetricOptions, MetricOptionsError, metric_options
+from kubestow.telemetry.metrics.catalogue import Metrics
+from kubestow.telemetry.metrics.options import MetricOptions, MetricOptionsError, metric_options
 
 ALLOWED = {"scheduler_schedule_attempts_total,profile": "a,b", "scheduler_event_handling_duration_seconds,event": "X"}
 

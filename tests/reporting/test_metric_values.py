@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubestow.config.features import Features
-from kubestow.http.messages import Request
-from kubestow.reporting.build import BuildInfo
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.reporting.metrics.exposition import render
-from kubestow.reporting.metrics.instruments import ALPHA, Counter, Gauge, Histogram
-from kubestow.reporting.metrics.options import MetricOptions
-from kubestow.reporting.metrics.process import add_process_metrics
-from kubestow.reporting.metrics.registry import Registry
 from kubestow.server.health import Check, HealthPage
+from kubestow.server.http.messages import Request
+from kubestow.telemetry.build import BuildInfo
+from kubestow.telemetry.metrics.catalogue import Metrics
+from kubestow.telemetry.metrics.exposition import render
+from kubestow.telemetry.metrics.instruments import ALPHA, Counter, Gauge, Histogram
+from kubestow.telemetry.metrics.options import MetricOptions
+from kubestow.telemetry.metrics.process import add_process_metrics
+from kubestow.telemetry.metrics.registry import Registry
 
 
 def values(registry: Registry, prefix: str) -> dict[str, float]:

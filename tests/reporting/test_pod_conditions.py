@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from kubestow.model.meta import ObjectMeta
-from kubestow.model.pod import Pod, PodCondition, PodStatus
-from kubestow.reporting.conditions import (
+from kubestow.api.conditions import (
     LONGEST_NOTE,
     disruption_target,
     fitting_note,
     scheduling_condition,
     status_patch,
 )
+from kubestow.api.meta import ObjectMeta
+from kubestow.api.pod import Pod, PodCondition, PodStatus
 
 NOW = 1_794_723_153.9
 NOW_TEXT = "2026-11-15T06:12:33Z"

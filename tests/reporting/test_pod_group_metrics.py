@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kubestow.config import Features
-from kubestow.reporting.metrics.registry import Registry
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.telemetry.metrics.registry import Registry
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from reporting.test_metric_values import values
 from scenarios.gangs import add_gang, add_nodes, features

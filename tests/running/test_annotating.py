@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from kubestow.decisions.annotations import MOST_BYTES, PREFIX
-from kubestow.model.pod import Pod
-from kubestow.running.annotating import Annotator
+from kubestow.api.pod import Pod
+from kubestow.cli.scheduler.annotator import Annotator
+from kubestow.insight.decisions.annotations import MOST_BYTES, PREFIX
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 SELECTED = PREFIX + "selected-node"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.running.file_watch import FileWatch
+from kubestow.cli.scheduler.file_watch import FileWatch
 
 
 def in_place(path: Path, text: str) -> None:

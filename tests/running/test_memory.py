@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from kubestow.running.memory import keep_freed_memory
+from kubestow.telemetry.memory import keep_freed_memory
 
 
 def faults_of_using_memory_for_a_moment() -> int:

@@ -4,13 +4,13 @@ from contextlib import suppress
 from typing import Any
 
 from cluster.comparing import described
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.pod_groups import group_key
-from kubestow.model.standing import pod_is_terminal
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import group_key
+from kubestow.api.priority import pod_is_terminal
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
 from kubestow.testing import SchedulerHarness
 from plugins.device_world import given_twice
 

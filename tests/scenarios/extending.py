@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from kubestow.extenders.extender import Answer, Call, ExtenderError
+from kubestow.scheduler.extenders.extender import Answer, Call, ExtenderError
 from kubestow.testing import FakeCluster
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

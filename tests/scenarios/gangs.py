@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import Condition, PodGroup, group_key
 from kubestow.config import Features
-from kubestow.model.pod import Pod
-from kubestow.model.pod_groups import Condition, PodGroup, group_key
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
 
 GATES = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption")

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
 from scenarios.gangs import GATES, features
 

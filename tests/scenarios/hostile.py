@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.events import Action, Resource, on
-from kubestow.framework.plugin import PodsRead
-from kubestow.framework.results import Code, PostFilterResult, Rejections, unschedulable
+from kubestow.scheduler.cluster.events import Action, Resource, on
+from kubestow.scheduler.framework.plugin import PodsRead
+from kubestow.scheduler.framework.results import Code, PostFilterResult, Rejections, unschedulable
 
 TARGET = {"kind": "target"}
 """The labels of the pods it misbehaves for."""

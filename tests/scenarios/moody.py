@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kubestow.cluster.events import Action, Registration, Resource, on
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.handle import Handle
-from kubestow.framework.plain import NodeRow
+from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.plain import NodeRow
 
 
 class Moody:

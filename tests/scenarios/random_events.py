@@ -7,16 +7,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubestow.cluster.events import Action, Registration, Resource, on
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.handle import Handle
-from kubestow.framework.results import Wait
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.model.workloads import PodDisruptionBudget
-from kubestow.offline.faults import PROBLEMS
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.api.workloads import PodDisruptionBudget
+from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import Wait
+from kubestow.simulator.in_memory.faults import PROBLEMS
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 ZONES = ("a", "b", "c")

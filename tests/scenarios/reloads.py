@@ -5,14 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kubestow.api.pod import Pod
 from kubestow.cli import configuration_file
+from kubestow.cli.scheduler.reload import Reloader, Setup
 from kubestow.config import ConfigError, Features
-from kubestow.model.pod import Pod
 from kubestow.plugin.loading import PluginCollection
-from kubestow.reporting.metrics.reload import ReloadMetrics
-from kubestow.running.reloading import Reloader, Setup
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.telemetry.metrics.reload import ReloadMetrics
 from kubestow.testing import SchedulerHarness
-from kubestow.wiring.registry import in_tree_registry
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 MINE = """profiles:

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.handle import Handle
-from kubestow.framework.results import Wait
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import Wait
 from kubestow.testing import SchedulerHarness
 
 STAGE = 5.0

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from kubestow.cluster.events import Registration
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.handle import Handle
-from kubestow.framework.plain import NodeRow
+from kubestow.scheduler.cluster.events import Registration
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.plain import NodeRow
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from kubestow.binding.binder import ANNOUNCEMENTS
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.handle import Handle
+from kubestow.scheduler.binding.binder import ANNOUNCEMENTS
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kubestow.cycle.outcome import Failed, Placed
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios.moody import Moody
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from kubestow.api import codec
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
 from kubestow.client import resources
-from kubestow.model import codec
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios import consistency, stages
 

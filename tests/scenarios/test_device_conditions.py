@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from kubestow.model.codec import convert
-from kubestow.model.devices import ResourceClaim
+from kubestow.api.codec import convert
+from kubestow.api.devices import ResourceClaim
 from kubestow.testing import SchedulerHarness, make_node
 from plugins.device_world import DRIVER, claim, claiming, device, device_class, device_slice, devices_of, exactly
 

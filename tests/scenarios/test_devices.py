@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.pod import Pod
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node
 from plugins.device_world import (
     allocated,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.pod import PodExtendedResourceClaimStatus
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.pod import PodExtendedResourceClaimStatus
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from plugins.device_world import claim, claiming, device_class, device_slice, devices_of, gpus
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubestow.cycle.outcome import Failed
-from kubestow.extenders.extender import ExtenderError
-from kubestow.framework.results import Code
+from kubestow.scheduler.cycle.outcome import Failed
+from kubestow.scheduler.extenders.extender import ExtenderError
+from kubestow.scheduler.framework.results import Code
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios.extending import HEAD, FakeExtenders, binds_in, only
 
@@ -69,7 +69,7 @@ def test_each_extender_is_asked_about_what_the_last_one_left(start: Start) -> No
 
 def test_failed_nodes_are_in_the_message(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     """With the plugins' reasons; nodes that do not exist do not count, and who left some out without a word is told."""
-    caplog.set_level(logging.INFO, "kubestow.extenders")
+    caplog.set_level(logging.INFO, "kubestow.scheduler.extenders")
     extenders = FakeExtenders(a=NAMES)
     failed = {"n1": "no licence", "ghost": "boo"}
     extenders.replies["a/filter"] = only(failed=failed, lost={"n2": "wrong site", "n1": "no licence at all"})
@@ -116,7 +116,7 @@ def test_a_rejected_pod_retries_on_any_event(start: Start) -> None:
 
 def test_scores_are_weighted_and_added(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     """Ten of the extender's points are a hundred; hosts that nobody asked about do not matter, but are told of."""
-    caplog.set_level(logging.INFO, "kubestow.extenders")
+    caplog.set_level(logging.INFO, "kubestow.scheduler.extenders")
     extenders = FakeExtenders(a=NAMES, b=WHOLE.replace("weight: 1", "weight: 3"))
     extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": 10}, {"Host": "n9", "Score": 10}]
     extenders.replies["b/prioritize"] = lambda _: [{"Host": "n3", "Score": 2}, {"Host": "n3", "Score": 2}]
@@ -173,7 +173,7 @@ def test_plugins_scores_count_beside_the_extenders(start: Start) -> None:
 )
 def test_who_cannot_score_is_left_out(start: Start, answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The pod is scheduled by what the others say; the log has the reason."""
-    caplog.set_level(logging.INFO - 5, "kubestow.extenders")
+    caplog.set_level(logging.INFO - 5, "kubestow.scheduler.extenders")
     extenders = FakeExtenders(a=NAMES, b=NAMES)
     extenders.replies = {"a/prioritize": lambda _: answer, "b/prioritize": lambda _: [{"Host": "n2", "Score": 10}]}
     harness = world(start, extenders)
@@ -234,7 +234,7 @@ def test_a_failing_filter_fails_that_attempt_only(start: Start, answer: Any, wor
 
 def test_one_that_may_be_ignored_is_passed_over_when_it_fails(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     """For filtering and for binding; the log tells."""
-    caplog.set_level(logging.INFO, "kubestow.extenders")
+    caplog.set_level(logging.INFO, "kubestow.scheduler.extenders")
     extenders = FakeExtenders(a=IGNORABLE, b=f"bindVerb: bind, {IGNORABLE}")
     extenders.replies["a/filter"] = extenders.replies["b/bind"] = lambda _: ExtenderError("dead")
     extenders.replies["b/filter"] = only("n3")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.cycle.outcome import Failed
+from kubestow.scheduler.cycle.outcome import Failed
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios.extending import Asked, FakeExtenders, only
 

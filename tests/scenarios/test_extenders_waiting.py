@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from itertools import pairwise
 
-from kubestow.cycle.outcome import Placed
-from kubestow.extenders.extender import ExtenderError
+from kubestow.scheduler.cycle.outcome import Placed
+from kubestow.scheduler.extenders.extender import ExtenderError
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios.extending import FakeExtenders
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fewest_nodes import fewest_nodes
-from kubestow.framework.results import unschedulable
+from kubestow.scheduler.framework.results import unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios import hostile
 from scenarios.conftest import Start

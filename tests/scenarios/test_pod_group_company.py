@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from kubestow.model.devices import ResourceClaim
+from kubestow.api.devices import ResourceClaim
 from kubestow.plugin import Handle, PlacedPods, Placement, PodInfo, TriedGroup, Wait
 from kubestow.testing import SchedulerHarness, make_node, make_pod_group
 from plugins.device_world import claim, claiming, device_class, device_slice, exactly, gpus

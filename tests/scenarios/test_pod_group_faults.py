@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.pod_groups import PodGroup
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import PodGroup
 from kubestow.testing import SchedulerHarness, make_pod
 from scenarios.gangs import add_gang, add_nodes, bound, condition, features
 

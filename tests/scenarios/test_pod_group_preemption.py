@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod
-from kubestow.model.workloads import PodDisruptionBudget
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod
+from kubestow.api.workloads import PodDisruptionBudget
 from kubestow.testing import SchedulerHarness, make_pod, make_pod_group
 from scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, features, words
 

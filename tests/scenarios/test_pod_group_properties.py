@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubestow.cycle import pod_group
-from kubestow.model.pod import Pod
-from kubestow.model.pod_groups import PodGroup, group_key
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import PodGroup, group_key
+from kubestow.scheduler.cycle import pod_group
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
 from scenarios import consistency
 from scenarios.gangs import GATES, features

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from kubestow.api.pod_groups import PodGroup
 from kubestow.config import Features
-from kubestow.model.pod_groups import PodGroup
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
 from scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, conditions, features, words
 

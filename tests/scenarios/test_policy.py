@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kubestow.api.codec import convert
+from kubestow.api.workloads import Service
 from kubestow.config import policy
-from kubestow.model.codec import convert
-from kubestow.model.workloads import Service
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import FailedEvaluation
-from kubestow.framework.results import Code, PostFilterResult
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.plugin import FailedEvaluation
+from kubestow.scheduler.framework.results import Code, PostFilterResult
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios import stages
 

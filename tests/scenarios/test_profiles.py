@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubestow.framework.handle import Handle
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
+from kubestow.scheduler.framework.handle import Handle
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]

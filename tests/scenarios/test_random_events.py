@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubestow.model.pod import Pod
-from kubestow.model.standing import pod_is_terminal
+from kubestow.api.pod import Pod
+from kubestow.api.priority import pod_is_terminal
 from scenarios import consistency
 from scenarios.random_events import Chaos
 

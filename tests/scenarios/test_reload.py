@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.framework.profile import Profile
-from kubestow.reporting.log_messages import Message
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.telemetry.log_messages import Message
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios.reloads import MINE, Reloadable, plugin
 
@@ -82,7 +82,7 @@ def test_a_profile_that_is_as_it_was_keeps_its_plugins(tmp_path: Path, start: St
 def test_gated_pods_are_asked_about_again(reloadable: Reloadable) -> None:
     """A gate that is gone lets pods in; a new one holds back those that back off."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
-    head = "from kubestow.framework.results import unschedulable\n"
+    head = "from kubestow.scheduler.framework.results import unschedulable\n"
     closed = head + plugin(
         "def pre_enqueue(self, pod): return unschedulable('closed')\ndef requeue_on(self): return []"
     )
@@ -102,7 +102,7 @@ def test_pods_finish_with_the_plugins_they_began_with(reloadable: Reloadable) ->
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     waits = (
         "def permit(self, state, pod, node):\n"
-        "    from kubestow.framework.results import Wait\n"
+        "    from kubestow.plugin import Wait\n"
         "    return Wait(60)\n"
         "done = []\n"
         "def pre_bind_needed(self, state, pod, node): return True\n"
@@ -125,7 +125,7 @@ def test_pods_finish_with_the_plugins_they_began_with(reloadable: Reloadable) ->
 def test_an_attempt_under_way_that_fails_is_repeated_with_the_new_plugins(reloadable: Reloadable) -> None:
     """Although no event that it waits for has happened."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
-    waits = "def permit(self, state, pod, node):\n    from kubestow.framework.results import Wait\n    return Wait(60)"
+    waits = "def permit(self, state, pod, node):\n    from kubestow.plugin import Wait\n    return Wait(60)"
     assert reloadable.reload(code=plugin(waits + "\ndef requeue_on(self): return []"))
     cluster.add(make_pod("p"))
     harness.run_until(lambda: harness.place_of("p") == "waiting")
@@ -155,7 +155,7 @@ def test_scheduler_names_come_and_go(reloadable: Reloadable) -> None:
 def test_a_pod_of_a_name_that_is_gone_may_be_deleted_while_it_waits(reloadable: Reloadable) -> None:
     """What it took is free again."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
-    waits = "def permit(self, state, pod, node):\n    from kubestow.framework.results import Wait\n    return Wait(600)"
+    waits = "def permit(self, state, pod, node):\n    from kubestow.plugin import Wait\n    return Wait(600)"
     assert reloadable.reload(code=plugin(waits))
     cluster.add(make_pod("p"))
     harness.run_until(lambda: harness.place_of("p") == "waiting")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubestow.model.pod import Pod
+from kubestow.api.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.handle import Handle
-from kubestow.framework.results import SKIP, Rejection, Skip, Wait, unschedulable
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import SKIP, Rejection, Skip, Wait, unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from kubestow.model.codec import convert
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubestow.api.codec import convert
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]

@@ -12,10 +12,9 @@ from typing import Any
 from cryptography import x509
 
 from kubestow import config
+from kubestow.api.pod import Pod
 from kubestow.client.reviews import AccessReviewStatus, ReviewedUser, TokenReviewStatus
 from kubestow.config import Features
-from kubestow.model.pod import Pod
-from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.server.authentication import Authenticator, FrontProxies
 from kubestow.server.authorization import Authorizer
 from kubestow.server.health import Check
@@ -23,6 +22,7 @@ from kubestow.server.listening import Listening
 from kubestow.server.pages import Page, Pages, Subject
 from kubestow.server.serving import SecureServer
 from kubestow.server.tls import ServerContexts, ServerTls
+from kubestow.telemetry.metrics.catalogue import Metrics
 
 
 class Reviews:

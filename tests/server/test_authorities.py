@@ -8,7 +8,7 @@ import pytest
 from client.authority import Authority
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
-from kubestow.model.failures import ForbiddenError
+from kubestow.api.failures import ForbiddenError
 from kubestow.server.authentication import FrontProxies
 from kubestow.server.authorities import Authorities, Trust, find_authorities
 from kubestow.server.options import ServingOptions

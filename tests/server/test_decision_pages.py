@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from integration.cluster import eventually
-from kubestow.decisions.archive import Archive
-from kubestow.server.decision_pages import MOST_FOLLOWERS, DecisionPages
+from kubestow.insight.decisions.archive import Archive
+from kubestow.insight.decisions.pages import MOST_FOLLOWERS, DecisionPages
 from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from server.serving import Reader, Reviews, Setting, served

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from client.authority import Authority
-from kubestow.http.messages import Response
+from kubestow.server.http.messages import Response
 from kubestow.server.pages import Page
 from kubestow.server.tls import ServerTls
 from server.serving import Reader, Reviews, Setting, served

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from integration.cluster import eventually
-from kubestow.decisions.archive import Archive
-from kubestow.server.decision_pages import GROUPS, DecisionPages
+from kubestow.insight.decisions.archive import Archive
+from kubestow.insight.decisions.pages import GROUPS, DecisionPages
 from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node
 from scenarios.gangs import add_gang, features

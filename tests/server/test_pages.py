@@ -6,9 +6,9 @@ import json
 import pytest
 import yaml
 
+from kubestow.api import codec
+from kubestow.api.pod import Pod
 from kubestow.config import Features
-from kubestow.model import codec
-from kubestow.model.pod import Pod
 from server.serving import Answer, Setting, served
 
 MANIFESTS = """

@@ -12,8 +12,8 @@ from shutil import which
 
 import pytest
 
-from kubestow.http.errors import ApiError
-from kubestow.http.messages import Request, Response
+from kubestow.server.http.errors import ApiError
+from kubestow.server.http.messages import Request, Response
 from kubestow.server.pprof import Line, Measure, Profile
 from kubestow.server.profiling import Profiling
 from server.serving import Answer, Setting, served

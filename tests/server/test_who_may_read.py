@@ -10,12 +10,12 @@ from cryptography import x509
 
 from client.authority import Authority
 from client.virtualtime import run
+from kubestow.api.failures import ConnectError
 from kubestow.client.reviews import ReviewedUser
-from kubestow.http.errors import ApiError
-from kubestow.http.messages import Request
-from kubestow.model.failures import ConnectError
 from kubestow.server.authentication import ANONYMOUS, Authenticator, FrontProxies
 from kubestow.server.authorization import Authorizer
+from kubestow.server.http.errors import ApiError
+from kubestow.server.http.messages import Request
 from kubestow.server.tls import ServerTls
 from server.serving import Answer, Reviews, Setting, served
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.objects import ObjectsError
+from kubestow.api.files import ObjectsError
 from kubestow.simulator import ArgumentError, Latencies, ObjectError, Simulation
 from kubestow.simulator.scenario.building import build
 from kubestow.simulator.scenario.reading import read

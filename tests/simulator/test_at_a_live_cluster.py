@@ -13,9 +13,9 @@ import yaml
 from click.testing import CliRunner
 
 from apiserver.running import TOKEN, Running
+from kubestow.api.files import ObjectsError
 from kubestow.apiserver import Options
 from kubestow.cli import main
-from kubestow.objects import ObjectsError
 from kubestow.simulator.recording.files import entries
 from simulator.conftest import pod
 

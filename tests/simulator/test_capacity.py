@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from kubestow.apiserver.kubelets.description import Taint
 from kubestow.cli import main
-from kubestow.cli.simulate_process import problems
+from kubestow.cli.simulate.process import problems
 from simulator.conftest import nodes, pod
 
 Object = dict[str, Any]

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from kubestow import __version__
 from kubestow.cli import main
-from kubestow.simulator.moved import paired
+from kubestow.insight.decisions.moved import paired
 
 SCENARIO = """apiVersion: kubestow.dev/v1
 kind: Scenario
@@ -250,7 +250,7 @@ def test_a_comparison_that_is_stopped_says_so(folder: Path, monkeypatch: pytest.
     def stopped(*_args: object, **_more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kubestow.cli.compare_process.run", stopped)
+    monkeypatch.setattr("kubestow.cli.simulate.compare_process.run", stopped)
     out = str(folder / "out")
     ran = CliRunner().invoke(main, ["compare", "default", "default", "--on", str(folder / "s.yaml"), "--out", out])
     assert ran.exit_code == 130

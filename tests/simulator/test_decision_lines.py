@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubestow.cli import main
-from kubestow.decisions.schema import Decision
+from kubestow.insight.decisions.schema import Decision
 
 SCENARIO = """apiVersion: kubestow.dev/v1
 kind: Scenario

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from kubestow.objects import ObjectsError
+from kubestow.api.files import ObjectsError
 from kubestow.simulator.scenario.building import build
 from kubestow.simulator.scenario.reading import read
 from kubestow.simulator.simulation import Simulation

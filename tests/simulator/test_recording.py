@@ -17,9 +17,10 @@ from client.doubles import SkewedClock
 from client.virtualtime import run
 from integration.cluster import node, pod, priority_class, running_cluster, running_scheduler
 from integration.misbehaviour import refuse
-from kubestow.cli import main, record
+from kubestow.api.files import ObjectsError
+from kubestow.cli import main
+from kubestow.cli.simulate import record
 from kubestow.client.access import Access
-from kubestow.objects import ObjectsError
 from kubestow.simulator.recording import files, following
 from kubestow.simulator.recording.files import RecordingWriter
 from kubestow.simulator.recording.replaying import Replay

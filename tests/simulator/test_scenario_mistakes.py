@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from kubestow.api.files import ObjectsError
 from kubestow.cli import main
-from kubestow.objects import ObjectsError
 from kubestow.simulator import running
 from kubestow.simulator.scenario.building import Prepared, build
 from kubestow.simulator.scenario.reading import read

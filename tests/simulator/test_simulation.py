@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kubestow.api.pod import Pod
 from kubestow.config import Features
-from kubestow.model.pod import Pod
 from kubestow.simulator import Latencies, Simulation
 from kubestow.simulator.bulk import Template
 from kubestow.simulator.checking import InvariantError

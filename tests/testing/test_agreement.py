@@ -104,10 +104,10 @@ def test_nothing_to_compare() -> None:
 
 def test_plugins_of_our_own() -> None:
     """They pass the same check."""
-    from kubestow.plugins.node_ports import NodePorts
-    from kubestow.plugins.node_resources_fit import NodeResourcesFit
-    from kubestow.plugins.node_unschedulable import NodeUnschedulable
-    from kubestow.plugins.taint_toleration import TaintToleration
+    from kubestow.scheduler.plugins.node_ports import NodePorts
+    from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
+    from kubestow.scheduler.plugins.node_unschedulable import NodeUnschedulable
+    from kubestow.scheduler.plugins.taint_toleration import TaintToleration
 
     check_forms(NodeResourcesFit, plugin_args.NodeResourcesFitArgs())
     for plugin in (NodeUnschedulable, TaintToleration, NodePorts):

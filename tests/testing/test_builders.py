@@ -3,10 +3,10 @@
 import pytest
 
 from kubestow import testing
-from kubestow.cluster.pods import PodInfo
-from kubestow.model.node import Taint
-from kubestow.model.pod import Toleration
-from kubestow.model.topology import zone_of
+from kubestow.api.node import Taint
+from kubestow.api.pod import Toleration
+from kubestow.api.topology import zone_of
+from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.testing import make_node, make_pod
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubestow.model.failures import ConflictError, ConnectError, ForbiddenError, NotFoundError, TimedOutError
-from kubestow.model.pod import Pod, PodCondition
+from kubestow.api.failures import ConflictError, ConnectError, ForbiddenError, NotFoundError, TimedOutError
+from kubestow.api.pod import Pod, PodCondition
 from kubestow.testing import FakeCluster, VirtualLoop, make_node, make_pod
 
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubestow import config
-from kubestow.explaining.world import Setup
+from kubestow.cli.scheduler.page import live_run
+from kubestow.insight.explain.world import Setup
+from kubestow.insight.page.api import Api
+from kubestow.insight.page.events import Events
+from kubestow.insight.page.history import RING_BYTES, PageHistory
+from kubestow.insight.page.local import HOST, LocalServer
+from kubestow.insight.page.moments import Moment
+from kubestow.insight.page.pages import Site
+from kubestow.insight.page.watching import Watch, Watched
 from kubestow.testing import SchedulerHarness
-from kubestow.web.api import Api
-from kubestow.web.events import Events
-from kubestow.web.history import RING_BYTES, PageHistory
-from kubestow.web.live import live_run
-from kubestow.web.local import HOST, LocalServer
-from kubestow.web.moments import Moment
-from kubestow.web.pages import Site
-from kubestow.web.watching import Watch, Watched
 
 TOKEN = "let-me-in"
 API = "/ui/api/v1"

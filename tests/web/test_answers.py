@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kubestow import config
-from kubestow.explaining.dry_run import DryRun
-from kubestow.explaining.explanation import explained
-from kubestow.http.messages import Request, Response
-from kubestow.server.decision_pages import DecisionPages
+from kubestow.insight.decisions.pages import DecisionPages
+from kubestow.insight.explain.dry_run import DryRun
+from kubestow.insight.explain.explanation import explained
+from kubestow.insight.page.pages import Site
+from kubestow.server.http.messages import Request, Response
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
-from kubestow.web.pages import Site
 from web.looking import API, Looking, Reader, ask, served
 
 PAGE = Path(__file__).parents[2] / "docs/reference/web-api.md"

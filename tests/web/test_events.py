@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from integration.cluster import eventually
+from kubestow.insight.page.events import MOST_READERS
+from kubestow.insight.page.local import HOST
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from kubestow.web.events import MOST_READERS
-from kubestow.web.local import HOST
 from web.looking import API, TOKEN, Looking, Reader, served
 
 

@@ -7,14 +7,15 @@ import pytest
 from msgspec.json import decode, encode
 
 from kubestow import config
+from kubestow.insight.page import tables
+from kubestow.insight.page.history import PageHistory, State
+from kubestow.insight.page.moments import Moment
+from kubestow.insight.page.run import configuration_told
+from kubestow.insight.page.scenes import collected
+from kubestow.insight.page.watching import Watch, Watched
 from kubestow.simulator import Simulation
-from kubestow.web import files, tables
-from kubestow.web.files import kept, read
-from kubestow.web.history import PageHistory, State
-from kubestow.web.moments import Moment
-from kubestow.web.run import configuration_told
-from kubestow.web.scenes import collected
-from kubestow.web.watching import Watch, Watched
+from kubestow.simulator import page_files as files
+from kubestow.simulator.page_files import kept, read
 
 GROUP = {
     "apiVersion": "scheduling.k8s.io/v1alpha2",

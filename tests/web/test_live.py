@@ -11,11 +11,11 @@ import pytest
 
 from client.virtualtime import run
 from integration.cluster import eventually, node, pod, running_cluster, running_scheduler
-from kubestow.http.messages import Request, Response
-from kubestow.web import live
-from kubestow.web.live import LONGEST_SECONDS, MOST_SHARE, SHORTEST_SECONDS, LivePage
-from kubestow.web.pages import Site
-from kubestow.wiring.options import DecisionOptions
+from kubestow.cli.scheduler import page as live
+from kubestow.cli.scheduler.options import DecisionOptions
+from kubestow.cli.scheduler.page import LONGEST_SECONDS, MOST_SHARE, SHORTEST_SECONDS, LivePage
+from kubestow.insight.page.pages import Site
+from kubestow.server.http.messages import Request, Response
 
 API = "/ui/api/v1"
 
@@ -74,7 +74,7 @@ def test_a_look_that_takes_long_is_not_repeated_soon(monkeypatch: pytest.MonkeyP
 
     async def do(page: LivePage) -> None:
         nonlocal passes
-        monkeypatch.setattr("kubestow.web.live.time.thread_time", passing)
+        monkeypatch.setattr("kubestow.cli.scheduler.page.time.thread_time", passing)
         assert page.looking.look() == live.SECONDS
         reader: Any = object()
         page.looking.events._readers.add(reader)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.json import encode
 
+from kubestow.insight.page import tables
+from kubestow.insight.page.history import PageHistory, State
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from kubestow.web import tables
-from kubestow.web.history import PageHistory, State
 from web.looking import Looking
 
 

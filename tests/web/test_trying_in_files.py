@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from kubestow.cli import main
+from kubestow.insight.page.api import Api
+from kubestow.insight.page.pages import Site
 from kubestow.plugin.loading import PluginCollection
-from kubestow.web.api import Api
-from kubestow.web.files import read
-from kubestow.web.pages import Site
+from kubestow.simulator.page_files import read
 from web.looking import API, Reader, ask, served
 from web.test_view import PACKING
 

@@ -14,11 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 from kubestow.cli import main
+from kubestow.insight.page.api import Api
+from kubestow.insight.page.pages import Site
 from kubestow.simulator.comparing import compare
+from kubestow.simulator.page_files import MOMENTS, ViewError, read
 from kubestow.simulator.recording.files import RecordingWriter
-from kubestow.web.api import Api
-from kubestow.web.files import MOMENTS, ViewError, read
-from kubestow.web.pages import Site
 from web.looking import Reader, ask
 
 SCENARIO = """apiVersion: kubestow.dev/v1

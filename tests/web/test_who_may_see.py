@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kubestow.http.messages import Response
+from kubestow.insight.page.local import LocalServer, kept_token
+from kubestow.insight.page.pages import Site
+from kubestow.server.http.messages import Response
 from kubestow.server.pages import Stream
 from kubestow.testing import SchedulerHarness, make_node
-from kubestow.web.local import LocalServer, kept_token
-from kubestow.web.pages import Site
 from server.serving import Reviews, Setting
 from server.serving import served as served_securely
 from web.looking import API, TOKEN, Looking, Reader, served

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kubestow import config
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.handle import Handle
-from kubestow.framework.results import Wait
-from kubestow.reporting.metrics.catalogue import Metrics
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import Wait
+from kubestow.telemetry.metrics.catalogue import Metrics
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 

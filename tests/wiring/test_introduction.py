@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kubestow.wiring.clients import user_agent
+from kubestow.client.clients import user_agent
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/kubestow", "/site-packages/kubestow/__main__.py", "-c"])

@@ -42,9 +42,9 @@ from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
 from kubestow.apiserver.store.store import DEFAULT_RETAIN, Store
 from kubestow.config.features import Features
-from kubestow.http.limits import Limits
-from kubestow.http.listening import ListenError, listen
-from kubestow.http.server import Server
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.listening import ListenError, listen
+from kubestow.server.http.server import Server
 
 _PROTECTION = "PodGroupProtection"
 

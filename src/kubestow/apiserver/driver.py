@@ -3,7 +3,7 @@
 import asyncio
 
 from kubestow.apiserver.controllers.queue import Controllers
-from kubestow.model.clock import Clock
+from kubestow.clock import Clock
 
 _SLICE_SECONDS = 0.004
 

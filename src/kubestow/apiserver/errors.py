@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from kubestow.http.errors import ApiError as ApiError
-from kubestow.http.errors import bad_request as bad_request
+from kubestow.server.http.errors import ApiError as ApiError
+from kubestow.server.http.errors import bad_request as bad_request
 
 Cause = tuple[str, str, str]
 """Field, reason and message of one thing that is wrong."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api import quantity
 from kubestow.apiserver.rules.podspec import quality_of_service
-from kubestow.model import quantity
 
 Object = dict[str, Any]
 Usage = dict[str, int]

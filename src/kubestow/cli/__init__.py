@@ -26,19 +26,23 @@ class _Entry(NamedTuple):
 
 _SUBCOMMANDS = {
     "apiserver": _Entry("kubestow.cli.apiserver", "Run the embedded Kubernetes API server."),
-    "capacity": _Entry("kubestow.cli.capacity", "Tell how full a cluster is, and how many more pods fit."),
-    "compare": _Entry("kubestow.cli.compare", "Run two configurations on one scenario and tell what differs."),
+    "capacity": _Entry("kubestow.cli.simulate.capacity", "Tell how full a cluster is, and how many more pods fit."),
+    "compare": _Entry("kubestow.cli.simulate.compare", "Run two configurations on one scenario and tell what differs."),
     "config": _Entry("kubestow.cli.config", "Write, check, complete and translate scheduler configurations."),
-    "doctor": _Entry("kubestow.cli.doctor", "Check a cluster before Kubestow takes kube-scheduler's place."),
-    "explain": _Entry("kubestow.cli.explain", "Say why a pod is where it is, or pending, and what would help."),
-    "plugin": _Entry("kubestow.cli.plugin", "Make, check and list plugins written in Python."),
-    "record": _Entry("kubestow.cli.record", "Keep a live cluster's objects and their changes in a file."),
-    "replay": _Entry("kubestow.cli.replay", "Run a recording again, with this scheduler and its configuration."),
-    "scheduler": _Entry("kubestow.cli.scheduler", "Schedule pods at an API server, in kube-scheduler's place.", True),
-    "simulate": _Entry("kubestow.cli.simulate", "Run a cluster in virtual time and report what came of it."),
-    "sweep": _Entry("kubestow.cli.sweep", "Simulate with many configurations and tell which did best."),
-    "up": _Entry("kubestow.cli.up", "Run a whole cluster: API server, nodes and scheduler."),
-    "view": _Entry("kubestow.cli.view", "Show results of a simulation, or a recording, on a page."),
+    "doctor": _Entry("kubestow.cli.doctor.command", "Check a cluster before Kubestow takes kube-scheduler's place."),
+    "explain": _Entry("kubestow.cli.explain.command", "Say why a pod is where it is, or pending, and what would help."),
+    "plugin": _Entry("kubestow.cli.plugin.command", "Make, check and list plugins written in Python."),
+    "record": _Entry("kubestow.cli.simulate.record", "Keep a live cluster's objects and their changes in a file."),
+    "replay": _Entry(
+        "kubestow.cli.simulate.replay", "Run a recording again, with this scheduler and its configuration."
+    ),
+    "scheduler": _Entry(
+        "kubestow.cli.scheduler.command", "Schedule pods at an API server, in kube-scheduler's place.", True
+    ),
+    "simulate": _Entry("kubestow.cli.simulate.command", "Run a cluster in virtual time and report what came of it."),
+    "sweep": _Entry("kubestow.cli.simulate.sweep", "Simulate with many configurations and tell which did best."),
+    "up": _Entry("kubestow.cli.up.command", "Run a whole cluster: API server, nodes and scheduler."),
+    "view": _Entry("kubestow.cli.simulate.view", "Show results of a simulation, or a recording, on a page."),
 }
 
 
@@ -68,7 +72,7 @@ class _LazyGroup(click.Group):
         entry = _SUBCOMMANDS.get(args[0])
         if entry is not None and entry.heeds_early_signals:
             # Before anything else is loaded.
-            from kubestow.cli.early_signals import EarlySignals
+            from kubestow.cli.scheduler.early_signals import EarlySignals
 
             ctx.obj = ctx.with_resource(EarlySignals())
         return super().resolve_command(ctx, args)

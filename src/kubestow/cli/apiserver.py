@@ -11,7 +11,7 @@ import uvloop
 
 from kubestow.apiserver import ControlPlane, Options, Pace, StartError
 from kubestow.cli.support import devices_option, feature_gates_option, log_flags
-from kubestow.reporting.log_setup import LogOptions, LogOutput
+from kubestow.telemetry.log_setup import LogOptions, LogOutput
 
 
 @click.command("apiserver")

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.codec import convert
+from kubestow.api.devices import ResourceClaimTemplate
+from kubestow.api.files import Manifest, ObjectsError, decode, read
+from kubestow.api.pod import Pod
+from kubestow.api.workloads import PriorityClass
 from kubestow.apiserver.rules import claim_defaults, cluster, pods
 from kubestow.config import Features
-from kubestow.model.codec import convert
-from kubestow.model.devices import ResourceClaimTemplate
-from kubestow.model.pod import Pod
-from kubestow.model.workloads import PriorityClass
-from kubestow.objects import Manifest, ObjectsError, decode, read
 
 _OURS = "kubestow.dev/"
 _DEFAULTS = {

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubestow import config
+from kubestow.api.files.sources import problem_of, text_of
 from kubestow.config import ConfigError, Features, Problem, SchedulerConfiguration
-from kubestow.objects.sources import problem_of, text_of
 
 if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
@@ -39,7 +39,7 @@ def parse(text: str, features: Features, plugins: "PluginCollection | None" = No
 
 def _args_problems(plugin: type | None, args: Any) -> Iterator[str]:
     """What a plugin of one's own has against its arguments."""
-    from kubestow.framework.args import ArgsError, decode_args
+    from kubestow.scheduler.framework.args import ArgsError, decode_args
 
     try:
         if plugin is not None:

@@ -91,8 +91,8 @@ def log_flags(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--logging-format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]))
     @wraps(command)
     def flagged(*, verbosity: int | None, vmodule: str, form: str, **others: Any) -> None:
-        from kubestow.reporting.log_setup import LogOptions, parse_modules
-        from kubestow.reporting.logs import NO_NEWS
+        from kubestow.telemetry.log_setup import LogOptions, parse_modules
+        from kubestow.telemetry.logs import NO_NEWS
 
         try:
             modules = parse_modules(vmodule)

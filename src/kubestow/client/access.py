@@ -20,8 +20,8 @@ from kubestow.client.pool import Pool
 from kubestow.client.proxies import parse_proxy, proxy_from_environment
 from kubestow.client.secretive import Secretive
 from kubestow.client.tls import TlsContexts, TlsSettings
-from kubestow.model.clock import Clock
-from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.clock import Clock
+from kubestow.telemetry.metrics.client import ClientMetrics
 
 if TYPE_CHECKING:
     from kubestow.client.execplugin import ExecPlugin

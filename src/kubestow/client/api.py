@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from kubestow.api.failures import ConnectionLostError, TimedOutError
 from kubestow.client.auth import Auth
 from kubestow.client.connection import Connection, Response, Sink
 from kubestow.client.dialing import Endpoint
 from kubestow.client.errors import api_error
 from kubestow.client.pool import Pool
 from kubestow.client.ratelimit import TokenBucket
-from kubestow.model.failures import ConnectionLostError, TimedOutError
-from kubestow.reporting.logs import get_logger
-from kubestow.reporting.metrics.client import ClientMetrics
-from kubestow.reporting.metrics.instruments import MOST_RECENT, Observations
+from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.client import ClientMetrics
+from kubestow.telemetry.metrics.instruments import MOST_RECENT, Observations
 
 log = get_logger(__name__)
 

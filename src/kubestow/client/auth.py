@@ -10,8 +10,8 @@ import asyncio
 import base64
 
 from kubestow.client.errors import CredentialsError
-from kubestow.model.clock import Clock
-from kubestow.reporting.logs import get_logger
+from kubestow.clock import Clock
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

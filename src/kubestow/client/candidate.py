@@ -7,13 +7,13 @@ the lease. A candidate that is not asked answers every five minutes, since one t
 
 import asyncio
 
+from kubestow.api.failures import CallError, NotFoundError
+from kubestow.api.timestamps import format_micro_time
 from kubestow.client.leases import LeaseLock
 from kubestow.client.requests import Requests
-from kubestow.model.clock import Clock
-from kubestow.model.failures import CallError, NotFoundError
-from kubestow.model.timestamps import format_micro_time
-from kubestow.reporting.build import KUBERNETES, BuildInfo
-from kubestow.reporting.logs import get_logger
+from kubestow.clock import Clock
+from kubestow.telemetry.build import KUBERNETES, BuildInfo
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

@@ -13,8 +13,8 @@ from typing import Protocol, cast
 
 import httptools
 
+from kubestow.api.failures import BadAnswerError, ConnectionLostError, TimedOutError, TransportError
 from kubestow.client.secretive import Secretive
-from kubestow.model.failures import BadAnswerError, ConnectionLostError, TimedOutError, TransportError
 
 _END_OF_HEADERS = b"\r\n\r\n"
 _LARGEST_HEAD = 1024 * 1024

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from kubestow.api.failures import ConnectError, UntrustedError
 from kubestow.client.connection import Connection
 from kubestow.client.errors import CredentialsError
 from kubestow.client.proxies import Handshake, Proxy
 from kubestow.client.tls import ResumingContext, TlsContexts
-from kubestow.model.failures import ConnectError, UntrustedError
 
 CONNECT_SECONDS = 10.0
 _TICKET_SECONDS = 0.05

@@ -16,12 +16,12 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.failures import CallError, LeaseLostError, NotFoundError
+from kubestow.api.timestamps import format_micro_time
 from kubestow.client.leases import LeaseLock, Record
-from kubestow.model.clock import Clock
-from kubestow.model.failures import CallError, LeaseLostError, NotFoundError
-from kubestow.model.timestamps import format_micro_time
-from kubestow.reporting.logs import get_logger
-from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.clock import Clock
+from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.client import ClientMetrics
 
 log = get_logger(__name__)
 

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from kubestow.model.codec import NOT_JSON
-from kubestow.model.envelopes import Status
-from kubestow.model.failures import ApiError, CallError, failure_of
+from kubestow.api.codec import NOT_JSON
+from kubestow.api.envelopes import Status
+from kubestow.api.failures import ApiError, CallError, failure_of
 
 _SHOWN_BODY = 300
 _status_decoder = msgspec.json.Decoder(Status)

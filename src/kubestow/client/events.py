@@ -16,14 +16,14 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.failures import AlreadyExistsError, ApiError, CallError, NotFoundError
+from kubestow.api.meta import ObjectReference
+from kubestow.api.timestamps import format_micro_time, format_time
 from kubestow.client.leases import LeaseLock
 from kubestow.client.requests import Requests
-from kubestow.model.clock import Clock
-from kubestow.model.failures import AlreadyExistsError, ApiError, CallError, NotFoundError
-from kubestow.model.meta import ObjectReference
-from kubestow.model.timestamps import format_micro_time, format_time
-from kubestow.reporting.logs import get_logger
-from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.clock import Clock
+from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.client import ClientMetrics
 
 log = get_logger(__name__)
 

@@ -19,8 +19,8 @@ from kubestow.client.errors import CredentialsError
 from kubestow.client.pool import Pool
 from kubestow.client.secretive import Secretive
 from kubestow.client.tls import Certificate, TlsContexts
-from kubestow.model.clock import Clock
-from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.clock import Clock
+from kubestow.telemetry.metrics.client import ClientMetrics
 
 PLUGIN_SECONDS = 60.0
 

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from kubestow.client.resources import ApiObject, Resource, key_of
 from kubestow.client.watchlines import Unreadable
-from kubestow.reporting.logs import get_logger
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

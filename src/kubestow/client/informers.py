@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kubestow.api.failures import TimedOutError
 from kubestow.client.api import ApiClient
 from kubestow.client.informer import Handler, Informer
 from kubestow.client.reflector import Reflector
 from kubestow.client.refusals import Refusals
 from kubestow.client.resources import ApiObject, Resource
-from kubestow.model.failures import TimedOutError
 
 T = TypeVar("T", bound=ApiObject)
 

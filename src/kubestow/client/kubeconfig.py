@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from kubestow.api.files.errors import DocumentError
+from kubestow.api.files.yaml_documents import yaml_documents
 from kubestow.client.access import Access, Identity, override_server
 from kubestow.client.errors import CredentialsError
 from kubestow.client.incluster import in_cluster_access, runs_in_cluster
 from kubestow.client.tls import Certificate, TlsSettings, read_pem
-from kubestow.objects.errors import DocumentError
-from kubestow.objects.yaml_documents import yaml_documents
 
 if TYPE_CHECKING:
     from kubestow.client.execplugin import ExecPlugin

@@ -9,13 +9,13 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kubestow.api import codec
+from kubestow.api.envelopes import ListMeta, RawList
+from kubestow.api.failures import BadAnswerError, GoneError
+from kubestow.api.meta import Base
 from kubestow.client.api import ApiClient
 from kubestow.client.resources import ApiObject, Resource
 from kubestow.client.watchlines import Unreadable, keeps_source, metadata_of
-from kubestow.model import codec
-from kubestow.model.envelopes import ListMeta, RawList
-from kubestow.model.failures import BadAnswerError, GoneError
-from kubestow.model.meta import Base
 
 PAGE = 500
 

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 import yaml
 
+from kubestow.api.failures import ApiError, TransportError
 from kubestow.client.api import ApiClient, Channel
 from kubestow.client.auth import Expiring, Fixed, basic, bearer
 from kubestow.client.dialing import Dialer, parse_server
@@ -24,9 +25,8 @@ from kubestow.client.pool import Pool
 from kubestow.client.proxies import proxy_from_environment
 from kubestow.client.secretive import Secretive
 from kubestow.client.tls import TlsContexts, TlsSettings
-from kubestow.model.clock import Clock
-from kubestow.model.failures import ApiError, TransportError
-from kubestow.reporting.logs import get_logger
+from kubestow.clock import Clock
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
+from kubestow.api.failures import TimedOutError
 from kubestow.client.connection import Connection, Response
-from kubestow.model.failures import TimedOutError
 
 IDLE_SECONDS = 90.0
 AGE_SECONDS = 600.0

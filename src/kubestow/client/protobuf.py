@@ -8,8 +8,8 @@ is a list: so what is to be added to a claim is written behind it, whatever else
 
 from collections.abc import Iterator, Sequence
 
-from kubestow.model.devices import ResourceClaimConsumer
-from kubestow.model.failures import BadAnswerError
+from kubestow.api.devices import ResourceClaimConsumer
+from kubestow.api.failures import BadAnswerError
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 

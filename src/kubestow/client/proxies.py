@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
+from kubestow.api.failures import ConnectError
 from kubestow.client.errors import CredentialsError
 from kubestow.client.secretive import Secretive
-from kubestow.model.failures import ConnectError
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 _LONGEST_ANSWER = 65536

@@ -1,8 +1,8 @@
 """Events about pods, in the form that the event recorder takes them."""
 
+from kubestow.api.meta import ObjectReference
+from kubestow.api.pod import Pod
 from kubestow.client.events import EventRecorder
-from kubestow.model.meta import ObjectReference
-from kubestow.model.pod import Pod
 
 
 class PodRecorder:

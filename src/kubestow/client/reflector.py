@@ -11,14 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from kubestow.client.api import ApiClient
-from kubestow.client.backoff import Backoff
-from kubestow.client.informer import Informer
-from kubestow.client.lists import PAGE, Lister
-from kubestow.client.refusals import Refusals
-from kubestow.client.resources import ApiObject
-from kubestow.client.watching import Watch
-from kubestow.model.failures import (
+from kubestow.api.failures import (
     ApiError,
     BadRequestError,
     CallError,
@@ -30,7 +23,14 @@ from kubestow.model.failures import (
     TimedOutError,
     VersionTooLargeError,
 )
-from kubestow.reporting.logs import get_logger
+from kubestow.client.api import ApiClient
+from kubestow.client.backoff import Backoff
+from kubestow.client.informer import Informer
+from kubestow.client.lists import PAGE, Lister
+from kubestow.client.refusals import Refusals
+from kubestow.client.resources import ApiObject
+from kubestow.client.watching import Watch
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

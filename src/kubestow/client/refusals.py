@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
+from kubestow.api.failures import ApiError
 from kubestow.client.resources import Resource
-from kubestow.model.failures import ApiError
-from kubestow.reporting.logs import get_logger
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

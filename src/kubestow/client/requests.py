@@ -9,6 +9,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kubestow.api import codec
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.envelopes import Updated
+from kubestow.api.failures import BadAnswerError
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.client.api import JSON, STRATEGIC_MERGE, ApiClient
 from kubestow.client.connection import Response
 from kubestow.client.protobuf import PROTOBUF
@@ -20,11 +25,6 @@ from kubestow.client.reviews import (
     TokenReviewStatus,
 )
 from kubestow.config.durations import Duration
-from kubestow.model import codec
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.envelopes import Updated
-from kubestow.model.failures import BadAnswerError
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 
 Body = bytes | Mapping[str, Any] | msgspec.Struct
 Sent = Coroutine[Any, Any, Response]

@@ -6,11 +6,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from kubestow.model.node import Namespace, Node
-from kubestow.model.pod import Pod
-from kubestow.model.pod_groups import PodGroup
-from kubestow.model.storage import (
+from kubestow.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from kubestow.api.node import Namespace, Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import PodGroup
+from kubestow.api.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -19,7 +19,7 @@ from kubestow.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubestow.model.workloads import PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
+from kubestow.api.workloads import PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
 
 
 class Named(Protocol):

@@ -1,6 +1,6 @@
 """Questions about others' identity and rights, answered by the API server."""
 
-from kubestow.model.meta import Base
+from kubestow.api.meta import Base
 
 
 class ReviewedUser(Base, frozen=True):

@@ -2,11 +2,11 @@
 
 from typing import Generic, TypeVar
 
+from kubestow.api.failures import ApiError
 from kubestow.client.errors import api_error
 from kubestow.client.informer import Informer
 from kubestow.client.resources import ApiObject, key_of
 from kubestow.client.watchlines import Added, Bookmarked, Deleted, Failed, LineDecoder, Modified, Unreadable
-from kubestow.model.failures import ApiError
 
 SILENCE_SECONDS = 150.0
 """A watch that brings nothing for this long is given up; servers send a bookmark about every minute."""

@@ -13,11 +13,11 @@ from typing import Any, Generic, TypeAlias, TypeVar, Union
 
 import msgspec
 
+from kubestow.api import codec
+from kubestow.api.envelopes import Bookmark, WatchEvent
+from kubestow.api.failures import BadAnswerError
+from kubestow.api.meta import Base
 from kubestow.client.resources import ApiObject
-from kubestow.model import codec
-from kubestow.model.envelopes import Bookmark, WatchEvent
-from kubestow.model.failures import BadAnswerError
-from kubestow.model.meta import Base
 
 LONGEST_LINE = 64 * 1024 * 1024
 

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.api.conditions import SCHEDULER_ERROR, group_status_patch, status_patch
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.failures import BadAnswerError, ConflictError, InvalidError, LeaseLostError
+from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubestow.api.pod_groups import Condition, PodGroup
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.client.protobuf import PROTOBUF, with_more
 from kubestow.client.requests import Requests
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.failures import BadAnswerError, ConflictError, InvalidError, LeaseLostError
-from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
-from kubestow.model.pod_groups import Condition, PodGroup
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.reporting.conditions import SCHEDULER_ERROR, group_status_patch, status_patch
 
 Tree = dict[str, Any]
 

@@ -7,9 +7,9 @@ a problem: the last one does not win.
 import json
 from typing import Any
 
+from kubestow.api.files.errors import DocumentError
+from kubestow.api.files.yaml_documents import yaml_documents
 from kubestow.config.problems import ConfigError, Problem, child
-from kubestow.objects.errors import DocumentError
-from kubestow.objects.yaml_documents import yaml_documents
 
 
 def parse(text: str) -> Any:

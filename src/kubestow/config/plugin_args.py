@@ -6,13 +6,13 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from kubestow.api.label_syntax import key_problems
+from kubestow.api.node_selector import compile_node_selector, compile_term
+from kubestow.api.pod import NodeAffinity, TopologySpreadConstraint
 from kubestow.config.configuration import Int64, Section
 from kubestow.config.durations import Duration
 from kubestow.config.features import Features
 from kubestow.config.problems import Problem
-from kubestow.model.label_syntax import key_problems
-from kubestow.model.node_selector import compile_node_selector, compile_term
-from kubestow.model.pod import NodeAffinity, TopologySpreadConstraint
 
 _SECOND = 1_000_000_000
 _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")

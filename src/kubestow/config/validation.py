@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
+from kubestow.api.label_syntax import key_problems
 from kubestow.config.configuration import Extender, LeaderElection, Profile, SchedulerConfiguration
 from kubestow.config.expansion import ResolvedPlugins, enabled_names, expand
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.config.plugin_points import PluginPoints
 from kubestow.config.problems import Problem
-from kubestow.model.label_syntax import key_problems
 
 _RETRY_JITTER = 1.2
 """By how much waits between tries may be prolonged. kube-scheduler finds out when it starts."""

@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 import yaml
 
+from kubestow.api.files.scalars import plain_scalar
+from kubestow.api.node import NodeSelector, NodeSelectorRequirement
+from kubestow.api.pod import PreferredSchedulingTerm
 from kubestow.config.configuration import (
     API_VERSION,
     KIND,
@@ -34,9 +37,6 @@ from kubestow.config.plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from kubestow.model.node import NodeSelector, NodeSelectorRequirement
-from kubestow.model.pod import PreferredSchedulingTerm
-from kubestow.objects.scalars import plain_scalar
 
 _ALWAYS_WRITTEN: dict[type, frozenset[str]] = {
     kind: frozenset(fields.split())

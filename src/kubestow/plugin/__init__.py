@@ -15,12 +15,12 @@ What only serves speed is in `kubestow.plugin.fast`; what tries a plugin without
 Promise: these names, and what a plugin is handed, change only with a line in the changelog.
 """
 
-from kubestow.cluster.events import Action, Resource, on
-from kubestow.cluster.pods import PodInfo
-from kubestow.framework.handle import Handle
-from kubestow.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup, VictimUnit
-from kubestow.framework.plain import NodeRow
-from kubestow.framework.results import (
+from kubestow.scheduler.cluster.events import Action, Resource, on
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup, VictimUnit
+from kubestow.scheduler.framework.plain import NodeRow
+from kubestow.scheduler.framework.results import (
     MAX_SCORE,
     SKIP,
     Code,

@@ -4,9 +4,9 @@ A plugin gains from these in a large cluster only. `kubestow.testing.check_forms
 form says.
 """
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows
-from kubestow.cluster.view import NodeView
-from kubestow.framework.plugin import Change, PodsRead, RowsOfPods
-from kubestow.framework.results import Rejections
+from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows
+from kubestow.scheduler.cluster.view import NodeView
+from kubestow.scheduler.framework.plugin import Change, PodsRead, RowsOfPods
+from kubestow.scheduler.framework.results import Rejections
 
 __all__ = ["BoolArray", "Change", "IntArray", "NodeView", "PodsRead", "Rejections", "Rows", "RowsOfPods"]

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kubestow.config.plugin_points import IN_TREE
-from kubestow.framework.contract import CONTRACT
-from kubestow.framework.registry import Registry, RegistryError, check_class, points_of
+from kubestow.scheduler.framework.contract import CONTRACT
+from kubestow.scheduler.framework.registry import Registry, RegistryError, check_class, points_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints

@@ -11,15 +11,15 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
+from kubestow.api.failures import CallError
 from kubestow.client.requests import Requests
 from kubestow.client.reviews import ReviewedUser, TokenReviewStatus
-from kubestow.http.connection import Connection
-from kubestow.http.errors import ApiError
-from kubestow.http.messages import Request
-from kubestow.http.receiving import COMMON_HEADERS
-from kubestow.model.failures import CallError
-from kubestow.reporting.logs import get_logger
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.errors import ApiError
+from kubestow.server.http.messages import Request
+from kubestow.server.http.receiving import COMMON_HEADERS
 from kubestow.server.remembering import Remembered
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

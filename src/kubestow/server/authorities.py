@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 from cryptography import x509
 
+from kubestow.api.failures import CallError, NotFoundError
 from kubestow.client.api import ApiClient
-from kubestow.model.failures import CallError, NotFoundError
-from kubestow.reporting.logs import get_logger
 from kubestow.server.authentication import Authenticator, FrontProxies
 from kubestow.server.options import ServingOptions
 from kubestow.server.tls import ServerContexts, TlsError
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

@@ -1,12 +1,12 @@
 """Who may read: some paths everybody, all paths `system:masters`, the others whom the API server allows."""
 
+from kubestow.api.failures import CallError
 from kubestow.client.requests import Requests
 from kubestow.client.reviews import AccessReviewStatus, ReviewedUser
-from kubestow.http.errors import ApiError
-from kubestow.http.messages import Request
-from kubestow.model.failures import CallError
-from kubestow.reporting.logs import get_logger
+from kubestow.server.http.errors import ApiError
+from kubestow.server.http.messages import Request
 from kubestow.server.remembering import Remembered
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

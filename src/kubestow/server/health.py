@@ -9,9 +9,9 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from kubestow.client.election import Elector
-from kubestow.http.messages import Request, Response
-from kubestow.reporting.logs import get_logger
-from kubestow.reporting.metrics.health import HealthMetrics
+from kubestow.server.http.messages import Request, Response
+from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.health import HealthMetrics
 
 log = get_logger(__name__)
 

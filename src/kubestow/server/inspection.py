@@ -8,13 +8,13 @@ from collections.abc import Collection
 
 import msgspec
 
+from kubestow.api.failures import CallError
 from kubestow.client.api import ApiClient
 from kubestow.client.lists import Lister
 from kubestow.client.resources import NODES, PODS
-from kubestow.cluster.state import Cluster
-from kubestow.model.failures import CallError
-from kubestow.queue.scheduling_queue import SchedulingQueue
-from kubestow.reporting.logs import get_logger
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

@@ -4,7 +4,7 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
-from kubestow.http.listening import listen
+from kubestow.server.http.listening import listen
 
 
 @dataclass(frozen=True, slots=True)

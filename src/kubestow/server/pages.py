@@ -10,18 +10,18 @@ import yaml
 from msgspec.structs import asdict
 
 from kubestow import config
+from kubestow.api.pod import Pod
 from kubestow.config import Features, SchedulerConfiguration
-from kubestow.http.connection import Connection
-from kubestow.http.errors import ApiError
-from kubestow.http.messages import Request, Response
-from kubestow.model.pod import Pod
-from kubestow.reporting.build import BuildInfo
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.reporting.metrics.health import HealthMetrics
-from kubestow.reporting.secrets import hide_in_text
 from kubestow.server import zpages
 from kubestow.server.health import TEXT, Check, HealthPage
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.errors import ApiError
+from kubestow.server.http.messages import Request, Response
 from kubestow.server.resource_metrics import ResourceMetrics
+from kubestow.telemetry.build import BuildInfo
+from kubestow.telemetry.metrics.catalogue import Metrics
+from kubestow.telemetry.metrics.health import HealthMetrics
+from kubestow.telemetry.secrets import hide_in_text
 
 Stream = Callable[[Connection], None]
 """An answer that goes on; is told where to."""

@@ -20,9 +20,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from kubestow.http.errors import ApiError, bad_request
-from kubestow.http.messages import Request, Response
 from kubestow.server.health import TEXT
+from kubestow.server.http.errors import ApiError, bad_request
+from kubestow.server.http.messages import Request, Response
 from kubestow.server.pages import PROFILING
 from kubestow.server.pprof import Line, Measure, Profile, Stack, line_of
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
-from kubestow.model.quantity import NANO_PER_UNIT
-from kubestow.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, Nanos, declared_limits, declared_requests
-from kubestow.reporting.metrics import exposition
-from kubestow.reporting.metrics.instruments import STABLE, Gauge, Key
+from kubestow.api.pod import POD_FAILED, POD_SUCCEEDED, Pod
+from kubestow.api.quantity import NANO_PER_UNIT
+from kubestow.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, Nanos, declared_limits, declared_requests
+from kubestow.telemetry.metrics import exposition
+from kubestow.telemetry.metrics.instruments import STABLE, Gauge, Key
 
 _LABELS = "namespace node pod priority resource scheduler unit"
 _BYTES = (MEMORY, EPHEMERAL_STORAGE, "storage")

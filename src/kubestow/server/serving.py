@@ -8,17 +8,17 @@ from typing import Any
 
 import msgspec
 
-from kubestow.http.connection import Connection
-from kubestow.http.errors import ApiError
-from kubestow.http.limits import Limits
-from kubestow.http.messages import Request, Response
-from kubestow.http.server import Server
-from kubestow.reporting.logs import get_logger
 from kubestow.server.authentication import Authenticator
 from kubestow.server.authorities import Trust
 from kubestow.server.authorization import Authorizer
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.errors import ApiError
+from kubestow.server.http.limits import Limits
+from kubestow.server.http.messages import Request, Response
+from kubestow.server.http.server import Server
 from kubestow.server.pages import Answer, Pages
 from kubestow.server.tls import ServerContexts
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

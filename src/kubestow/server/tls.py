@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from kubestow.client.tls import load_pem
-from kubestow.reporting.logs import get_logger
 from kubestow.server.certificates import ensure_in, names_in, self_signed
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

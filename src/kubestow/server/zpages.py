@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import yaml
 
-from kubestow.http.errors import ApiError
-from kubestow.http.messages import Request, Response
-from kubestow.reporting.build import KUBERNETES, BuildInfo
 from kubestow.server.health import TEXT
+from kubestow.server.http.errors import ApiError
+from kubestow.server.http.messages import Request, Response
+from kubestow.telemetry.build import KUBERNETES, BuildInfo
 
 COMPONENT = "kube-scheduler"
 _WARNING = (

@@ -12,6 +12,10 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from kubestow.api.codec import convert
+from kubestow.api.conditions import POD_SCHEDULED, with_condition
+from kubestow.api.pod import Pod, PodCondition
+from kubestow.api.timestamps import format_time
 from kubestow.apiserver.errors import already_exists
 from kubestow.apiserver.kubelets.lives import born
 from kubestow.apiserver.kubelets.scripts import PREFIX, Pace, Script
@@ -20,10 +24,6 @@ from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.writing import new_uid
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
-from kubestow.model.codec import convert
-from kubestow.model.pod import Pod, PodCondition
-from kubestow.model.timestamps import format_time
-from kubestow.reporting.conditions import POD_SCHEDULED, with_condition
 from kubestow.simulator.plane import Plane
 
 Object = dict[str, Any]

@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from kubestow.cluster.pods import PodInfo
+from kubestow.api.devices import ResourceClaimTemplate
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import PodGroup, PodGroupStatus
+from kubestow.api.priority import pod_is_terminal
+from kubestow.api.workloads import PriorityClass
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.configuration import Plugin, PluginSet
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.framework.queueing import QueueRules
-from kubestow.framework.results import PluginError
-from kubestow.model.devices import ResourceClaimTemplate
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.pod_groups import PodGroup, PodGroupStatus
-from kubestow.model.standing import pod_is_terminal
-from kubestow.model.workloads import PriorityClass
-from kubestow.offline.harness import SchedulerHarness
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.framework.queueing import QueueRules
+from kubestow.scheduler.framework.results import PluginError
 from kubestow.simulator.copies import PodCopies, one_more
+from kubestow.simulator.in_memory.harness import SchedulerHarness
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _FIRST_BATCH, _LARGEST_BATCH = 16, 1024

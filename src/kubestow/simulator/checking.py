@@ -6,10 +6,10 @@ its node once it has one, and the scheduler's picture is the control plane's as 
 
 import numpy as np
 
-from kubestow.model.pod import Pod
-from kubestow.offline.change_feed import ChangeFeed
+from kubestow.api.pod import Pod
+from kubestow.scheduler.assembly import Core
+from kubestow.simulator.in_memory.change_feed import ChangeFeed
 from kubestow.simulator.plane import Plane
-from kubestow.wiring.core import Core
 
 
 class InvariantError(AssertionError):

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubestow.decisions import schema
+from kubestow.insight.decisions import schema
+from kubestow.insight.decisions.moved import FIGURES, Moved, Scores, paired, scores, why
 from kubestow.simulator import results
-from kubestow.simulator.moved import Moved, Scores, paired, scores, why
 from kubestow.simulator.running import DECISIONS
 
 RunSeed = Callable[[int, Path], None]
@@ -27,17 +27,6 @@ _STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228
 
 NODES = 20
 """Of how many nodes the decisions must tell: both nodes of a pod that moved should be among them on both sides."""
-
-FIGURES: dict[str, Callable[[dict[str, Any]], float]] = {
-    "pods bound": lambda tree: tree["pods"]["bound"],
-    "pods pending at the end": lambda tree: tree["pods"]["pending"],
-    "mean wait, s": lambda tree: tree["waits"]["mean"],
-    "95 % of waits within, s": lambda tree: tree["waits"]["p95"],
-    "evicted by preemption": lambda tree: tree["pods"]["victims"],
-    "attempts": lambda tree: tree["pods"]["attempts"],
-    "CPU requested, mean share": lambda tree: tree["utilisation"]["cpu"]["mean"],
-    "fragmentation, mean": lambda tree: tree["utilisation"]["fragmentation"]["mean"],
-}
 
 
 class CompareError(ValueError):

@@ -3,8 +3,8 @@
 import html
 from typing import Any
 
+from kubestow.insight.decisions.moved import Scores
 from kubestow.simulator.comparing import Cause, Comparison, Figure
-from kubestow.simulator.moved import Scores
 from kubestow.simulator.report import page, table
 
 _LISTED = 20

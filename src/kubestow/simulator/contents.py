@@ -5,13 +5,13 @@ from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from kubestow.api.pod import Pod
 from kubestow.apiserver.errors import ApiError, invalid
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.removal import DeleteOptions
 from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.resources import BY_KIND, BY_STORAGE, Resource
 from kubestow.apiserver.rules import causes
-from kubestow.model.pod import Pod
 from kubestow.simulator.plane import Plane
 from kubestow.simulator.settings import MOST_PODS, demand, demand_callable
 

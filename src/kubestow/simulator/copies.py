@@ -11,13 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubestow.cluster.listers import key_of
-from kubestow.model.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod, PodStatus
-from kubestow.model.topology import HOSTNAME_LABEL
-from kubestow.offline.claims import with_claims
-from kubestow.offline.fake_cluster import FakeCluster
+from kubestow.api.claim_templates import with_claims
+from kubestow.api.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, PodStatus
+from kubestow.api.topology import HOSTNAME_LABEL
+from kubestow.scheduler.cluster.listers import key_of
+from kubestow.simulator.in_memory.fake_cluster import FakeCluster
 
 
 class PodCopies:

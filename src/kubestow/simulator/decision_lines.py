@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kubestow.decisions.archive import Archive
-from kubestow.decisions.record import Record
-from kubestow.model.meta import controller_of
-from kubestow.model.pod import Pod
+from kubestow.api.meta import controller_of
+from kubestow.api.pod import Pod
+from kubestow.insight.decisions.archive import Archive
+from kubestow.insight.decisions.record import Record
 
 RECORD_BYTES = 128 * 1024 * 1024
 """Room for decisions that wait to be written: those whose pods are being bound."""

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from kubestow.model.node import Node
-from kubestow.model.pod import Container, Pod, ResourceRequirements
-from kubestow.model.requests import CPU, MEMORY, pod_requests, resource_amounts
-from kubestow.model.standing import pod_is_terminal
+from kubestow.api.node import Node
+from kubestow.api.pod import Container, Pod, ResourceRequirements
+from kubestow.api.priority import pod_is_terminal
+from kubestow.api.requests import CPU, MEMORY, pod_requests, resource_amounts
 from kubestow.simulator.capacity import kind_of
 
 _MEBI = 1 << 20

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kubestow.cluster.nodes import CPU, MEMORY
-from kubestow.cycle.outcome import Failed, Placed
-from kubestow.model.pod import Pod
-from kubestow.model.requests import CPU as CPU_NAME
-from kubestow.model.requests import MEMORY as MEMORY_NAME
-from kubestow.model.standing import pod_priority
+from kubestow.api.pod import Pod
+from kubestow.api.priority import pod_priority
+from kubestow.api.requests import CPU as CPU_NAME
+from kubestow.api.requests import MEMORY as MEMORY_NAME
+from kubestow.scheduler.cluster.nodes import CPU, MEMORY
+from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.simulator.simulation import Simulation
 
 _RATIO = math.log(1.02)

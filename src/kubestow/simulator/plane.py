@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from kubestow.api.codec import decode
 from kubestow.apiserver import bootstrap
 from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.controllers import standard
@@ -22,8 +23,7 @@ from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
 from kubestow.client.resources import POD_GROUPS, PODS, WATCHED, key_of
-from kubestow.model.codec import decode
-from kubestow.offline.virtual_loop import VirtualLoop
+from kubestow.simulator.in_memory.virtual_loop import VirtualLoop
 from kubestow.simulator.settings import Settings
 
 Which = tuple[type, str]

@@ -9,6 +9,13 @@ from typing import Any, TypeVar
 
 from msgspec import json, to_builtins
 
+from kubestow.api.codec import decode
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.envelopes import Status
+from kubestow.api.failures import failure_of
+from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubestow.api.pod_groups import Condition, PodGroup
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.binding import bind as bind_pod
 from kubestow.apiserver.objects.intent import internal
@@ -17,13 +24,6 @@ from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rules.pods import set_condition
 from kubestow.apiserver.store.records import Record
 from kubestow.client.writes import merged
-from kubestow.model.codec import decode
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.envelopes import Status
-from kubestow.model.failures import failure_of
-from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
-from kubestow.model.pod_groups import Condition, PodGroup
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.simulator.bulk import BulkPods
 from kubestow.simulator.plane import Plane
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.simulator import report
 from kubestow.simulator.decision_lines import NODES, RECORD_BYTES, DecisionLines
 from kubestow.simulator.measuring import Measures, Sample
 from kubestow.simulator.results import as_csv, as_json, as_parquet, made, results, whole, write_whole
 from kubestow.simulator.simulation import Simulation
+from kubestow.telemetry.memory import GC_THRESHOLDS, keep_freed_memory
 
 Progress = Callable[[float, float, int], None]
 """Told how many seconds have been simulated, of how many, and how many pods were bound."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubestow.apiserver.kubelets.scripts import Pace
 from kubestow.config import Features, SchedulerConfiguration
-from kubestow.offline.virtual_loop import START
+from kubestow.simulator.in_memory.virtual_loop import START
 
 CONTROLLERS = "*,-endpointslice-controller,-serviceaccount-controller,-root-ca-certificate-publisher-controller"
 """All that have to do with pods and nodes."""

@@ -13,27 +13,27 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
+from kubestow.api.pod import Pod
 from kubestow.apiserver.resources import Resource
-from kubestow.binding.binder import Attempt
-from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.decisions.archive import Archive
-from kubestow.model.pod import Pod
-from kubestow.observer import Observer
-from kubestow.offline.change_feed import ChangeFeed
-from kubestow.offline.harness import RunningCore, configured
-from kubestow.offline.virtual_loop import Handle, StuckError, VirtualLoop
+from kubestow.insight.decisions.archive import Archive
+from kubestow.insight.decisions.recording import build_recorded
 from kubestow.plugin.loading import PluginCollection
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.scheduler.assembly import Core, Outside
+from kubestow.scheduler.binding.binder import Attempt
+from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.observer import Observer
 from kubestow.simulator.bulk import BulkPods
 from kubestow.simulator.checking import Invariants
 from kubestow.simulator.contents import Contents
+from kubestow.simulator.in_memory.change_feed import ChangeFeed
+from kubestow.simulator.in_memory.harness import RunningCore, configured
+from kubestow.simulator.in_memory.virtual_loop import Handle, StuckError, VirtualLoop
 from kubestow.simulator.plane import Plane
 from kubestow.simulator.port import SimulatedApi
 from kubestow.simulator.settings import Settings, changed, demand_callable, demand_seconds
 from kubestow.simulator.timeline import Timeline
-from kubestow.wiring.core import Core, Outside
-from kubestow.wiring.recording import build_recorded
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 Action = Callable[["Simulation"], None]
 

@@ -4,8 +4,8 @@ import html
 from statistics import fmean
 from typing import Any
 
+from kubestow.insight.decisions.moved import FIGURES
 from kubestow.simulator import results
-from kubestow.simulator.comparing import FIGURES
 from kubestow.simulator.report import page, table
 from kubestow.simulator.sweeping import SEED
 

@@ -7,29 +7,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kubestow.offline.event_log import EventLog, RecordedEvent
-    from kubestow.offline.fake_cluster import Binding, FakeCluster
-    from kubestow.offline.faults import Faults
-    from kubestow.offline.handles import offline_handle
-    from kubestow.offline.harness import SchedulerHarness
-    from kubestow.offline.virtual_loop import StuckError, VirtualLoop
+    from kubestow.scheduler.offline_handle import offline_handle
+    from kubestow.simulator.in_memory.event_log import EventLog, RecordedEvent
+    from kubestow.simulator.in_memory.fake_cluster import Binding, FakeCluster
+    from kubestow.simulator.in_memory.faults import Faults
+    from kubestow.simulator.in_memory.harness import SchedulerHarness
+    from kubestow.simulator.in_memory.virtual_loop import StuckError, VirtualLoop
     from kubestow.testing.agreement import check_forms
     from kubestow.testing.builders import make_node, make_pod, make_pod_group
 
 _HOMES = {
-    "Binding": "kubestow.offline.fake_cluster",
-    "EventLog": "kubestow.offline.event_log",
-    "FakeCluster": "kubestow.offline.fake_cluster",
-    "Faults": "kubestow.offline.faults",
-    "RecordedEvent": "kubestow.offline.event_log",
-    "SchedulerHarness": "kubestow.offline.harness",
-    "StuckError": "kubestow.offline.virtual_loop",
-    "VirtualLoop": "kubestow.offline.virtual_loop",
+    "Binding": "kubestow.simulator.in_memory.fake_cluster",
+    "EventLog": "kubestow.simulator.in_memory.event_log",
+    "FakeCluster": "kubestow.simulator.in_memory.fake_cluster",
+    "Faults": "kubestow.simulator.in_memory.faults",
+    "RecordedEvent": "kubestow.simulator.in_memory.event_log",
+    "SchedulerHarness": "kubestow.simulator.in_memory.harness",
+    "StuckError": "kubestow.simulator.in_memory.virtual_loop",
+    "VirtualLoop": "kubestow.simulator.in_memory.virtual_loop",
     "check_forms": "kubestow.testing.agreement",
     "make_node": "kubestow.testing.builders",
     "make_pod": "kubestow.testing.builders",
     "make_pod_group": "kubestow.testing.builders",
-    "offline_handle": "kubestow.offline.handles",
+    "offline_handle": "kubestow.scheduler.offline_handle",
 }
 
 __all__ = [

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
-from kubestow.framework import plain
-from kubestow.framework.results import SKIP, Narrowed, Rejection
-from kubestow.offline.handles import offline_handle
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework import plain
+from kubestow.scheduler.framework.results import SKIP, Narrowed, Rejection
+from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.testing.random_clusters import MakeNode, MakePod, random_cluster, random_node, random_pod
 
 _CLUSTERS = 30

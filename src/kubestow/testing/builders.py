@@ -6,12 +6,12 @@ Everything that has no argument of its own goes into `spec`, written as in a man
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubestow.model.codec import convert
-from kubestow.model.meta import RawQuantity
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.pod_groups import PodGroup
-from kubestow.model.topology import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL
+from kubestow.api.codec import convert
+from kubestow.api.meta import RawQuantity
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import PodGroup
+from kubestow.api.topology import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL
 
 DEFAULT_SCHEDULER = "default-scheduler"
 

@@ -5,9 +5,9 @@ from random import Random
 
 from msgspec.structs import replace
 
-from kubestow.cluster.state import Cluster
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.state import Cluster
 from kubestow.testing.builders import make_node, make_pod
 
 MakeNode = Callable[[str, Random], Node]

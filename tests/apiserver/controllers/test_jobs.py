@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from apiserver.world import START, World, template
+from kubestow.api.timestamps import format_time
 from kubestow.apiserver.store.records import Change
-from kubestow.model.timestamps import format_time
 
 JOBS = "jobs.batch"
 INDEX = "batch.kubernetes.io/job-completion-index"

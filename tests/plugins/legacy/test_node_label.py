@@ -3,8 +3,8 @@
 import pytest
 
 from kubestow.config.plugin_args import NodeLabelArgs
-from kubestow.framework.results import unresolvable
-from kubestow.plugins.legacy.node_label import NodeLabel
+from kubestow.scheduler.framework.results import unresolvable
+from kubestow.scheduler.plugins.legacy.node_label import NodeLabel
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused, scores
 

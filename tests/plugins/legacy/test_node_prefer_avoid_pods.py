@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubestow.model.meta import OwnerReference
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.plugins.legacy.node_prefer_avoid_pods import ANNOTATION, NodePreferAvoidPods
+from kubestow.api.meta import OwnerReference
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.scheduler.plugins.legacy.node_prefer_avoid_pods import ANNOTATION, NodePreferAvoidPods
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, make, scores
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kubestow.api.pod import Pod
 from kubestow.config.plugin_args import (
     NodeResourcesLeastAllocatedArgs,
     NodeResourcesMostAllocatedArgs,
@@ -11,10 +12,9 @@ from kubestow.config.plugin_args import (
     ResourceSpec,
     UtilizationShapePoint,
 )
-from kubestow.model.pod import Pod
-from kubestow.plugins.legacy.node_resources_least_allocated import NodeResourcesLeastAllocated
-from kubestow.plugins.legacy.node_resources_most_allocated import NodeResourcesMostAllocated
-from kubestow.plugins.legacy.requested_to_capacity_ratio import RequestedToCapacityRatio
+from kubestow.scheduler.plugins.legacy.node_resources_least_allocated import NodeResourcesLeastAllocated
+from kubestow.scheduler.plugins.legacy.node_resources_most_allocated import NodeResourcesMostAllocated
+from kubestow.scheduler.plugins.legacy.requested_to_capacity_ratio import RequestedToCapacityRatio
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, make, scores
 

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.workloads import Service
 from kubestow.config.plugin_args import ServiceAffinityArgs
-from kubestow.framework.plugin import Change
-from kubestow.framework.results import SKIP, unschedulable
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.model.workloads import Service
-from kubestow.plugins.legacy.service_affinity import ServiceAffinity
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.plugin import Change
+from kubestow.scheduler.framework.results import SKIP, unschedulable
+from kubestow.scheduler.plugins.legacy.service_affinity import ServiceAffinity
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused, scores
 

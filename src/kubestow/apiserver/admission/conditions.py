@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubestow.api.cel import CelError, EvaluationError
+from kubestow.api.cel.values import DefaultingMap
 from kubestow.apiserver.admission.scopes import Scope, compiled
 from kubestow.apiserver.admission.writes import Object, Write
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.kinds.subresources import SUBRESOURCES
-from kubestow.cel import CelError, EvaluationError
-from kubestow.cel.values import DefaultingMap
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kubestow.api import quantity
 from kubestow.apiserver.quota import format_amount, pod_amounts
 from kubestow.apiserver.store.store import Store
-from kubestow.model import quantity
 
 Object = dict[str, Any]
 _ANNOTATION = "kubernetes.io/limit-ranger"

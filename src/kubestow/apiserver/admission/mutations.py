@@ -7,6 +7,8 @@ is asked a second time when the object has changed since.
 import copy
 from typing import Any
 
+from kubestow.api.cel import CelError
+from kubestow.api.cel.values import text_of
 from kubestow.apiserver.admission.conditions import Asking
 from kubestow.apiserver.admission.policies import in_force
 from kubestow.apiserver.admission.writes import Object, Write
@@ -14,8 +16,6 @@ from kubestow.apiserver.errors import ApiError, forbidden
 from kubestow.apiserver.patches import json_patch
 from kubestow.apiserver.patches.server_apply import merge_struct
 from kubestow.apiserver.store.store import Store
-from kubestow.cel import CelError
-from kubestow.cel.values import text_of
 
 KIND = "mutatingadmissionpolicy"
 

@@ -7,13 +7,13 @@ fails to evaluate refuses the write, unless the policy is to be ignored when it 
 from collections.abc import Iterator
 from typing import Any
 
+from kubestow.api.cel import CelError
 from kubestow.apiserver.admission.conditions import Asking
 from kubestow.apiserver.admission.scopes import Scope, declared
 from kubestow.apiserver.admission.writes import GROUP, Object, Write, matched
 from kubestow.apiserver.errors import ApiError, forbidden
 from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.store import Store
-from kubestow.cel import CelError
 
 _CODES = {"Invalid": 422, "Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 _LONGEST_MESSAGE = 5 * 1024

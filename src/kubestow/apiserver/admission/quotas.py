@@ -6,10 +6,10 @@ brought in line by the controller of quotas when objects go.
 
 from typing import Any
 
+from kubestow.api import quantity
 from kubestow.apiserver import quota
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.store.store import Store
-from kubestow.model import quantity
 
 Object = dict[str, Any]
 _QUOTAS = "resourcequotas"

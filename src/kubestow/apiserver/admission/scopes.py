@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from kubestow.cel import CompileError, Environment, Program
-from kubestow.cel.library import KUBERNETES
-from kubestow.cel.types import BOOL, DYN, STRING, Kind, Type, list_of, map_of
+from kubestow.api.cel import CompileError, Environment, Program
+from kubestow.api.cel.library import KUBERNETES
+from kubestow.api.cel.types import BOOL, DYN, STRING, Kind, Type, list_of, map_of
 
 Object = dict[str, Any]
 _MOST_COMPILED = 1_024

@@ -8,13 +8,13 @@ binding has changed. A ClusterRole with an aggregationRule has the rules of thos
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from kubestow.api import codec
+from kubestow.api.labels import compile_selector
+from kubestow.api.meta import LabelSelector
 from kubestow.apiserver.auth.policy import EVERYTHING, Attempt
 from kubestow.apiserver.objects.intent import User
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
-from kubestow.model import codec
-from kubestow.model.labels import compile_selector
-from kubestow.model.meta import LabelSelector
 
 GROUP = "rbac.authorization.k8s.io"
 _KINDS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")

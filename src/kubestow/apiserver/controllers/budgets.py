@@ -1,5 +1,6 @@
 """Disruption budgets: how many pods of a set may go right now."""
 
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers.api import Object, set_condition
 from kubestow.apiserver.controllers.pods import DONE, Facts, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
@@ -7,7 +8,6 @@ from kubestow.apiserver.controllers.rollout import share
 from kubestow.apiserver.controllers.selection import Selection
 from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.collection import Key
-from kubestow.model.timestamps import parse_time
 
 _BUDGETS = "poddisruptionbudgets.policy"
 _REMEMBER_SECONDS = 120

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, tzinfo
 from email.utils import format_datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from kubestow.api.timestamps import format_time, parse_time
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference
 from kubestow.apiserver.controllers.job_state import finish_time
 from kubestow.apiserver.controllers.queue import KeysOf, own_key, owners_in
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.rules import cron
 from kubestow.apiserver.store.collection import Key
-from kubestow.model.timestamps import format_time, parse_time
 
 _CRON_JOBS = "cronjobs.batch"
 _JOBS = "jobs.batch"

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubestow.api.node_selector import required_node_affinity
+from kubestow.api.pod import Pod
 from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.api import Object
 from kubestow.apiserver.controllers.history import HASH, History
@@ -18,8 +20,6 @@ from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.controllers.rollout import share
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
-from kubestow.model.node_selector import required_node_affinity
-from kubestow.model.pod import Pod
 
 _SETS = "daemonsets.apps"
 _COMPONENT = "daemonset-controller"

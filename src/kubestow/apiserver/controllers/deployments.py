@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers import rollout
 from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference, set_condition
@@ -12,7 +13,6 @@ from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, encode
-from kubestow.model.timestamps import parse_time
 
 _DEPLOYMENTS = "deployments.apps"
 _SETS = "replicasets.apps"

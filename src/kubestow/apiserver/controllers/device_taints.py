@@ -11,23 +11,23 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubestow.apiserver.controllers.api import condition_of
-from kubestow.apiserver.controllers.pods import NODE, Pods
-from kubestow.apiserver.controllers.queue import KeysOf
-from kubestow.apiserver.store.collection import Key
-from kubestow.apiserver.store.records import Change, Record
-from kubestow.config.features import Features
-from kubestow.model.codec import decode
-from kubestow.model.devices import (
+from kubestow.api.codec import decode
+from kubestow.api.devices import (
     DeviceRequestAllocationResult,
     DeviceTaint,
     DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
-from kubestow.model.pod import Pod
-from kubestow.model.timestamps import parse_time
-from kubestow.model.tolerations import tolerates_device
+from kubestow.api.pod import Pod
+from kubestow.api.timestamps import parse_time
+from kubestow.api.tolerations import tolerates_device
+from kubestow.apiserver.controllers.api import condition_of
+from kubestow.apiserver.controllers.pods import NODE, Pods
+from kubestow.apiserver.controllers.queue import KeysOf
+from kubestow.apiserver.store.collection import Key
+from kubestow.apiserver.store.records import Change, Record
+from kubestow.config.features import Features
 
 _CLAIMS, _SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
 _RULES = "devicetaintrules.resource.k8s.io"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kubestow.model.timestamps import parse_time
+from kubestow.api.timestamps import parse_time
 
 Object = dict[str, Any]
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers import job_policies as policies
 from kubestow.apiserver.controllers.api import Object
 from kubestow.apiserver.controllers.pods import DONE, Facts
-from kubestow.model.timestamps import parse_time
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 SUCCESS, FAILURE = "SuccessCriteriaMet", "FailureTarget"

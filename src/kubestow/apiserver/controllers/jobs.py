@@ -6,6 +6,7 @@ has ended says so in two steps: what its end will be, and, once no pod of it is 
 
 from collections.abc import Iterable
 
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers import job_groups
 from kubestow.apiserver.controllers import job_policies as policies
 from kubestow.apiserver.controllers.adoption import Adoption
@@ -16,7 +17,6 @@ from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
-from kubestow.model.timestamps import parse_time
 
 _JOBS = "jobs.batch"
 _COMPONENT = "job-controller"

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable
 
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, set_condition
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import KeysOf, own_key
 from kubestow.apiserver.rules import pods as pod_rules
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
-from kubestow.model.timestamps import parse_time
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rules.pods import set_condition
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
-from kubestow.model.timestamps import parse_time
 
 _FIELDS = BY_STORAGE["pods"].selectable_fields
 PHASE, NODE = _FIELDS.index("status.phase"), _FIELDS.index("spec.nodeName")

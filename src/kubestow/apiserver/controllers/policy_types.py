@@ -6,6 +6,8 @@ compiled again for every kind that the rules name in full; what does not fit is 
 
 from collections.abc import Iterator
 
+from kubestow.api.cel import CompileError, Environment, Program
+from kubestow.api.cel.types import BOOL, DYN, INT, STRING, Kind, Type, list_of, map_of
 from kubestow.apiserver.admission.scopes import VARIABLES, Scope
 from kubestow.apiserver.controllers.api import Api, Object
 from kubestow.apiserver.controllers.queue import KeysOf, own_key
@@ -15,8 +17,6 @@ from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.schema.types import Choice, ListOf, MapOf, Scalar, Struct
 from kubestow.apiserver.schema.types import Type as Described
 from kubestow.apiserver.store.collection import Key
-from kubestow.cel import CompileError, Environment, Program
-from kubestow.cel.types import BOOL, DYN, INT, STRING, Kind, Type, list_of, map_of
 
 _POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
 _MOST_KINDS = 10

@@ -14,7 +14,7 @@ from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
-from kubestow.reporting.logs import get_logger
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

@@ -1,10 +1,10 @@
 """Finished Jobs that have a time to live go when it is over."""
 
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.controllers.job_state import finish_time
 from kubestow.apiserver.controllers.queue import KeysOf, own_key
 from kubestow.apiserver.store.collection import Key
-from kubestow.model.timestamps import parse_time
 
 _JOBS = "jobs.batch"
 

@@ -7,13 +7,13 @@ Provisioning is a stand-in: the volume exists as an object only.
 
 from collections.abc import Iterable
 
+from kubestow.api import quantity
 from kubestow.apiserver.controllers.api import Api, Object, reference
 from kubestow.apiserver.controllers.queue import KeysOf, owners_in
 from kubestow.apiserver.errors import ApiError, conflict
 from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
-from kubestow.model import quantity
 
 _CLAIMS = "persistentvolumeclaims"
 _VOLUMES = "persistentvolumes"

@@ -6,8 +6,8 @@ counted in full, so the estimate never exceeds that of Kubernetes.
 
 from typing import Any
 
-from kubestow.cel.syntax import Bind, Call, ListLiteral, Loop, MapLiteral, Node, Select
-from kubestow.cel.syntax import Ident as Identifier
+from kubestow.api.cel.syntax import Bind, Call, ListLiteral, Loop, MapLiteral, Node, Select
+from kubestow.api.cel.syntax import Ident as Identifier
 
 Schema = dict[str, Any]
 LIMIT = 10_000_000

@@ -9,8 +9,8 @@ import binascii
 import re
 from typing import Any
 
-from kubestow.cel.library.times import to_duration, to_timestamp
-from kubestow.cel.types import (
+from kubestow.api.cel.library.times import to_duration, to_timestamp
+from kubestow.api.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,

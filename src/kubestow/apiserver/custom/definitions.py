@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kubestow.api.cel.library import regex
 from kubestow.apiserver.custom import expressions, values
 from kubestow.apiserver.custom.costs import most_items
 from kubestow.apiserver.errors import Cause
@@ -10,7 +11,6 @@ from kubestow.apiserver.printing import paths
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, dns_label, dns_subdomain, wrong_name
 from kubestow.apiserver.schema.reader import structs
 from kubestow.apiserver.schema.types import Report
-from kubestow.cel.library import regex
 
 Object = dict[str, Any]
 _MAX_DEPTH = 64

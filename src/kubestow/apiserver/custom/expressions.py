@@ -12,17 +12,17 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.cel import CelError, CompileError, Environment, EvaluationError, Program
+from kubestow.api.cel.errors import CostLimitError
+from kubestow.api.cel.library import KUBERNETES
+from kubestow.api.cel.syntax import Ident, walk
+from kubestow.api.cel.types import BOOL, STRING, optional_of
+from kubestow.api.cel.values import NONE, Optional
 from kubestow.apiserver.custom import costs
 from kubestow.apiserver.custom.declarations import Schema, Structs, declare, value_of, with_identity
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import DUPLICATE, FORBIDDEN, INVALID, REQUIRED
 from kubestow.apiserver.store.records import encode
-from kubestow.cel import CelError, CompileError, Environment, EvaluationError, Program
-from kubestow.cel.errors import CostLimitError
-from kubestow.cel.library import KUBERNETES
-from kubestow.cel.syntax import Ident, walk
-from kubestow.cel.types import BOOL, STRING, optional_of
-from kubestow.cel.values import NONE, Optional
 
 RULES = "x-kubernetes-validations"
 _LONGEST_MESSAGE = 5 * 1024

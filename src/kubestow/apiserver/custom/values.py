@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kubestow.api.cel.library import regex
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import DUPLICATE, INVALID, NOT_SUPPORTED, REQUIRED
 from kubestow.apiserver.schema.types import SCALARS
 from kubestow.apiserver.store.records import encode
-from kubestow.cel.library import regex
 
 Schema = dict[str, Any]
 _UUID = re.compile(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\Z")

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.codec import NOT_JSON
 from kubestow.apiserver.kinds.resource import Conversion
-from kubestow.model.codec import NOT_JSON
 
 Object = dict[str, Any]
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from kubestow.api import quantity
 from kubestow.apiserver.controllers.api import Object
 from kubestow.apiserver.quota import pod_amounts, requested
 from kubestow.apiserver.store.records import Record
-from kubestow.model import quantity
 
 _ANY = ("", "0.0.0.0")  # noqa: S104
 _TAKEN = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"

@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from kubestow.model import quantity
-from kubestow.objects import ObjectsError, documents
-from kubestow.objects.sources import problem_of, sources
+from kubestow.api import quantity
+from kubestow.api.files import ObjectsError, documents
+from kubestow.api.files.sources import problem_of, sources
 
 Object = dict[str, Any]
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from kubestow import objects
+from kubestow.api import files as objects
+from kubestow.api.files import ObjectsError
 from kubestow.apiserver.controllers.api import Api, Object
 from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
@@ -22,7 +23,6 @@ from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
-from kubestow.objects import ObjectsError
 
 DRIVER = "gpu.kubestow.dev"
 RESOURCE = "example.com/gpu"

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from functools import partial
 
+from kubestow.api.timestamps import format_micro_time
 from kubestow.apiserver.controllers.api import Object, condition_of
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
@@ -22,7 +23,6 @@ from kubestow.apiserver.kubelets.scripts import Pace, Script
 from kubestow.apiserver.rules.pods import set_condition
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
-from kubestow.model.timestamps import format_micro_time
 
 _ANNOTATION = re.compile(rb'"kubestow\.dev/(ready|shutdown)":"(false|unknown|true)"')
 _TROUBLES = {b"false": "made not ready by its annotation", b"shutdown": "node is shutting down"}

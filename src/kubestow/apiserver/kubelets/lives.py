@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.kubelets.scripts import Script
-from kubestow.model.timestamps import parse_time
 
 Object = dict[str, Any]
 NEVER = float("inf")

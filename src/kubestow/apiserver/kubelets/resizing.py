@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
+from kubestow.api import quantity
+from kubestow.api.timestamps import format_time
 from kubestow.apiserver.kubelets.lives import Life
 from kubestow.apiserver.quota import pod_amounts, requested
 from kubestow.apiserver.rules.pods import set_condition
-from kubestow.model import quantity
-from kubestow.model.timestamps import format_time
 
 Object = dict[str, Any]
 _PENDING = "PodResizePending"

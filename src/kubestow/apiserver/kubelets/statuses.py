@@ -3,9 +3,9 @@
 import ipaddress
 from typing import Any
 
+from kubestow.api.timestamps import format_time
 from kubestow.apiserver.kubelets.lives import Life, Run
 from kubestow.apiserver.rules.pods import set_condition
-from kubestow.model.timestamps import format_time
 
 Object = dict[str, Any]
 _PODS_FROM = int(ipaddress.IPv4Address("10.0.0.1"))

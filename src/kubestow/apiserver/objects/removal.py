@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from kubestow.api.timestamps import format_time
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.admission.writes import Write
@@ -12,7 +13,6 @@ from kubestow.apiserver.schema.reader import structs
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
-from kubestow.model.timestamps import format_time
 
 FOREGROUND = "foregroundDeletion"
 _PROTECTED = ("default", "kube-system", "kube-public", "kube-node-lease")

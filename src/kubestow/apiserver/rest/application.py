@@ -24,9 +24,9 @@ from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.schema.openapi import IN_PROTOBUF, PROTOBUF, OpenApi
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
-from kubestow.http.connection import Connection
-from kubestow.http.messages import Request, Response
-from kubestow.reporting.logs import get_logger
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.messages import Request, Response
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

@@ -9,13 +9,13 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from kubestow.api.timestamps import format_micro_time
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.rest import paths
 from kubestow.apiserver.store.records import encode
-from kubestow.http.messages import Request, Response
-from kubestow.model.timestamps import format_micro_time
-from kubestow.reporting.logs import get_logger
+from kubestow.server.http.messages import Request, Response
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

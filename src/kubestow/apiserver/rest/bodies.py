@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.files.errors import DocumentError
+from kubestow.api.files.yaml_documents import REPEATED, yaml_documents
 from kubestow.apiserver.errors import bad_request, unsupported_media_type
 from kubestow.apiserver.schema import protobuf
 from kubestow.apiserver.store.records import decode
-from kubestow.http.messages import Request
-from kubestow.objects.errors import DocumentError
-from kubestow.objects.yaml_documents import REPEATED, yaml_documents
+from kubestow.server.http.messages import Request
 
 _JSON = ("application/json", "", "*/*")
 _PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -1,7 +1,7 @@
 """Health pages: /healthz, /livez and /readyz, in words with `?verbose`, and a page for each check."""
 
 from kubestow.apiserver.errors import no_such_path
-from kubestow.http.messages import Response
+from kubestow.server.http.messages import Response
 
 _CHECKS = ("ping", "etcd")
 """Kubernetes' names: the server answers, and what is written can be kept."""

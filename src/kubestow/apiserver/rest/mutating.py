@@ -18,7 +18,7 @@ from kubestow.apiserver.rest.strictness import repeated_keys, strict_errors
 from kubestow.apiserver.schema.types import Report, Struct
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
-from kubestow.http.messages import Request
+from kubestow.server.http.messages import Request
 
 Object = dict[str, Any]
 _VALIDATIONS = ("Strict", "Warn", "Ignore")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.resources import BY_STORAGE, Registry
 from kubestow.apiserver.rest.reading import is_true
-from kubestow.http.messages import Request
+from kubestow.server.http.messages import Request
 
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OF_NAMESPACES = BY_STORAGE["namespaces"].subresources

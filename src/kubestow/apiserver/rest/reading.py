@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.codec import NOT_JSON
 from kubestow.apiserver.errors import ApiError, bad_request, expired, not_found
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels
 from kubestow.apiserver.store.collection import NAME, NAMESPACE, Topic
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
-from kubestow.model.codec import NOT_JSON
 
 _PAGING_SECONDS = 300.0
 """How long a list may be read page by page from one state, as long as Kubernetes keeps states."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from kubestow.api.timestamps import format_time
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.writes import Write
 from kubestow.apiserver.auth.identities import Identities
@@ -19,8 +20,7 @@ from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.schema.reader import struct_named
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
-from kubestow.http.messages import Request, Response
-from kubestow.model.timestamps import format_time
+from kubestow.server.http.messages import Request, Response
 
 Object = dict[str, Any]
 Action = Callable[[Request, Target, Intent], Response]

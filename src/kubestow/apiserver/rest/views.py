@@ -9,7 +9,7 @@ from typing import Any
 from kubestow.apiserver.errors import not_acceptable
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.store.records import Change, Record, encode
-from kubestow.http.messages import chunk
+from kubestow.server.http.messages import chunk
 
 Object = dict[str, Any]
 OBJECT = "object"

@@ -15,8 +15,8 @@ from kubestow.apiserver.rest.reading import Selection, is_true, version_of, whol
 from kubestow.apiserver.store.collection import Collection
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
-from kubestow.http.connection import Connection
-from kubestow.http.messages import Request
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.messages import Request
 
 _FLUSH_SECONDS = 0.002
 _BOOKMARK_SECONDS = 60.0

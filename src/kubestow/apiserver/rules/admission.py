@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from kubestow.api.cel import CelError
+from kubestow.api.cel.types import BOOL, NULL, STRING, Type
 from kubestow.apiserver.admission.scopes import Scope, compiled, declared
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import forbidden, invalid, required
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import DUPLICATE, INVALID, NOT_SUPPORTED
-from kubestow.cel import CelError
-from kubestow.cel.types import BOOL, NULL, STRING, Type
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kubestow.api import quantity
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import (
     DUPLICATE,
@@ -14,7 +15,6 @@ from kubestow.apiserver.rules.names import (
     shown,
     wrong_name,
 )
-from kubestow.model import quantity
 
 PORTS = "must be between 1 and 65535, inclusive"
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kubestow.api import quantity
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.quota import MEASURED
 from kubestow.apiserver.rules.causes import (
@@ -20,7 +21,6 @@ from kubestow.apiserver.rules.causes import (
     wrong_amount,
 )
 from kubestow.apiserver.rules.names import config_key, dns_label, port_name, qualified_name, wrong_name
-from kubestow.model import quantity
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _CHOICES = {

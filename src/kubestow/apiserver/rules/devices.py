@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.cel import CompileError, Selector, compile_selector
+from kubestow.api.cel.estimates import Extent, most_expensive
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import device_fields as fields
 from kubestow.apiserver.rules.causes import forbidden, invalid, required
@@ -22,8 +24,6 @@ from kubestow.apiserver.rules.names import (
 )
 from kubestow.apiserver.rules.placement import wrong_node_selector
 from kubestow.apiserver.rules.slices import LONGEST_VALUE, MAX_ATTRIBUTES
-from kubestow.cel import CompileError, Selector, compile_selector
-from kubestow.cel.estimates import Extent, most_expensive
 from kubestow.config.features import Features
 
 _MAX_REQUESTS, _MAX_ALTERNATIVES, _MAX_SELECTORS = 32, 8, 32

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kubestow.api import quantity
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.quota import COUNTED, MEASURED
 from kubestow.apiserver.rules.causes import duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.names import REQUIRED, qualified_name, wrong_name
-from kubestow.model import quantity
 
 _ORDER = (("min", "max"), ("min", "defaultRequest"), ("defaultRequest", "max"), ("defaultRequest", "default"),
           ("min", "default"), ("default", "max"))  # fmt: skip

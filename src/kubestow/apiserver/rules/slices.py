@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api import quantity
+from kubestow.api.cel.library.semver import Semver
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import device_fields as fields
 from kubestow.apiserver.rules.causes import forbidden, invalid, required
 from kubestow.apiserver.rules.names import INVALID, dns_label, dns_subdomain, wrong_name
 from kubestow.apiserver.rules.placement import wrong_node_selector
-from kubestow.cel.library.semver import Semver
 from kubestow.config.features import Features
-from kubestow.model import quantity
 
 MAX_ATTRIBUTES, LONGEST_VALUE = 32, 64
 _MAX_VALUES = 48

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kubestow.api import quantity
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import forbidden, invalid, required, several
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import dns_subdomain, wrong_name
 from kubestow.apiserver.rules.placement import wrong_label_selector, wrong_node_selector
-from kubestow.model import quantity
 
 _NO_SOURCES = (
     "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",

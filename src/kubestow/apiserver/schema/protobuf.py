@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.codec import NOT_JSON
 from kubestow.apiserver.schema.reader import openapi_name, structs
 from kubestow.apiserver.schema.types import ListOf, MapOf, Scalar, Struct, Type
-from kubestow.model.codec import NOT_JSON
 
 MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kubestow.apiserver.store.records import Row
-from kubestow.reporting.logs import get_logger
+from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 

@@ -12,12 +12,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from kubestow.api.timestamps import format_time
 from kubestow.apiserver.resources import BY_STORAGE, Registry, Resource
 from kubestow.apiserver.store.collection import Collection
 from kubestow.apiserver.store.records import Change, Record, Row, decode, encode
-from kubestow.model.clock import Clock
-from kubestow.model.timestamps import format_time
-from kubestow.running.clock import WallClock
+from kubestow.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from kubestow.apiserver.store.sqlite import SqliteJournal
@@ -33,7 +32,7 @@ class Store:
         journal: "SqliteJournal | None" = None,
         *,
         retain: int = DEFAULT_RETAIN,
-        clock: Clock = WallClock(),  # noqa: B008 - has no state
+        clock: Clock = SystemClock(),  # noqa: B008 - has no state
         random: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.clock = clock

@@ -21,8 +21,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kubestow.model.codec import NOT_JSON
-from kubestow.objects import ObjectsError
+from kubestow.api.codec import NOT_JSON
+from kubestow.api.files import ObjectsError
 
 VERSION = 1
 LARGEST_MEMBER = 1 << 28

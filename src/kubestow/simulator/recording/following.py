@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.api.failures import CallError
+from kubestow.api.whole_objects import WholeObject
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
+from kubestow.client.clients import user_agent
 from kubestow.client.informers import Informers
 from kubestow.client.resources import NODES, PODS, WATCHED, Resource
-from kubestow.model.clock import Clock
-from kubestow.model.failures import CallError
-from kubestow.model.whole import WholeObject
+from kubestow.clock import Clock
 from kubestow.simulator.recording.files import RecordingWriter
 from kubestow.simulator.recording.scrubbing import Hasher, scrubbed
-from kubestow.wiring.clients import user_agent
 
 FLUSH_SECONDS = 1.0
 _REACH_SECONDS = 30.0

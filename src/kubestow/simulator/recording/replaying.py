@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kubestow.model.pod import Pod
-from kubestow.model.timestamps import parse_time
-from kubestow.objects import ObjectsError
+from kubestow.api.files import ObjectsError
+from kubestow.api.pod import Pod
+from kubestow.api.timestamps import parse_time
 from kubestow.simulator.contents import ObjectError, name_of
 from kubestow.simulator.recording.files import Entry, read
 from kubestow.simulator.simulation import Simulation

@@ -11,15 +11,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubestow.api.codec import convert
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.description import Group
 from kubestow.config import SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
-from kubestow.model.codec import convert
-from kubestow.model.node import Node
-from kubestow.model.pod import Pod
-from kubestow.offline.harness import SchedulerHarness
 from kubestow.plugin.loading import PluginCollection
+from kubestow.simulator.in_memory.harness import SchedulerHarness
 from kubestow.simulator.scenario.format import NodeGroup, seconds
 from kubestow.simulator.scenario.places import Place
 from kubestow.simulator.settings import Settings

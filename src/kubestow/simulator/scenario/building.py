@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from kubestow.api.files import ObjectsError
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.scripts import Pace
-from kubestow.model.timestamps import parse_time
-from kubestow.objects import ObjectsError
-from kubestow.offline.virtual_loop import START
 from kubestow.simulator.contents import ObjectError
+from kubestow.simulator.in_memory.virtual_loop import START
 from kubestow.simulator.results import span
 from kubestow.simulator.scenario import happenings, traces
 from kubestow.simulator.scenario.arrivals import Stream

@@ -4,12 +4,12 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+from kubestow.api.files import ObjectsError
+from kubestow.api.node import Node
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.eviction import evict
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.resources import BY_KIND
-from kubestow.model.node import Node
-from kubestow.objects import ObjectsError
 from kubestow.simulator.contents import ObjectError
 from kubestow.simulator.results import span
 from kubestow.simulator.scenario.foreign import Planned

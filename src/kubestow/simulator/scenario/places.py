@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from kubestow.api.codec import DecodeError
+from kubestow.api.files import ObjectsError
+from kubestow.api.files.sources import Source
 from kubestow.apiserver.errors import ApiError
-from kubestow.model.codec import DecodeError
-from kubestow.objects import ObjectsError
-from kubestow.objects.sources import Source
 from kubestow.simulator.contents import ObjectError
 
 _UNKNOWN = re.compile(r'unknown field "([^"]+)"')

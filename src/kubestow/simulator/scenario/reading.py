@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api.files import ObjectsError
+from kubestow.api.files.manifests import documents
+from kubestow.api.files.sources import Source, problem_of, sources, text_of
 from kubestow.apiserver.resources import BY_KIND
-from kubestow.objects import ObjectsError
-from kubestow.objects.manifests import documents
-from kubestow.objects.sources import Source, problem_of, sources, text_of
 from kubestow.simulator.contents import meant_kind
 from kubestow.simulator.recording.files import is_recording
 from kubestow.simulator.scenario import foreign, rules, traces

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from kubestow.api import quantity
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.rules.names import Wrong, dns_label, dns_subdomain
-from kubestow.model import quantity
 from kubestow.simulator.contents import KINDS, Object, is_taken, meant_kind
 from kubestow.simulator.scenario.format import (
     API_VERSION,

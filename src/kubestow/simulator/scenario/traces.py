@@ -3,9 +3,9 @@
 import csv
 from pathlib import Path
 
+from kubestow.api import quantity
+from kubestow.api.files.sources import problem_of
 from kubestow.apiserver.rules.names import dns_subdomain
-from kubestow.model import quantity
-from kubestow.objects.sources import problem_of
 from kubestow.simulator.scenario.format import Span, seconds
 
 Row = dict[str, str]

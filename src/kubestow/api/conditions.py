@@ -1,0 +1,129 @@
+"""What the scheduler writes into the status of a pod or a pod group, and whether it has to be written at all.
+
+A condition keeps its time of transition for as long as its status stays the same; one that says nothing new is not
+written. The observed generation alone is no news.
+"""
+
+from typing import Any, TypeVar
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from kubestow.api.pod import Pod, PodCondition
+from kubestow.api.pod_groups import Condition, PodGroup
+from kubestow.api.timestamps import format_time
+
+POD_SCHEDULED = "PodScheduled"
+POD_GROUP_SCHEDULED = "PodGroupScheduled"
+DISRUPTION_TARGET = "DisruptionTarget"
+
+UNSCHEDULABLE = "Unschedulable"
+"""No node has room for the pod, or some plugin refused it."""
+SCHEDULED = "Scheduled"
+SCHEDULER_ERROR = "SchedulerError"
+"""Something went wrong inside the scheduler, or between it and the API server."""
+
+LONGEST_NOTE = 1024
+"""Bytes that the API server accepts as the note of an event."""
+_CUT = " ..."
+
+
+C = TypeVar("C", bound=PodCondition | Condition)
+
+
+def scheduling_condition(pod: Pod, reason: str, message: str, now: float) -> PodCondition | None:
+    """The condition of a pod that could not be scheduled; None if its status says so already."""
+    new = PodCondition(POD_SCHEDULED, "False", reason, message, pod.metadata.generation)
+    return _dated(new, pod.status.conditions, now)
+
+
+def disruption_target(victim: Pod, scheduler: str, now: float, *, beneficiary: str = "pod") -> PodCondition | None:
+    """The condition of a pod that has to go; `scheduler` is the preemptor's, `beneficiary` what the preemptor is."""
+    message = f"{scheduler}: preempting to accommodate a higher priority {beneficiary}"
+    new = PodCondition(DISRUPTION_TARGET, "True", "PreemptionByScheduler", message, victim.metadata.generation)
+    return _dated(new, victim.status.conditions, now)
+
+
+def status_patch(pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> dict[str, Any]:
+    """The strategic merge patch of a pod's status; empty if nothing changes.
+
+    Without a condition, or with None as nominated node, that part stays as it is; an empty nominated node is cleared.
+    """
+    status: dict[str, Any] = {}
+    if condition is not None:
+        status |= _conditions_patch(pod.status.conditions, condition)
+    if nominated_node is not None and nominated_node != pod.status.nominatedNodeName:
+        status["nominatedNodeName"] = nominated_node or None
+    return {"status": status} if status else {}
+
+
+def group_condition(group: PodGroup, problem: str, message: str, now: float) -> Condition | None:
+    """The condition of a group that is scheduled, or not for a problem; None if its status says so already.
+
+    A group that has been scheduled stays so, whatever becomes of pods that come later.
+    """
+    old = _find(group.status.conditions, POD_GROUP_SCHEDULED)
+    if old is not None and old.status == "True" and problem:
+        return None
+    status, reason = ("False", problem) if problem else ("True", SCHEDULED)
+    new = Condition(POD_GROUP_SCHEDULED, status, reason, message, group.metadata.generation)
+    return _dated(new, group.status.conditions, now)
+
+
+def group_status_patch(condition: Condition) -> dict[str, Any]:
+    """The strategic merge patch of a group's status."""
+    # The message is required, empty or not.
+    patch = {**to_builtins(condition), "message": condition.message}
+    return {"status": {"conditions": [patch]}}
+
+
+def with_condition(conditions: tuple[C, ...], new: C) -> tuple[C, ...]:
+    """The conditions with a new one, in place of that of its type."""
+    if _find(conditions, new.type) is None:
+        return (*conditions, new)
+    return tuple(new if old.type == new.type else old for old in conditions)
+
+
+def fitting_note(message: str) -> str:
+    """A message cut to what an event may carry."""
+    if len(message) <= LONGEST_NOTE // 4:
+        return message
+    encoded = message.encode()
+    if len(encoded) <= LONGEST_NOTE:
+        return message
+    return encoded[: LONGEST_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+def _dated(new: C, conditions: tuple[C, ...], now: float) -> C | None:
+    """Return a new condition with its time of transition; None if the one of its type says the same."""
+    old = _find(conditions, new.type)
+    if old is not None and (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
+        return None
+    since = old.lastTransitionTime if old is not None and old.status == new.status else format_time(now)
+    return replace(new, lastTransitionTime=since)
+
+
+def _find(conditions: tuple[C, ...], kind: str) -> C | None:
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
+def _conditions_patch(conditions: tuple[PodCondition, ...], new: PodCondition) -> dict[str, Any]:
+    old = _find(conditions, new.type)
+    if old is None:
+        patch = {"lastProbeTime": None, **to_builtins(new)}
+        kinds = [condition.type for condition in conditions] + [new.type]
+    else:
+        patch = _difference(old, new)
+        kinds = [condition.type for condition in conditions]
+        if not patch:
+            return {}
+        patch["type"] = new.type
+    if not conditions:
+        return {"conditions": [patch]}
+    return {"$setElementOrder/conditions": [{"type": kind} for kind in kinds], "conditions": [patch]}
+
+
+def _difference(old: PodCondition, new: PodCondition) -> dict[str, Any]:
+    before, after = to_builtins(old), to_builtins(new)
+    fields = sorted(before.keys() | after.keys())
+    return {field: after.get(field) for field in fields if before.get(field) != after.get(field)}

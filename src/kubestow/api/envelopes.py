@@ -1,0 +1,66 @@
+"""What API objects travel in: lists, watch events, and the Status that reports an error."""
+
+from msgspec import Raw
+
+from kubestow.api.meta import ApiObject, Base
+
+
+class ListMeta(Base, frozen=True, rename={"continue_": "continue"}):
+    resourceVersion: str = ""
+    remainingItemCount: int | None = None
+    # `continue` is a Python keyword.
+    continue_: str = ""
+
+
+class StatusCause(Base, frozen=True):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(Base, frozen=True):
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retryAfterSeconds: int = 0
+
+
+class Status(Base, frozen=True):
+    """The answer of an API server that is not an object: mostly errors."""
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: StatusDetails | None = None
+
+
+class Updated(ApiObject, frozen=True):
+    """The answer to an update that concerns metadata alone."""
+
+
+class RawList(Base, frozen=True):
+    """A list whose items are decoded one by one, so that a bad one does not spoil the others."""
+
+    metadata: ListMeta = ListMeta()
+    items: tuple[Raw, ...] = ()
+
+
+class WatchEvent(Base, frozen=True):
+    """A line of a watch; `object` is decoded by what `type` says it is."""
+
+    type: str = ""
+    object: Raw = Raw()
+
+
+class BookmarkMeta(Base, frozen=True):
+    resourceVersion: str = ""
+    annotations: dict[str, str] = {}
+
+
+class Bookmark(Base, frozen=True):
+    """The object of a BOOKMARK event: nothing but a position."""
+
+    metadata: BookmarkMeta = BookmarkMeta()

@@ -1,0 +1,1 @@
+"""`kubestow doctor`: checks of a cluster before Kubestow replaces kube-scheduler in it."""

@@ -1,0 +1,288 @@
+"""What `kubestow doctor` looks at: each check yields what it found, and what to do about it."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from kubestow import config
+from kubestow.api.failures import ApiError, BadAnswerError, CallError, NotFoundError, UnauthorizedError
+from kubestow.client.api import ApiClient
+from kubestow.client.candidate import ADVICE as CANDIDATES_ADVICE
+from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
+from kubestow.config import Features, SchedulerConfiguration
+from kubestow.config.features import SCHEDULING_GATES
+from kubestow.insight.explain.scheduler_pages import SchedulerAddress, plugins_lacking
+from kubestow.plugin.loading import PluginCollection
+
+OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
+OLDEST, NEWEST = 30, 36
+MOST_SKEW = 2.0
+"""Seconds that clocks may differ: conditions and events carry their times, and certificates are good from one on."""
+
+WRITES = (
+    ("", "pods/binding", "create", ""),
+    ("", "pods/status", "patch", ""),
+    ("", "pods", "delete", ""),
+    ("", "persistentvolumeclaims", "update", ""),
+    ("", "persistentvolumes", "update", ""),
+    ("events.k8s.io", "events", "create", ""),
+    ("events.k8s.io", "events", "patch", ""),
+    ("resource.k8s.io", "resourceclaims", "create", ""),
+    ("resource.k8s.io", "resourceclaims", "delete", ""),
+    ("resource.k8s.io", "resourceclaims", "update", ""),
+    ("resource.k8s.io", "resourceclaims/status", "patch", ""),
+    ("resource.k8s.io", "resourceclaims/status", "update", ""),
+    ("coordination.k8s.io", "leases", "create", ""),
+    ("coordination.k8s.io", "leases", "get", "lease"),
+    ("coordination.k8s.io", "leases", "update", "lease"),
+    ("authentication.k8s.io", "tokenreviews", "create", ""),
+    ("authorization.k8s.io", "subjectaccessreviews", "create", ""),
+)
+"""What is written, and the lease: group, resource, verb, and whether it is about the lease alone."""
+ALLOCATION_WRITES = (("resource.k8s.io", "resourceclaims/binding", "update", ""),)
+"""What API servers from v1.36 on want of those who allocate devices."""
+GROUP_WRITES = (("scheduling.k8s.io", "podgroups/status", "patch", ""),)
+CANDIDATES = "/apis/coordination.k8s.io/v1beta1", "leasecandidates"
+CANDIDATE_WRITES = tuple(("coordination.k8s.io", "leasecandidates", verb, "") for verb in ("create", "get", "update"))
+_IGNORED = ("clientConnection.kubeconfig", "apiVersion", "kind")
+
+
+class Setting(NamedTuple):
+    """What the command line says."""
+
+    kubeconfig: str
+    context: str
+    configuration: str | None
+    plugins: PluginCollection
+    features: Features
+    server: SchedulerAddress
+
+
+class Finding(NamedTuple):
+    """What was found; `advice` is what to do."""
+
+    level: str
+    what: str
+    advice: str = ""
+
+
+class Checks:
+    """Looks at one cluster as one user."""
+
+    def __init__(
+        self, client: ApiClient, configuration: SchedulerConfiguration, setting: Setting, now: Callable[[], float]
+    ) -> None:
+        self._client = client
+        self._configuration = configuration
+        self._setting = setting
+        self._now = now
+        features = setting.features
+        self._watched = list(WATCHED)
+        self._watched += [DEVICE_TAINT_RULES] if features.dra_device_taint_rules else []
+        self._watched += [POD_GROUPS] if features.generic_workload else []
+        self._written = [*WRITES]
+        self._written += GROUP_WRITES if features.generic_workload else ()
+        self._written += CANDIDATE_WRITES if features.coordinated_leader_election else ()
+
+    async def _get(self, path: str) -> dict[str, Any]:
+        return _decoded((await self._client.request("GET", path)).body)
+
+    async def _ask(self, group: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+        body = msgspec.json.encode({"apiVersion": f"{group}/v1", "kind": kind, "spec": spec})
+        path = f"/apis/{group}/v1/{kind.lower()}s"
+        return _decoded((await self._client.request("POST", path, body)).body)
+
+    async def version(self) -> AsyncIterator[Finding]:
+        """Raises CallError if there is no answer at all."""
+        told = await self._get("/version")
+        minor = int("".join(filter(str.isdecimal, str(told.get("minor", "0")))) or 0)
+        self._written += ALLOCATION_WRITES if minor >= NEWEST else ()
+        what = f"API server {told.get('gitVersion')}"
+        if OLDEST <= minor <= NEWEST:
+            yield Finding(OK, what)
+        else:
+            yield Finding(NOTE, f"{what}; tried are v1.{OLDEST} to v1.{NEWEST}", "try it as a second scheduler first")
+
+    async def clock(self) -> AsyncIterator[Finding]:
+        """The server says who asks, and when."""
+        before = self._now()
+        try:
+            told = await self._ask("authentication.k8s.io", "SelfSubjectReview", {})
+        except UnauthorizedError:
+            # Whoever is not known is told nothing else either.
+            raise
+        except NotFoundError as error:
+            yield Finding(NOTE, f"the server's clock is not known: {error}", "compare the clocks yourself")
+            return
+        except CallError as error:
+            yield Finding(
+                PROBLEM,
+                f"the server's clock is not known: {error}",
+                "let the user create selfsubjectreviews, or try again",
+            )
+            return
+        user = told.get("status", {}).get("userInfo", {}).get("username", "?")
+        yield Finding(OK, f"the scheduler will be {user}")
+        written = told.get("metadata", {}).get("creationTimestamp")
+        if not written:
+            yield Finding(NOTE, "the server does not tell the time", "compare the clocks yourself")
+            return
+        # The server wrote it while we waited for the answer, without the fraction of the second.
+        seen = _seconds(written)
+        ahead, behind = before - (seen + 1), seen - self._now()
+        if max(ahead, behind) <= MOST_SKEW:
+            yield Finding(OK, "clocks agree")
+        else:
+            skew = ahead if ahead > 0 else -behind
+            what = f"this clock is {skew:+.0f} s off the server's"
+            yield Finding(PROBLEM, what, "run an NTP client on both machines")
+
+    async def api_versions(self) -> AsyncIterator[Finding]:
+        """What is watched, by group and version."""
+        by_version: dict[str, list[str]] = {}
+        for resource in self._watched:
+            by_version.setdefault(resource.path.rpartition("/")[0], []).append(resource.plural)
+        if self._setting.features.coordinated_leader_election:
+            by_version[CANDIDATES[0]] = [CANDIDATES[1]]
+        for path, plurals in by_version.items():
+            version = path.removeprefix("/apis/").removeprefix("/api/")
+            try:
+                served = {entry["name"] for entry in (await self._get(path)).get("resources", ())}
+            except NotFoundError:
+                served = set()
+            except ApiError as error:
+                yield Finding(PROBLEM, f"{version}: {error}", f"let the user get {path}, or try again")
+                continue
+            missing = [plural for plural in plurals if plural not in served]
+            what = f"{version}: the server has no {', '.join(missing)}"
+            if path == CANDIDATES[0] and missing:
+                yield Finding(PROBLEM, f"{what}, so that nobody will be elected", CANDIDATES_ADVICE)
+            elif missing:
+                yield Finding(NOTE, what, "pods that need them stay pending; see docs/reference/older-clusters.md")
+            else:
+                yield Finding(OK, f"{version}: {', '.join(plurals)}")
+
+    async def rights(self) -> AsyncIterator[Finding]:
+        """Everything that the scheduler reads and writes."""
+        wanted = [(watched.group, watched.plural, verb, "") for watched in self._watched for verb in ("list", "watch")]
+        wanted += self._written
+        lacking: dict[str, list[str]] = {}
+        for group, resource, verb, scope in wanted:
+            if not await self._may(group, resource, verb, scope):
+                lacking.setdefault(f"{resource}{'.' + group if group else ''}", []).append(verb)
+        if lacking:
+            what = "; ".join(f"{', '.join(verbs)} {resource}" for resource, verbs in lacking.items())
+            advice = "bind the roles system:kube-scheduler and system:volume-scheduler, or deploy/kubernetes/rbac.yaml"
+            yield Finding(PROBLEM, f"may not {what}", advice)
+        else:
+            yield Finding(OK, f"all {len(wanted)} rights are there")
+
+    async def _may(self, group: str, resource: str, verb: str, scope: str) -> bool:
+        plural, _, subresource = resource.partition("/")
+        attributes = {"group": group, "resource": plural, "subresource": subresource, "verb": verb}
+        election = self._configuration.leaderElection
+        if group == "coordination.k8s.io":
+            attributes["namespace"] = election.resourceNamespace
+        if scope == "lease":
+            attributes["name"] = election.resourceName
+        spec = {"resourceAttributes": attributes}
+        told = await self._ask("authorization.k8s.io", "SelfSubjectAccessReview", spec)
+        return bool(told.get("status", {}).get("allowed"))
+
+    async def leader(self) -> AsyncIterator[Finding]:
+        """Who holds the lease, and whether two would schedule the same pods."""
+        election = self._configuration.leaderElection
+        name = f"{election.resourceNamespace}/{election.resourceName}"
+        namespace = f"/apis/coordination.k8s.io/v1/namespaces/{election.resourceNamespace}/leases"
+        try:
+            spec = (await self._get(f"{namespace}/{election.resourceName}")).get("spec") or {}
+        except NotFoundError:
+            spec = {}
+        except CallError as error:
+            what = f"who leads is not known: the lease {name} cannot be read: {error}"
+            yield Finding(PROBLEM, what, "let the user get it, or try again")
+            return
+        holder = spec.get("holderIdentity")
+        silent = self._now() - _seconds(spec["renewTime"]) if spec.get("renewTime") else 0.0
+        if not holder:
+            yield Finding(OK, f"nobody holds the lease {name}")
+        elif silent > spec.get("leaseDurationSeconds", election.leaseDuration.seconds):
+            what = f"{holder} held the lease {name}, and has not renewed it for {silent:.0f} s"
+            yield Finding(NOTE, what, "see that it does not run any more")
+        elif election.leaderElect:
+            yield Finding(OK, f"{holder} holds the lease {name}; the scheduler will wait until it is free")
+        else:
+            advice = "turn leader election on, or stop the other one first"
+            yield Finding(PROBLEM, f"{holder} leads, and without leader election both would schedule", advice)
+
+    def plugins_there(self, running: dict[str, Any]) -> Iterator[Finding]:
+        """Plugins that the running scheduler has and this one lacks."""
+        for profile, name in plugins_lacking(running, self._setting.plugins):
+            what = f"profile {profile} enables the plugin {name}, which is not here"
+            yield Finding(PROBLEM, what, "write it in Python and give it with --plugin, or run it as an extender")
+
+    def differences(self, running: dict[str, Any]) -> Iterator[Finding]:
+        """What the configurations say differently."""
+        here = dict(_flat(yaml.safe_load(config.dump(self._configuration))))
+        there = dict(_flat(running))
+        differing = (path for path in here.keys() | there.keys() if here.get(path) != there.get(path))
+        # A profile that only one of them has is told as such, not field by field.
+        names = {profile.schedulerName for profile in self._configuration.profiles}
+        alone = names ^ {profile.get("schedulerName") for profile in running.get("profiles") or ()}
+        ignored = (*_IGNORED, *(f"profiles[{name}]." for name in alone))
+        paths = sorted(path for path in differing if not path.startswith(ignored))
+        advice = (
+            "give the scheduler the same file with --config, or the same flags"
+            if self._setting.configuration is None
+            else ""
+        )
+        for path in paths:
+            what = f"{path} is {_told(there, path)} there and {_told(here, path)} here"
+            yield Finding(NOTE, what, advice)
+        if not paths:
+            yield Finding(OK, "the configurations are the same")
+
+    def gates(self, told: Mapping[str, bool]) -> Iterator[Finding]:
+        """Which gates that concern scheduling are set differently there."""
+        features = self._setting.features
+        for gate in SCHEDULING_GATES:
+            there, here = told.get(gate.name), features.enabled(gate.name)
+            if there is not None and there != here:
+                advice = f"give --feature-gates={gate.name}={str(there).lower()}"
+                told_there, told_here = ("on", "off") if there else ("off", "on")
+                yield Finding(NOTE, f"the gate {gate.name} is {told_there} there and {told_here} here", advice)
+
+
+def _decoded(body: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise BadAnswerError(f"this is no answer of an API server: {error}") from None
+
+
+def _seconds(written: str) -> float:
+    return datetime.fromisoformat(written).timestamp()
+
+
+def _told(values: dict[str, Any], path: str) -> Any:
+    """The value as the file has it."""
+    value = values.get(path, "not set")
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value in a tree by its path; lists of named things by name; what is empty is not there."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for number, inner in enumerate(value):
+            name = inner.get("schedulerName") or inner.get("name") or number
+            yield f"{path}[{name}]", "set"
+            # A name is told by the path, and a weight of 0 is none.
+            yield from _flat({key: said for key, said in inner.items() if said not in (name, 0)}, f"{path}[{name}]")
+    elif value not in (None, [], ""):
+        yield path, value

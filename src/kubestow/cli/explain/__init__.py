@@ -1,0 +1,1 @@
+"""`kubestow explain`: a decision, or a dry run, as one screen."""

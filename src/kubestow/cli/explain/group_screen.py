@@ -1,0 +1,83 @@
+"""The explanation of a pod group as one screen: whether it fits, each placement that was tried, what would help."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from kubestow.cli.explain.lines import change_lines, examples, row, sentence, title, to_the_second, wrapped
+from kubestow.insight.decisions.schema import ERROR, SCHEDULED, GroupDecision
+from kubestow.insight.explain.explanation import GroupExplanation
+
+_PLACEMENTS = 8
+_SUGGESTIONS = 6
+
+
+def group_lines_of(explanation: GroupExplanation, *, wide: bool = False) -> str:
+    """The screen, without a line break at its end."""
+    most = None if wide else _PLACEMENTS
+    sections = [
+        list(_headline(explanation, most)),
+        list(_placements(explanation.decision, most)),
+        list(_would_fit(explanation, None if wide else _SUGGESTIONS)),
+        [line for note in explanation.notes for line in wrapped(f"Note: {note}", "")],
+    ]
+    return "\n\n".join("\n".join(section) for section in sections if section)
+
+
+def _headline(explanation: GroupExplanation, most: int | None) -> Iterator[str]:
+    decision, against = explanation.decision, explanation.against
+    bold = {decision.podGroup: {"bold": True}}
+    gang = f"{decision.minCount} of its pods must have a node at once" if decision.minCount else "one pod is enough"
+    live = explanation.source == "scheduler"
+    if decision.outcome == SCHEDULED:
+        fits = "was placed" if live else "would fit"
+        where = f" in {decision.placement}" if decision.placement else ""
+        yield from sentence(f"Pod group {decision.podGroup} {fits}{where}.", bold | {fits: {"fg": "green"}})
+    elif decision.outcome == ERROR:
+        yield from sentence(f"Scheduling pod group {decision.podGroup} failed.", bold | {"failed": {"fg": "red"}})
+    else:
+        fits = "is pending: it does not fit" if live else "does not fit"
+        where = f" in {against}" if against else ""
+        yield from sentence(f"Pod group {decision.podGroup} {fits}{where}.", bold | {"does not fit": {"fg": "red"}})
+    yield from wrapped(decision.message, "  ")
+    if live:
+        yield f"  Tried last at {to_the_second(decision.time)}."
+    have = f"{decision.scheduled} {'has' if decision.scheduled == 1 else 'have'} one"
+    wait = f"{decision.pods} {'waits' if decision.pods == 1 else 'wait'}"
+    missing = f"; {decision.missing} too few" if decision.missing else ""
+    yield from wrapped(f"{gang}; {have}, {wait}{missing}.".capitalize(), "  ")
+    for pod, node in islice(decision.chosen.items(), most):
+        yield f"    {pod} on {node}"
+    if most is not None and len(decision.chosen) > most:
+        yield f"    and {len(decision.chosen) - most} other pods; see -o wide"
+    if decision.victims:
+        victims = [victim.pod for victim in decision.victims]
+        yield from wrapped(f"Room is made for it: {', '.join(victims[:most])} must go.", "  ")
+
+
+def _placements(decision: GroupDecision, most: int | None) -> Iterator[str]:
+    alike: dict[tuple[int, int, tuple[str, ...]], list[str]] = {}
+    for one in decision.placements:
+        alike.setdefault((one.placed, one.nodes, one.reasons), []).append(one.name)
+    if not alike:
+        return
+    yield title("Tried") + ", pods that found a node"
+    ranked = sorted(alike.items(), key=lambda one: -one[0][0])
+    for (placed, nodes, reasons), names in ranked[:most]:
+        where = f"{', '.join(names) if most is None else examples(names)}: " if names[0] else ""
+        many = f"{nodes} node{'' if nodes == 1 else 's'}{' each' if len(names) > 1 else ''}"
+        yield from row(placed, f"of {decision.pods} in {where}{many}", "; ".join(reasons))
+    if most is not None and len(ranked) > most:
+        yield f"  and {sum(len(names) for _, names in ranked[most:])} other placements; see -o wide"
+
+
+def _would_fit(explanation: GroupExplanation, most: int | None) -> Iterator[str]:
+    suggestions = explanation.would_fit_if
+    if not suggestions and not explanation.is_stuck:
+        return
+    yield title("Would fit if")
+    if not suggestions:
+        yield "  no single change was found that is enough."
+    for one in suggestions[:most]:
+        yield from change_lines(one.side, one.change, f"{one.placed} of its pods would have a node")
+    if most is not None and len(suggestions) > most:
+        yield f"  and {len(suggestions) - most} other ways; see -o wide"

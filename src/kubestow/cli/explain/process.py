@@ -1,0 +1,440 @@
+"""What `kubestow explain` does: reads the cluster, has pods explained, and prints that.
+
+files --------------------------+
+                                +--> world --> dry run --> what would help --> screen, JSON or YAML
+API server, as the caller may --+                                  |
+                                                                   |
+the scheduler: its record of the pod, its configuration -----------+
+"""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from kubestow import config
+from kubestow.api import files as objects
+from kubestow.api.failures import CallError
+from kubestow.api.files import Manifest, ObjectsError
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import PodGroup, group_key, group_name
+from kubestow.api.priority import pod_is_terminal
+from kubestow.cli import configuration_file
+from kubestow.cli.cluster_files import cluster_in
+from kubestow.cli.explain import screen as explain_screen
+from kubestow.cli.explain.extenders import asker, not_asked
+from kubestow.cli.explain.group_screen import group_lines_of
+from kubestow.cli.explain.running_scheduler import RunningScheduler, Told, configuration_told
+from kubestow.client.access import Access
+from kubestow.client.kubeconfig import find_access
+from kubestow.config import ConfigError, Features
+from kubestow.config.writing import yaml_text
+from kubestow.insight.decisions.schema import ERROR, SCHEDULED, VERSION
+from kubestow.insight.explain.dry_run import DryRun, take
+from kubestow.insight.explain.explanation import Explanation, GroupExplanation, explained, explained_group
+from kubestow.insight.explain.group_run import GroupRun, take_group
+from kubestow.insight.explain.manifests import pods_in
+from kubestow.insight.explain.reading import LiveCluster, NodesForbiddenError, NoPodError, Reading
+from kubestow.insight.explain.scheduler_pages import SchedulerAddress, demand_authority
+from kubestow.insight.explain.world import ExplainError, NoProfileError, Setup, World
+from kubestow.plugin.loading import PluginCollection
+from kubestow.scheduler.framework.profile import ProfileError
+from kubestow.scheduler.in_tree import in_tree_registry
+
+_WATCH_SECONDS = 2.0
+_GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
+_CLEAR = "\x1b[2J\x1b[H"
+_FAILS = "a dry run, with the configuration, plugins and feature gates that are known here, fails:"
+_GONE = ("the pod is no longer there; this is what was decided about it last.",)
+_SENT_BY_ANOTHER = "what the scheduler knows of it is older: another has sent it to its node; this is a dry run."
+_FITS_NOW = ("something has changed since: it would fit now, and will be tried again.",)
+_GROUPS_OFF = (
+    "the scheduler's gate GenericWorkload is off: it knows no pod groups; here they are tried as if it were on."
+)
+
+
+class Request(NamedTuple):
+    """What the command line says."""
+
+    pod: str
+    files: tuple[str, ...]
+    cluster: tuple[str, ...]
+    configuration: str | None
+    plugins: PluginCollection
+    features: Features | None
+    """None: not given."""
+    namespace: str
+    output: str | None
+    node: str
+    against: str
+    kubeconfig: str
+    context: str
+    server: SchedulerAddress
+    watch: bool
+    extenders: bool
+
+    @property
+    def group(self) -> str:
+        """The name of the pod group, if it is one that is to be explained."""
+        kind, _, name = self.pod.partition("/")
+        return name if kind in _GROUP_WORDS else ""
+
+
+def explain(request: Request) -> None:
+    """Explain what was asked for; raises ExplainError."""
+    if request.cluster:
+        say(_form(request, _offline(request)))
+        return
+    try:
+        asyncio.run(_live(request))
+    except CallError as error:
+        raise ExplainError(str(error)) from None
+    except KeyboardInterrupt:
+        return
+
+
+def _form(request: Request, found: Sequence[Explanation | GroupExplanation]) -> str:
+    # A node that is unknown is an error in every form.
+    alone = [one.about(request.node) for one in found] if request.node else found
+    if request.output not in ("json", "yaml"):
+        return "\n\n".join(_screen(request, one) for one in found) + "\n"
+    trees = [one.tree() for one in alone]
+    # One explanation is a document by itself, several are a list of items.
+    document: Any = trees[0] if len(trees) == 1 else {"version": VERSION, "items": trees}
+    if request.output == "yaml":
+        return yaml_text(document)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _screen(request: Request, one: Explanation | GroupExplanation) -> str:
+    wide = request.output == "wide"
+    if isinstance(one, GroupExplanation):
+        return group_lines_of(one, wide=wide)
+    return explain_screen.lines_of(one, request.node, wide=wide)
+
+
+def say(text: str, *, clear: bool = False) -> None:
+    """Print it, in colours if that is wanted, and on a screen of its own if there is one to clear."""
+    on_screen = sys.stdout is not None and sys.stdout.isatty()
+    if clear and on_screen:
+        click.echo(_CLEAR, nl=False, color=True)
+    click.echo(text, nl=False, color=on_screen and not os.environ.get("NO_COLOR"))
+
+
+# Files
+
+
+def _offline(request: Request) -> list[Explanation | GroupExplanation]:
+    manifests = _manifests(request)
+    try:
+        loaded = cluster_in(request.cluster)
+    except ObjectsError as error:
+        raise ExplainError(str(error)) from None
+    with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
+    setup, _ = _setup(request, Told(), with_groups=with_groups)
+    world = _world(setup, loaded)
+    pods = pods_in(manifests, world, request.namespace or "default") if manifests else []
+    notes: tuple[str, ...] = () if world.cluster.nodes.count else (f"{', '.join(request.cluster)} has no nodes.",)
+    if request.group:
+        group = _named_group(request, world, "")
+        notes += not_asked(world.extenders, can_be=False)
+        return [explained_group(GroupRun(world, group), request.against, notes)]
+    if pods:
+        found = list(_tried(request, world, pods, notes))
+    else:
+        pod = _named(request, world)
+        notes += _notes(pod) + _unasked(request, world)
+        found = [explained(_dry_run(request, world, pod), request.against, notes)]
+    if request.node and _is_strange(request.node, found) and world.cluster.node(request.node) is None:
+        raise ExplainError(f"there is no node {request.node}")
+    return found
+
+
+def _is_strange(node: str, found: Iterable[Explanation | GroupExplanation]) -> bool:
+    """Whether nobody has looked at a node, so that it may not even be there."""
+    return not any(isinstance(one, GroupExplanation) or one.knows(node) for one in found)
+
+
+def _manifests(request: Request) -> list[Manifest]:
+    try:
+        return objects.read(request.files)
+    except ObjectsError as error:
+        raise ExplainError(str(error)) from None
+
+
+def _have_groups(manifests: Iterable[Manifest]) -> bool:
+    return any(one.kind == "PodGroup" or b'"schedulingGroup"' in bytes(one.data) for one in manifests)
+
+
+def _setup(request: Request, told: Told, *, with_groups: bool) -> tuple[Setup, tuple[str, ...]]:
+    """How the scheduler decides: as the command line says, or else as it tells; with notes. Raises ExplainError."""
+    features = request.features or Features.running(told.gates or {})
+    notes = told.notes
+    if with_groups and not features.generic_workload:
+        # Where there are pod groups, the scheduler knows them, unless the command line says what it knows.
+        notes += (_GROUPS_OFF,) if told.gates is not None else ()
+        known = {"generic_workload": True, "gang_scheduling": True, "topology_aware_workload_scheduling": True}
+        features = msgspec.structs.replace(features, **known)
+    if request.configuration is not None:
+        try:
+            configuration = configuration_file.load(request.configuration, features, request.plugins)
+        except ConfigError as error:
+            raise ExplainError("\n".join(f"{request.configuration}: {one}" for one in error.problems)) from None
+    elif told.configuration is not None:
+        configuration, more = configuration_told(told.configuration, features, request.plugins)
+        notes += more
+    else:
+        configuration = config.default(features)
+    return Setup(configuration, features, request.plugins.register(in_tree_registry())), notes
+
+
+def _world(setup: Setup, loaded: list[object]) -> World:
+    try:
+        return World(setup, loaded, time.time())
+    except ProfileError as error:
+        raise ExplainError(str(error)) from None
+
+
+def _tried(
+    request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()
+) -> Iterator[Explanation | GroupExplanation]:
+    """Pods that do not exist, one after the other, each where it would go before the next is tried; groups as such."""
+    on_nodes = {pod.key: node for pod in pods if (node := world.make_way(pod))}
+    for pod in pods:
+        world.add_pending(pod)
+    for pod in pods:
+        group = None if world.cluster.groups is None else world.cluster.groups.group_of(pod)
+        if pod.key not in world.pending:
+            # It went with its group.
+            continue
+        if group is not None:
+            together = GroupRun(world, group)
+            yield explained_group(together, request.against, notes + not_asked(world.extenders, can_be=False))
+            take_group(together)
+        else:
+            run = _dry_run(request, world, pod)
+            about = _replaced(on_nodes.get(pod.key)) + _priority(world, pod) + _claims(pod) + _unasked(request, world)
+            yield explained(run, request.against, notes + about)
+            take(run)
+
+
+def _replaced(node: str | None) -> tuple[str, ...]:
+    return () if node is None else (f"a pod of this name is on node {node}; this one is tried in its place.",)
+
+
+def _priority(world: World, pod: Pod) -> tuple[str, ...]:
+    name = pod.spec.priorityClassName
+    if not name or name in world.priority_classes or pod.spec.priority:
+        return ()
+    return (f"priority class {name} is not known here; priority 0 is taken.",)
+
+
+def _claims(pod: Pod) -> tuple[str, ...]:
+    return tuple(f"there is no ResourceClaimTemplate {template} here." for _, template in _unmade(pod))
+
+
+def _unmade(pod: Pod) -> Iterator[tuple[str, str]]:
+    """The claims that are not made from their templates yet, and the templates, by namespace/name."""
+    made = {one.name for one in pod.status.resourceClaimStatuses}
+    for one in pod.spec.resourceClaims:
+        if one.resourceClaimTemplateName and one.name not in made:
+            yield one.name, f"{pod.metadata.namespace}/{one.resourceClaimTemplateName}"
+
+
+def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
+    try:
+        return DryRun(world, world.take_out(pod), asker(world.extenders) if request.extenders else None)
+    except NoProfileError as error:
+        if request.configuration is not None:
+            raise
+        raise ExplainError(f"{error}; --config names that of its scheduler") from None
+
+
+def _unasked(request: Request, world: World) -> tuple[str, ...]:
+    return () if request.extenders else not_asked(world.extenders, can_be=True)
+
+
+def _named(request: Request, world: World) -> Pod:
+    """The pod that the command line names; raises ExplainError."""
+    namespace, name = _name_of(request)
+    found = [pod for pod in world.pods() if pod.metadata.name == name and namespace in ("", pod.metadata.namespace)]
+    if not found:
+        raise ExplainError(f"there is no pod {namespace}/{name}" if namespace else f"no namespace has a pod {name}")
+    if len(found) > 1:
+        names = ", ".join(sorted(pod.key for pod in found))
+        raise ExplainError(f"pod {name} is ambiguous: say which of {names}")
+    return found[0]
+
+
+def _named_group(request: Request, world: World, default: str) -> PodGroup:
+    """The pod group that the command line names; raises ExplainError."""
+    namespace = request.namespace or default
+    groups = world.cluster.listers.pod_groups
+    found = [one for one in groups if one.metadata.name == request.group and namespace in ("", one.metadata.namespace)]
+    if not found and groups.unreadable:
+        raise ExplainError(f"pod groups cannot be listed: {groups.unreadable}")
+    if len(found) != 1:
+        names = ", ".join(sorted(one.key for one in found))
+        where = f" in {namespace}" if namespace else ""
+        missing = f"there is no pod group {request.group}{where}"
+        raise ExplainError(f"pod group {request.group} is ambiguous: say which of {names}" if found else missing)
+    return found[0]
+
+
+def _name_of(request: Request) -> tuple[str, str]:
+    """Namespace, empty if it is not said, and name of a pod; raises ExplainError."""
+    given, _, name = request.pod.rpartition("/")
+    given = "" if given in ("pod", "pods") else given
+    if not name or "/" in given:
+        raise ExplainError(f"{request.pod!r} does not name a pod: write NAMESPACE/POD, or POD and --namespace")
+    if given and request.namespace not in ("", given):
+        raise ExplainError(f"{request.pod!r} is not in the namespace that --namespace names, {request.namespace}")
+    return given or request.namespace, name
+
+
+def _notes(pod: Pod) -> tuple[str, ...]:
+    if pod.spec.nodeName:
+        where = "has finished on node {}" if pod_is_terminal(pod) else "is on node {} already"
+        return (f"it {where.format(pod.spec.nodeName)}; this is where it would go if it were scheduled now.",)
+    claims = tuple(f"claim {name} is to be made from ResourceClaimTemplate {of}." for name, of in _unmade(pod))
+    name = group_name(pod)
+    command = f"kubestow explain podgroup/{name} -n {pod.metadata.namespace}"
+    return (*claims, f"it is scheduled together with its pod group; see {command}") if name else claims
+
+
+# A live cluster
+
+
+async def _live(request: Request) -> None:
+    demand_authority(request.server)
+    access = find_access(request.kubeconfig, context=request.context)
+    manifests = _manifests(request)
+    live = _Live(request, access)
+    shown: list[Explanation | GroupExplanation] = []
+    try:
+        while True:
+            found = await live.explanations(manifests)
+            news = [one.undated() for one in found]
+            if news != shown:
+                say(_form(request, found), clear=request.watch)
+            if not request.watch:
+                return
+            shown = news
+            await pause(_WATCH_SECONDS)
+    finally:
+        await live.close()
+
+
+async def pause(seconds: float) -> None:
+    """Between two looks at the cluster."""
+    await asyncio.sleep(seconds)
+
+
+class _Live:
+    """A cluster and its scheduler, asked about one request; made inside the running loop."""
+
+    def __init__(self, request: Request, access: Access) -> None:
+        self._request = request
+        self._namespace = access.namespace or "default"
+        self._cluster = LiveCluster(access)
+        self._scheduler = RunningScheduler(access, request.server)
+
+    async def close(self) -> None:
+        await self._scheduler.close()
+        await self._cluster.close()
+
+    async def explanations(self, manifests: list[Manifest]) -> Sequence[Explanation | GroupExplanation]:
+        """As things are now; raises ExplainError."""
+        found, node = await self._explanations(manifests), self._request.node
+        if node and _is_strange(node, found) and await self._cluster.lacks_node(node):
+            raise ExplainError(f"there is no node {node}")
+        return found
+
+    async def _explanations(self, manifests: list[Manifest]) -> Sequence[Explanation | GroupExplanation]:
+        request = self._request
+        if manifests:
+            with_templates = any(b'"resourceClaimTemplateName"' in bytes(one.data) for one in manifests)
+            reading, world = await self._read(with_groups=_have_groups(manifests), with_templates=with_templates)
+            pods = pods_in(manifests, world, request.namespace or self._namespace)
+            return list(_tried(request, world, pods, reading.notes))
+        if request.group:
+            reading, world = await self._read(with_groups=True)
+            return [await self._group(reading, world)]
+        return [await self._pod()]
+
+    async def _pod(self) -> Explanation:
+        request = self._request
+        namespace, name = _name_of(request)
+        namespace = namespace or self._namespace
+        try:
+            pod = await self._cluster.pod(namespace, name)
+        except NoPodError:
+            decision, *_ = await self._scheduler.record(lambda pages: pages.recorded_last(namespace, name))
+            if decision is None or decision.outcome != SCHEDULED or request.against:
+                raise
+            return Explanation(decision, "scheduler", notes=_GONE)
+        decision, notes, is_silent = await self._scheduler.record(lambda pages: pages.recorded(pod))
+        if decision is not None and pod.spec.nodeName not in ("", decision.chosen):
+            decision, notes = None, (*notes, _SENT_BY_ANOTHER)
+        if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
+            return Explanation(decision, "scheduler")
+        try:
+            reading, world = await self._read(with_groups=bool(group_name(pod)), is_silent=is_silent)
+        except NodesForbiddenError as error:
+            if decision is None or request.against:
+                raise
+            return Explanation(decision, "scheduler", notes=(f"what would help was not looked for: {error}",))
+        notes += reading.notes + _notes(pod)
+        run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
+        if decision is None or request.against:
+            return run
+        if run.decision.outcome == SCHEDULED and not group_name(pod) and not decision.feasible:
+            notes += _unasked(request, world) or _FITS_NOW
+        if run.decision.outcome == ERROR and decision.outcome != ERROR:
+            notes += (f"what would help is not known: {_FAILS} {run.decision.message}",)
+        return run._replace(decision=decision, source="scheduler", notes=notes)
+
+    async def _group(self, reading: Reading, world: World) -> GroupExplanation:
+        request = self._request
+        group = _named_group(request, world, self._namespace)
+        decision, notes, _ = await self._scheduler.record(lambda pages: pages.recorded_group(group))
+        waits = any(group_key(pod) == group.key for pod in world.pending.values())
+        if decision is not None and (decision.outcome == SCHEDULED or not waits) and not request.against:
+            return GroupExplanation(decision, "scheduler")
+        for kind, problem in reading.unreadable:
+            if kind is Pod:
+                raise ExplainError(f"pods cannot be listed: {problem}")
+        notes += reading.notes
+        unasked = not_asked(world.extenders, can_be=False)
+        run = explained_group(GroupRun(world, group), request.against, notes + unasked)
+        if decision is None or request.against:
+            return run
+        if run.decision.outcome == SCHEDULED:
+            notes += unasked or _FITS_NOW
+        return run._replace(decision=decision, source="scheduler", notes=notes)
+
+    async def _read(
+        self, *, with_groups: bool, with_templates: bool = False, is_silent: bool = False
+    ) -> tuple[Reading, World]:
+        """The cluster, and the scheduler's configuration at the same time."""
+        request = self._request
+        asking = asyncio.create_task(
+            self._scheduler.told(
+                configuration=request.configuration is None, gates=request.features is None, is_silent=is_silent
+            )
+        )
+        try:
+            reading = await self._cluster.read(with_templates=with_templates)
+            setup, notes = _setup(request, await asking, with_groups=with_groups)
+        finally:
+            asking.cancel()
+        reading = Reading([], notes).joined(reading).joined(await self._cluster.read_gated(setup.features))
+        world = _world(setup, reading.objects)
+        for kind, problem in reading.unreadable:
+            world.set_unreadable(kind, problem)
+        return reading, world

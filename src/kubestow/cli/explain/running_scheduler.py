@@ -1,0 +1,148 @@
+"""The running scheduler that `kubestow explain` asks: what it has recorded, and how it is configured.
+
+What it does not tell is known by the defaults, and a note says so.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from kubestow import config
+from kubestow.api.failures import ApiError, BadAnswerError, CallError, NotFoundError, UntrustedError
+from kubestow.cli import configuration_file
+from kubestow.client.access import Access
+from kubestow.config import ConfigError, Features, SchedulerConfiguration
+from kubestow.insight.decisions.schema import Decision, GroupDecision
+from kubestow.insight.explain.scheduler_pages import SchedulerAddress, SchedulerPages, plugins_lacking
+from kubestow.insight.explain.world import ExplainError
+from kubestow.plugin.loading import PluginCollection
+
+_CONFIGURATION, _GATES = "configuration", "feature gates"
+_NAMED_WITH = {_CONFIGURATION: "--config", _GATES: "--feature-gates"}
+
+Known = TypeVar("Known", Decision, GroupDecision)
+
+
+class Record(NamedTuple, Generic[Known]):
+    """What was recorded, or nothing and why."""
+
+    decision: Known | None
+    notes: tuple[str, ...] = ()
+    is_silent: bool = False
+    """Whether the scheduler gave no answer at all."""
+
+
+class Told(NamedTuple):
+    """How a scheduler is configured, as far as it tells."""
+
+    configuration: dict[str, Any] | None = None
+    gates: dict[str, bool] | None = None
+    notes: tuple[str, ...] = ()
+
+
+class RunningScheduler:
+    """The one that the command line or the kubeconfig names, if any; used inside the running loop."""
+
+    def __init__(self, access: Access, given: SchedulerAddress) -> None:
+        self._access = access
+        self._must_answer = bool(given.url)
+        self._address = given if given.url else given._replace(url=access.scheduler)
+        self._opened: SchedulerPages | None = None
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+    @property
+    def _pages(self) -> SchedulerPages:
+        """Raises CallError if it cannot be reached as it is named."""
+        self._opened = self._opened or SchedulerPages(self._access, self._address, "explain")
+        return self._opened
+
+    async def record(self, ask: Callable[[SchedulerPages], Awaitable[Known | None]]) -> Record[Known]:
+        """What it has recorded; raises ExplainError where it was asked for and does not answer."""
+        url = self._address.url
+        if not url:
+            return Record(None, ("no scheduler was asked (--server says where it is); this is a dry run.",))
+        try:
+            decision = await ask(self._pages)
+        except NotFoundError as error:
+            return Record(None, (f"the scheduler at {url} has no record of it: {error}; this is a dry run.",))
+        except CallError as error:
+            if self._must_answer:
+                raise ExplainError(f"the scheduler at {url} does not say: {_told(error)}") from None
+            note = f"the scheduler at {url} does not answer: {_told(error)}; this is a dry run."
+            return Record(None, (note,), not isinstance(error, ApiError))
+        if decision is None:
+            return Record(None, (f"the scheduler at {url} knows nothing about it; this is a dry run.",))
+        return Record(decision)
+
+    async def told(self, *, configuration: bool, gates: bool, is_silent: bool) -> Told:
+        """What is wanted of its configuration and gates; one that has been `silent` is not asked again."""
+        asked = {_CONFIGURATION: configuration, _GATES: gates}
+        wanted = [what for what, is_wanted in asked.items() if is_wanted and self._address.url]
+        if is_silent:
+            verb = "is" if wanted == [_CONFIGURATION] else "are"
+            note = f"the scheduler's {' and '.join(wanted)} {verb} not known; {_instead(wanted)}"
+            return Told(notes=(note,) if wanted else ())
+        found: dict[str, Any] = {}
+        reasons: dict[str, str] = {}
+        for number, what in enumerate(wanted):
+            try:
+                found[what] = await self._ask(what)
+            except ApiError as error:
+                reasons[what] = str(error)
+            except CallError as error:
+                # It would not answer the next question either.
+                reasons |= dict.fromkeys(wanted[number:], _told(error))
+                break
+        return Told(found.get(_CONFIGURATION), found.get(_GATES), _unread(reasons))
+
+    async def _ask(self, what: str) -> Any:
+        if what == _CONFIGURATION:
+            return await self._pages.configuration()
+        gates = await self._pages.gates()
+        if not gates:
+            raise BadAnswerError("its metrics do not tell them")
+        return gates
+
+
+def _unread(reasons: dict[str, str]) -> tuple[str, ...]:
+    if not reasons:
+        return ()
+    told = "; ".join(dict.fromkeys(reasons.values()))
+    what = f"the scheduler's {' and '.join(reasons)} could not be read ({told})"
+    return (f"{what}; {_instead(list(reasons))}",)
+
+
+def configuration_told(
+    tree: dict[str, Any], features: Features, plugins: PluginCollection
+) -> tuple[SchedulerConfiguration, tuple[str, ...]]:
+    """The configuration that a scheduler tells; or the default one, and a note why."""
+    lacking = [name for _, name in plugins_lacking(tree, plugins)]
+    if lacking:
+        names = ", ".join(dict.fromkeys(lacking))
+        which = f"the plugin {names} is" if len(set(lacking)) == 1 else f"the plugins {names} are"
+        note = f"the scheduler's configuration is not used: {which} not here; the default one is taken; --plugin gives"
+        return config.default(features), (f"{note} plugins of your own, --config names another configuration.",)
+    try:
+        return configuration_file.parse(msgspec.json.encode(tree).decode(), features, plugins), ()
+    except ConfigError as error:
+        problem = "; ".join(map(str, error.problems))
+        note = f"the scheduler's configuration is not used ({problem}); {_instead([_CONFIGURATION])}"
+        return config.default(features), (note,)
+
+
+def _instead(which: list[str]) -> str:
+    """What is done without them."""
+    several = which != [_CONFIGURATION]
+    options = " and ".join(_NAMED_WITH[what] for what in which)
+    taken = "the default ones are taken" if several else "the default one is taken"
+    return f"{taken}; {options} {'name' if len(which) > 1 else 'names'} {'others' if several else 'another'}."
+
+
+def _told(error: CallError) -> str:
+    """Why a scheduler does not answer; and if it is not trusted, what can be done."""
+    hint = "--certificate-authority says whom to trust there, --insecure-skip-tls-verify trusts anybody"
+    return f"{error} ({hint})" if isinstance(error, UntrustedError) else str(error)

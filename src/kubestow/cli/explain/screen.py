@@ -1,0 +1,228 @@
+"""An explanation as one screen of 80 columns: what happened, why not elsewhere, scores, and what would help."""
+
+import textwrap
+from collections.abc import Iterator
+
+from kubestow.cli.explain import nodes as explain_nodes
+from kubestow.cli.explain.lines import (
+    SHOWN_NAMES,
+    change_lines,
+    nodes_said,
+    others_said,
+    sentence,
+    title,
+    to_the_second,
+    told_apart,
+    wrapped,
+)
+from kubestow.insight.decisions.schema import SCHEDULED, Decision
+from kubestow.insight.explain.against import Against
+from kubestow.insight.explain.explanation import Explanation
+from kubestow.insight.explain.would_fit import Suggestion
+
+_SUGGESTIONS = 6
+_MOVES = 3
+_WHY = {
+    "pdbViolations": "the fewest PodDisruptionBudgets violated",
+    "highestPriority": "the least important of its victims' most important pods",
+    "prioritySum": "the lowest sum of its victims' priorities",
+    "victims": "the fewest victims",
+    "started": "the latest start of its most important victim",
+    "first": "no reason: others are as good",
+}
+"""What a candidate for preemption had before the others."""
+
+
+def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) -> str:
+    """The screen, without a line break at its end; about one node only, if one is named."""
+    decision = explanation.decision
+    sections = [list(_headline(explanation))]
+    if node:
+        sections.append(list(explain_nodes.one_node(decision, node)))
+    if explanation.against is not None:
+        sections.append(list(_against(explanation.against)))
+    elif wide and not node:
+        sections += [
+            list(explain_nodes.nowhere(decision)),
+            [
+                *wrapped(decision.nodesDropped, ""),
+                *explain_nodes.all_rejected(decision),
+                *explain_nodes.not_looked_at(decision),
+                *explain_nodes.room_kept(decision),
+            ],
+            list(explain_nodes.all_scored(decision)),
+            list(_preemption(decision)),
+        ]
+    elif not node:
+        sections += [
+            list(explain_nodes.nowhere(decision)),
+            list(explain_nodes.why_not(decision)),
+            list(explain_nodes.scores(decision)),
+            list(_preemption(decision)),
+        ]
+    if explanation.against is None:
+        sections.append(list(_would_fit(explanation, None if wide else _SUGGESTIONS)))
+    sections.append([line for note in explanation.notes for line in wrapped(f"Note: {note}", "")])
+    return "\n\n".join("\n".join(section) for section in sections if section)
+
+
+# What happened
+
+
+def _headline(explanation: Explanation) -> Iterator[str]:
+    decision = explanation.decision
+    dry = explanation.source == "dry run"
+    bold = {decision.pod: {"bold": True}}
+    if decision.outcome == SCHEDULED:
+        went = f"{'would go' if dry else _went(decision)} to {decision.chosen}."
+        yield from sentence(f"Pod {decision.pod} {went}", bold | {str(decision.chosen): {"fg": "green", "bold": True}})
+        yield from wrapped(_choice(decision, dry=dry), "  ")
+    elif dry and decision.queue.history and decision.queue.history[-1].queue == "gated":
+        plugin = decision.queue.history[-1].plugin
+        yield from sentence(f"Pod {decision.pod} is held back by {plugin}.", bold | {"held back": {"fg": "yellow"}})
+    elif decision.outcome == "error":
+        yield from sentence(f"Scheduling pod {decision.pod} failed.", bold | {"failed": {"fg": "red"}})
+    elif decision.podGroup and decision.feasible:
+        yield from sentence(f"Pod {decision.pod} is pending: it waits for its pod group.", bold)
+    elif decision.feasible:
+        where = f"on its way to {decision.chosen}" if decision.chosen else "where it was to go"
+        by = f" by {', '.join(decision.rejectedBy)}" if decision.rejectedBy else ""
+        yield from sentence(
+            f"Pod {decision.pod} is pending: it was refused{by} {where}.", bold | {"refused": {"fg": "red"}}
+        )
+        yield from wrapped(f"{decision.feasible} of {nodes_said(decision.evaluated)} looked at would do.", "  ")
+    else:
+        fits = "would fit nowhere" if dry else "is pending: it fits nowhere"
+        said = f"Pod {decision.pod} {fits}{_looked_at(decision)}."
+        yield from sentence(said, bold | {"fits nowhere": {"fg": "red"}, "would fit nowhere": {"fg": "red"}})
+    said = "" if decision.preemption is None else decision.preemption.message
+    yield from wrapped(decision.message.removesuffix(said).rstrip(), "  ")
+    yield from _tries(decision)
+
+
+def _went(decision: Decision) -> str:
+    return "went" if decision.binding is None or decision.binding.state == "bound" else "is on its way"
+
+
+def _tries(decision: Decision) -> Iterator[str]:
+    """How often it was tried, and what became of it since."""
+    queue, binding = decision.queue, decision.binding
+    if queue.attempts:
+        often = "once," if queue.attempts == 1 else f"{queue.attempts} times, last"
+        yield from wrapped(f"Tried {often} at {to_the_second(decision.time)}.", "  ")
+    for move in queue.history[-_MOVES:] if queue.attempts > 1 else ():
+        by = f", by {move.plugin}" if move.plugin else ""
+        yield from wrapped(f"{to_the_second(move.time)}  {move.queue}: {move.event}{by}", "    ")
+    if binding is not None and binding.state != "bound":
+        waits = f" for {', '.join(binding.waitsFor)}" if binding.waitsFor else ""
+        error = "" if binding.error == decision.message else binding.error
+        yield from wrapped(f"Binding: {binding.state}{waits} {error}".rstrip(), "  ")
+
+
+def _choice(decision: Decision, *, dry: bool) -> str:
+    choice, count = decision.choice, nodes_said(decision.nodeCount)
+    if choice is None:
+        return ""
+    looked_at = count if decision.evaluated == decision.nodeCount else f"{nodes_said(decision.evaluated)} looked at"
+    if choice.reason == "only":
+        is_cut_short = not decision.preFilter.narrowedBy and decision.placement is None
+        return f"It is the only one of {looked_at if is_cut_short else count} that will do."
+    if choice.reason == "first":
+        return "It is the first that will do; nothing is scored."
+    if choice.reason == "nominated":
+        return "Room was made for it there."
+    will_do = f"{decision.feasible} of {looked_at} will do"
+    if choice.reason == "score":
+        return f"{will_do}, and it scores highest."
+    many = len(choice.best)
+    alike = "all of them score the same" if many == decision.feasible else f"{many} of them score highest"
+    return f"{will_do}, and {alike}: {'it is any one of these' if dry else 'chance chose among these'}."
+
+
+def _looked_at(decision: Decision) -> str:
+    return f" on {nodes_said(decision.nodeCount)}" if decision.nodeCount else ""
+
+
+# Preemption
+
+
+def _preemption(decision: Decision) -> Iterator[str]:
+    preemption = decision.preemption
+    if preemption is None or not (preemption.nominated or preemption.message):
+        return
+    refused = decision.preFilter.rejected
+    if refused is not None and refused.code == "UnschedulableAndUnresolvable":
+        # There is no room that could be made.
+        return
+    yield title("Preemption")
+    if preemption.nominated:
+        victims = ", ".join(victim.pod for victim in preemption.victims)
+        yield from wrapped(f"makes room on {preemption.nominated}, from which must go: {victims}", "  ")
+        if preemption.pdbViolations:
+            budgets = "PodDisruptionBudget" if preemption.pdbViolations == 1 else "PodDisruptionBudgets"
+            yield f"  against {preemption.pdbViolations} {budgets}"
+        if len(preemption.candidates) > 1:
+            why = _WHY.get(preemption.why, preemption.why)
+            yield from wrapped(f"chosen among {len(preemption.candidates)} nodes for {why}", "  ")
+    else:
+        yield from wrapped(preemption.message.removeprefix("preemption: "), "  ")
+
+
+# What would help
+
+
+def _would_fit(explanation: Explanation, most: int | None) -> Iterator[str]:
+    suggestions = explanation.would_fit_if
+    if not suggestions and not explanation.is_stuck:
+        return
+    yield title("Would fit if")
+    if not suggestions:
+        yield "  no single change was found that is enough."
+        if explanation.decision.preFilter.rejected is None:
+            yield "  --against NODE tells all that it takes on one node."
+    for one in suggestions[:most]:
+        yield from change_lines(one.side, one.change, _opens(one))
+    if most is not None and len(suggestions) > most:
+        yield f"  and {len(suggestions) - most} other ways; see -o wide"
+
+
+def _opens(suggestion: Suggestion) -> str:
+    more = suggestion.opens - len(suggestion.nodes[:SHOWN_NAMES])
+    names = ", ".join(told_apart(suggestion.nodes[:SHOWN_NAMES]))
+    opens = f"opens {nodes_said(suggestion.opens)}: {names}{f' and {more} more' if more > 0 else ''}"
+    others = suggestion.alike - 1
+    alike = "1 more node lacks" if others == 1 else f"{others} more nodes lack"
+    return f"{opens}; {alike} only this" if others > 0 else opens
+
+
+def _against(against: Against) -> Iterator[str]:
+    yield title(f"To land on {against.node}")
+    if against.rejected is not None:
+        rejected = against.rejected
+        yield from wrapped(f"it is refused by {rejected.plugin}: {', '.join(rejected.reasons)}", "  ")
+    elif against.total is not None and against.behind:
+        by = ", ".join(f"{plugin} {score:+}" for plugin, score in against.behindBy.items())
+        yield from wrapped(
+            f"it would do, but the best scores {against.behind} more than its {against.total}: {by}", "  "
+        )
+    elif against.total is not None:
+        yield "  it would do, and none is better."
+    for landing in against.changes[:_SUGGESTIONS]:
+        if landing.ties:
+            score = "scores" if landing.ties == 1 else "score"
+            effect = f"it may go there: {others_said(landing.ties)} {score} the same"
+        elif landing.chosen == against.node:
+            effect = "it would go there"
+        elif landing.chosen is None:
+            effect = "the node would do"
+        else:
+            effect = f"the node would do, but {landing.chosen} scores higher"
+        yield from change_lines(landing.side, landing.change, effect)
+    if against.together:
+        yield "  no single change is enough; all of these are:"
+        for words in against.together:
+            yield from (
+                f"  - {line}" if not number else f"    {line}" for number, line in enumerate(textwrap.wrap(words, 76))
+            )
+    elif not against.changes and against.total is None:
+        yield "  nothing was found that would help."

@@ -1,0 +1,1 @@
+"""`kubestow plugin`: create, check and list plugins."""

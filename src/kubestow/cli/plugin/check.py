@@ -1,0 +1,179 @@
+"""What `kubestow plugin check` finds out about a plugin: it is tried in the scheduler, on clusters made for it.
+
+Each check is a function that returns lines of praise, or raises `Found` with what is wrong.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from kubestow import config
+from kubestow.config.configuration import Plugin, PluginConfig, SchedulerConfiguration
+from kubestow.plugin.loading import Loaded
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.outcome import Failed, Placed
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles, choose_at_random
+from kubestow.scheduler.framework.args import ArgsError, decode_args
+from kubestow.scheduler.framework.profile import Profile, ProfileError
+from kubestow.scheduler.framework.registry import points_of
+from kubestow.scheduler.framework.results import SKIP, Code, Narrowed, PluginError, Rejection, Skip
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.queue.nominator import Nominator
+from kubestow.testing import make_node, make_pod
+from kubestow.testing.agreement import check_forms
+
+NODES = 5_000
+_FAST = ("filter_rows", "score_rows", "row_rejection", "row_score", "passing_rows", "sign")
+_LONG = "x" * 63
+
+
+class Found(Exception):  # noqa: N818 (it is about the plugin, which works or does not)
+    """Something is wrong with the plugin."""
+
+
+class Cost(NamedTuple):
+    """What a plugin costs a pod where all nodes are looked at."""
+
+    plugin: str
+    form: str
+    micros: float
+
+
+def check_args(loaded: Loaded, args: Any) -> str:
+    """The arguments are what the constructor takes."""
+    try:
+        loaded.plugin(decode_args(loaded.plugin, args), offline_handle(Cluster()))
+    except ArgsError as error:
+        raise Found(str(error)) from None
+    except Exception as error:
+        raise Found(f"its constructor raises {type(error).__name__}: {error}") from error
+    return f"takes the arguments {'of pluginConfig' if args else 'that it has by default'}"
+
+
+def check_agreement(loaded: Loaded, args: Any) -> str:
+    """Fast forms say what plain forms say."""
+    if not any(hasattr(loaded.plugin, method) for method in _FAST):
+        return "has the plain form only: nothing to compare"
+    try:
+        number = check_forms(loaded.plugin, decode_args(loaded.plugin, args))
+    except AssertionError as error:
+        if "no two forms" in str(error):
+            return "has one form only: nothing to compare"
+        raise Found(str(error)) from None
+    except Exception as error:
+        raise Found(f"raises {type(error).__name__} on a random cluster: {error}") from error
+    return f"forms agree on random clusters ({number} answers compared)"
+
+
+def check_odd_objects(loaded: Loaded, args: Any) -> str:
+    """Pods and nodes with everything missing, or absurd, are no reason to fail."""
+    cluster = Cluster()
+    for node in _odd_nodes():
+        cluster.set_node(node)
+    profile = profile_with(loaded, args, cluster)
+    cycles = SchedulingCycles(cluster, Nominator(), choose_at_random(random.Random(0)))
+    pods = list(_odd_pods())
+    for pod in pods:
+        outcome = cycles.run(profile, PodInfo(pod))
+        if isinstance(outcome, Failed) and outcome.code is Code.ERROR:
+            raise Found(f"fails for pod {pod.metadata.name}: {outcome.message}")
+        if isinstance(outcome, Placed):
+            cycles.unreserve(profile, outcome)
+    return f"takes {len(pods)} odd pods on odd nodes"
+
+
+def costs(loaded: Loaded, args: Any) -> list[Cost]:
+    """What it costs, and the plugins beside it, dearest first."""
+    cluster = Cluster()
+    for number in range(NODES):
+        cluster.set_node(make_node(f"n{number}", cpu="64", zone=f"zone-{number % 3}", labels={"pool": f"{number % 7}"}))
+    profile = profile_with(loaded, args, cluster)
+    pod = PodInfo(make_pod("p", cpu="100m", memory="200Mi", labels={"app": "web"}))
+    names = dict.fromkeys(hook.name for hook in (*profile.pre_filter, *profile.filter, *profile.score))
+    found = [_cost(profile, name, pod, cluster) for name in names]
+    return sorted((cost for cost in found if cost.micros), key=lambda cost: -cost.micros)
+
+
+def profile_with(loaded: Loaded, args: Any, cluster: Cluster) -> Profile:
+    """The default profile with the plugin in it; raises Found."""
+    registry = in_tree_registry()
+    registry.register(loaded.name, loaded.plugin)
+    configuration: SchedulerConfiguration = config.default()
+    (profile,) = configuration.profiles
+    multi = profile.plugins.multiPoint
+    enabled = [entry for entry in multi.enabled if not _replaces(loaded, entry.name)]
+    changed = replace(
+        profile,
+        plugins=replace(profile.plugins, multiPoint=replace(multi, enabled=(*enabled, Plugin(loaded.name)))),
+        pluginConfig=(*profile.pluginConfig, PluginConfig(loaded.name, args)) if args else profile.pluginConfig,
+    )
+    try:
+        return Profile(changed, registry, offline_handle(cluster), lambda: 0.0)
+    except (ProfileError, PluginError) as error:
+        raise Found(str(error)) from None
+
+
+def _replaces(loaded: Loaded, name: str) -> bool:
+    """There is one queue sort plugin only."""
+    return name == "PrioritySort" and "queueSort" in points_of(loaded.plugin)
+
+
+def _cost(profile: Profile, name: str, pod: PodInfo, cluster: Cluster) -> Cost:
+    points = (profile.pre_filter, profile.filter, profile.pre_score, profile.score)
+    hooks = {hook.point: hook for of_point in points for hook in of_point if hook.name == name}
+    call, table, rows = profile.caller.call, cluster.nodes, np.arange(cluster.nodes.size)
+
+    def run() -> None:
+        state: Any = None
+        if "PreFilter" in hooks:
+            state = call(hooks["PreFilter"], pod)
+        if isinstance(state, Narrowed):
+            state = state.state
+        if "Filter" in hooks and state is not SKIP and not isinstance(state, Rejection):
+            call(hooks["Filter"], state, pod, table, rows)
+        score_state = call(hooks["PreScore"], pod, table, rows) if "PreScore" in hooks else None
+        if "Score" in hooks and not isinstance(score_state, Skip):
+            scores = call(hooks["Score"], score_state, pod, table, rows)
+            if hooks["Score"].normalize is not None:
+                call(hooks["Score"].normalize, score_state, pod, table, rows, scores)
+
+    run()
+    best, rounds = float("inf"), 0
+    until = time.perf_counter() + 0.2
+    while rounds < 3 or time.perf_counter() < until:
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+        rounds += 1
+    plain = any(hook.method in ("filter", "score") for hook in hooks.values())
+    return Cost(name, "plain" if plain else "vector", best * 1e6)
+
+
+def _odd_nodes() -> Iterator[Any]:
+    yield make_node("bare", cpu="0", memory="0", pods=0)
+    yield make_node("many-labels", labels={f"example.com/{number}": _LONG for number in range(1_000)})
+    yield make_node("tainted", taints=[f"t{number}:NoSchedule" for number in range(20)], unschedulable=True)
+    yield make_node("huge", cpu=str(2**53), memory="9007199254740992", resources={"example.com/odd": 2**62})
+    yield make_node("words", labels={"cost": "not a number", "zone": "", "size": "-1"})
+    yield make_node("plain", cpu="1000", memory="1Ti", zone="zone-a")
+
+
+def _odd_pods() -> Iterator[Any]:
+    yield make_pod("plain")
+    yield make_pod("nothing", spec={"containers": []})
+    yield make_pod("many-labels", labels={f"example.com/{number}": _LONG for number in range(1_000)})
+    yield make_pod("numbers", labels={"size": "NaN", "group-size": "many", "cost": "-1e999", "when": ""})
+    yield make_pod("greedy", cpu=str(2**52), memory="8Ei")
+    yield make_pod("negative", priority=-(2**31))
+    yield make_pod("important", priority=2_000_000_000)
+    yield make_pod("unknown-resource", resources={"example.com/nobody-has-this": 3})
+    yield make_pod(
+        "picky", node_selector={"kubernetes.io/hostname": "plain"}, tolerations=["t1"], host_ports=[1, 65535]
+    )
+    yield make_pod("many-containers", spec={"containers": [{"name": f"c{number}"} for number in range(200)]})

@@ -1,0 +1,112 @@
+"""`kubestow plugin`: make a plugin, check one, list those there are."""
+
+import importlib.util
+import keyword
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kubestow.config.plugin_points import IN_TREE
+from kubestow.plugin.loading import Loaded, PluginLoadError, installed, load
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*")
+
+
+@click.group()
+def command() -> None:
+    """Make, check and list scheduler plugins written in Python."""
+
+
+@command.command()
+@click.argument("name")
+@click.option("--dir", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Where to.")
+def new(name: str, folder: Path) -> None:
+    """Write a plugin to start from, and its test. NAME is written spare-memory or SpareMemory."""
+    # Imported only now: the other commands do not need it.
+    from kubestow.cli.plugin.templates import PLUGIN, TEST
+
+    if not _NAME.fullmatch(name):
+        raise click.BadParameter(f"{name!r}: letters and digits, with dashes between words", param_hint="NAME")
+    words = [word for part in name.split("-") for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", part)]
+    title, module = "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
+    if keyword.iskeyword(module) or importlib.util.find_spec(module) is not None:
+        raise click.BadParameter(f"{module} is a word or a module of Python already", param_hint="NAME")
+    if title in IN_TREE:
+        raise click.BadParameter(f"{title} is one of the scheduler's own plugins", param_hint="NAME")
+    files = {folder / f"{module}.py": PLUGIN, folder / f"test_{module}.py": TEST}
+    for file in files:
+        if file.exists():
+            raise click.ClickException(f"{file} is there already; choose another name, or remove it")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, template in files.items():
+        file.write_text(template.format(title=title, module=module), encoding="utf-8")
+        click.echo(f"wrote {file}")
+    click.echo(f"\nTry it:  kubestow plugin check {folder / module}.py\n         pytest {folder / f'test_{module}.py'}")
+
+
+@command.command()
+@click.argument("file", metavar="FILE|MODULE")
+@click.option("--args", "text", metavar="YAML", help="Arguments, as in pluginConfig: '{zone: a}'.")
+def check(file: str, text: str | None) -> None:
+    """Check the plugins in a file: methods, arguments, forms that agree, odd objects, and what a pod costs.
+
+    Exits with 1 if anything is wrong.
+    """
+    args = _arguments(text)
+    try:
+        found = load(file)
+    except PluginLoadError as error:
+        click.echo(f"wrong: {error}")
+        sys.exit(1)
+    results = [_check(loaded, args) for loaded in found]
+    sys.exit(0 if all(results) else 1)
+
+
+def _arguments(text: str | None) -> Any:
+    from kubestow.api.files.errors import DocumentError
+    from kubestow.api.files.yaml_documents import yaml_documents
+
+    try:
+        first = next(yaml_documents(text or ""), None)
+    except DocumentError as error:
+        raise click.BadParameter(str(error), param_hint="--args") from None
+    return None if first is None else first.tree
+
+
+def _check(loaded: Loaded, args: Any) -> bool:
+    from kubestow.cli.plugin import check as plugin_check
+    from kubestow.scheduler.framework.registry import points_of
+
+    click.echo(f"{loaded.name} ({loaded.source}): {', '.join(sorted(points_of(loaded.plugin)))}")
+    try:
+        for step in (plugin_check.check_args, plugin_check.check_agreement, plugin_check.check_odd_objects):
+            click.echo(f"  ok: {step(loaded, args)}")
+        costs = plugin_check.costs(loaded, args)
+    except plugin_check.Found as found:
+        click.echo(f"  wrong: {found}")
+        return False
+    click.echo(f"\n  A pod at {plugin_check.NODES:,} nodes, all of them looked at, in microseconds:")
+    for cost in costs:
+        mark = "  <-- this one" if cost.plugin == loaded.name else ""
+        click.echo(f"    {cost.plugin:<32}{cost.form:<8}{cost.micros:>10,.0f}{mark}")
+    return True
+
+
+@command.command("list")
+@click.option("--plugin", "sources", metavar="FILE|MODULE", multiple=True, help="List these, too; repeatable.")
+def list_plugins(sources: tuple[str, ...]) -> None:
+    """List the plugins that a configuration may name, with their extension points and where they come from."""
+    from kubestow.scheduler.framework.registry import points_of
+
+    rows = [(name, "kubestow", points) for name, points in sorted(IN_TREE.items())]
+    try:
+        others = [*installed(), *(loaded for source in sources for loaded in load(source))]
+    except PluginLoadError as error:
+        raise click.ClickException(str(error)) from None
+    rows += [(loaded.name, loaded.source, points_of(loaded.plugin)) for loaded in others]
+    names, places = max(len(row[0]) for row in rows) + 2, max(len(row[1]) for row in rows) + 2
+    for name, source, points in rows:
+        click.echo(f"{name:<{names}}{source:<{places}}{', '.join(sorted(points))}")

@@ -1,0 +1,239 @@
+"""The flags of `kubestow scheduler`: one table, with kube-scheduler's names, types, defaults and groups.
+
+Click's options, the reference page and /flagz are made from it.
+"""
+
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from kubestow.cli.scheduler import flag_types as types
+from kubestow.cli.scheduler.flag_types import FlagType
+from kubestow.config.durations import Duration
+
+_SECOND = 1_000_000_000
+_MEBIBYTE = 1024 * 1024
+_HTTP_1 = "only HTTP/1.1 is served"
+_ONE_VERSION = "there is one version of Kubernetes here, and nothing to emulate"
+
+_NO_GATE = "needs no gate LoggingAlphaOptions"
+_EMPTY_LEASE = "an empty one is refused, where there the election fails again and again"
+_HANDSHAKE = "a certificate of another authority ends the TLS handshake, where there it is answered with 401"
+
+
+class Flag(msgspec.Struct, frozen=True):
+    """One flag. `ignored` says why a flag that is accepted has no effect, `differs` in what its effect differs."""
+
+    name: str
+    type: FlagType
+    default: Any
+    help: str
+    ignored: str = ""
+    short: str = ""
+    differs: str = ""
+
+    @property
+    def parameter(self) -> str:
+        """Its name as a Python identifier."""
+        return self.name.replace("-", "_")
+
+    @property
+    def shown_default(self) -> str:
+        """The default as help shows it; empty where there is nothing to show."""
+        if self.default in ("", (), 0, False) and self.type not in (
+            types.INT32_SLICE,
+            types.NAMED_CERT_KEY,
+            types.STRING_TO_STRING,
+        ):
+            return ""
+        written = self.type.write(self.default)
+        return f'"{written}"' if self.type is types.STRING else written
+
+
+def _deprecated(text: str) -> str:
+    return f"DEPRECATED, ignored with --config. {text}"
+
+
+GROUPS: dict[str, tuple[Flag, ...]] = {
+    "Misc": (
+        Flag("config", types.STRING, "", "The configuration file (KubeSchedulerConfiguration, YAML or JSON).",
+             differs="a changed file is taken over without a restart, unless --reload=off"),
+        Flag("master", types.STRING, "", "The address of the API server; wins over the one in the kubeconfig."),
+        Flag("write-config-to", types.STRING, "", "Write the configuration to this file, complete, and exit.",
+             differs="needs no cluster, and does not look at flags about serving"),
+    ),
+    "Plugin": (
+        Flag("plugin", types.STRINGS, (), "Plugins of your own: a Python file, or a module. The configuration enables "
+             "them by name. May be repeated."),
+        Flag("reload", types.ON_OFF, True, "Reload configuration and plugin files when they change, and on SIGHUP: on "
+             "or off."),
+    ),
+    "Decision": (
+        Flag("annotate-decisions", types.BOOL, False, "Annotate pods with what was decided, in the form of "
+             "kube-scheduler-simulator."),
+        Flag("decision-log", types.STRING, "", "Write every decision to this file, as a line of JSON; - is standard "
+             "output."),
+        Flag("decision-log-max-backups", types.INT, 5, "How many full files are kept: FILE.1 is the newest."),
+        Flag("decision-log-max-size", types.QUANTITY, 100 * _MEBIBYTE, "How many bytes make a file full, e.g. 10Mi; 0: "
+             "none is ever full."),
+        Flag("decision-log-nodes", types.BOOL, False, "Write also what was found out about every node."),
+        Flag("decision-records-bytes", types.QUANTITY, 128 * _MEBIBYTE, "How much memory records of decisions may "
+             "take, e.g. 64Mi; 0: none are kept. Unless it is given, none are kept either where nothing is served, "
+             "logged or annotated."),
+        Flag("ui", types.BOOL, False, "Serve a page about cluster, queue and decisions at /ui/ of the secure port; who "
+             "may read /debug may read what it shows."),
+    ),
+    "Tracing": (
+        Flag("tracing-config-file", types.STRING, "", "Send spans to OpenTelemetry as this file says: a "
+             "TracingConfiguration, as kube-apiserver takes it. Needs kubestow[otel]."),
+        Flag("tracing-plugins", types.BOOL, False, "With spans for plugins, in one cycle of ten."),
+    ),
+    "Secure serving": (
+        Flag("bind-address", types.IP, "0.0.0.0", "Where to listen; an unspecified address means all."),  # noqa: S104
+        Flag("cert-dir", types.STRING, "", "The folder for the certificate, kube-scheduler.crt and .key, which is made "
+             "where there is none; without a folder it is kept in memory. Not used with --tls-cert-file."),
+        Flag("disable-http2-serving", types.BOOL, False, "Do not serve HTTP/2.", _HTTP_1),
+        Flag("http2-max-streams-per-connection", types.INT, 0, "Streams in one HTTP/2 connection.", _HTTP_1),
+        Flag("permit-address-sharing", types.BOOL, False, "Listen with SO_REUSEADDR.", "it is always set"),
+        Flag("permit-port-sharing", types.BOOL, False, "Listen with SO_REUSEPORT, so that several may share the port."),
+        Flag("secure-port", types.INT, 10259, "The port for HTTPS with authentication and authorization; 0: serve "
+             "nothing."),
+        Flag("tls-cert-file", types.STRING, "", "The certificate for HTTPS (PEM, followed by its authorities)."),
+        Flag("tls-cipher-suites", types.STRINGS, (), "The cipher suites up to TLS 1.2, by their IANA names.",
+             differs="those that OpenSSL does not have, such as RC4, are refused"),
+        Flag("tls-curve-preferences", types.INT32_SLICE, (), "The key exchange mechanism, as Go's number: 23, 24, 25 "
+             "or 29.", differs="only one may be given, and none with ML-KEM: Python's ssl cannot be told more"),
+        Flag("tls-min-version", types.STRING, "", "The oldest TLS version served: VersionTLS10 to VersionTLS13."),
+        Flag("tls-private-key-file", types.STRING, "", "The private key of --tls-cert-file."),
+        Flag("tls-sni-cert-key", types.NAMED_CERT_KEY, (), "Another certificate and key, for clients that ask for one "
+             "of the domains: certificate,key or certificate,key:domain,*.domain. May be repeated."),
+    ),
+    "Authentication": (
+        Flag("authentication-kubeconfig", types.STRING, "", "The kubeconfig of the API server that is asked whose a "
+             "token is. Without it the pod's service account asks; outside a cluster tokens are not looked at."),
+        Flag("authentication-skip-lookup", types.BOOL, False, "Do not look up in the cluster what is missing here: "
+             "the authorities for client certificates and for front proxies."),
+        Flag("authentication-token-webhook-cache-ttl", types.DURATION, Duration(10 * _SECOND), "How long the answer "
+             "about a token is remembered."),
+        Flag("authentication-tolerate-lookup-failure", types.BOOL, True, "Go on if that look-up fails."),
+        Flag("client-ca-file", types.STRING, "", "Whoever shows a certificate signed by one of these authorities is "
+             "who its common name says.", differs=_HANDSHAKE),
+        Flag("requestheader-allowed-names", types.STRINGS, (), "Common names of front proxies whose headers are "
+             "believed; none: all that show a certificate of --requestheader-client-ca-file."),
+        Flag("requestheader-client-ca-file", types.STRING, "", "The authorities for certificates of front proxies.",
+             differs=_HANDSHAKE),
+        Flag("requestheader-extra-headers-prefix", types.STRINGS, ("x-remote-extra-",), "Prefixes of headers in which "
+             "front proxies tell more about users."),
+        Flag("requestheader-group-headers", types.STRINGS, ("x-remote-group",), "Headers in which they tell groups."),
+        Flag("requestheader-uid-headers", types.STRINGS, (), "Headers in which they tell uids."),
+        Flag("requestheader-username-headers", types.STRINGS, ("x-remote-user",), "Headers in which they tell users."),
+    ),
+    "Authorization": (
+        Flag("authorization-always-allow-paths", types.STRINGS, ("/healthz", "/readyz", "/livez"), "Paths that "
+             "everybody may read; a trailing * stands for anything."),
+        Flag("authorization-kubeconfig", types.STRING, "", "The kubeconfig of the API server that is asked who may "
+             "read. Without it the pod's service account asks; outside a cluster only open paths are read."),
+        Flag("authorization-webhook-cache-authorized-ttl", types.DURATION, Duration(10 * _SECOND), "How long a yes is "
+             "remembered."),
+        Flag("authorization-webhook-cache-unauthorized-ttl", types.DURATION, Duration(10 * _SECOND), "How long a no "
+             "is remembered."),
+    ),
+    "Deprecated": (
+        Flag("contention-profiling", types.BOOL, True, _deprecated("Profile waiting for locks."), "there are no locks"),
+        Flag("kube-api-burst", types.INT32, 100, _deprecated("Requests to the API server in a burst.")),
+        Flag("kube-api-content-type", types.STRING, "application/vnd.kubernetes.protobuf",
+             _deprecated("The format of requests."), "requests and answers are JSON, which decodes faster here"),
+        Flag("kube-api-qps", types.FLOAT32, 50.0, _deprecated("Requests to the API server in a second.")),
+        Flag("kubeconfig", types.STRING, "", _deprecated("The kubeconfig: where the API server is and who we are.")),
+        Flag("pod-max-in-unschedulable-pods-duration", types.DURATION, Duration(300 * _SECOND), "DEPRECATED. How long "
+             "a pod that nothing helps waits at most until it is tried again."),
+        Flag("policy-config-file", types.STRING, "", "DEPRECATED. A file with a legacy Policy, whose predicates, "
+             "priorities and extenders take the place of profiles and extenders, also of those in --config."),
+        Flag("policy-configmap", types.STRING, "", "DEPRECATED. The ConfigMap with a legacy Policy under the key "
+             "policy.cfg; wins over --policy-config-file."),
+        Flag("policy-configmap-namespace", types.STRING, "kube-system", "DEPRECATED. The namespace of "
+             "--policy-configmap."),
+        Flag("profiling", types.BOOL, True, _deprecated("Serve /debug/pprof, and /debug/flags/v, which changes the "
+             "verbosity of logs."), differs="profile, heap and goroutine, of Python code, in pprof's format"),
+        Flag("use-legacy-policy-config", types.BOOL, False, "DEPRECATED. Take the Policy from --policy-config-file "
+             "even if --policy-configmap is given."),
+    ),
+    "Leader election": (
+        Flag("leader-elect", types.BOOL, True, "Compete for a lease, and schedule only while holding it."),
+        Flag("leader-elect-lease-duration", types.DURATION, Duration(15 * _SECOND), "How long others wait after the "
+             "last renewal before they take over."),
+        Flag("leader-elect-renew-deadline", types.DURATION, Duration(10 * _SECOND), "How long the leader tries to "
+             "renew before it gives up; less than the lease duration."),
+        Flag("leader-elect-resource-lock", types.STRING, "leases", "The kind of object to compete for: leases."),
+        Flag("leader-elect-resource-name", types.STRING, "kube-scheduler", "The name of the lease.",
+             differs=_EMPTY_LEASE),
+        Flag("leader-elect-resource-namespace", types.STRING, "kube-system", "The namespace of the lease.",
+             differs=_EMPTY_LEASE),
+        Flag("leader-elect-retry-period", types.DURATION, Duration(2 * _SECOND), "The pause between two attempts to "
+             "acquire or renew."),
+    ),
+    "Feature gate": (
+        Flag("emulated-version", types.KUBERNETES_VERSIONS, (), "The version to do as.", _ONE_VERSION),
+        Flag("feature-gates", types.FEATURE_GATES, (), "Features to turn on or off: A=true,B=false; a name may be "
+             "preceded by kube:. May be repeated.", differs="gates that concern no scheduler change nothing"),
+        Flag("min-compatibility-version", types.KUBERNETES_VERSIONS, (), "The oldest version to work with.",
+             _ONE_VERSION),
+    ),
+    "Metrics": (
+        Flag("allow-metric-labels", types.STRING_TO_STRING, (), "The values of a label that are shown, all others "
+             "count as `unexpected`: metric,label=v1,v2. May be repeated."),
+        Flag("allow-metric-labels-manifest", types.STRING, "", "A file that says the same."),
+        Flag("disabled-metrics", types.STRINGS, (), "Metrics that are not served, by their full names."),
+        Flag("show-hidden-metrics-for-version", types.STRING, "", "The previous minor version, to serve what it "
+             "served and this one hides.", differs="no metric is hidden"),
+    ),
+    "Logs": (
+        Flag("log-flush-frequency", types.DURATION, Duration(5 * _SECOND), "How often collected log lines are "
+             "written, at most."),
+        Flag("log-json-info-buffer-size", types.QUANTITY, 0, "With JSON and split streams: how many bytes of news "
+             "are collected, e.g. 512Ki.", differs=_NO_GATE),
+        Flag("log-json-split-stream", types.BOOL, False, "With JSON: errors to standard error, news to standard "
+             "output.", differs=_NO_GATE),
+        Flag("log-text-info-buffer-size", types.QUANTITY, 0, "With text and split streams: how many bytes of news "
+             "are collected.", differs=_NO_GATE),
+        Flag("log-text-split-stream", types.BOOL, False, "With text: errors to standard error, news to standard "
+             "output.", differs=_NO_GATE),
+        Flag("logging-format", types.STRING, "text", "text or json."),
+        Flag("v", types.LEVEL, 0, "How much is told: 0 the most important, 2 changes, 3 and 4 decisions, 5 all.",
+             short="v"),
+        Flag("vmodule", types.MODULES, (), "More from some modules: pattern=N,pattern=N.",
+             differs="patterns match the names of Python modules"),
+    ),
+    "Global": (
+        Flag("version", types.VERSION, "", "Tell the version and exit; --version=raw tells all about it.",
+             differs="names Kubestow's version, too"),
+    ),
+}  # fmt: skip
+
+FLAGS: dict[str, Flag] = {flag.name: flag for flags in GROUPS.values() for flag in flags}
+
+
+def normalised(arguments: list[str]) -> list[str]:
+    """Arguments in the one form that click reads: dashes for underscores, `--v=4` for -v4 and -v=4.
+
+    A switch has the value behind its equals sign, or none: what follows it is no value.
+    """
+    result: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return [*result, argument, *rest]
+        name, equals, value = argument.partition("=")
+        if name.startswith("--"):
+            name = name.replace("_", "-")
+        elif argument.startswith("-v") and argument != "-v":
+            name, equals, value = "--v", "=", argument.removeprefix("-v").removeprefix("=")
+        flag = FLAGS.get(name.lstrip("-")) if name.startswith("-") and not equals else None
+        if flag is not None and flag.type.alone:
+            equals, value = "=", flag.type.alone
+        result.append(name + equals + value)
+        if flag is not None and not flag.type.alone:
+            # Its value, whatever that looks like.
+            result += islice(rest, 1)
+    return result

@@ -1,0 +1,81 @@
+"""What the scheduler serves, as the flags say."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from kubestow.cli.scheduler.live import LiveScheduler
+from kubestow.cli.scheduler.serving import Serving
+from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, listening_of, written
+from kubestow.server.authentication import FrontProxies
+from kubestow.server.authorities import given_authorities
+from kubestow.server.options import ServingOptions
+from kubestow.server.tls import ServerContexts, ServerTls, TlsError
+
+
+async def serve(settings: Settings, live: LiveScheduler, listener: socket.socket) -> None:
+    """Serve whoever connects, until cancelled; raises SettingsError, CallError."""
+    options = _options(settings.flags, settings.set_verbosity)
+    async with AsyncExitStack() as stack:
+        page = None
+        if options.has_page and live.decisions is not None:
+            # Imported only now: few want it.
+            from kubestow.cli.scheduler.page import LivePage
+
+            page = await stack.enter_async_context(LivePage(live, live.decisions, "kubestow scheduler"))
+        server = Serving(options, live, page)
+        stack.push_async_callback(server.stop)
+        try:
+            await server.start(listener)
+        except TlsError as error:
+            raise SettingsError(str(error)) from None
+        await asyncio.get_running_loop().create_future()
+
+
+def check_certificates(flags: Flags) -> None:
+    """Read certificates, keys and authorities as they will be when somebody reads a page; raises SettingsError."""
+    options = _options(flags, lambda _: None)
+    try:
+        authorities = given_authorities(options)
+        authorities.of_clients()
+        authorities.front_proxies(options.proxies)
+        ServerContexts(options.tls, options.listening.certificate_hosts)
+    except TlsError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _options(flags: Flags, set_verbosity: Callable[[int], None]) -> ServingOptions:
+    return ServingOptions(
+        listening=listening_of(flags),
+        tls=ServerTls(
+            cert_file=flags["tls-cert-file"],
+            key_file=flags["tls-private-key-file"],
+            cert_dir=flags["cert-dir"],
+            sni=flags["tls-sni-cert-key"],
+            min_version=flags["tls-min-version"],
+            cipher_suites=flags["tls-cipher-suites"],
+            curves=flags["tls-curve-preferences"],
+        ),
+        authentication_kubeconfig=flags["authentication-kubeconfig"],
+        authorization_kubeconfig=flags["authorization-kubeconfig"],
+        skips_lookup=flags["authentication-skip-lookup"],
+        tolerates_lookup_failure=flags["authentication-tolerate-lookup-failure"],
+        client_ca_file=flags["client-ca-file"],
+        proxy_ca_file=flags["requestheader-client-ca-file"],
+        proxies=FrontProxies(
+            (),
+            frozenset(flags["requestheader-allowed-names"]),
+            flags["requestheader-username-headers"],
+            flags["requestheader-group-headers"],
+            flags["requestheader-uid-headers"],
+            flags["requestheader-extra-headers-prefix"],
+        ),
+        token_seconds=flags["authentication-token-webhook-cache-ttl"].seconds,
+        allowed_seconds=flags["authorization-webhook-cache-authorized-ttl"].seconds,
+        denied_seconds=flags["authorization-webhook-cache-unauthorized-ttl"].seconds,
+        open_paths=flags["authorization-always-allow-paths"],
+        flags=written(flags),
+        set_verbosity=set_verbosity,
+        has_page=flags["ui"],
+    )

@@ -1,0 +1,283 @@
+"""Configuration and plugins, exchanged while the scheduler runs.
+
+    load -> compare -> build beside -> try dry -> swap between two cycles -> on trial -> proven
+      |        |            |            |                                      |
+      +--------+------------+------------+--> what was there stays              +--> what was proven comes back
+
+From what is loaded to the swap nothing is awaited, so no cycle sees half of it. Profiles that are as they were stay the
+very same, with all that their plugins know. Pods that are on their way to a node finish with the profile they began
+with, and so with the extenders that were there. On trial are the first attempts by new profiles: if plugins fail in
+most of them, the profiles that were proven last come back.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from kubestow.api.pod import Pod
+from kubestow.api.whole_objects import WholePod
+from kubestow.cli.scheduler.reload_dry_run import try_profiles
+from kubestow.config import SchedulerConfiguration, configuration
+from kubestow.config.differences import differences
+from kubestow.config.expansion import enabled_names
+from kubestow.plugin.loading import PluginCollection, forget_modules
+from kubestow.scheduler.cluster.gate import Gate
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.outcome import Failed
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles
+from kubestow.scheduler.extenders.client import ExtenderClient
+from kubestow.scheduler.extenders.configured import ConfiguredExtenders
+from kubestow.scheduler.extenders.whole_kinds import whole_kinds
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.framework.queueing import QueueRules
+from kubestow.scheduler.framework.registry import Registry
+from kubestow.scheduler.intake import Intake
+from kubestow.scheduler.loop import Scheduler
+from kubestow.scheduler.queue.ordering import queue_order
+from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.reload import ReloadMetrics
+
+log = get_logger(__name__)
+
+LOADING_SECONDS = 60.0
+LONGEST_TRIAL = 20
+"""After so many attempts new profiles are proven."""
+SHORTEST_TRIAL = 5
+"""Before so many attempts nothing is said against them."""
+
+_MAY_CHANGE = ("profiles", "extenders", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds")
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What a scheduler is configured with."""
+
+    configuration: SchedulerConfiguration
+    registry: Registry
+    plugins: PluginCollection
+
+
+Load = Callable[[], Awaitable[Setup]]
+"""Reads everything again, as at the start; raises what is wrong with it."""
+Announce = Callable[[str, str, str], None]
+"""Writes an event of a kind (Normal or Warning), with a reason and a note."""
+
+
+class Running(Protocol):
+    """The parts of a scheduler that are concerned."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def queue(self) -> SchedulingQueue: ...
+    @property
+    def profiles(self) -> dict[str, Profile]: ...
+    @property
+    def handle(self) -> Handle: ...
+    @property
+    def build(self) -> Callable[[SchedulerConfiguration, Registry], dict[str, Profile]]: ...
+    @property
+    def extenders(self) -> ConfiguredExtenders: ...
+    @property
+    def cycles(self) -> SchedulingCycles: ...
+    @property
+    def intake(self) -> Intake: ...
+    @property
+    def gate(self) -> Gate: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+
+
+class ReloadError(Exception):
+    """A configuration that cannot take the place of the one in use; each line says why."""
+
+
+class _Version(msgspec.Struct, frozen=True):
+    setup: Setup
+    profiles: Mapping[str, Profile]
+
+
+class Reloader:
+    """Reloads on demand, and takes back what does not work."""
+
+    def __init__(
+        self,
+        core: Running,
+        setup: Setup,
+        load: Load,
+        pods: Callable[[], Iterable[Pod]],
+        announce: Announce,
+        metrics: ReloadMetrics,
+        extenders: ExtenderClient | None = None,
+    ) -> None:
+        """`pods` tells all pods there are, whoever schedules them; `extenders` makes the calls to extenders."""
+        self._core = core
+        self._load = load
+        self._pods = pods
+        self._announce = announce
+        self._metrics = metrics
+        self._extenders = extenders
+        self._whole = whole_kinds(setup.configuration.extenders)
+        """The kinds of which all the JSON is kept."""
+        self._current = self._proven = _Version(setup, dict(core.profiles))
+        self._turn = asyncio.Lock()
+        self._attempts = self._failures = 0
+        metrics.succeeded_at.set(self._now())
+
+    @property
+    def setup(self) -> Setup:
+        """What is in use."""
+        return self._current.setup
+
+    async def reload(self) -> bool:
+        """Load everything again, and use it if nothing is wrong with it; whether that is so."""
+        async with self._turn:
+            try:
+                async with asyncio.timeout(LOADING_SECONDS):
+                    setup = await self._load()
+                before = self._current.setup.configuration
+                changed = await self._between_cycles(self._take, setup)
+            except Exception as error:
+                late = f"loading takes longer than {LOADING_SECONDS:g} seconds"
+                words = late if isinstance(error, TimeoutError) else str(error) or repr(error)
+                log.error("Configuration not reloaded; the one before is in use", err=words)
+                self._went_wrong("failure", "ReloadFailed", words)
+                forget_modules((self._current.setup.plugins, self._proven.setup.plugins))
+                return False
+        fields = list(map(str, differences(before, setup.configuration)))
+        words = f"changed: {', '.join(changed or fields)}" if changed or fields else "nothing has changed"
+        log.info("Configuration reloaded", changed=changed, fields=fields)
+        for loaded in setup.plugins.loaded:
+            log.info("Loaded plugin", plugin=loaded.name, source=loaded.source, sha256=loaded.digest)
+        self._metrics.reloads.inc("success")
+        self._metrics.successful.set(1)
+        self._metrics.succeeded_at.set(self._now())
+        self._announce("Normal", "Reloaded", f"reloaded its configuration; {words}")
+        return True
+
+    async def _between_cycles(self, change: Callable[[Setup], list[str]], setup: Setup) -> list[str]:
+        """Make a change now, or when a cycle that waits for an extender is over."""
+        done: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+
+        def make() -> None:
+            try:
+                done.set_result(change(setup))
+            except Exception as error:
+                done.set_exception(error)
+
+        if self._core.gate.is_closed:
+            self._core.gate.hold(make)
+        else:
+            make()
+        return await done
+
+    def _take(self, setup: Setup) -> list[str]:
+        """Put a setup in the place of the current one; returns what came, changed or went."""
+        core, current = self._core, self._current
+        refused = [
+            f"{found.path} cannot change while running: restart the scheduler"
+            for found in differences(current.setup.configuration, setup.configuration)
+            if found.section not in _MAY_CHANGE
+        ]
+        for kind, whole in whole_kinds(setup.configuration.extenders).items():
+            if self._whole.get(kind) not in (whole, WholePod):
+                needed = f"these extenders are sent {kind.__name__}s whole, which are not kept so"
+                refused.append(f"extenders: {needed}: restart the scheduler")
+        if refused:
+            raise ReloadError("\n".join(refused))
+        if self._extenders is not None:
+            self._extenders.open(setup.configuration.extenders)
+        wanted = setup.configuration.profiles
+        changed = tuple(profile for profile in wanted if not _is_same(profile, setup, current.setup))
+        built = core.build(replace(setup.configuration, profiles=changed), setup.registry)
+        try_profiles(built, core.profiles, core.cluster, core.queue.nominator, self._pods())
+        profiles = {name: built.get(name) or core.profiles[name] for name in (one.schedulerName for one in wanted)}
+        return self._swap(_Version(setup, profiles))
+
+    def _swap(self, version: _Version) -> list[str]:
+        core, profiles, settings = self._core, version.profiles, version.setup.configuration
+        others = settings.extenders != self.setup.configuration.extenders
+        if others:
+            core.extenders.configure(settings.extenders, core.cluster.nodes)
+            if self._extenders is not None:
+                self._extenders.keep(settings.extenders)
+        names = dict.fromkeys((*core.profiles, *profiles))
+        changed = [name for name in names if core.profiles.get(name) is not profiles.get(name)]
+        for name in changed:
+            if name in core.profiles:
+                core.profiles[name].hand_over_evaluations(core.handle.metrics.plugin_evaluations)
+        core.profiles.clear()
+        core.profiles.update(profiles)
+        core.queue.reconfigure(
+            {name: QueueRules(profile) for name, profile in profiles.items()},
+            queue_order(next(iter(profiles.values()))),
+            float(settings.podInitialBackoffSeconds),
+            float(settings.podMaxBackoffSeconds),
+            [name for name in profiles if others or name in changed],
+        )
+        core.cycles.reconfigure(settings.percentageOfNodesToScore)
+        core.intake.scheduler_names_changed(self._pods())
+        self._current = version
+        self._begin_trial()
+        forget_modules((version.setup.plugins, self._proven.setup.plugins))
+        return [*(f"profile {name}" for name in changed), *(["extenders"] if others else [])]
+
+    # On trial
+
+    def _begin_trial(self) -> None:
+        self._attempts = self._failures = 0
+        proven = set(map(id, self._proven.profiles.values()))
+        if all(id(profile) in proven for profile in self._current.profiles.values()):
+            self._end_trial()
+        else:
+            self._core.scheduler.attempts.set_end_callback(self._attempt_ended)
+
+    def _end_trial(self) -> None:
+        self._proven = self._current
+        self._core.scheduler.attempts.set_end_callback(None)
+
+    def _attempt_ended(self, profile: Profile, failed: Failed | None) -> None:
+        name = profile.name
+        if self._current.profiles.get(name) is not profile or self._proven.profiles.get(name) is profile:
+            return
+        self._attempts += 1
+        if failed is not None and failed.failing_plugin:
+            self._failures += 1
+            if self._attempts >= SHORTEST_TRIAL and 2 * self._failures > self._attempts:
+                self._core.scheduler.attempts.set_end_callback(None)
+                words = f"plugins failed in {self._failures} of the first {self._attempts} attempts: {failed.message}"
+                # Not in the middle of a cycle.
+                asyncio.get_running_loop().call_soon(self._roll_back, self._current, words)
+                return
+        if self._attempts >= LONGEST_TRIAL:
+            self._end_trial()
+            forget_modules((self._current.setup.plugins,))
+
+    def _roll_back(self, version: _Version, words: str) -> None:
+        if self._core.gate.is_closed:
+            self._core.gate.hold(self._roll_back, version, words)
+        elif self._current is version:
+            self._swap(self._proven)
+            log.error("Configuration rolled back; the one before is in use", err=words)
+            self._went_wrong("rollback", "RolledBack", words)
+
+    # What is told
+
+    def _went_wrong(self, result: str, reason: str, words: str) -> None:
+        self._metrics.reloads.inc(result)
+        self._metrics.successful.set(0)
+        self._announce("Warning", reason, f"uses the configuration from before: {words}")
+
+    def _now(self) -> float:
+        return self._core.handle.clock.now()
+
+
+def _is_same(profile: configuration.Profile, setup: Setup, before: Setup) -> bool:
+    """Whether a profile is as it was, and its plugins are."""
+    return profile in before.configuration.profiles and all(
+        setup.plugins.plugin(name) is before.plugins.plugin(name) for name in enabled_names(profile.plugins)
+    )

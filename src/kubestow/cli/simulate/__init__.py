@@ -1,0 +1,1 @@
+"""The commands around simulations: `simulate`, `sweep`, `compare`, `capacity`, `record`, `replay` and `view`."""

@@ -1,0 +1,86 @@
+"""What happens, line by line, for when nobody sits at a terminal: decisions, pods that start and end, nodes."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.records import Change
+from kubestow.apiserver.store.store import Store
+from kubestow.cli.patient_output import PatientOutput
+from kubestow.insight.decisions.record import Record
+from kubestow.insight.decisions.schema import SCHEDULED
+
+SECONDS = 0.1
+"""How often to look for something new."""
+
+_FIELDS = BY_STORAGE["pods"].selectable_fields
+_NODE, _PHASE = _FIELDS.index("spec.nodeName"), _FIELDS.index("status.phase")
+_CORDONED = BY_STORAGE["nodes"].selectable_fields.index("spec.unschedulable")
+
+
+async def tell(store: Store, decisions: Iterable[Record], output: PatientOutput) -> None:
+    """Write what happens from now on, until cancelled or until writing fails."""
+    lines = Lines(decisions)
+    store.collection("pods").subscribers.append(lines.pod_changed)
+    store.collection("nodes").subscribers.append(lines.node_changed)
+    while True:
+        for line in lines.take():
+            output.say(line)
+        output.flush()
+        await asyncio.sleep(SECONDS)
+
+
+class Lines:
+    """Gathers lines until they are taken."""
+
+    def __init__(self, decisions: Iterable[Record]) -> None:
+        self._decisions = decisions
+        self._told: Record | None = None
+        self._rejected: dict[str, str] = {}
+        self._lines: list[tuple[float, str]] = []
+
+    def take(self) -> list[str]:
+        """What happened since, in order."""
+        fresh = []
+        for record in self._decisions:
+            if record is self._told:
+                break
+            fresh.append(record)
+        if fresh:
+            self._told = fresh[0]
+        self._lines += [(record.time, line) for record in reversed(fresh) if (line := self._decided(record))]
+        self._lines.sort(key=lambda entry: entry[0])
+        lines = [f"{time.strftime('%H:%M:%S', time.localtime(when))} {line}" for when, line in self._lines]
+        self._lines.clear()
+        return lines
+
+    def _decided(self, record: Record) -> str:
+        if record.outcome == SCHEDULED:
+            self._rejected.pop(record.uid, None)
+            return f"pod {record.pod}: goes to {record.node}, chosen from {record.feasible} of {record.evaluated} nodes"
+        if self._rejected.get(record.uid) == record.message:
+            return ""
+        self._rejected[record.uid] = record.message
+        nominated = f"; waits for room on {record.nominated_node}" if record.nominated_node else ""
+        return f"pod {record.pod}: {record.outcome}: {record.message}{nominated}"
+
+    def pod_changed(self, change: Change) -> None:
+        record, previous = change.record, change.previous
+        if change.type == "DELETED":
+            self._rejected.pop(record.uid, None)
+            self._say(f"pod {record.namespace}/{record.name}: gone")
+        elif previous is not None and record.fields[_PHASE] != previous.fields[_PHASE]:
+            self._say(f"pod {record.namespace}/{record.name}: {record.fields[_PHASE]} on {record.fields[_NODE]}")
+
+    def node_changed(self, change: Change) -> None:
+        name, previous = change.record.name, change.previous
+        if change.type == "DELETED":
+            self._say(f"node {name}: removed")
+        elif previous is None:
+            self._say(f"node {name}: added")
+        elif (cordoned := change.record.fields[_CORDONED]) != previous.fields[_CORDONED]:
+            self._say(f"node {name}: {'cordoned' if cordoned == 'true' else 'uncordoned'}")
+
+    def _say(self, line: str) -> None:
+        self._lines.append((time.time(), line))

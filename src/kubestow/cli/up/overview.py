@@ -1,0 +1,136 @@
+"""What is going on, for those who show it: pods by phase, how full nodes and zones are, the queue, decisions.
+
+Pods are counted as they change; all else is read from the scheduler's own columns. So looking costs next to nothing,
+and `version` tells whether there is anything new to see.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubestow.api.node import Node
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.records import Change
+from kubestow.apiserver.store.store import Store
+from kubestow.cli.scheduler.live import LiveScheduler
+from kubestow.insight.decisions.record import Record
+from kubestow.insight.decisions.schema import UNSCHEDULABLE
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.nodes import CPU, MEMORY
+
+ZONE = "topology.kubernetes.io/zone"
+_PHASE = BY_STORAGE["pods"].selectable_fields.index("status.phase")
+_NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How full a node is, or all nodes of a zone."""
+
+    name: str
+    note: str
+    """The zone of a node; the number of nodes of a zone."""
+    state: str
+    milli_cpu: tuple[int, int]
+    """Requested, and how much there is."""
+    memory: tuple[int, int]
+    pods: tuple[int, int]
+
+
+class Overview:
+    """Looks at a running cluster."""
+
+    def __init__(self, store: Store, scheduler: LiveScheduler) -> None:
+        self.phases: Counter[str] = Counter()
+        self._scheduler = scheduler
+        self._decisions: Iterable[Record] = () if scheduler.decisions is None else scheduler.decisions
+        self._nodes = scheduler.core.cluster.nodes
+        self._changes = 0
+        pods = store.collection("pods")
+        self.phases.update(record.fields[_PHASE] for record in pods.objects.values())
+        pods.subscribers.append(self._pod_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        self._changes += 1
+        if change.previous is not None:
+            self.phases[change.previous.fields[_PHASE]] -= 1
+        if change.type != "DELETED":
+            self.phases[change.record.fields[_PHASE]] += 1
+
+    @property
+    def version(self) -> Hashable:
+        """Differs whenever there is something new to see."""
+        newest = next(iter(self._decisions), None)
+        return self._changes, self._nodes.changes.last, newest and newest.id, tuple(self.queue.values())
+
+    @property
+    def queue(self) -> dict[str, int]:
+        """How many pods wait, by where."""
+        return self._scheduler.core.queue.lengths()
+
+    @property
+    def node_count(self) -> int:
+        return self._nodes.count
+
+    def decisions(self, limit: int) -> list[Record]:
+        """The last ones, newest first; a pod rejected again and again for the same reason appears once."""
+        shown: list[Record] = []
+        rejected = set()
+        for record in self._decisions:
+            if record.outcome == UNSCHEDULABLE:
+                if (record.uid, record.message) in rejected:
+                    continue
+                rejected.add((record.uid, record.message))
+            shown.append(record)
+            if len(shown) == limit:
+                break
+        return shown
+
+    def nodes(self) -> list[Usage]:
+        """Each node by name, numbers in it as numbers: node-2 before node-10."""
+        usages = [
+            self._usage(node.metadata.name, node.metadata.labels.get(ZONE, ""), _state(node), np.array([row]))
+            for row, node in enumerate(self._nodes.nodes)
+            if node is not None
+        ]
+        return sorted(usages, key=_numbered)
+
+    def zones(self) -> list[Usage]:
+        """All nodes, by zone."""
+        table = self._nodes
+        rows = np.flatnonzero(table.live[: table.size])
+        ids = table.label_ids(ZONE)[rows]
+        usages = []
+        for zone in np.unique(ids):
+            inside = rows[ids == zone]
+            name = table.label_values(ZONE)[zone] or "no zone"
+            usages.append(self._usage(name, str(len(inside)), "", inside))
+        return sorted(usages, key=lambda usage: usage.name)
+
+    def _usage(self, name: str, note: str, state: str, rows: IntArray) -> Usage:
+        table = self._nodes
+
+        def total(column: IntArray) -> int:
+            return int(column[rows].sum())
+
+        return Usage(
+            name,
+            note,
+            state,
+            (total(table.requested[CPU]), total(table.allocatable[CPU])),
+            (total(table.requested[MEMORY]), total(table.allocatable[MEMORY])),
+            (total(table.pod_count), total(table.allowed_pods)),
+        )
+
+
+def _numbered(usage: Usage) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", usage.name)]
+
+
+def _state(node: Node) -> str:
+    if any(taint.key in _NOT_READY for taint in node.spec.taints):
+        return "not ready"
+    return "cordoned" if node.spec.unschedulable else "ready"

@@ -1,0 +1,291 @@
+"""The process of `kubestow up`: everything is read and checked, then started in order, shown, and stopped in order.
+
+    files -> API server with nodes -> scheduler -> manifests applied -> the screen, or lines, until a signal
+
+A signal cancels the task that does all this: the scheduler ends what is under way while the API server still answers,
+then the API server stops. A second one ends the process at once with 1.
+"""
+
+import asyncio
+import dataclasses
+import io
+import os
+import shlex
+import signal
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import click
+import msgspec
+import uvloop
+from msgspec.structs import replace
+from rich.console import Console
+
+from kubestow import config
+from kubestow.api.failures import CallError
+from kubestow.api.files import ObjectsError
+from kubestow.apiserver import ControlPlane, Options, StartError
+from kubestow.cli import configuration_file
+from kubestow.cli.patient_output import PatientOutput
+from kubestow.cli.scheduler.live import LiveOptions, LiveScheduler, ReloadOptions
+from kubestow.cli.scheduler.options import DecisionOptions
+from kubestow.cli.scheduler.policy_source import WARNING
+from kubestow.cli.scheduler.reload import Setup
+from kubestow.cli.up import lines as up_lines
+from kubestow.cli.up import manifests as up_manifests
+from kubestow.cli.up import screen as up_view
+from kubestow.cli.up.manifests import Applicable
+from kubestow.cli.up.overview import Overview
+from kubestow.cli.up.serving import page, scheduler_pages
+from kubestow.client.access import Access, open_channel
+from kubestow.client.api import ApiClient
+from kubestow.client.clients import user_agent
+from kubestow.client.kubeconfig import find_access
+from kubestow.clock import SystemClock
+from kubestow.config import ConfigError, Features, SchedulerConfiguration, policy
+from kubestow.insight.decisions.recorder import DEFAULT_BYTES
+from kubestow.plugin.loading import PluginCollection
+from kubestow.scheduler.framework.profile import ProfileError
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.server.http.listening import ListenError
+from kubestow.telemetry.log_setup import LogOptions, LogOutput
+from kubestow.telemetry.logs import NO_NEWS, ModuleLevel, get_logger
+
+log = get_logger(__name__)
+
+DEFAULT_NODES = 10
+COMMANDS = (
+    "kubectl create deployment hello --image=nginx --replicas=5",
+    "kubectl get pods -o wide",
+    "kubectl describe nodes",
+)
+"""Worth typing first."""
+
+_KEPT_WARNINGS = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """What the command line says."""
+
+    nodes: int | None
+    nodes_file: Path | None
+    devices: str
+    data_dir: Path | None
+    configuration: str | None
+    plugins: PluginCollection
+    policy: str | None
+    features: Features
+    port: int
+    page_port: int
+    kubeconfig: Path | None
+    controllers: str
+    manifests: tuple[str, ...]
+    logs: LogOptions
+
+
+class UpError(Exception):
+    """The cluster cannot be started, or has failed; each line of the message says why."""
+
+
+def run(settings: Settings) -> None:
+    """Run a cluster until a signal comes; raises UpError."""
+    configuration = _configuration(settings, settings.plugins)
+    try:
+        manifests = up_manifests.read(settings.manifests)
+    except ObjectsError as error:
+        raise UpError(str(error)) from None
+    console = Console()
+    full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == NO_NEWS
+    warnings = _Warnings(passed_on=not full_screen)
+    # Without -v only what goes wrong is logged; but whoever changes a file wants to know that it was taken.
+    logs = msgspec.structs.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reloading", 0)))
+    output = LogOutput(logs, err=warnings)
+    output.open()
+    try:
+        if settings.policy is not None:
+            log.warning(WARNING)
+        uvloop.run(_main(settings, configuration, manifests, console if full_screen else None, warnings))
+    finally:
+        output.close()
+        warnings.pass_on()
+
+
+def _configuration(settings: Settings, plugins: PluginCollection) -> SchedulerConfiguration:
+    file, policy_file, features = settings.configuration, settings.policy, settings.features
+    if file is None:
+        configuration = config.default(features)
+        # The API server is our own and lives off the same core: there is nobody to be spared by asking slowly.
+        unlimited = replace(configuration.clientConnection, qps=-1.0)
+        configuration = replace(configuration, clientConnection=unlimited)
+    else:
+        with _problems_of(file):
+            configuration = configuration_file.load(file, features, plugins)
+    if policy_file is not None:
+        with _problems_of(policy_file):
+            configuration = policy.load(configuration_file.read(policy_file), features, configuration)
+    # There is no other scheduler to agree with, and after a crash no lease to wait for.
+    return replace(configuration, leaderElection=replace(configuration.leaderElection, leaderElect=False))
+
+
+def _load(settings: Settings) -> Setup:
+    """Everything again, as it is in the files now; raises UpError or PluginLoadError."""
+    plugins = PluginCollection(settings.plugins.sources)
+    configuration = _configuration(settings, plugins)
+    return Setup(configuration, plugins.register(in_tree_registry()), plugins)
+
+
+def _files(settings: Settings) -> tuple[Path, ...]:
+    return tuple(Path(name) for name in (settings.configuration, settings.policy) if name is not None)
+
+
+@contextmanager
+def _problems_of(file: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise UpError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
+
+
+async def _main(
+    settings: Settings,
+    configuration: SchedulerConfiguration,
+    manifests: list[Applicable],
+    console: Console | None,
+    warnings: "_Warnings",
+) -> None:
+    output = PatientOutput(sys.stdout.fileno())
+    serving = asyncio.create_task(_serve(settings, configuration, manifests, console, warnings, output), name="cluster")
+    _handle_signals(serving)
+    try:
+        await serving
+    except asyncio.CancelledError:
+        output.say("stopped")
+        output.flush()
+    except (StartError, ObjectsError, ProfileError, CallError, ListenError) as error:
+        raise UpError(str(error)) from None
+
+
+def _handle_signals(serving: asyncio.Task[None]) -> None:
+    def stop() -> None:
+        if serving.cancelling():
+            os._exit(1)
+        serving.cancel()
+
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+async def _serve(
+    settings: Settings,
+    configuration: SchedulerConfiguration,
+    manifests: list[Applicable],
+    console: Console | None,
+    warnings: "_Warnings",
+    output: PatientOutput,
+) -> None:
+    async with ControlPlane(_options(settings, manifests)) as plane:
+        access = find_access(str(plane.kubeconfig_path), "")
+        registry = settings.plugins.register(in_tree_registry())
+        reload = ReloadOptions(settings.plugins, partial(_load, settings), _files(settings))
+        decisions = DecisionOptions(DEFAULT_BYTES)
+        scheduler = LiveScheduler(
+            LiveOptions(configuration, access, settings.features, registry, reload=reload, decisions=decisions)
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                scheduling = tasks.create_task(scheduler.run(), name="scheduler")
+                await scheduler.synced.wait()
+                kubeconfig = shlex.quote(str(plane.kubeconfig_path.absolute()))
+                async with scheduler_pages(plane, scheduler), page(plane, scheduler, settings.page_port) as address:
+                    # The page has seen the cluster before: one can look back at how it filled up.
+                    await _apply(manifests, access)
+                    overview = Overview(plane.store, scheduler)
+                    click.echo(_banner(plane.url, address, kubeconfig, overview.node_count, len(manifests)))
+                    if console is not None:
+                        head = up_view.Head(plane.url, address, kubeconfig, COMMANDS)
+                        await up_view.show(console, overview, head, warnings.last)
+                    else:
+                        await _tell(plane, scheduler, output)
+                scheduling.cancel()
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+
+def _options(settings: Settings, manifests: list[Applicable]) -> Options:
+    chosen = settings.nodes is not None or settings.nodes_file is not None
+    brings_nodes = any(manifest.resource.kind == "Node" for manifest in manifests)
+    return Options(
+        port=settings.port,
+        data_dir=settings.data_dir,
+        kubeconfig=settings.kubeconfig,
+        controllers=settings.controllers,
+        nodes=settings.nodes or 0,
+        nodes_if_none=0 if chosen or brings_nodes else DEFAULT_NODES,
+        nodes_file=settings.nodes_file,
+        devices=settings.devices,
+        features=settings.features,
+    )
+
+
+async def _apply(manifests: list[Applicable], access: Access) -> None:
+    channel = open_channel(access, clock=SystemClock())
+    try:
+        await up_manifests.apply(manifests, ApiClient(channel, user_agent=user_agent("up")))
+    finally:
+        channel.close()
+
+
+def _banner(url: str, page: str, kubeconfig: str, nodes: int, applied: int) -> str:
+    lines = [f"Kubestow is up at {url}: {_count(nodes, 'node')}"]
+    if applied:
+        lines[0] += f", {_count(applied, 'object')} applied"
+    lines += ["", f"  export KUBECONFIG={kubeconfig}", *(f"  {command}" for command in COMMANDS), ""]
+    lines += [f"See what happens at {page}", "Ctrl-C stops it."]
+    return "\n".join(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+async def _tell(plane: ControlPlane, scheduler: LiveScheduler, output: PatientOutput) -> None:
+    """Write lines; ends when nobody reads them any more."""
+    try:
+        await up_lines.tell(plane.store, () if scheduler.decisions is None else scheduler.decisions, output)
+    except BrokenPipeError:
+        # Python would complain again when it flushes on the way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Warnings(io.StringIO):
+    """Where warnings and errors are logged to: passed on to standard error, at once or when the screen is gone."""
+
+    def __init__(self, *, passed_on: bool) -> None:
+        super().__init__()
+        self._kept: deque[str] | None = None if passed_on else deque(maxlen=_KEPT_WARNINGS)
+
+    def write(self, text: str) -> int:
+        if self._kept is None:
+            return sys.stderr.write(text)
+        self._kept.append(text)
+        return len(text)
+
+    def last(self) -> str:
+        """The last one, without time and place."""
+        if not self._kept:
+            return ""
+        return self._kept[-1].splitlines()[0].partition("] ")[2]
+
+    def pass_on(self) -> None:
+        """From now on, and all that was kept, to standard error."""
+        kept, self._kept = self._kept, None
+        for text in kept or ():
+            sys.stderr.write(text)

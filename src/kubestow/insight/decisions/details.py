@@ -1,0 +1,226 @@
+"""Past decisions evaluated again, in a copy of the cluster that is taken back to the revision they were made at.
+
+    Record (revision, pod, profile, search) + Past -> Evaluation -> Judged
+
+Extenders and impure plugins are not asked again: their answers were kept with the record.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from kubestow.config import Features
+from kubestow.config.configuration import Extender
+from kubestow.insight.decisions import extender_answers
+from kubestow.insight.decisions.group_results import try_group
+from kubestow.insight.decisions.groups import GroupRecord
+from kubestow.insight.decisions.judged import NO_ROWS, Find, Judged
+from kubestow.insight.decisions.plugin_answers import ReplayingGuard
+from kubestow.insight.decisions.record import Answers, Record
+from kubestow.insight.decisions.recorder import Recorder
+from kubestow.insight.decisions.schema import PlacementResult
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.history import ForgottenError
+from kubestow.scheduler.cluster.past import Past
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.group_counts import count
+from kubestow.scheduler.cycle.outcome import Searched
+from kubestow.scheduler.extenders.asking import Asked, Extenders
+from kubestow.scheduler.framework.detached import StillClock, detached_handle
+from kubestow.scheduler.framework.profile import Profile, ProfileError
+from kubestow.scheduler.framework.results import PluginError, Rejection
+from kubestow.scheduler.queue.nominator import Nominator
+from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
+
+log = get_logger(__name__)
+
+DROPPED = "the changes of the cluster since then are no longer known; --decision-records-bytes sets how many are kept"
+_NO_ANSWERS = Answers({}, {}, ())
+
+
+class UnderivableError(Exception):
+    """The details of a decision cannot be derived; the message says why."""
+
+
+class Scheduled(NamedTuple):
+    """The parts of a scheduler that its decisions depend on."""
+
+    cluster: Cluster
+    nominator: Nominator
+    features: Features
+    metrics: SchedulerMetrics
+    """Where evaluations count that are not the scheduler's."""
+
+
+class _Draws:
+    """Draws the numbers again that plugins drew then."""
+
+    def __init__(self, draws: tuple[int, ...]) -> None:
+        self._rest = list(draws)
+
+    def randrange(self, stop: int, /) -> int:
+        return min(self._rest.pop(0), stop - 1) if self._rest else 0
+
+
+class Details:
+    """Derives the details of one decision after the other; fastest if they are in order of time, either way.
+
+    Decisions are read in the scheduler's own thread, which must not stop because of a reader: whatever fails, also that
+    the changes since a decision are no longer known, is an UnderivableError.
+    """
+
+    def __init__(self, recorder: Recorder, scheduled: Scheduled) -> None:
+        self._recorder = recorder
+        self._scheduled = scheduled
+        self._past: Past[Nominator] | None = None
+
+    def of(self, record: Record) -> Judged | None:
+        """Return what was found about nodes, to be read within `deriving`; None for a pod that was not tried."""
+        return None if record.searched is None else self._judged(record, record.searched, is_full=True)
+
+    def rejection(self, record: Record, node: str) -> Rejection | None:
+        """Return why a node was rejected; None if it was not, or was not looked at."""
+        searched = record.searched
+        if searched is None or not searched.is_done or record.node == node:
+            return None
+        with self.deriving():
+            cluster = self._at(searched.revision).cluster
+            row = cluster.nodes.row_of.get(node)
+            if row is None or row not in _looked_at(cluster, searched):
+                return None
+            # Extenders were asked about all nodes at once.
+            only = None if record.asked_extenders or searched.is_counted else np.array([row])
+            verdicts = self._judged(record, searched, only, is_full=False).evaluation.verdicts
+            position = None if verdicts is None else verdicts.position_of(row)
+            return None if verdicts is None or position is None else verdicts.rejection(position)
+
+    def placements(self, record: GroupRecord) -> tuple[PlacementResult, ...]:
+        """Return the placements of a pod group, with what stopped its pods in each."""
+        with self.deriving():
+            return self._placements(record)
+
+    @contextmanager
+    def deriving(self) -> Iterator[None]:
+        """Turn whatever fails while details are derived, and read, into an UnderivableError."""
+        try:
+            yield
+        except ForgottenError:
+            raise UnderivableError(DROPPED) from None
+        except Exception as error:
+            # It may have failed on the way to another revision.
+            self._past = None
+            if not isinstance(error, PluginError | ProfileError):
+                log.unexpected("A past decision cannot be evaluated again", err=error)
+            raise UnderivableError(f"cannot be evaluated again: {str(error) or repr(error)}") from error
+
+    def _placements(self, record: GroupRecord) -> tuple[PlacementResult, ...]:
+        if record.answers is None:
+            raise ForgottenError("the answers of extenders and plugins are forgotten")
+        past = self._at(record.revision)
+        profile, extenders = self._made_for(record.by, record.extenders, record.answers, record.time, past, [])
+        outcome = try_group(
+            profile,
+            past.cluster,
+            past.nominator,
+            self._scheduled.features,
+            record.tried,
+            extenders=extenders,
+            ask=partial(extender_answers.replay, record.answers.extenders),
+        )
+        reasons = {one.placement: one.failures for one in outcome.tried}
+        return tuple(
+            PlacementResult(one.name, one.nodes, one.placed, reasons.get(one.name, one.reasons))
+            for one in record.decision.placements
+        )
+
+    def _at(self, revision: int) -> Past[Nominator]:
+        """Return the copy of the cluster, taken to a revision."""
+        if self._past is None:
+            self._past = Past(self._scheduled.cluster, self._scheduled.nominator, self._recorder.history)
+        self._past.go_to(revision)
+        return self._past
+
+    def _made_for(
+        self,
+        profile: Profile,
+        configured: tuple[Extender, ...],
+        answers: Answers,
+        time: float,
+        past: Past[Nominator],
+        calls: list[Asked],
+    ) -> tuple[Profile, Extenders | None]:
+        """Return a profile, and the extenders, made for a cluster in the past."""
+        extenders = Extenders(configured, past.cluster.nodes, calls.append) if configured else None
+        judging = {} if extenders is None else {"extenders_judge_preemption": extenders.judge_preemption}
+        handle = detached_handle(
+            past.cluster,
+            self._scheduled.features,
+            nominator=past.nominator,
+            clock=StillClock(time),
+            rng=_Draws(answers.draws),
+            metrics=self._scheduled.metrics,
+            **judging,
+        )
+        return profile.made_for(handle, ReplayingGuard(answers.plugins, past.cluster.nodes)), extenders
+
+    def _judged(self, record: Record, searched: Searched, only: IntArray | None = None, *, is_full: bool) -> Judged:
+        """Evaluate a pod again, on all rows that were looked at or on some of them; with PostFilter if `is_full`."""
+        past = self._at(searched.revision)
+        answers = record.answers or _NO_ANSWERS
+        calls: list[Asked] = []
+        profile, extenders = self._made_for(record.by, searched.extenders, answers, record.time, past, calls)
+        evaluation, find = _search(Evaluation(profile, past.cluster, past.nominator, record.info), searched, only)
+        return Judged(
+            evaluation,
+            find,
+            # A pod for which counting was enough has not come to a choice among nodes.
+            fewest_scored=None if searched.is_counted else 2,
+            preempts=record.failed is not None and record.failed.is_rejection and is_full,
+            extenders=extenders,
+            ask=partial(extender_answers.replay, answers.extenders),
+            calls=calls,
+            looked_at=_looked_at(past.cluster, searched),
+        )
+
+
+def _looked_at(cluster: Cluster, searched: Searched) -> IntArray:
+    """Return the rows that a search looked at, in their order; `cluster` is as it was then."""
+    order = searched.order
+    if searched.start is not None:
+        order = cluster.order.rows_from(searched.start)
+    return NO_ROWS if order is None else order[: searched.evaluated]
+
+
+def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -> tuple[Evaluation, Find | None]:
+    """Return an evaluation, and how to repeat a search in it, or a part of it."""
+    placement = searched.placement
+    if not searched.is_done:
+        return evaluation, None
+    if placement is not None and len(placement.rows) < searched.node_count:
+        evaluation = evaluation.for_pod(evaluation.pod, placement.rows)
+    if searched.is_counted and searched.group is not None:
+        return _counted(evaluation, searched)
+    rows = _looked_at(evaluation.cluster, searched) if only is None else only
+
+    def find() -> IntArray:
+        verdicts = evaluation.verdicts = evaluation.verdicts_on(np.sort(rows))
+        return rows[verdicts.passing[verdicts.positions_of(rows)]]
+
+    return evaluation, find
+
+
+def _counted(evaluation: Evaluation, searched: Searched) -> tuple[Evaluation, Find | None]:
+    """The same for a pod of a group that was not tried, because counting was enough."""
+    assert searched.group is not None
+    counts = count(evaluation.profile, evaluation.cluster, evaluation.nominator, searched.group)
+    if counts is None:
+        return evaluation, None
+    fits = searched.feasible > 0
+    judged = counts.evaluation_of_pod(evaluation.within, fits=fits)
+    verdicts = judged.verdicts
+    return judged, (lambda: NO_ROWS if verdicts is None or not fits else verdicts.feasible())

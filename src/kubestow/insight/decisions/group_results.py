@@ -1,0 +1,88 @@
+"""What the cycle of a pod group came to, as JSON has it; of a live one and of a dry run alike."""
+
+from collections.abc import Callable, Sequence
+
+from kubestow.config.features import Features
+from kubestow.insight.decisions import schema
+from kubestow.insight.decisions.schema import GroupDecision, PlacementResult
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.cycle.group_outcome import GroupOutcome
+from kubestow.scheduler.cycle.outcome import Failed, Placed
+from kubestow.scheduler.cycle.pod_group import GroupCycles, Nominations
+from kubestow.scheduler.cycle.scheduling import SchedulingCycles
+from kubestow.scheduler.extenders.asking import Extenders
+from kubestow.scheduler.extenders.configured import ConfiguredExtenders
+from kubestow.scheduler.extenders.extender import Answer, Asking, Call, carry_on
+from kubestow.scheduler.framework.detached import FirstRng
+from kubestow.scheduler.framework.placements import TriedGroup
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.framework.results import Code
+
+_OUTCOMES = {Code.SUCCESS: schema.SCHEDULED, Code.ERROR: schema.ERROR}
+
+
+_ALL_NODES = 100
+
+
+def try_group(
+    profile: Profile,
+    cluster: Cluster,
+    nominator: Nominations,
+    features: Features,
+    tried: TriedGroup,
+    *,
+    only: str = "",
+    extenders: Extenders | None = None,
+    ask: Callable[[Sequence[Call]], Sequence[Answer]] | None = None,
+) -> GroupOutcome:
+    """Run the cycle of a pod group on all nodes and undo what it takes; `only` names the one placement to try.
+
+    Of several nodes or placements that are equally good, the first is taken.
+    """
+    cycles = SchedulingCycles(cluster, nominator, _first, _ALL_NODES, extenders=ConfiguredExtenders(extenders))
+    groups = GroupCycles(cluster, cycles, nominator, features, FirstRng(), collects_failures=True, only_placement=only)
+    outcome = carry_on(groups.schedule(profile, tried))
+    while isinstance(outcome, Asking):
+        assert ask is not None
+        outcome = outcome.answered(ask(outcome.calls))
+    for one in reversed(outcome.outcomes):
+        if isinstance(one, Placed):
+            cycles.unreserve(profile, one)
+    return outcome
+
+
+def _first(best: IntArray) -> int:
+    return int(best[0])
+
+
+def group_decision(tried: TriedGroup, outcome: GroupOutcome, scheduled: int) -> GroupDecision:
+    """Return the decision as JSON has it; `scheduled` of the group's pods had a node before."""
+    will_do = outcome.code is Code.SUCCESS
+    min_count = 0 if tried.group is None else tried.group.min_count
+    best = max((one.placed for one in outcome.tried), default=0)
+    keys = [pod.key for pod in tried.pods]
+    failed = [one for one in outcome.outcomes if isinstance(one, Failed)]
+    plugins = frozenset().union(*{one.plugins | one.pending_plugins for one in failed})
+    return GroupDecision(
+        version=schema.VERSION,
+        podGroup=tried.key,
+        outcome=_OUTCOMES.get(outcome.code, schema.UNSCHEDULABLE),
+        chosen={
+            key: one.node
+            for key, one in zip(keys, outcome.outcomes, strict=False)
+            if will_do and isinstance(one, Placed)
+        },
+        message=outcome.message,
+        uid="" if tried.group is None else tried.group.metadata.uid,
+        placement=outcome.placement,
+        placements=tuple(PlacementResult(one.placement, one.nodes, one.placed, one.failures) for one in outcome.tried),
+        members=tuple(keys),
+        rejectedBy=tuple(sorted(plugins)),
+        minCount=min_count,
+        pods=len(keys),
+        scheduled=scheduled,
+        missing=0 if will_do else max(max(min_count - scheduled, 1) - best, 0),
+        victims=tuple(schema.Victim(pod.key, pod.priority) for pod in outcome.victims),
+        nominated={key: node for key, node in zip(keys, outcome.nominated, strict=False) if node},
+    )

@@ -1,0 +1,150 @@
+"""One decision, as it is kept: only what cannot be derived from the history of the cluster."""
+
+from array import array
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from kubestow.insight.decisions import extender_answers, plugin_answers
+from kubestow.insight.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE
+from kubestow.scheduler.binding.binder import Step
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cycle.outcome import Failed, Searched
+from kubestow.scheduler.framework.profile import Profile
+
+WAITING = "waiting"
+BINDING = "binding"
+BOUND = "bound"
+FAILED = "failed"
+
+_DRAW_BYTES = 40
+RECORD_BYTES = 4_000
+"""A record with all that only it keeps alive: the pod as it was scheduled."""
+
+
+class Answers(NamedTuple):
+    """What was answered during the cycle by those who cannot be asked again."""
+
+    extenders: extender_answers.Answers
+    plugins: plugin_answers.Answers
+    draws: tuple[int, ...]
+    """The random numbers that plugins drew."""
+
+    @property
+    def nbytes(self) -> int:
+        plugins = sum(answer.nbytes for answers in self.plugins.values() for answer in answers)
+        return extender_answers.size_of(self.extenders) + plugins + _DRAW_BYTES * len(self.draws)
+
+
+class Record(Struct, gc=False, eq=False):
+    """One cycle of one pod, and what happened to the pod after it."""
+
+    id: int
+    info: PodInfo
+    """The pod as it was scheduled."""
+    by: Profile
+    """The profile that decided."""
+    attempts: int
+    queued_since: float
+    initial_attempt: float | None
+    time: float
+    seconds: float
+    searched: Searched | None
+    node: str
+    """The chosen one; empty if there is none."""
+    failed: Failed | None
+    """Why there is no chosen node."""
+    permits: Mapping[str, float]
+    """The plugins whose permission was missing, and for how many seconds at most they let the pod wait."""
+    history: "array[float] | None" = None
+    """The pod's moves in the queue, shared by all records of the pod; see `Recorder.moved`."""
+    moves: int = 1
+    """The number of moves up to this decision."""
+    answers: Answers | None = None
+    own_bytes: int = 0
+    """About how many bytes it takes beside RECORD_BYTES."""
+    steps: tuple[Step, ...] = ()
+    """Of the binding."""
+    binding_failed: Failed | None = None
+    """Why the pod was not bound to the chosen node."""
+
+    @property
+    def uid(self) -> str:
+        return self.info.uid
+
+    @property
+    def namespace(self) -> str:
+        return self.info.namespace
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def pod(self) -> str:
+        """namespace/name"""
+        return self.info.key
+
+    @property
+    def profile(self) -> str:
+        return self.by.name
+
+    @property
+    def binding(self) -> str:
+        """The state of the binding; empty if no node was found."""
+        if not self.node:
+            return ""
+        if self.binding_failed is not None:
+            return FAILED
+        if self.is_bound:
+            return BOUND
+        return WAITING if self.permits and not self.steps else BINDING
+
+    @property
+    def is_bound(self) -> bool:
+        return self.binding_failed is None and bool(self.steps) and self.steps[-1].is_bound
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing more will happen to the pod because of this decision."""
+        return self.binding not in (WAITING, BINDING)
+
+    @property
+    def _failure(self) -> Failed | None:
+        return self.binding_failed or self.failed
+
+    @property
+    def outcome(self) -> str:
+        failure = self._failure
+        if failure is None:
+            return SCHEDULED
+        return UNSCHEDULABLE if failure.is_rejection else ERROR
+
+    @property
+    def message(self) -> str:
+        return "" if self._failure is None else self._failure.message
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        """The plugins that rejected the pod."""
+        failure = self._failure
+        return frozenset() if failure is None else failure.plugins | failure.pending_plugins
+
+    @property
+    def nominated_node(self) -> str:
+        return "" if self.failed is None else self.failed.nominated_node or ""
+
+    @property
+    def asked_extenders(self) -> bool:
+        """Whether extenders answered during the cycle."""
+        return self.answers is not None and bool(self.answers.extenders)
+
+    @property
+    def evaluated(self) -> int:
+        """How many nodes were looked at."""
+        return 0 if self.searched is None else self.searched.evaluated
+
+    @property
+    def feasible(self) -> int:
+        return 0 if self.searched is None else self.searched.feasible

@@ -1,0 +1,307 @@
+"""Keeps every decision, in little room: the observer of a scheduler that notes what it decides.
+
+A record has no details about nodes. These are derived on demand from the history of the cluster (see `archive`), which
+shares one limit in bytes with the records: the oldest records go together with the changes before them. Of a pod that
+waits, the last record is kept longer, without details.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+
+from kubestow.clock import Clock
+from kubestow.insight.decisions.extender_answers import AnswerTape
+from kubestow.insight.decisions.groups import GroupRecords
+from kubestow.insight.decisions.plugin_answers import RecordingGuard
+from kubestow.insight.decisions.record import RECORD_BYTES, Answers, Record
+from kubestow.rng import Rng
+from kubestow.scheduler.binding.binder import Attempt, Step
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.events import UNSCHEDULED_POD_ADD
+from kubestow.scheduler.cluster.history import CHANGE_BYTES, History, excess_bytes
+from kubestow.scheduler.cycle.group_outcome import GroupOutcome
+from kubestow.scheduler.cycle.outcome import Outcome, Placed
+from kubestow.scheduler.framework.placements import TriedGroup
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.observer import Observer
+from kubestow.scheduler.queue.queued_pod import QueuedPod
+
+DEFAULT_BYTES = 128 * 1024 * 1024
+FIRST_EVENT = UNSCHEDULED_POD_ADD.label
+_FIRST_MOVE = 0
+_MOVES_LIMIT = 8
+"""Of one pod; older ones are forgotten."""
+_PODS_WITH_MOVES = 50_000
+_MOVES_BYTES = 300
+_MOVES_SHARE = 8
+"""Moves of pods may take 1 part in this many of the room."""
+_WAITING_SHARE = 2
+"""The last records of pods that wait may take 1 part in this many of the room. Some of these pods are gone by now."""
+_CHECK_EVERY = 256
+"""Maximum number of decisions of the usual size between two checks of how many bytes everything takes."""
+_CHANGES_CHECK = 4_096
+"""The same for changes of the cluster, which may come without decisions."""
+_CHECKED_SHARE = 16
+"""What comes between two checks takes at most 1 part in this many of the limit, about."""
+_DROPPED_SHARE = 16
+"""The part of everything that is dropped at a time is 1 in this many."""
+_GROUPS_SHARE = 8
+"""Decisions about groups may take 1 part in this many of the room."""
+_CLOCK_SET = 0.001
+"""Clock and stopwatch drift by more seconds than this only if the clock was set."""
+
+_NO_PERMITS: Mapping[str, float] = {}
+
+Listener = Callable[[Record], None]
+
+
+class DrawTape:
+    """Draws random numbers for plugins and notes them, until they are taken."""
+
+    def __init__(self, rng: Rng) -> None:
+        self._rng = rng
+        self.noted: list[int] = []
+
+    def randrange(self, stop: int, /) -> int:
+        drawn = self._rng.randrange(stop)
+        self.noted.append(drawn)
+        return drawn
+
+    def take(self) -> tuple[int, ...]:
+        """Return the numbers since the last call."""
+        draws, self.noted = self.noted, []
+        return tuple(draws)
+
+
+class Recorder(Observer):
+    """An observer that keeps every decision."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        stopwatch: Callable[[], float],
+        rng: Rng,
+        limit: int = DEFAULT_BYTES,
+    ) -> None:
+        """`rng` is what plugins are to draw from, through `self.rng`; `limit` is in bytes."""
+        self.history = History(self._make_room, max(1, min(_CHANGES_CHECK, limit // (_CHECKED_SHARE * CHANGE_BYTES))))
+        self.limit = limit
+        self._most_moves = max(1, min(_PODS_WITH_MOVES, limit // (_MOVES_SHARE * _MOVES_BYTES)))
+        self._most_waiting = limit // (_WAITING_SHARE * RECORD_BYTES)
+        self._check_after = min(_CHECK_EVERY * RECORD_BYTES, limit // _CHECKED_SHARE)
+        self._unchecked = 0
+        """The bytes of the records since the last check of how many bytes everything takes."""
+        self.extenders = AnswerTape()
+        self.plugins = RecordingGuard()
+        self.rng = DrawTape(rng)
+        self.groups = GroupRecords(clock.now, limit // _GROUPS_SHARE)
+        self.listeners: list[Listener] = []
+        """Called for every record that is new, or has changed since."""
+        self.move_names = [("active", FIRST_EVENT, "")]
+        """The meaning of the numbers in histories of moves: queue, event, plugin."""
+        self._now = clock.now
+        self._stopwatch = stopwatch
+        self._offset = 0.0
+        self._count = 0
+        self._ring: deque[Record] = deque()
+        self._extra_bytes = 0
+        """What the records in the ring take beside RECORD_BYTES each."""
+        self._waiting: dict[str, Record] = {}
+        """The last records of pods that fit nowhere, older than those in the ring, by UID."""
+        self._last: dict[str, Record] = {}
+        """The newest record of each pod, by UID, apart from the newest records in the ring; see `last`."""
+        self._listed = 0
+        """How many records of the ring are in that table."""
+        self._binding: dict[str, Record] = {}
+        """The records of pods that are being bound, by UID."""
+        self._order: IntArray | None = None
+        """The rows that were searched for the last record, if they are counted in its bytes."""
+        self._answers_of_group: tuple[TriedGroup, Answers] | None = None
+        """The answers during the cycle of the last group, which its pods share."""
+        self._uncounted = 0
+        """The bytes of these answers, until they are counted with the record of a pod."""
+        self._moves: dict[str, array[float]] = {}
+        self._move_numbers = {self.move_names[_FIRST_MOVE]: _FIRST_MOVE}
+
+    def __iter__(self) -> Iterator[Record]:
+        """Newest first."""
+        yield from reversed(self._ring)
+        yield from reversed(self._waiting.values())
+
+    def __len__(self) -> int:
+        return len(self._ring) + len(self._waiting)
+
+    def last(self, uid: str) -> Record | None:
+        """Return the newest record of a pod."""
+        missing = len(self._ring) - self._listed
+        if missing:
+            newest = list(islice(reversed(self._ring), missing))
+            self._last.update((record.uid, record) for record in reversed(newest))
+            self._listed = len(self._ring)
+        return self._last.get(uid)
+
+    def moves_of(self, uid: str) -> "array[float] | None":
+        """Return the moves of a pod in the queue, as `moved` keeps them."""
+        return self._moves.get(uid)
+
+    def clock_offset(self) -> float:
+        """Return what to add to the stopwatch to get the time; stays the same until the clock is set."""
+        offset = self._now() - self._stopwatch()
+        if abs(offset - self._offset) > _CLOCK_SET:
+            self._offset = offset
+        return self._offset
+
+    # Observer
+
+    def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
+        """Note a move: times and numbers of `move_names` in turn, after the number of moves that were forgotten."""
+        if queued.gate is not None and queue == "unschedulable":
+            queue, plugin = "gated", queued.gate.plugin
+        name = (queue, event, plugin)
+        number = self._move_numbers.get(name)
+        if number is None:
+            number = self._move_numbers[name] = len(self.move_names)
+            self.move_names.append(name)
+        moves = self._moves.get(queued.uid)
+        if moves is None:
+            if len(self._moves) >= self._most_moves:
+                del self._moves[next(iter(self._moves))]
+            first = queued.initial_attempt_timestamp
+            moves = self._moves[queued.uid] = array("d", (0,) if first is None else (0, first, _FIRST_MOVE))
+        moves.append(self._now())
+        moves.append(number)
+        if len(moves) > 2 * _MOVES_LIMIT + 1:
+            moves[0] += 1
+            del moves[1:3]
+
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+        queued = attempt.queued
+        self._count += 1
+        node, failed, permits = "", None, _NO_PERMITS
+        if isinstance(outcome, Placed):
+            node, permits = outcome.node, outcome.waits
+        else:
+            failed = outcome
+        record = Record(
+            self._count,
+            attempt.info,
+            attempt.profile,
+            queued.attempts,
+            queued.timestamp,
+            queued.initial_attempt_timestamp,
+            self._now(),
+            seconds,
+            outcome.searched,
+            node,
+            failed,
+            permits,
+        )
+        if queued.uid in self._moves:
+            record.history = moves = self._moves[queued.uid]
+            record.moves = int(moves[0]) + len(moves) // 2
+        record.own_bytes = excess_bytes(attempt.info.pod)
+        searched = outcome.searched
+        if self.extenders.noted or self.plugins.noted or self.rng.noted:
+            record.answers = self._take_answers()
+            record.own_bytes += record.answers.nbytes
+        elif self._answers_of_group is not None and searched is not None:
+            group, answers = self._answers_of_group
+            if searched.group is group:
+                # They count once.
+                record.answers, record.own_bytes = answers, record.own_bytes + self._uncounted
+                self._uncounted = 0
+        if searched is not None and searched.order is not None and searched.order is not self._order:
+            # Pods of a group share it.
+            self._order = searched.order
+            record.own_bytes += searched.order.nbytes
+        self._extra_bytes += record.own_bytes
+        self._ring.append(record)
+        if node:
+            self._binding[queued.uid] = record
+        if self._waiting:
+            self._waiting.pop(queued.uid, None)
+        self._unchecked += RECORD_BYTES + record.own_bytes
+        if self._unchecked >= self._check_after:
+            self._unchecked = 0
+            self._make_room()
+        for listener in self.listeners:
+            listener(record)
+
+    def _take_answers(self) -> Answers:
+        return Answers(self.extenders.take(), self.plugins.take(), self.rng.take())
+
+    def group_decided(
+        self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
+    ) -> None:
+        answers = self._take_answers()
+        self._answers_of_group, self._uncounted = (tried, answers), answers.nbytes
+        self.groups.add(tried, profile, outcome, scheduled, seconds, answers)
+
+    def step(self, placed: Placed, step: Step) -> None:
+        uid = placed.pod.uid
+        record = self._binding[uid]
+        was_settled = bool(self.listeners) and record.is_settled
+        if step.failed is None:
+            record.steps += (step,)
+        else:
+            record.binding_failed = step.failed
+        if step.is_bound:
+            self._moves.pop(uid, None)
+        if step.failed is not None or (step.is_bound and (step.name == "PostBind" or not record.by.post_bind)):
+            del self._binding[uid]
+        if self.listeners and record.is_settled and not was_settled:
+            for listener in self.listeners:
+                listener(record)
+
+    # Room
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes everything takes that is kept about decisions."""
+        records = RECORD_BYTES * len(self) + self._extra_bytes + _MOVES_BYTES * len(self._moves)
+        return self.history.bytes + records + self.groups.bytes
+
+    def _make_room(self) -> None:
+        self.history.settle()
+        while self.bytes > self.limit and (self._ring or self.history.revision > self.history.first):
+            self._drop_oldest()
+            while len(self._waiting) > self._most_waiting:
+                self._drop_waiting()
+        while self.bytes > self.limit and self._waiting:
+            self._drop_waiting()
+
+    def _drop_waiting(self) -> None:
+        """Drop the oldest record that was kept longer than others because its pod waits."""
+        uid = next(iter(self._waiting))
+        record = self._waiting.pop(uid)
+        if self._last.get(uid) is record:
+            del self._last[uid]
+
+    def _drop_oldest(self) -> None:
+        """Drop the oldest records, and the changes that only they need."""
+        first, changes = self.history.first, self.history.revision - self.history.first
+        until = first + -(-changes // _DROPPED_SHARE)
+        count = -(-len(self._ring) // _DROPPED_SHARE)
+        while self._ring and (count > 0 or self._revision_of(self._ring[0]) < until):
+            self._drop(self._ring[0])
+            count -= 1
+        if self._ring:
+            until = max(until, self._revision_of(self._ring[0]))
+        self.history.drop_before(until)
+
+    def _revision_of(self, record: Record) -> int:
+        return self.history.revision if record.searched is None else record.searched.revision
+
+    def _drop(self, record: Record) -> None:
+        is_wanted = record.failed is not None and self.last(record.uid) is record
+        self._ring.popleft()
+        self._extra_bytes -= record.own_bytes
+        if self._listed:
+            self._listed -= 1
+            if not is_wanted and self._last.get(record.uid) is record:
+                del self._last[record.uid]
+        if is_wanted:
+            record.answers = None
+            self._waiting[record.uid] = record

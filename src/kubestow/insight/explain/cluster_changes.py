@@ -1,0 +1,176 @@
+"""Changes around a pod: pods of lower priority gone, a claim freed, a volume elsewhere, one node more."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from kubestow.api.csi_translation import BETA_ZONE, ZONE
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.node import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubestow.api.pod import Pod
+from kubestow.api.storage import PersistentVolume, VolumeNodeAffinity
+from kubestow.api.topology import HOSTNAME_LABEL
+from kubestow.insight.explain.changes import CLUSTER, Change, Opened, changed, fitting, in_time
+from kubestow.insight.explain.world import World
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cycle.evaluation import Evaluation
+from kubestow.scheduler.cycle.post_filter import run_post_filter
+from kubestow.scheduler.extenders.extender import carry_on
+from kubestow.scheduler.framework.results import PluginError, PostFilterResult
+
+T = TypeVar("T")
+
+_MOST_PLACES = 10
+_NAMED = 5
+_NEW = "new-node"
+
+
+def victims_gone(world: World, pod: Pod, target: str) -> Iterator[Change]:
+    """Who would have to go, from the target if there is one: whom preemption finds, if the profile has it."""
+    profile = world.profile_of(pod)
+    # A pod that names its node makes room there, and nowhere else.
+    spec = replace(pod.spec, preemptionPolicy=None, nodeName=target or pod.spec.nodeName)
+    status = replace(pod.status, nominatedNodeName="")
+    preemptor = PodInfo(replace(pod, spec=spec, status=status))
+    evaluation = Evaluation(profile, world.cluster, world.nominator, preemptor)
+    try:
+        if not profile.post_filter or not evaluation.pre_filter() or len(evaluation.filter()):
+            return
+        result = carry_on(run_post_filter(profile, evaluation, None))
+    except (PluginError, ValueError):
+        return
+    assert isinstance(result, PostFilterResult)
+    if result.victims:
+        yield preempted(result)
+
+
+def preempted(result: PostFilterResult) -> Change:
+    """The victims of a preemption, gone."""
+    assert result.nominated_node is not None
+    return departure(result.victims, [result.nominated_node])
+
+
+def departure(pods: Sequence[PodInfo], nodes: Sequence[str]) -> Change:
+    """Pods of lower priority gone from nodes."""
+    where = f"node{'s' if len(nodes) > 1 else ''} {_listed(nodes)}"
+    said = f"pods of lower priority gone from {where}: {_listed([pod.key for pod in pods])}"
+    return Change(CLUSTER, said, 0.4 + 0.05 * min(len(pods), 10), gone=tuple(pods))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def claims_freed(world: World, pod: Pod) -> Iterator[Change]:
+    """Claims of the pod that others hold."""
+    cluster = world.cluster
+    for name in PodInfo(pod).claim_names:
+        key = f"{pod.metadata.namespace}/{name}"
+        users = [cluster.pod(uid) for uid in sorted(cluster.claim_users.get(key, ()))]
+        gone = tuple(user for user in users if user is not None)
+        if gone:
+            said = f"claim {key} freed by {', '.join(user.key for user in gone)}"
+            yield Change(CLUSTER, said, 0.6, gone=gone)
+
+
+def devices_freed(world: World, pod: Pod, opened: Opened) -> Iterator[Change]:
+    """Resource claims that hold what the pod may want, each enough by itself."""
+    if not pod.spec.resourceClaims and not any("/" in name for name in PodInfo(pod).requests.amounts):
+        return
+    taken = [claim for claim in world.cluster.listers.resource_claims if claim.status.allocation is not None]
+    parts = [taken] if taken else []
+    for part in in_time(_popped(parts)):
+        # Where some claims freed together do not help, none of them does.
+        if not opened(freed := _freed(part)):
+            continue
+        if len(part) == 1:
+            yield freed
+        else:
+            half = len(part) // 2
+            parts += [part[half:], part[:half]]
+
+
+def _popped(stack: list[T]) -> Iterator[T]:
+    while stack:
+        yield stack.pop()
+
+
+def _freed(claims: Sequence[ResourceClaim]) -> Change:
+    freed = tuple(replace(one, status=replace(one.status, allocation=None, reservedFor=())) for one in claims)
+    said = f"resource claim {_listed([f'{one.metadata.namespace}/{one.metadata.name}' for one in claims])} freed"
+    return Change(CLUSTER, said, 0.6, objects=freed)
+
+
+def volumes_elsewhere(world: World, pod: Pod, opened: Opened) -> Iterator[Change]:
+    """A volume of the pod in another zone, or on another host if it is local: where it would do if it were anywhere."""
+    listers = world.cluster.listers
+    for name in PodInfo(pod).claim_names:
+        claim = listers.claims.get(f"{pod.metadata.namespace}/{name}")
+        volume = listers.volumes.get(claim.spec.volumeName) if claim is not None and claim.spec.volumeName else None
+        if volume is None:
+            continue
+        for key in _place_keys(volume):
+            anywhere = Change(CLUSTER, "", 1.0, objects=(_moved(volume, key, ""),))
+            nodes = [node for name in opened(anywhere) if (node := world.cluster.node(name)) is not None]
+            values = Counter(node.metadata.labels[key] for node in nodes if key in node.metadata.labels)
+            for value, _ in values.most_common(_MOST_PLACES):
+                said = f"volume {volume.metadata.name} in {key}={value}"
+                yield Change(CLUSTER, said, 0.8, objects=(_moved(volume, key, value),))
+
+
+def _place_keys(volume: PersistentVolume) -> list[str]:
+    """The labels that say where a volume is."""
+    keys = [key for key in (ZONE, BETA_ZONE) if key in volume.metadata.labels]
+    affinity = volume.spec.nodeAffinity
+    terms = affinity.required.nodeSelectorTerms if affinity is not None and affinity.required is not None else ()
+    keys += [one.key for term in terms for one in term.matchExpressions]
+    return list(dict.fromkeys(keys))
+
+
+def _moved(volume: PersistentVolume, key: str, value: str) -> PersistentVolume:
+    """A volume whose place is another; without a value, anywhere as far as this label goes."""
+    labels = {name: value if name == key else kept for name, kept in volume.metadata.labels.items()}
+    if not value:
+        labels.pop(key, None)
+    spec: Any = volume.spec
+    if spec.nodeAffinity is not None and spec.nodeAffinity.required is not None:
+        here = (NodeSelectorRequirement(key, "In", (value,)),) if value else ()
+        terms = tuple(
+            NodeSelectorTerm(
+                tuple(kept for one in term.matchExpressions for kept in (here if one.key == key else (one,))),
+                term.matchFields,
+            )
+            for term in spec.nodeAffinity.required.nodeSelectorTerms
+        )
+        # A term without conditions would match no node.
+        affinity = None if NodeSelectorTerm() in terms else VolumeNodeAffinity(NodeSelector(terms))
+        spec = replace(spec, nodeAffinity=affinity)
+    return replace(volume, metadata=replace(volume.metadata, labels=labels), spec=spec)
+
+
+def nodes_added(world: World, pods: Iterable[Pod]) -> Iterator[Change]:
+    """One more node of each kind that there is and that will do for any of the pods, the most common kinds first."""
+    kinds: dict[Any, list[Node]] = {}
+    for node in world.cluster.nodes.nodes:
+        if node is not None:
+            others = frozenset(item for item in node.metadata.labels.items() if item[0] != HOSTNAME_LABEL)
+            amounts = frozenset(node.status.allocatable.items())
+            kinds.setdefault((others, amounts, node.spec.taints, node.spec.unschedulable), []).append(node)
+    examples = [alike[0] for alike in sorted(kinds.values(), key=len, reverse=True)]
+    # One of each at once first, to know which will do.
+    several = tuple(node_like(example, f"{_NEW}-{number}") for number, example in enumerate(examples))
+    with changed(world, Change(CLUSTER, "", 1.0, nodes=several)):
+        will_do = {name for pod in pods for name in fitting(world, pod)}
+    for example, new in zip(examples, several, strict=True):
+        if new.metadata.name in will_do:
+            said = f"a node like {example.metadata.name} added"
+            yield Change(CLUSTER, said, 0.9, nodes=(node_like(example, _NEW),))
+
+
+def node_like(node: Node, name: str) -> Node:
+    """Return a copy of a node with another name."""
+    labels = {**node.metadata.labels, HOSTNAME_LABEL: name}
+    return replace(node, metadata=replace(node.metadata, name=name, uid=name, labels=labels))

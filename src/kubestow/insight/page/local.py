@@ -1,0 +1,76 @@
+"""A server for one person on one machine: on 127.0.0.1, for whoever has the token that is a part of its address.
+
+The token is behind the # of the address, which browsers keep to themselves; the page sends it with every request for
+data. Other people of the machine, and other pages in the same browser, do not have it.
+"""
+
+import asyncio
+import hmac
+import secrets
+from pathlib import Path
+
+from kubestow.insight.page.pages import ROOT, Site
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.errors import ApiError
+from kubestow.server.http.listening import listen
+from kubestow.server.http.messages import Request, Response
+from kubestow.server.http.server import Server
+from kubestow.server.pages import Answer
+from kubestow.server.serving import LIMITS, respond
+
+HOST = "127.0.0.1"
+
+
+class LocalServer:
+    """Serves a site."""
+
+    def __init__(self, site: Site, token: str = "", port_flag: str = "--port") -> None:
+        """Without a token, one is made up; `port_flag` is named when the port cannot be had."""
+        self._site = site
+        self._token = token or secrets.token_urlsafe(16)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._port_flag = port_flag
+        self._server = Server(self._take, LIMITS)
+
+    async def start(self, port: int) -> str:
+        """Listen, on any free port for 0; returns where the page is, for its owner. Raises ListenError."""
+        chosen = self._server.start(listen(HOST, port, self._port_flag), None)
+        return f"http://{HOST}:{chosen}{ROOT}/#token={self._token}"
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        for task in self._tasks:
+            task.cancel()
+        await self._server.stop()
+
+    def _take(self, request: Request, connection: Connection) -> None:
+        task = asyncio.get_running_loop().create_task(respond(self._answer(request), connection, request.method))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, request: Request) -> Answer:
+        path, method = request.path, request.method
+        if path == "/":
+            return Response(308, b"", headers=(("Location", f"{ROOT}/"),))
+        if path not in self._site.open_paths:
+            scheme, _, token = request.header(b"authorization").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token.encode()):
+                message = "the token is missing or wrong; it is in the address that was printed at the start"
+                raise ApiError(401, "Unauthorized", message)
+        if method in ("GET", "HEAD"):
+            return self._site.answer(request)
+        post = self._site.posts.get(path) if method == "POST" else None
+        if post is None:
+            raise ApiError(405, "MethodNotAllowed", f"the server does not allow the method {method} on {path}")
+        return post(request)
+
+
+def kept_token(path: Path) -> str:
+    """The token in a file, which is made if it is not there: so an address stays the same."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(16)
+        path.touch(mode=0o600)
+        path.write_text(token)
+        return token

@@ -1,0 +1,59 @@
+"""What the API answers questions about: a live scheduler, or a run that is over."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kubestow import config
+from kubestow.config import Features, SchedulerConfiguration
+from kubestow.config.expansion import expand
+from kubestow.config.features import SCHEDULING_GATES
+from kubestow.config.plugin_points import IN_TREE, PluginPoints
+from kubestow.insight.page.decisions import Decisions
+from kubestow.insight.page.history import PageHistory
+from kubestow.insight.page.tables import ClusterTable
+from kubestow.telemetry.secrets import hide_in_text
+
+if TYPE_CHECKING:
+    from kubestow.insight.page.trying import Bench
+
+
+@dataclass(slots=True)
+class Run:
+    """One scheduler, and where the API finds everything about it."""
+
+    name: str
+    history: PageHistory
+    decisions: Decisions
+    configuration: Callable[[], dict[str, Any]]
+    bench: "Bench | None" = None
+    """Where pods are tried."""
+    moves: Callable[[str], Any] = lambda _uid: ()
+    """Returns the last moves of a waiting pod, by UID."""
+    cannot_try: str = ""
+    """Why there is no bench."""
+    results: dict[str, Any] = field(default_factory=dict)
+    """Figures of a run that is over."""
+    cluster: ClusterTable = field(default_factory=ClusterTable)
+
+
+def configuration_told(
+    configuration: SchedulerConfiguration, features: Features, known: PluginPoints = IN_TREE
+) -> dict[str, Any]:
+    """Return a configuration as the API has it, with the plugins that its profiles enable."""
+    profiles = []
+    for profile in configuration.profiles:
+        points = expand(profile.plugins, known).points
+        enabled = {
+            point: [{"name": one.name} | ({"weight": one.weight} if one.weight else {}) for one in plugins]
+            for point, plugins in points.items()
+            if plugins
+        }
+        percentage = profile.percentageOfNodesToScore
+        profiles.append({"name": profile.schedulerName, "percentageOfNodesToScore": percentage, "points": enabled})
+    return {
+        "yaml": hide_in_text(config.dump(configuration)),
+        "profiles": profiles,
+        "extenders": [hide_in_text(extender.urlPrefix) for extender in configuration.extenders],
+        "features": [gate.name for gate in SCHEDULING_GATES if features.enabled(gate.name)],
+    }

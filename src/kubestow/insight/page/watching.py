@@ -1,0 +1,280 @@
+"""Makes moments: finds what has changed in a scheduler since the last look.
+
+The scheduler does no work for this: changes of the cluster are in its history, a pod has another entry in the queue
+each time it comes there, and decisions have an ID. The cost of a look grows with the number of changes, and slightly
+with the number of pods that wait.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import group_key
+from kubestow.api.priority import pod_priority
+from kubestow.api.timestamps import parse_time
+from kubestow.clock import Clock
+from kubestow.insight.decisions.record import Record
+from kubestow.insight.decisions.recorder import FIRST_EVENT, Recorder
+from kubestow.insight.decisions.schema import SCHEDULED
+from kubestow.insight.page.moments import IN_FLIGHT, WAITING, Figures, Moment, WaitingPod
+from kubestow.scheduler.assembly import Core
+from kubestow.scheduler.binding.waiting import WaitingPod as PodAtPermit
+from kubestow.scheduler.cluster.history import NODE, ForgottenError
+from kubestow.scheduler.cluster.nodes import CPU, MEMORY
+from kubestow.scheduler.cluster.state import KnownNode
+from kubestow.scheduler.queue.queued_pod import QueuedPod
+from kubestow.scheduler.queue.scheduling_queue import ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
+
+_MOST_IN_FLIGHT = 200
+"""Maximum number of pods in flight that have a row; where there are more, each is in flight for milliseconds."""
+_NOT_WAKING = (FIRST_EVENT, ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF)
+_QUIET_SECONDS = 10.0
+"""The longest time between two moments in which nothing happens."""
+_PLUGIN_SECONDS = 1.0
+"""The shortest time between two reads of the times of plugins: that is a long list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The parts of a scheduler that moments are made from."""
+
+    core: Core
+    metrics: SchedulerMetrics
+    recorder: Recorder
+    clock: Clock
+
+
+class Watch:
+    """Makes the moments of a scheduler."""
+
+    def __init__(self, watched: Watched, number: int = 0) -> None:
+        """`number` is the number of the moment before the first one."""
+        self._watched = watched
+        self._number = number
+        self._has_looked = False
+        self._time = watched.clock.now()
+        self._revision = self._resources = self._layout = 0
+        self._waiting = _Waiting(watched)
+        self._counted = (0, 0, 0, 0)
+        self._decision = 0
+        self._plugin_seconds: dict[str, float] = {}
+        self._plugins_at = self._time
+
+    def look(self, *, anyway: bool = False) -> Moment | None:
+        """Return the next moment; None if nothing has changed and the last one is recent, unless `anyway`."""
+        now, waiting, revision = self._watched.clock.now(), self._waiting, self._watched.recorder.history.revision
+        waiting.look()
+        counted = self._count()
+        changed = revision != self._revision or waiting.rows or waiting.left
+        is_news = anyway or changed or counted != self._counted
+        if not is_news and self._has_looked and now - self._time < _QUIET_SECONDS:
+            return None
+        self._number += 1
+        self._layout += self._is_laid_out_anew(revision)
+        self._revision = revision
+        self._has_looked = True
+        figures = self._figures(now, counted)
+        self._time, self._counted = now, counted
+        return Moment(
+            self._number,
+            round(now, 3),
+            figures,
+            revision,
+            self._layout,
+            self._watched.core.cluster.nodes.changes.last,
+            waiting.rows,
+            waiting.left,
+            self._decision,
+        )
+
+    def _is_laid_out_anew(self, revision: int) -> bool:
+        """Return True if nodes or resources came or went, or what is shown of a node itself is different."""
+        resources, self._resources = self._resources, len(self._watched.core.cluster.nodes.resource_index)
+        try:
+            changes = self._watched.recorder.history.between(self._revision, revision)
+        except ForgottenError:
+            return True
+        return resources != self._resources or any(
+            part is NODE and _shown(before) != _shown(after) for part, _, before, after in changes
+        )
+
+    def _count(self) -> tuple[int, int, int, int]:
+        """Return pods scheduled, attempts, preemptions and victims, since the scheduler began."""
+        metrics = self._watched.metrics
+        results = metrics.schedule_attempts.read()
+        scheduled = sum(count for (_profile, result), count in results.items() if result == "scheduled")
+        (victims,) = metrics.preemption_victims.read().values()
+        return int(scheduled), int(sum(results.values())), sum(victims.counts), round(victims.total)
+
+    def _figures(self, now: float, counted: tuple[int, int, int, int]) -> Figures:
+        table, counts = self._watched.core.cluster.nodes, self._waiting.counts
+        allocatable, requested = table.allocatable[:2].sum(axis=1), table.requested[:2].sum(axis=1)
+        shares = {
+            name: round(float(requested[row] / allocatable[row]), 4) if allocatable[row] else 0.0
+            for name, row in (("cpu", CPU), ("memory", MEMORY))
+        }
+        records = list(self._new_records())
+        waits = [_waited(record) for record in records if record.outcome == SCHEDULED]
+        bound, attempts, preemptions, victims = (new - old for new, old in zip(counted, self._counted, strict=True))
+        return Figures(
+            round(now - self._time, 3),
+            bound,
+            attempts,
+            preemptions,
+            victims,
+            table.count,
+            self._watched.core.cluster.pod_count,
+            counts,
+            percentiles([record.seconds for record in records], (50, 99)),
+            percentiles(waits, (50, 90, 99)),
+            self._plugins(now),
+            shares,
+        )
+
+    def _new_records(self) -> Iterator[Record]:
+        last, newest = self._decision, 0
+        for record in self._watched.recorder:
+            if record.id <= last:
+                break
+            newest = newest or record.id
+            yield record
+        self._decision = newest or last
+
+    def _plugins(self, now: float) -> dict[str, float]:
+        """Return the seconds spent in each plugin since the last read; empty if that is too recent."""
+        if now - self._plugins_at < _PLUGIN_SECONDS:
+            return {}
+        self._plugins_at = now
+        spent: dict[str, float] = {}
+        for (_point, plugin, _status), seen in self._watched.metrics.plugin_execution_seconds.read().items():
+            spent[plugin] = spent.get(plugin, 0.0) + seen.total
+        before, self._plugin_seconds = self._plugin_seconds, spent
+        since = {plugin: round(total - before.get(plugin, 0.0), 6) for plugin, total in spent.items()}
+        return {plugin: seconds for plugin, seconds in since.items() if seconds > 0}
+
+
+def _waited(record: Record) -> float:
+    return record.time - (record.queued_since if record.initial_attempt is None else record.initial_attempt)
+
+
+def percentiles(values: list[float], percents: Sequence[int]) -> dict[str, float | None]:
+    """Return percentiles by name; None where there are no values."""
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return {f"p{percent}": round(ordered[last * percent // 100], 6) if ordered else None for percent in percents}
+
+
+def _shown(known: KnownNode | None) -> object:
+    """Return what the page shows of a node itself, and its row."""
+    if known is None:
+        return None
+    node = known.node
+    return known.row, node.metadata.labels, node.spec.taints, node.spec.unschedulable, node.status.allocatable
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Pods in the queue and on their way."""
+
+    watched: Watched
+    rows: list[WaitingPod] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    _heaps: list[dict[str, object]] = field(default_factory=list)
+    """What was active or in backoff at the last look."""
+    _pool: dict[str, object] = field(default_factory=dict)
+    """What was unschedulable or gated at the last look."""
+    _on_their_way: dict[str, object] = field(default_factory=dict)
+    """Pods in flight that have a row, with what they wait for."""
+
+    def look(self) -> None:
+        """Set `rows`, `left` and `counts` to what has changed since the last look."""
+        queue, waiting = self.watched.core.queue, self.watched.core.waiting_pods
+        in_flight = queue.in_flight_pods()
+        self.counts = queue.lengths() | {IN_FLIGHT: len(in_flight) - len(waiting), WAITING: len(waiting)}
+        *heaps, pool = queue.entries()
+        changed, gone = self._news_of_pool(cast("dict[str, object]", pool))
+        before, self._heaps = self._heaps or [{} for _ in heaps], list(map(dict, heaps))
+        for heap, then in zip(self._heaps, before, strict=True):
+            changed += [uid for uid, entry in heap.items() if then.get(uid) is not entry]
+            gone |= then.keys() - heap.keys()
+        self.rows = [self._queued(*queue.locate(uid)) for uid in changed]
+        going, self._on_their_way = self._on_their_way, {}
+        for pod in in_flight[:_MOST_IN_FLIGHT]:
+            uid = pod.metadata.uid
+            waits = self._on_their_way[uid] = waiting.get(uid)
+            if uid not in going or going[uid] is not waits:
+                self.rows.append(self._on_its_way(pod, waits))
+        gone |= going.keys() - self._on_their_way.keys()
+        there = (*self._heaps, self._pool, self._on_their_way)
+        self.left = sorted(uid for uid in gone if not any(uid in now for now in there))
+
+    def _news_of_pool(self, pool: dict[str, object]) -> tuple[list[str], set[str]]:
+        """Return the UIDs that came to the pool, and those that left it. New entries are at its end."""
+        known, new = self._pool, []
+        for uid, entry in reversed(pool.items()):
+            if known.get(uid) is entry:
+                break
+            known[uid] = entry
+            new.append(uid)
+        gone = known.keys() - pool.keys() if len(known) > len(pool) else set()
+        for uid in gone:
+            del known[uid]
+        return new[::-1], gone
+
+    def _queued(self, state: str, queued: QueuedPod, retry: float | None) -> WaitingPod:
+        record = self.watched.recorder.last(queued.uid)
+        told = "" if record is None else record.message
+        nominated = queued.pod.status.nominatedNodeName or ("" if record is None else record.nominated_node)
+        return WaitingPod(
+            queued.uid,
+            queued.pod.key,
+            state,
+            pod_priority(queued.pod),
+            _created(queued.pod, queued.timestamp),
+            queued.timestamp,
+            queued.attempts,
+            retry,
+            tuple(sorted(queued.rejectors)),
+            told if queued.gate is None else queued.gate.message,
+            *self._woken(queued),
+            nominated,
+            group_key(queued.pod),
+        )
+
+    def _woken(self, queued: QueuedPod) -> tuple[str, str]:
+        """Return the last event that brought the pod back, and the plugin whose hint asked for it."""
+        history, names = self.watched.recorder.moves_of(queued.uid), self.watched.recorder.move_names
+        for number in [] if history is None else history[:0:-2]:
+            queue, event, plugin = names[int(number)]
+            if queue in ("active", "backoff") and event not in _NOT_WAKING:
+                return event, plugin
+        return "", ""
+
+    def _on_its_way(self, pod: Pod, waits: PodAtPermit | None) -> WaitingPod:
+        uid = pod.metadata.uid
+        record = self.watched.recorder.last(uid)
+        since, attempts = (self.watched.clock.now(), 1) if record is None else (record.time, record.attempts)
+        return WaitingPod(
+            uid,
+            pod.key,
+            IN_FLIGHT if waits is None else WAITING,
+            pod_priority(pod),
+            _created(pod, since),
+            since,
+            attempts,
+            None,
+            () if waits is None else tuple(waits.pending_plugins()),
+            "",
+            node=self.watched.core.cluster.node_name_of(uid) or "",
+            group=group_key(pod),
+        )
+
+
+def _created(pod: Pod, otherwise: float) -> float:
+    try:
+        return parse_time(pod.metadata.creationTimestamp or "")
+    except ValueError:
+        return otherwise

@@ -1,0 +1,272 @@
+"""Sends every write about a pod: in order for each pod, with waiting status patches merged and failures retried.
+
+A write waits for the earlier writes about the same pod. A status patch that still waits is merged with the next one, so
+a pod that fails repeatedly has at most one patch waiting. Retriable failures (the server is unavailable, busy or
+failing) are retried with growing pauses; other failures are logged.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kubestow.api.conditions import with_condition
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.failures import RETRIABLE, NotFoundError
+from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubestow.api.pod_groups import Condition, PodGroup
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.scheduler.framework.handle import ApiPort
+from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
+
+log = get_logger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BINDING = "pod_binding"
+STATUS_PATCH = "pod_status_patch"
+GROUP_STATUS_PATCH = "podgroup_status_patch"
+DELETION = "pod_delete"
+ASIDE = "resource_claim_update"
+SUCCESS = "success"
+ERROR = "error"
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+MAX_ATTEMPTS = 8
+
+
+class StatusPatch(msgspec.Struct):
+    """A change of a pod's status; None leaves a field unchanged."""
+
+    pod: Pod
+    condition: PodCondition | None
+    nominated_node: str | None
+
+    def applied(self, pod: Pod) -> Pod:
+        """Return the pod with the patch applied."""
+        status = pod.status
+        if self.condition is not None:
+            status = replace(status, conditions=with_condition(status.conditions, self.condition))
+        if self.nominated_node is not None:
+            status = replace(status, nominatedNodeName=self.nominated_node)
+        return replace(pod, status=status)
+
+    def merge(self, newer: "StatusPatch") -> None:
+        """Add a newer patch, whose values take precedence."""
+        self.pod = newer.pod
+        if newer.condition is not None:
+            self.condition = newer.condition
+        if newer.nominated_node is not None:
+            self.nominated_node = newer.nominated_node
+
+
+class Dispatcher:
+    """Sends writes to the API server; `bind`, `evict` and the status patches of a pod are in order."""
+
+    def __init__(self, api: ApiPort, metrics: SchedulerMetrics) -> None:
+        self._api = api
+        self._metrics = metrics
+        self._last: dict[str, asyncio.Future[None]] = {}
+        self._patches: dict[str, StatusPatch] = {}
+        self._sending: dict[str, StatusPatch] = {}
+        self._group_conditions: dict[str, Condition] = {}
+        """By the UID of the group, the condition that waits or is being written."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.waiting: Counter[str] = Counter()
+        """Number of writes that wait for earlier ones about the same pod, by kind."""
+        metrics.pending_async_api_calls.watch(lambda: {(kind,): count for kind, count in self.waiting.items()})
+
+    def __len__(self) -> int:
+        """Return the number of background writes that have not ended."""
+        return len(self._tasks)
+
+    def bind(self, pod: Pod, node: str) -> Coroutine[Any, Any, None]:
+        """Bind a pod. A failure is not retried here, since the pod goes back to the queue."""
+        return self._in_order(BINDING, pod.metadata.uid, self._api.bind, pod, node)
+
+    def patch_status(
+        self,
+        pod: Pod,
+        condition: PodCondition | None = None,
+        nominated_node: str | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """Patch a pod's status in the background; `done` is called when the write has ended or was merged."""
+        uid = pod.metadata.uid
+        # The patch is computed against the status that the server will have by then.
+        patch = StatusPatch(_patched(self._sending.get(uid), pod), condition, nominated_node)
+        waiting = self._patches.get(uid)
+        if waiting is not None:
+            waiting.merge(patch)
+            if done is not None:
+                done()
+            return
+        self._patches[uid] = patch
+        send = partial(self._in_order, STATUS_PATCH, uid, self._send_patch, uid)
+        self._spawn(self._log_failure(STATUS_PATCH, send, done, pod=pod.key))
+
+    def expected(self, pod: Pod) -> Pod:
+        """Return the pod with all waiting and running status patches applied."""
+        uid = pod.metadata.uid
+        return _patched(self._patches.get(uid), _patched(self._sending.get(uid), pod))
+
+    def patch_group_status(self, group: PodGroup, condition: Condition) -> None:
+        """Write a condition to a group's status in the background."""
+        is_waiting = group.metadata.uid in self._group_conditions
+        self._group_conditions[group.metadata.uid] = condition
+        if not is_waiting:
+            self._spawn(self._log_failure(GROUP_STATUS_PATCH, partial(self._patch_group, group), podGroup=group.key))
+
+    def expected_group(self, group: PodGroup) -> PodGroup:
+        """Return the group with its waiting or running condition applied."""
+        condition = self._group_conditions.get(group.metadata.uid)
+        if condition is None:
+            return group
+        return replace(
+            group, status=replace(group.status, conditions=with_condition(group.status.conditions, condition))
+        )
+
+    async def _patch_group(self, group: PodGroup) -> None:
+        uid, written = group.metadata.uid, None
+        try:
+            # A condition that replaces this one in the meantime is written next.
+            while (condition := self._group_conditions[uid]) is not written:
+                write = self._api.patch_pod_group_status
+                await self._in_order(GROUP_STATUS_PATCH, uid, self._with_retries, write, group, condition)
+                written = condition
+        finally:
+            del self._group_conditions[uid]
+
+    def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> Coroutine[Any, Any, PersistentVolume]:
+        return self._api.update_volume(volume, changes)
+
+    def update_claim(
+        self, claim: PersistentVolumeClaim, changes: dict[str, Any]
+    ) -> Coroutine[Any, Any, PersistentVolumeClaim]:
+        return self._api.update_claim(claim, changes)
+
+    def get_resource_claim(self, claim: ResourceClaim) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.get_resource_claim(claim)
+
+    def create_resource_claim(self, namespace: str, manifest: dict[str, Any]) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.create_resource_claim(namespace, manifest)
+
+    def update_resource_claim(
+        self, claim: ResourceClaim, changes: dict[str, Any]
+    ) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.update_resource_claim(claim, changes)
+
+    def update_resource_claim_status(
+        self, claim: ResourceClaim, changes: dict[str, Any]
+    ) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.update_resource_claim_status(claim, changes)
+
+    def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.unreserve_resource_claim(claim, uid)
+
+    def delete_resource_claim(self, claim: ResourceClaim) -> Coroutine[Any, Any, None]:
+        return self._api.delete_resource_claim(claim)
+
+    async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
+        uid = pod.metadata.uid
+        await self._in_order(STATUS_PATCH, uid, self._api.set_extended_resource_claim, pod, status)
+
+    def write_aside(self, pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None) -> None:
+        """Call an API in the background, about a pod but not in order with its other writes; then call `done`."""
+        self._spawn(self._log_failure(ASIDE, partial(self._with_retries, call), done, pod=pod.key))
+
+    async def evict(self, pod: Pod, condition: PodCondition | None) -> bool:
+        """Write a condition to a pod's status and delete the pod; return False if it was gone already."""
+        try:
+            await self._in_order(DELETION, pod.metadata.uid, self._delete, pod, condition)
+        except NotFoundError:
+            return False
+        return True
+
+    async def _delete(self, pod: Pod, condition: PodCondition | None) -> None:
+        if condition is not None:
+            await self._with_retries(self._api.patch_pod_status, pod, condition=condition)
+        await self._with_retries(self._api.delete_pod, pod)
+
+    async def _log_failure(
+        self, kind: str, write: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None, **subject: str
+    ) -> None:
+        """Run a background write, log its failure, and call `done` when it has ended."""
+        try:
+            await write()
+        except NotFoundError:
+            # The object was deleted, so there is nothing left to write.
+            pass
+        except Exception as error:
+            log.error("API call failed", err=error, call=kind, **subject)
+        finally:
+            if done is not None:
+                done()
+
+    async def _send_patch(self, uid: str) -> None:
+        # Patches that come from now on are sent separately.
+        patch = self._sending[uid] = self._patches.pop(uid)
+        try:
+            await self._with_retries(
+                self._api.patch_pod_status, patch.pod, condition=patch.condition, nominated_node=patch.nominated_node
+            )
+        finally:
+            del self._sending[uid]
+
+    async def _in_order(self, kind: str, uid: str, call: Callable[P, Awaitable[T]], *args: P.args, **kw: P.kwargs) -> T:
+        """Call after the earlier writes about the same pod have ended; record the duration of the call."""
+        loop, previous = asyncio.get_running_loop(), self._last.get(uid)
+        self._last[uid] = done = loop.create_future()
+        try:
+            if previous is not None:
+                await self._wait_for(kind, previous)
+            started, result = loop.time(), ERROR
+            try:
+                answer = await call(*args, **kw)
+                result = SUCCESS
+            finally:
+                self._metrics.async_api_calls.inc(kind, result)
+                self._metrics.async_api_call_seconds.observe(loop.time() - started, kind, result)
+            return answer
+        finally:
+            done.set_result(None)
+            if self._last.get(uid) is done:
+                del self._last[uid]
+
+    async def _wait_for(self, kind: str, previous: asyncio.Future[None]) -> None:
+        self.waiting[kind] += 1
+        try:
+            await asyncio.wait((previous,))
+        finally:
+            self.waiting[kind] -= 1
+
+    async def _with_retries(self, call: Callable[P, Awaitable[T]], *args: P.args, **kw: P.kwargs) -> T:
+        pause = FIRST_PAUSE
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                return await call(*args, **kw)
+            except RETRIABLE as error:
+                await asyncio.sleep(max(pause, error.retry_after or 0.0))
+                pause = min(2 * pause, LONGEST_PAUSE)
+        return await call(*args, **kw)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self) -> None:
+        """Wait until all background writes have ended."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+
+def _patched(patch: StatusPatch | None, pod: Pod) -> Pod:
+    return pod if patch is None else patch.applied(pod)

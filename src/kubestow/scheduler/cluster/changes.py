@@ -1,0 +1,137 @@
+"""What a change of an object amounts to, as cluster events.
+
+An update is told as narrowly as it can be: each aspect of a pod or node that scheduling looks at has its own event, and
+one update may amount to several of them. An update of a node that touches none is no event at all; one of a pod is
+a plain UPDATE. Every other kind is simply added, updated or deleted.
+
+A pod that gets its node is an assigned pod that is added. Events about an unassigned pod concern that pod alone: the
+queue derives them itself when it is told of the update.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from kubestow.api.devices import DeviceTaintRule
+from kubestow.api.meta import ResourceList
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.quantity import nano
+from kubestow.api.requests import holds_by_status, pod_requests
+from kubestow.scheduler.cluster.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    Action,
+    ClusterEvent,
+    Resource,
+)
+
+_RESOURCES = {resource.rpartition("/")[2]: resource for resource in Resource}
+"""By the name of the kind; those of pods and nodes are not used."""
+
+
+def events_of(old: Any, new: Any) -> list[ClusterEvent]:
+    """What the change from `old` to `new` amounts to; None stands for an object that is not there."""
+    present = new if old is None else old
+    if isinstance(present, Pod):
+        return pod_events(old, new)
+    if isinstance(present, Node):
+        return node_events(old, new)
+    if isinstance(present, DeviceTaintRule):
+        # It changes the devices that slices offer.
+        return [_event(Resource.RESOURCE_SLICE, Action.UPDATE)]
+    resource = _RESOURCES.get(type(present).__name__)
+    return [] if resource is None else object_events(resource, old, new)
+
+
+def object_events(resource: str, old: Any, new: Any) -> list[ClusterEvent]:
+    """The same for an object of any kind but pod and node, custom resources included."""
+    return [_event(resource, _plain_action(old, new))]
+
+
+def pod_events(old: Pod | None, new: Pod | None) -> list[ClusterEvent]:
+    if new is None:
+        assert old is not None
+        return [ASSIGNED_POD_DELETE if old.spec.nodeName else UNSCHEDULED_POD_DELETE]
+    if old is not None and (old.spec.nodeName or not new.spec.nodeName):
+        return pod_update_events(old, new)
+    return [ASSIGNED_POD_ADD if new.spec.nodeName else UNSCHEDULED_POD_ADD]
+
+
+def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
+    if old is None or new is None:
+        return [_event(Resource.NODE, _plain_action(old, new))]
+    return [_event(Resource.NODE, action) for changed, action in _NODE_ASPECTS if changed(old, new)]
+
+
+def pod_update_events(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """What an update that leaves the pod where it is amounts to."""
+    resource = Resource.ASSIGNED_POD if new.spec.nodeName else Resource.UNSCHEDULED_POD
+    actions = []
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(Action.UPDATE_POD_LABEL)
+    if _scaled_down(old, new):
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.schedulingGates and not new.spec.schedulingGates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    # Tolerations can only be added, says the API.
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    if (
+        old.status.resourceClaimStatuses != new.status.resourceClaimStatuses
+        or old.status.extendedResourceClaimStatus != new.status.extendedResourceClaimStatus
+    ):
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return [_event(resource, action) for action in actions] if actions else [_event(resource, Action.UPDATE)]
+
+
+@cache
+def _event(resource: str, action: Action) -> ClusterEvent:
+    return ClusterEvent(resource, action)
+
+
+def _plain_action(old: object, new: object) -> Action:
+    if old is None:
+        return Action.ADD
+    return Action.DELETE if new is None else Action.UPDATE
+
+
+def _scaled_down(old: Pod, new: Pod) -> bool:
+    if old.spec == new.spec and not holds_by_status(old) and not holds_by_status(new):
+        return False
+    try:
+        before, wanted = pod_requests(old).amounts, pod_requests(new).amounts
+    except ValueError:
+        # One of them makes no sense. Whoever waits for room may have got some.
+        return True
+    return any(resource not in wanted or amount > wanted[resource] for resource, amount in before.items())
+
+
+def _same_amounts(one: ResourceList, other: ResourceList) -> bool:
+    return one == other or (
+        one.keys() == other.keys() and all(nano(raw) == nano(other[name]) for name, raw in one.items())
+    )
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}
+
+
+_NODE_ASPECTS: tuple[tuple[Callable[[Node, Node], bool], Action], ...] = (
+    # Being unschedulable is treated as a taint; becoming so helps nobody.
+    (lambda old, new: old.spec.unschedulable and not new.spec.unschedulable, Action.UPDATE_NODE_TAINT),
+    (
+        lambda old, new: not _same_amounts(old.status.allocatable, new.status.allocatable),
+        Action.UPDATE_NODE_ALLOCATABLE,
+    ),
+    (lambda old, new: old.metadata.labels != new.metadata.labels, Action.UPDATE_NODE_LABEL),
+    (lambda old, new: old.spec.taints != new.spec.taints, Action.UPDATE_NODE_TAINT),
+    (lambda old, new: _conditions(old) != _conditions(new), Action.UPDATE_NODE_CONDITION),
+    (lambda old, new: old.metadata.annotations != new.metadata.annotations, Action.UPDATE_NODE_ANNOTATION),
+    (
+        lambda old, new: old.status.declaredFeatures != new.status.declaredFeatures,
+        Action.UPDATE_NODE_DECLARED_FEATURE,
+    ),
+)

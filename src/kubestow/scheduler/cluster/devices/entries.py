@@ -1,0 +1,221 @@
+"""Slices and the devices in them, read once.
+
+Devices that are the same to every selector have the same `content`; those that are the same in every respect but their
+name have the same `kind`. So an expression is evaluated once a content, and where one device of a kind did not help,
+another one of the same pool need not be tried.
+
+The slices of a driver mostly offer the same devices, each on a node of its own: they are read once, and there is an
+entry for each device of a slice only when somebody looks at them.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from kubestow.api.devices import Device, DeviceTaint, DeviceTaintRuleSpec, ResourceSlice
+from kubestow.api.node import Node, NodeSelector
+from kubestow.api.node_selector import NodeTerms, compile_node_selector
+from kubestow.api.quantity import nano
+from kubestow.api.tolerations import REPELLING
+
+CounterName = tuple[str, str]
+"""A counter set, and a counter in it."""
+
+
+class Numbers(dict[Hashable, int]):
+    """Small numbers for distinct values."""
+
+    def of(self, value: Hashable) -> int:
+        return self.setdefault(value, len(self))
+
+
+class Reach:
+    """On which nodes a slice, or a device with a choice of its own, can be used."""
+
+    __slots__ = ("all_nodes", "name", "selector", "terms")
+
+    def __init__(self, name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> None:
+        self.name = name
+        self.all_nodes = bool(all_nodes)
+        self.selector = selector
+        self.terms: NodeTerms | None = None if selector is None else compile_node_selector(selector)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says anything that we understand."""
+        return bool(self.name) or self.all_nodes or self.terms is not None
+
+    def includes(self, node: Node | None) -> bool:
+        if self.name:
+            return node is not None and node.metadata.name == self.name
+        if self.all_nodes:
+            return True
+        return (
+            node is not None and self.terms is not None and self.terms.matches(node.metadata.labels, node.metadata.name)
+        )
+
+
+class DeviceEntry:
+    """A device of a slice, with what is asked about it time and again."""
+
+    __slots__ = (
+        "content",
+        "counters",
+        "device",
+        "driver",
+        "kind",
+        "name",
+        "pool",
+        "reach",
+        "shared",
+        "slice",
+        "taints",
+    )
+
+    def __init__(self, read: "DeviceRead", of: "SliceEntry") -> None:
+        self.device, self.taints, self.counters, self.shared, self.reach, self.content, self.kind = read
+        self.slice = of
+        self.driver, self.pool, self.name = of.driver, of.pool, self.device.name
+
+    @property
+    def id(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.name}"
+
+
+class DeviceRead(NamedTuple):
+    """What is known of a device, whichever pool it is in."""
+
+    device: Device
+    taints: tuple[DeviceTaint, ...]
+    """Those that keep it from being allocated unless they are tolerated."""
+    counters: tuple[tuple[CounterName, int], ...]
+    shared: bool
+    reach: Reach | None
+    content: int
+    kind: int
+
+
+class DevicesRead:
+    """Devices one after the other, in the order in which they are tried, and what there is to know of all of them."""
+
+    __slots__ = ("all", "consumers", "has_conditions", "has_own_reach", "kinds", "position", "shared")
+
+    def __init__(self, devices: list[DeviceRead]) -> None:
+        self.all = devices
+        self.kinds = [device.kind for device in devices]
+        self.position = {device.device.name: position for position, device in enumerate(devices)}
+        """By name; fewer than there are devices if two have the same."""
+        self.shared = [device.device.name for device in devices if device.shared]
+        self.consumers = [device for device in devices if device.counters]
+        """Those that take from shared counters."""
+        self.has_conditions = any(device.device.bindingConditions for device in devices)
+        self.has_own_reach = any(device.reach is not None for device in devices)
+
+
+def _read(device: Device, of: "SliceEntry", taints: tuple[DeviceTaint, ...], numbers: "DeviceNumbers") -> DeviceRead:
+    taints = tuple([taint for taint in (*device.taints, *taints) if taint.effect in REPELLING])
+    counters = tuple(
+        [
+            ((consumption.counterSet, name), nano(counter.value))
+            for consumption in device.consumesCounters
+            for name, counter in sorted(consumption.counters.items())
+        ]
+    )
+    shared = bool(device.allowMultipleAllocations)
+    reach = Reach(device.nodeName, device.allNodes, device.nodeSelector) if of.per_device else None
+    attributes = frozenset(device.attributes.items())
+    content = numbers.contents.of((of.driver, attributes, _capacities(device), shared))
+    kind = numbers.kinds.of((content, taints, counters, device.bindingConditions, device.bindsToNode))
+    return DeviceRead(device, taints, counters, shared, reach, content, kind)
+
+
+def _capacities(device: Device) -> Hashable:
+    return frozenset([(name, capacity.value, capacity.requestPolicy) for name, capacity in device.capacity.items()])
+
+
+class DeviceNumbers:
+    """The contents and kinds of all devices."""
+
+    def __init__(self) -> None:
+        self.contents = Numbers()
+        self.kinds = Numbers()
+        self.latest: dict[tuple[str, bool], tuple[tuple[Device, ...], DevicesRead]] = {}
+        """The devices read last, by driver and whether each says where it can be used; none that rules taint."""
+
+
+_NO_DEVICES = DevicesRead([])
+
+
+class SliceEntry:
+    """A slice, read."""
+
+    __slots__ = (
+        "_devices",
+        "driver",
+        "generation",
+        "name",
+        "number_in_pool",
+        "per_device",
+        "pool",
+        "reach",
+        "read",
+        "shared_counters",
+        "uses_partitions",
+    )
+
+    def __init__(self, source: ResourceSlice, taints_of: "TaintsOf", numbers: DeviceNumbers) -> None:
+        spec = source.spec
+        self.name = source.metadata.name
+        self.driver, self.pool = spec.driver, spec.pool.name
+        self.generation = spec.pool.generation
+        self.number_in_pool = spec.pool.resourceSliceCount
+        """How many slices the pool has, by its own account."""
+        self.per_device = bool(spec.perDeviceNodeSelection)
+        self.reach = Reach(spec.nodeName, spec.allNodes, spec.nodeSelector)
+        self.shared_counters = spec.sharedCounters
+        self.uses_partitions = spec.perDeviceNodeSelection is not None or bool(spec.sharedCounters)
+        key = (self.driver, self.per_device)
+        devices, read = numbers.latest.get(key, ((), _NO_DEVICES))
+        if taints_of.has_rules or devices != spec.devices:
+            read = DevicesRead(
+                [_read(of, self, taints_of(self.driver, self.pool, of.name), numbers) for of in spec.devices]
+            )
+            if not taints_of.has_rules:
+                numbers.latest[key] = spec.devices, read
+        self.read = read
+        self._devices: tuple[DeviceEntry, ...] | None = None
+
+    @property
+    def devices(self) -> tuple[DeviceEntry, ...]:
+        if self._devices is None:
+            self._devices = tuple([DeviceEntry(device, self) for device in self.read.all])
+        return self._devices
+
+    @property
+    def node_name(self) -> str:
+        """The only node that can use it; empty if there may be others."""
+        return self.reach.name or ""
+
+    def includes(self, node: Node | None) -> bool:
+        """Whether any of its devices can be used on a node."""
+        if self.reach.is_known:
+            return self.reach.includes(node)
+        return self.per_device and any(
+            device.reach is not None and device.reach.includes(node) for device in self.devices
+        )
+
+
+class TaintsOf:
+    """Taints that rules put on devices, beside those in their slices."""
+
+    def __init__(self, rules: Iterable[DeviceTaintRuleSpec] = ()) -> None:
+        self._rules = [(rule.deviceSelector, rule.taint) for rule in rules if rule.deviceSelector is not None]
+        self.has_rules = bool(self._rules)
+
+    def __call__(self, driver: str, pool: str, device: str) -> tuple[DeviceTaint, ...]:
+        return tuple(
+            [
+                taint
+                for wanted, taint in self._rules
+                if wanted.driver in (None, driver) and wanted.pool in (None, pool) and wanted.device in (None, device)
+            ]
+        )

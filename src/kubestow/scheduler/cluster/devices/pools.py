@@ -1,0 +1,221 @@
+"""Pools: the slices of a driver that belong together, and what of them a node can use.
+
+Only the newest generation counts, and only if all its slices are there. A pool that is incomplete or contradicts itself
+offers nothing, but it is seen: whoever asks for all devices must wait for it.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from enum import Enum
+
+from kubestow.api.lazy import lazy
+from kubestow.api.node import Node
+from kubestow.api.quantity import nano
+from kubestow.scheduler.cluster.devices.entries import (
+    CounterName,
+    DeviceEntry,
+    DeviceRead,
+    DevicesRead,
+    Numbers,
+    SliceEntry,
+)
+from kubestow.scheduler.cluster.devices.reaching import ReachIndex
+from kubestow.scheduler.cluster.devices.usage import PoolUsage
+
+
+class Trouble(Enum):
+    """Why nothing can be allocated from a pool."""
+
+    INCOMPLETE = "currently being updated"
+    INVALID = "currently invalid"
+
+
+class PoolView:
+    """A pool as seen from one or several nodes."""
+
+    def __init__(
+        self,
+        pool: "Pool",
+        trouble: Trouble | None,
+        slices: Sequence[SliceEntry] = (),
+        counters: dict[CounterName, int] | None = None,
+        consumers: Sequence[DeviceRead] = (),
+        node: Node | None = None,
+    ) -> None:
+        self.id = pool.id
+        self.usage = pool.usage
+        self.trouble = trouble
+        self._slices = slices
+        self._read = read = _devices_of(slices)
+        self.here: tuple[bool, ...] = (True,) * len(read.all)
+        """Which of its devices the node can use."""
+        if read.has_own_reach:
+            self.here = tuple([device.reach is None or device.reach.includes(node) for device in read.all])
+        self.has_conditions = read.has_conditions
+        self._totals = counters or {}
+        self._consumers = consumers
+        self._seen = -1
+        self._state: tuple[object, ...] = ()
+        self._number = -1
+        self._left: dict[CounterName, int] = {}
+
+    @lazy
+    def devices(self) -> tuple[DeviceEntry, ...]:
+        """In the order in which they are tried."""
+        return tuple([device for entry in self._slices if not entry.shared_counters for device in entry.devices])
+
+    @property
+    def order(self) -> tuple[bool, str, str]:
+        """Pools whose devices have to be waited for come last."""
+        return self.has_conditions, *self.id
+
+    def state_number(self, numbers: Numbers) -> int:
+        """A number for all that an allocation from the pool can depend on; equal ones allow the same."""
+        if self._seen != self.usage.version:
+            self._catch_up()
+        if self._number < 0:
+            self._number = numbers.of(self._state)
+        return self._number
+
+    @property
+    def left(self) -> dict[CounterName, int]:
+        """What is left of the shared counters, in nano-units."""
+        if self._seen != self.usage.version:
+            self._catch_up()
+        return self._left
+
+    def _catch_up(self) -> None:
+        usage = self.usage
+        self._seen = usage.version
+        self._number = -1
+        if self.trouble is not None:
+            self._state = (self.trouble,)
+            return
+        taken = usage.dedicated
+        self._left = dict(self._totals)
+        if taken or usage.shares:
+            for device in self._consumers:
+                for counter, amount in device.counters if usage.holds(device.device.name) else ():
+                    if counter in self._left:
+                        self._left[counter] -= amount
+        kinds = self._read.kinds.copy()
+        for name in taken:
+            position = self._read.position.get(name)
+            if position is not None:
+                # A kind of its own: that which is taken.
+                kinds[position] = ~kinds[position]
+        shares = [(name in usage.shares, frozenset(usage.capacity.get(name, {}).items())) for name in self._read.shared]
+        self._state = (*kinds, self.here, *shares, *self._shares_of_others(), *self._left.items())
+
+    def _shares_of_others(self) -> list[Hashable]:
+        """What is in use of devices that were shared when it was given out, and are no longer."""
+        position, read = self._read.position, self._read.all
+        found = [(position[name], used) for name, used in self.usage.capacity.items() if name in position]
+        return [(at, frozenset(used.items())) for at, used in found if not read[at].shared]
+
+
+class Pool:
+    """All slices of a pool, of whatever generation, and what is taken of its devices."""
+
+    def __init__(self, driver: str, name: str, *, partitions: bool) -> None:
+        self.id = (driver, name)
+        self.usage = PoolUsage()
+        self.slices: dict[str, SliceEntry] = {}
+        self.by_node: dict[str, dict[str, SliceEntry]] = {}
+        """The slices that a single node can use."""
+        self.shared: dict[str, SliceEntry] = {}
+        """Those that several may."""
+        self.counters: dict[str, SliceEntry] = {}
+        """Those that tell of shared counters, which matter wherever a device of the pool is used."""
+        self._partitions = partitions
+        self._generations: Counter[int] = Counter()
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was found out about the slices no longer holds."""
+        self._views: dict[tuple[object, ...], PoolView | None] = {}
+        self._reach: ReachIndex | None = None
+        self._consumers: dict[int, list[DeviceRead]] = {}
+
+    def set(self, entry: SliceEntry) -> None:
+        self.remove(entry.name)
+        self.slices[entry.name] = entry
+        self._generations[entry.generation] += 1
+        if entry.uses_partitions and not self._partitions:
+            # It may mean something else than it says; but the pool is not complete without it.
+            return
+        if entry.shared_counters:
+            self.counters[entry.name] = entry
+        elif entry.node_name:
+            self.by_node.setdefault(entry.node_name, {})[entry.name] = entry
+        else:
+            self.shared[entry.name] = entry
+
+    def remove(self, name: str) -> None:
+        self._forget()
+        old = self.slices.pop(name, None)
+        if old is None:
+            return
+        self._generations[old.generation] -= 1
+        if not self._generations[old.generation]:
+            del self._generations[old.generation]
+        self.counters.pop(name, None)
+        self.shared.pop(name, None)
+        of_node = self.by_node.get(old.node_name)
+        if of_node is not None and of_node.pop(name, None) is not None and not of_node:
+            del self.by_node[old.node_name]
+
+    def seen_from(self, node: Node | None) -> PoolView | None:
+        """What a node can use; None if the pool is nothing to it. No node: what all others must know of the pool."""
+        name = "" if node is None else node.metadata.name
+        own = self.by_node.get(name, {}) if name else {}
+        if self._reach is None and self.shared:
+            self._reach = ReachIndex(self.shared.values())
+        common = [] if self._reach is None else self._reach.groups_for(node)
+        has_own_choice = bool(own) or any(group[0].per_device for group in common)
+        key = (*(group[0].name for group in common), name if has_own_choice else "")
+        if key not in self._views:
+            entries = [*own.values(), *(entry for group in common for entry in group), *self.counters.values()]
+            self._views[key] = self._view(entries, node) if entries else None
+        return self._views[key]
+
+    def _view(self, entries: Sequence[SliceEntry], node: Node | None) -> PoolView | None:
+        newest = max(entry.generation for entry in entries)
+        relevant = sorted((entry for entry in entries if entry.generation == newest), key=lambda entry: entry.name)
+        wanted, read = relevant[0].number_in_pool, _devices_of(relevant)
+        consumers = read.consumers
+        if len(relevant) != wanted:
+            if max(self._generations) > newest:
+                # It is being replaced by one that offers the node nothing.
+                return None
+            if self._generations[newest] != wanted:
+                return PoolView(self, Trouble.INCOMPLETE)
+            consumers = self._consumers_of(newest)
+        if len(read.position) < len(read.all):
+            return PoolView(self, Trouble.INVALID)
+        if not self._partitions:
+            return PoolView(self, None, relevant, node=node)
+        counters = _counters_of(relevant)
+        if counters is None or any(name not in counters for device in consumers for name, _ in device.counters):
+            return PoolView(self, Trouble.INVALID)
+        return PoolView(self, None, relevant, counters, consumers, node)
+
+    def _consumers_of(self, generation: int) -> list[DeviceRead]:
+        """The devices that take from shared counters, on whatever node."""
+        if generation not in self._consumers:
+            slices = [entry for entry in self.slices.values() if entry.generation == generation]
+            self._consumers[generation] = _devices_of(slices).consumers
+        return self._consumers[generation]
+
+
+def _devices_of(slices: Iterable[SliceEntry]) -> DevicesRead:
+    reads = [entry.read for entry in slices if not entry.shared_counters]
+    return reads[0] if len(reads) == 1 else DevicesRead([device for read in reads for device in read.all])
+
+
+def _counters_of(slices: Iterable[SliceEntry]) -> dict[CounterName, int] | None:
+    """The counters of all sets; None if two sets have the same name."""
+    sets = [counter_set for entry in slices for counter_set in entry.shared_counters]
+    if len({counter_set.name for counter_set in sets}) < len(sets):
+        return None
+    return {(of.name, name): nano(counter.value) for of in sets for name, counter in of.counters.items()}

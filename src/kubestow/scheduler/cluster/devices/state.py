@@ -1,0 +1,356 @@
+"""The state of all devices, followed event by event.
+
+A claim counts with the allocation that it was seen or is assumed to have; one that is being written counts as `pending`
+from the moment its node was chosen, so that no other pod is promised the same device.
+
+All that an allocation on a row could depend on is summed up in one number, the row's `situation`: rows in the same
+situation can be promised the same devices, save for their names. So an allocation is tried once a situation, not once a
+node, and after a pod has got its devices only the situation of its node is worked out again.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from kubestow.api.devices import AllocationResult, DeviceClass
+from kubestow.config.features import Features
+from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, grown, is_any_set
+from kubestow.scheduler.cluster.devices.classes import classes_by_resource
+from kubestow.scheduler.cluster.devices.entries import DeviceEntry, DeviceNumbers, Numbers, SliceEntry, TaintsOf
+from kubestow.scheduler.cluster.devices.pools import Pool, PoolView
+from kubestow.scheduler.cluster.devices.usage import PoolUsage
+from kubestow.scheduler.cluster.history import PROMISE, History
+from kubestow.scheduler.cluster.listers import Listers, key_of
+from kubestow.scheduler.cluster.nodes import NodeTable
+
+_MOST_NUMBERS = 1_000_000
+"""So many distinct situations, or devices, are told apart before all of them are numbered anew."""
+
+
+class Devices:
+    """What is offered, what is taken, and what that comes to by row."""
+
+    def __init__(self, nodes: NodeTable, listers: Listers, features: Features, history: History | None = None) -> None:
+        self._nodes = nodes
+        self._listers = listers
+        self._features = features
+        self._history = history
+        self._partitions = features.dra_partitionable_devices
+        self._shares = features.dra_consumable_capacity
+        self._extended = features.dra_extended_resource
+        self.classes: dict[str, DeviceClass] = {}
+        """The device class behind each extended resource."""
+        self.epoch = 0
+        """Grows when nothing holds any more that was found out by situation or content."""
+        self._numbers = DeviceNumbers()
+        self._pools: dict[tuple[str, str], Pool] = {}
+        self._slices: dict[str, SliceEntry] = {}
+        self._of_node: dict[str, dict[tuple[str, str], Pool]] = {}
+        """The pools that have slices for a single node, by its name."""
+        self._common: dict[tuple[str, str], Pool] = {}
+        """The pools that several nodes may use."""
+        self._troubled: dict[tuple[str, str], PoolView] = {}
+        """Pools that every node must know of, because nobody knows what is in them."""
+        self._views: dict[str, tuple[PoolView, ...]] = {}
+        self._is_loaded = True
+        """Whether slices have been read and claims counted; those of a copy are when somebody first asks."""
+        self._is_behind = False
+        """Whether there is something to catch up with before rows are looked at."""
+        self._resliced: dict[tuple[str, str], Pool] = {}
+        """Pools that have got other slices since rows were last looked at."""
+        self._reused: dict[tuple[str, str], Pool] = {}
+        """Pools of which other devices have been taken since."""
+        self._counted: dict[str, AllocationResult] = {}
+        """The allocations of claims, by key, that the usage of pools accounts for."""
+        self._pending: dict[str, AllocationResult] = {}
+        """Those that are being written, by the claim's uid."""
+        self._most_numbers = _MOST_NUMBERS
+        self._states, self._situations = Numbers(), Numbers()
+        self._situation: IntArray = np.zeros(0, np.int64)
+        self._stale: BoolArray = np.zeros(0, np.bool_)
+        listers.resource_claims.on_change = self._claim_changed
+        listers.resource_slices.on_change = self._slice_changed
+        listers.device_classes.on_change = self._class_changed
+        listers.device_taint_rules.on_change = self._rule_changed
+
+    def copy(self, nodes: NodeTable, listers: Listers) -> "Devices":
+        """Return an independent copy without history, over copies of the nodes and listers."""
+        other = Devices(nodes, listers, self._features)
+        # A change of classes replaces them all.
+        other.classes, other.epoch = self.classes, self.epoch
+        other._counted, other._pending = self._counted.copy(), self._pending.copy()
+        other._is_loaded, other._is_behind = False, True
+        return other
+
+    def _load(self) -> None:
+        self._is_loaded = True
+        for entry in self._listers.resource_slices:
+            self._slice_changed(key_of(entry))
+        for allocation in (*self._counted.values(), *self._pending.values()):
+            self._count(allocation, 1)
+
+    # Rows
+
+    def situations(self, rows: IntArray) -> IntArray:
+        """The situation of each row."""
+        if self._is_behind:
+            self._catch_up()
+        if len(self._stale) < self._nodes.size:
+            self._situation = grown(self._situation, self._nodes.capacity)
+            known = len(self._stale)
+            self._stale = grown(self._stale, self._nodes.capacity)
+            self._stale[known:] = True
+        stale = self._stale.take(rows)
+        if is_any_set(stale):
+            for row in rows[stale].tolist():
+                self._situate(row)
+        return self._situation.take(rows)
+
+    def situation(self, row: int) -> int:
+        """The situation of one row."""
+        if row >= len(self._stale):
+            return int(self.situations(np.array([row]))[0])
+        if self._is_behind:
+            self._catch_up()
+        if self._stale.item(row):
+            self._situate(row)
+        return self._situation.item(row)
+
+    def _situate(self, row: int) -> None:
+        numbers = tuple([view.state_number(self._states) for view in self.pools_of(row)])
+        self._situation[row] = self._situations.of(numbers)
+        self._stale[row] = False
+
+    @property
+    def situation_count(self) -> int:
+        """How many situations there have been; they are numbered from 0 on."""
+        return len(self._situations)
+
+    def keep_numbers_small(self) -> None:
+        """Number anew if numbers have run out: to be called before anything that was found out by number is used."""
+        if len(self._situations) > self._most_numbers or len(self._states) > self._most_numbers:
+            self._number_anew()
+
+    def pools_of(self, row: int) -> tuple[PoolView, ...]:
+        """The pools that a node sees, in the order in which they are tried."""
+        if self._is_behind:
+            self._catch_up()
+        name = self._nodes.names[row]
+        views = self._views.get(name)
+        if views is None:
+            node = self._nodes.nodes[row]
+            pools = {**self._common, **self._of_node.get(name, {})}
+            seen = [view for pool in pools.values() if (view := pool.seen_from(node)) is not None]
+            seen += [view for key, view in self._troubled.items() if key not in pools]
+            views = self._views[name] = tuple(sorted(seen, key=lambda view: view.order))
+        return views
+
+    def usable_on(self, row: int) -> Iterator[tuple[DeviceEntry, PoolUsage]]:
+        """Every device that a node can use, also of pools that nothing can be allocated from; with its pool's usage."""
+        if self._is_behind:
+            self._catch_up()
+        name, node = self._nodes.names[row], self._nodes.nodes[row]
+        for pool in {**self._common, **self._of_node.get(name, {})}.values():
+            for entry in (*pool.by_node.get(name, {}).values(), *pool.shared.values()):
+                if entry.includes(node):
+                    for device in entry.devices:
+                        if device.reach is None or device.reach.includes(node):
+                            yield device, pool.usage
+
+    def node_name(self, row: int) -> str:
+        return self._nodes.names[row]
+
+    def node_changed(self, name: str, row: int) -> None:
+        """A node came, went, or has other labels."""
+        self._views.pop(name, None)
+        if row < len(self._stale):
+            self._stale[row] = True
+
+    def _catch_up(self) -> None:
+        """See to the rows that see a pool with other slices, or of which other devices are taken.
+
+        Not sooner than needed: when a scheduler starts, slices and claims come one by one.
+        """
+        if not self._is_loaded:
+            self._load()
+        for pool in self._resliced.values():
+            self._resee(pool)
+        for pool in (*self._resliced.values(), *self._reused.values()):
+            if pool.shared:
+                self._stale[:] = True
+            else:
+                for name in pool.by_node:
+                    self._touch(name)
+        self._resliced, self._reused = {}, {}
+        self._is_behind = False
+
+    def _resee(self, pool: Pool) -> None:
+        for name in pool.by_node:
+            self._views.pop(name, None)
+        was_trouble = self._troubled.pop(pool.id, None) is not None
+        from_nowhere = pool.seen_from(None) if pool.counters else None
+        if from_nowhere is not None and from_nowhere.trouble is not None:
+            self._troubled[pool.id] = from_nowhere
+        if was_trouble or pool.shared or pool.id in self._troubled:
+            self._see_anew()
+
+    def _see_anew(self) -> None:
+        self._views = {}
+        self._stale[:] = True
+
+    def _touch(self, node: str) -> None:
+        row = self._nodes.row_of.get(node)
+        if row is not None and row < len(self._stale):
+            self._stale[row] = True
+
+    def _number_anew(self) -> None:
+        self.epoch += 1
+        self._states, self._situations = Numbers(), Numbers()
+        self._numbers = DeviceNumbers()
+        self._most_numbers = sys.maxsize
+        for entry in self._listers.resource_slices:
+            self._slice_changed(key_of(entry))
+        self._most_numbers = max(_MOST_NUMBERS, 2 * len(self._numbers.kinds))
+        self._stale[:] = True
+
+    # Slices
+
+    def _slice_changed(self, key: str) -> None:
+        if not self._is_loaded:
+            return
+        old, new = self._slices.pop(key, None), self._listers.resource_slices.get(key)
+        if old is not None:
+            self._change(old, None)
+        if new is not None:
+            if len(self._numbers.kinds) > self._most_numbers:
+                self._number_anew()
+                return
+            self._slices[key] = entry = SliceEntry(new, self._taints_of(), self._numbers)
+            self._change(entry, entry)
+
+    def _change(self, about: SliceEntry, entry: SliceEntry | None) -> None:
+        """Take a slice from its pool, or put it there."""
+        pool, name = self._pool_of(about.driver, about.pool), about.node_name
+        if entry is None:
+            pool.remove(about.name)
+        else:
+            pool.set(entry)
+        self._resliced[pool.id] = pool
+        self._is_behind = True
+        if name:
+            of_node = self._of_node.setdefault(name, {})
+            of_node.pop(pool.id, None)
+            if name in pool.by_node:
+                of_node[pool.id] = pool
+            elif not of_node:
+                del self._of_node[name]
+            self._views.pop(name, None)
+            self._touch(name)
+        was_common = self._common.pop(pool.id, None) is not None
+        if pool.shared:
+            self._common[pool.id] = pool
+        elif was_common:
+            self._see_anew()
+        if not pool.slices and pool.usage.is_empty:
+            del self._pools[pool.id]
+
+    def _pool_of(self, driver: str, name: str) -> Pool:
+        pool = self._pools.get((driver, name))
+        if pool is None:
+            pool = self._pools[driver, name] = Pool(driver, name, partitions=self._partitions)
+        return pool
+
+    def _taints_of(self) -> TaintsOf:
+        rules = self._listers.device_taint_rules
+        return TaintsOf(rule.spec for rule in rules) if len(rules) else _NO_TAINTS
+
+    def _rule_changed(self, _key: str) -> None:
+        for entry in self._listers.resource_slices:
+            self._slice_changed(key_of(entry))
+
+    # Classes
+
+    def _class_changed(self, _key: str) -> None:
+        self.epoch += 1
+        if self._extended:
+            self.classes = classes_by_resource(self._listers.device_classes)
+
+    # Claims
+
+    def _claim_changed(self, key: str) -> None:
+        claim = self._listers.resource_claims.get(key)
+        allocation = None if claim is None else claim.status.allocation
+        counted = self._counted.get(key)
+        if allocation is counted:
+            return
+        if claim is not None and allocation is not None:
+            promised = self._pending.get(claim.metadata.uid)
+            if promised is not None and counted is None and promised.devices == allocation.devices:
+                # It has got what it was promised, and that counts already.
+                self._note_promise(claim.metadata.uid, None)
+                del self._pending[claim.metadata.uid]
+                self._counted[key] = allocation
+                return
+            self.settle(claim.metadata.uid)
+            if counted is not None and counted.devices == allocation.devices:
+                # As it was: nobody needs to look at the pools again.
+                self._counted[key] = allocation
+                return
+        if counted is not None:
+            self._count(counted, -1)
+            del self._counted[key]
+        if allocation is not None:
+            self._count(allocation, 1)
+            self._counted[key] = allocation
+
+    def promise(self, uid: str, allocation: AllocationResult) -> None:
+        """Keep devices for a claim that is about to be written."""
+        self.settle(uid)
+        self._note_promise(uid, allocation)
+        self._pending[uid] = allocation
+        self._count(allocation, 1)
+
+    def pending(self, uid: str) -> AllocationResult | None:
+        """What a claim was promised and has not got yet."""
+        return self._pending.get(uid)
+
+    def settle(self, uid: str) -> None:
+        """A claim has got what it was promised, or will not."""
+        promised = self._pending.get(uid)
+        if promised is not None:
+            self._note_promise(uid, None)
+            del self._pending[uid]
+            self._count(promised, -1)
+
+    def _note_promise(self, uid: str, promised: AllocationResult | None) -> None:
+        if self._history is not None:
+            self._history.note(PROMISE, uid, self._pending.get(uid), promised)
+
+    def promises(self) -> dict[str, AllocationResult]:
+        """Return what claims were promised and have not got yet, by UID."""
+        return self._pending.copy()
+
+    def set_promises(self, promised: Mapping[str, AllocationResult]) -> None:
+        """Replace all promises."""
+        for uid in self._pending.keys() - promised.keys():
+            self.settle(uid)
+        for uid, allocation in promised.items():
+            if self._pending.get(uid) is not allocation:
+                self.promise(uid, allocation)
+
+    def _count(self, allocation: AllocationResult, sign: int) -> None:
+        if not self._is_loaded:
+            return
+        self._is_behind = True
+        for result in allocation.devices.results:
+            if result.adminAccess:
+                continue
+            pool = self._pools.get((result.driver, result.pool)) or self._pool_of(result.driver, result.pool)
+            pool.usage.count(result, sign, shared=self._shares and result.shareID is not None)
+            self._reused[pool.id] = pool
+            if not pool.slices and pool.usage.is_empty:
+                del self._pools[pool.id]
+
+
+_NO_TAINTS = TaintsOf()

@@ -1,0 +1,283 @@
+"""Everything that plugins look up besides nodes and pods: one store a kind, indexed where a cycle would else search."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from kubestow.api.claims import volume_class
+from kubestow.api.devices import EXTENDED_RESOURCE_CLAIM, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from kubestow.api.labels import Selector, selector_from_set
+from kubestow.api.meta import Base, controller_of
+from kubestow.api.node import Namespace
+from kubestow.api.pod_groups import PodGroup
+from kubestow.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubestow.api.workloads import PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
+from kubestow.scheduler.cluster.history import UNREADABLE, History
+from kubestow.scheduler.cluster.selector_index import SelectorIndex
+
+T = TypeVar("T", bound=Any)
+
+
+def key_of(obj: Any) -> str:
+    """namespace/name, or the name alone for what has no namespace."""
+    meta = obj.metadata
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
+
+
+_KEPT_CHANGES = 4_096
+
+
+def _untold(_key: str) -> None:
+    """Nobody wants to know."""
+
+
+def _is_newer(received: Any, assumed: Any) -> bool:
+    """Whether what was received takes the place of what is assumed: of an older version one is told late."""
+    new, old = received.metadata.resourceVersion, assumed.metadata.resourceVersion
+    return int(new) > int(old) if new.isdecimal() and old.isdecimal() else bool(new != old)
+
+
+class Store(Generic[T]):
+    """Objects of a kind by key, with groups by a property; those in which it is empty are in none.
+
+    An object can be assumed: its expected next version hides the one received, until a newer one arrives or the
+    assumption is taken back.
+    """
+
+    def __init__(self, group_of: Callable[[T], str] | None = None) -> None:
+        self.unreadable = ""
+        """Why the API server does not let us see the objects; empty if it does."""
+        self._received: dict[str, T] = {}
+        self._assumed: dict[str, T] = {}
+        self._group_of = group_of
+        self._groups: dict[str, dict[str, None]] = {}
+        self._changes: list[str] = []
+        self._first_change = 0
+        self._history: History | None = None
+        self._kind: type = object
+        self.on_change: Callable[[str], None] = _untold
+        """Is told the key whenever `get` may answer something else."""
+
+    def note_in(self, history: History, kind: type) -> None:
+        """Note every change from now on as one of an object of this kind."""
+        self._history, self._kind = history, kind
+
+    def fill_from(self, other: "Store[T]") -> None:
+        """Make this new store an independent copy of another one of the same kind."""
+        self.unreadable = other.unreadable
+        self._received = other._received.copy()  # noqa: SLF001 its own class
+        self._assumed = other._assumed.copy()  # noqa: SLF001
+        self._groups = {name: members.copy() for name, members in other._groups.items()}  # noqa: SLF001
+        self._first_change = other.version
+
+    @property
+    def version(self) -> int:
+        """How often an object was received or went away."""
+        return self._first_change + len(self._changes)
+
+    def changed_since(self, version: int) -> list[str] | None:
+        """Keys of the objects received or gone since a version; None if that was too long ago to tell."""
+        start = version - self._first_change
+        return self._changes[start:] if start >= 0 else None
+
+    def _note_change(self, key: str) -> None:
+        self._changes.append(key)
+        if len(self._changes) > 2 * _KEPT_CHANGES:
+            del self._changes[:_KEPT_CHANGES]
+            self._first_change += _KEPT_CHANGES
+
+    def get(self, key: str) -> T | None:
+        return self._assumed.get(key) or self._received.get(key)
+
+    def received(self, key: str) -> T | None:
+        """The object as last received, whatever is assumed about it."""
+        return self._received.get(key)
+
+    def __iter__(self) -> Iterator[T]:
+        if not self._assumed:
+            return iter(self._received.values())
+        return (self._assumed.get(key, obj) for key, obj in self._received.items())
+
+    def __len__(self) -> int:
+        return len(self._received)
+
+    def group(self, name: str) -> Iterator[T]:
+        """The objects that were received with the property."""
+        for key in self._groups.get(name, ()):
+            yield self._assumed.get(key) or self._received[key]
+
+    def set_unreadable(self, problem: str) -> None:
+        """Set why the objects cannot be seen; an empty string if they can."""
+        if self._history is not None:
+            self._history.note(UNREADABLE, self._kind, self.unreadable, problem)
+        self.unreadable = problem
+
+    def set(self, obj: T) -> None:
+        key = key_of(obj)
+        assumed = self._assumed.get(key)
+        self.put(key, obj, None if assumed is not None and _is_newer(obj, assumed) else assumed)
+
+    def remove(self, obj: T) -> None:
+        key = key_of(obj)
+        if key in self._received:
+            self.put(key, None, None)
+
+    def assume(self, obj: T) -> None:
+        """Expect an object to become this; raises LookupError if it is gone."""
+        key = key_of(obj)
+        if key not in self._received:
+            raise LookupError(f"cannot assume {type(obj).__name__} {key}: it does not exist")
+        self.put(key, self._received[key], obj)
+
+    def restore(self, key: str) -> None:
+        """Take an assumption back."""
+        if key in self._assumed:
+            self.put(key, self._received.get(key), None)
+
+    def put(self, key: str, received: T | None, assumed: T | None) -> None:
+        """Replace both versions of an object; None stands for one that does not exist.
+
+        There is no assumed version without a received one.
+        """
+        old = self._received.get(key)
+        if self._history is not None:
+            before = None if old is None else (old, self._assumed.get(key))
+            self._history.note(self._kind, key, before, None if received is None else (received, assumed))
+        if assumed is None:
+            self._assumed.pop(key, None)
+        else:
+            self._assumed[key] = assumed
+        if received is not old:
+            if self._group_of is not None:
+                self._regroup(key, old, received)
+            if received is None:
+                del self._received[key]
+            else:
+                self._received[key] = received
+            self._note_change(key)
+        self.on_change(key)
+
+    def _regroup(self, key: str, old: T | None, new: T | None) -> None:
+        assert self._group_of is not None
+        if old is not None and self._groups and (name := self._group_of(old)):
+            members = self._groups[name]
+            members.pop(key, None)
+            if not members:
+                del self._groups[name]
+        if new is not None and (name := self._group_of(new)):
+            self._groups.setdefault(name, {})[key] = None
+
+
+class VolumeStore(Store[PersistentVolume]):
+    """Persistent volumes, findable by the claims they might be bound to."""
+
+    def __init__(self) -> None:
+        super().__init__(_volume_group)
+
+    def candidates(self, storage_class: str, claim: str) -> Iterator[PersistentVolume]:
+        """The volumes of a class that are kept for nobody, or for the claim, going by what was received."""
+        yield from self.group(f"free/{storage_class}")
+        for volume in self.group(f"kept/{claim}"):
+            if volume_class(volume) == storage_class:
+                yield volume
+
+
+def _volume_group(volume: PersistentVolume) -> str:
+    reference = volume.spec.claimRef
+    return f"free/{volume_class(volume)}" if reference is None else f"kept/{reference.namespace}/{reference.name}"
+
+
+def _pod_of_extended_resources(claim: ResourceClaim) -> str:
+    """The uid of the pod whose extended resources a claim is for; empty for other claims."""
+    owner = controller_of(claim.metadata) if EXTENDED_RESOURCE_CLAIM in claim.metadata.annotations else None
+    return "" if owner is None else owner.uid
+
+
+class ServiceStore(Store[Service]):
+    """Services, findable by the pods they select."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_namespace: dict[str, SelectorIndex[str]] = {}
+
+    def fill_from(self, other: Store[Service]) -> None:
+        super().fill_from(other)
+        assert isinstance(other, ServiceStore)
+        filed = other._by_namespace  # noqa: SLF001 its own class
+        self._by_namespace = {namespace: index.copy() for namespace, index in filed.items()}
+
+    def put(self, key: str, received: Service | None, assumed: Service | None) -> None:
+        old = self.get(key)
+        if old is not None and old.spec.selector:
+            self._by_namespace[old.metadata.namespace].remove(selector_from_set(old.spec.selector), key)
+        super().put(key, received, assumed)
+        new = assumed or received
+        if new is not None and new.spec.selector:
+            index = self._by_namespace.setdefault(new.metadata.namespace, SelectorIndex())
+            index.add(selector_from_set(new.spec.selector), key)
+
+    def selecting(self, namespace: str, labels: Mapping[str, str]) -> list[Selector]:
+        """The selectors of the namespace's services that match the labels."""
+        index = self._by_namespace.get(namespace)
+        if index is None:
+            return []
+        return [
+            selector_from_set(service.spec.selector) for key in index.matching(labels) if (service := self.get(key))
+        ]
+
+
+class Listers:
+    """One store a kind."""
+
+    def __init__(self, history: History | None = None) -> None:
+        self._by_kind: dict[type[Base], Store[Any]] = {}
+        self.namespaces = self._store(Namespace)
+        self.services = self._by_kind[Service] = ServiceStore()
+        self.replication_controllers = self._store(ReplicationController)
+        self.replica_sets = self._store(ReplicaSet)
+        self.stateful_sets = self._store(StatefulSet)
+        self.disruption_budgets = self._store(PodDisruptionBudget, lambda budget: budget.metadata.namespace)
+        self.volumes = self._by_kind[PersistentVolume] = VolumeStore()
+        self.claims = self._store(PersistentVolumeClaim)
+        self.storage_classes = self._store(StorageClass)
+        self.csi_nodes = self._store(CSINode)
+        self.csi_drivers = self._store(CSIDriver)
+        self.csi_capacities = self._store(CSIStorageCapacity, lambda capacity: capacity.storageClassName)
+        self.volume_attachments = self._store(VolumeAttachment, lambda attachment: attachment.spec.nodeName)
+        self.resource_claims = self._store(ResourceClaim, _pod_of_extended_resources)
+        self.resource_slices = self._store(ResourceSlice)
+        self.device_classes = self._store(DeviceClass)
+        self.device_taint_rules = self._store(DeviceTaintRule)
+        self.pod_groups = self._store(PodGroup)
+        if history is not None:
+            for kind, store in self._by_kind.items():
+                store.note_in(history, kind)
+
+    def _store(self, kind: type[T], group_of: Callable[[T], str] | None = None) -> Store[T]:
+        store = self._by_kind[kind] = Store(group_of)
+        return store
+
+    def copy(self) -> "Listers":
+        """Return an independent copy without history."""
+        other = Listers()
+        for kind, store in self._by_kind.items():
+            other._by_kind[kind].fill_from(store)
+        return other
+
+    def store_of(self, kind: type[Base]) -> Store[Any]:
+        return self._by_kind[kind]
+
+    def stores(self) -> Iterable[Store[Any]]:
+        """All of them."""
+        return self._by_kind.values()
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        namespace = self.namespaces.get(name)
+        return namespace.metadata.labels if namespace is not None else {}

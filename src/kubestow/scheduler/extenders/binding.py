@@ -1,0 +1,21 @@
+"""Binding by the extender that manages a pod, in place of the Bind plugins."""
+
+from kubestow.api.pod import Pod
+from kubestow.scheduler.extenders.asking import Extenders
+from kubestow.scheduler.extenders.extender import Ask
+
+
+class ExtenderBinding:
+    """Has an extender bind pods."""
+
+    def __init__(self, extenders: Extenders, ask: Ask) -> None:
+        self._extenders = extenders
+        self._ask = ask
+
+    async def __call__(self, pod: Pod, node: str) -> bool:
+        """False if no extender has bound the pod, so that the plugins are to; raises ExtenderError."""
+        call = self._extenders.binding(pod, node)
+        if call is None:
+            return False
+        [answer] = await self._ask([call])
+        return self._extenders.has_bound(call, answer)

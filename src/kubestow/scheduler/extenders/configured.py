@@ -1,0 +1,41 @@
+"""The extenders of the configuration in use. The cycles, the binder and the plugins look here, also after a reload."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kubestow.config.configuration import Extender
+from kubestow.scheduler.cluster.nodes import NodeTable
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.extenders.extender import Ask, ask_nobody
+
+if TYPE_CHECKING:
+    from kubestow.scheduler.extenders.asking import Extenders
+    from kubestow.scheduler.extenders.binding import ExtenderBinding
+
+
+class ConfiguredExtenders:
+    """The extenders to ask about pods whose cycle or binding starts now; none to begin with."""
+
+    def __init__(self, current: "Extenders | None" = None, *, ask: Ask = ask_nobody) -> None:
+        """`ask` calls the extender that binds a pod."""
+        self.current = current
+        self._ask = ask
+        self.configured: tuple[Extender, ...] = ()
+        self.binding: ExtenderBinding | None = None
+
+    def configure(self, configured: Sequence[Extender], table: NodeTable) -> None:
+        """Use these extenders from now on."""
+        self.configured = tuple(configured)
+        if not configured:
+            self.current = self.binding = None
+            return
+        # Imported only now: most configurations have none.
+        from kubestow.scheduler.extenders.asking import Extenders
+        from kubestow.scheduler.extenders.binding import ExtenderBinding
+
+        self.current = Extenders(configured, table)
+        self.binding = ExtenderBinding(self.current, self._ask)
+
+    def judge_preemption(self, pod: PodInfo) -> bool:
+        """Return whether an extender has to be asked before pods are evicted for a pod."""
+        return self.current is not None and self.current.judge_preemption(pod)

@@ -1,0 +1,30 @@
+"""Scores that lie on a broken line: points give the score at some utilizations; between them it changes evenly."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubestow.config.plugin_args import UtilizationShapePoint
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.framework.results import MAX_SCORE
+
+_SCALE = MAX_SCORE // 10
+"""The scores of points are from 0 to 10."""
+
+
+def score_table(shape: Sequence[UtilizationShapePoint]) -> IntArray:
+    """The score for every utilization from 0 to 100."""
+    points = [(point.utilization, point.score * _SCALE) for point in shape]
+    return np.array([_on_line(points, utilization) for utilization in range(101)], np.int64)
+
+
+def _on_line(points: list[tuple[int, int]], utilization: int) -> int:
+    for i, (end, score) in enumerate(points):
+        if utilization <= end:
+            if i == 0:
+                return score
+            start, before = points[i - 1]
+            rise = (score - before) * (utilization - start)
+            # Towards zero, also where the line falls.
+            return before + int(rise / (end - start))
+    return points[-1][1] if points else 0

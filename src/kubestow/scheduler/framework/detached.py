@@ -1,0 +1,105 @@
+"""A handle for plugins outside a running scheduler: they can look at a cluster, and write nothing."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from kubestow.api.pod import Pod
+from kubestow.config.features import Features
+from kubestow.scheduler.cluster.nodes import NodeTable
+from kubestow.scheduler.cluster.nominated import NominatedPods
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.handle import ApiPort, Handle
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
+
+
+class StillClock:
+    """A clock that shows whatever it was set to."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+
+    def now(self) -> float:
+        return self.seconds
+
+
+class FirstRng:
+    """Draws 0 every time, so that the first of several equal choices is taken."""
+
+    def randrange(self, _stop: int, /) -> int:
+        return 0
+
+
+class NoNominations:
+    """A nominator without nominated pods."""
+
+    nodes: Collection[str] = ()
+
+    def nominated_on(self, node: str) -> Iterable[PodInfo]:
+        del node
+        return ()
+
+    def nominated_rows(self, table: NodeTable) -> NominatedPods:
+        return NominatedPods(table)
+
+
+class NoWaitingPods:
+    """No pod waits for Permit."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def get(self, uid: str) -> None:
+        del uid
+
+
+class ListRecorder:
+    """Keeps the events that were recorded, as (pod, reason, note)."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+
+    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
+        del kind, action, related
+        self.events.append((pod.key, reason, note))
+
+
+class NoApi:
+    """Refuses every call: nothing is written from here."""
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def refuse(*_args: Any, **_kwargs: Any) -> Any:
+            raise RuntimeError(f"{name}: there is no API server behind this handle")
+
+        return refuse
+
+
+async def _never(_condition: Callable[[], bool], _seconds: float) -> bool:
+    return False
+
+
+def _skip_write(pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None) -> None:
+    del pod, call
+    if done is not None:
+        done()
+
+
+def detached_handle(cluster: Cluster, features: Features | None = None, **parts: Any) -> Handle:
+    """Return a handle on a cluster, with nothing behind it; `parts` replaces any of its attributes."""
+    api: ApiPort = NoApi()  # type: ignore[assignment]
+    defaults: dict[str, Any] = {
+        "features": features or Features(),
+        "clock": StillClock(),
+        "rng": FirstRng(),
+        "nominator": NoNominations(),
+        "api": api,
+        "recorder": ListRecorder(),
+        "waiting_pods": NoWaitingPods(),
+        "activate": lambda _pods: None,
+        "wait_until": _never,
+        "write_aside": _skip_write,
+        "is_preempting": lambda _uid: False,
+    }
+    if "metrics" not in parts:
+        parts["metrics"] = SchedulerMetrics()
+    return Handle(cluster=cluster, **(defaults | parts))

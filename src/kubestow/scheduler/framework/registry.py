@@ -1,0 +1,126 @@
+"""Which plugins there are, and whether they are what they claim to be."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, Requeues, Signs
+
+Factory = Callable[[Any, Handle], Any]
+"""Makes a plugin from its arguments and a handle; a plugin's class is one."""
+
+_PLAIN = ("filter", "score")
+"""The methods of the plain form, named as their points. Beside those of the vector form they are not called."""
+_PLAIN_PARAMETERS = ("state", "pod", "node")
+_OPTIONAL = (NormalizeScore, AdaptsToChanges, Signs, Requeues)
+"""What a plugin may have beside its points."""
+_ASYNC = ("pre_bind", "bind")
+
+
+class RegistryError(ValueError):
+    """A plugin that is unknown, registered twice, or not what its points demand."""
+
+
+class Registry:
+    """Plugin factories by name.
+
+    Those it begins with are the scheduler's own, which are trusted with its own objects; what is registered later is
+    not.
+    """
+
+    def __init__(self, factories: Mapping[str, Factory] | None = None) -> None:
+        self._factories: dict[str, Factory] = dict(factories or {})
+        self._own = frozenset(self._factories)
+
+    def register(self, name: str, factory: Factory) -> None:
+        if name in self._factories:
+            raise RegistryError(f"a plugin named {name} is already registered")
+        self._factories[name] = factory
+
+    def trusts(self, name: str) -> bool:
+        """Whether a plugin is the scheduler's own."""
+        return name in self._own
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._factories
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._factories)
+
+    def make(self, name: str, args: Any, handle: Handle) -> Any:
+        factory = self._factories.get(name)
+        if factory is None:
+            raise RegistryError(f"plugin {name} does not exist")
+        if not self.trusts(name):
+            # Imported only now: plugins of the scheduler's own know their arguments.
+            from kubestow.scheduler.framework.args import ArgsError, decode_args
+
+            try:
+                args = decode_args(factory, args)
+            except ArgsError as error:
+                raise RegistryError(f"plugin {name}: {error}") from None
+        plugin = factory(args, handle)
+        if getattr(plugin, "name", None) != name:
+            raise RegistryError(f"plugin {name} calls itself {getattr(plugin, 'name', None)!r}: set `name = {name!r}`")
+        if self.trusts(name):
+            return plugin
+        check_signatures(plugin)
+        if not points_of(plugin):
+            raise RegistryError(f"plugin {name} has no method of any extension point; there are: {', '.join(POINTS)}")
+        return plugin
+
+
+def points_of(plugin: Any) -> frozenset[str]:
+    """The extension points that a plugin (or its class) implements."""
+    return frozenset(
+        point
+        for point, (protocol,) in POINTS.items()
+        if all(hasattr(plugin, method) for method in _methods(protocol)) or (point in _PLAIN and hasattr(plugin, point))
+    )
+
+
+def check_signatures(plugin: Any) -> None:
+    """Raises RegistryError naming the method whose parameters are not those of its extension point."""
+    for protocol in (*(protocol for (protocol,) in POINTS.values()), *_OPTIONAL):
+        methods = _methods(protocol)
+        present = [method for method in methods if hasattr(plugin, method)]
+        if present and len(present) < len(methods):
+            missing = next(method for method in methods if method not in present)
+            raise RegistryError(f"plugin {plugin.name} has {present[0]} but lacks {missing}")
+        for method in present:
+            _check_method(plugin, method, _parameters(protocol, method))
+    for method in _PLAIN:
+        if hasattr(plugin, method):
+            _check_method(plugin, method, _PLAIN_PARAMETERS)
+
+
+def check_class(plugin: Any) -> None:
+    """The same for a class, its constructor included."""
+    try:
+        inspect.signature(plugin).bind("args", "handle")
+    except TypeError as error:
+        raise RegistryError(f"plugin {plugin.name}: its constructor must take (args, handle): {error}") from None
+    check_signatures(plugin)
+
+
+@cache
+def _parameters(protocol: type, method: str) -> tuple[str, ...]:
+    return tuple(inspect.signature(getattr(protocol, method)).parameters)[1:]
+
+
+@cache
+def _methods(protocol: type) -> list[str]:
+    return [name for name, value in vars(protocol).items() if inspect.isfunction(value) and not name.startswith("_")]
+
+
+def _check_method(plugin: Any, method: str, wanted: tuple[str, ...]) -> None:
+    function = getattr(plugin, method)
+    of_class = inspect.isclass(plugin) and inspect.isfunction(function)
+    try:
+        inspect.signature(function).bind(*(("self", *wanted) if of_class else wanted))
+    except TypeError as error:
+        raise RegistryError(f"plugin {plugin.name}: {method} must take ({', '.join(wanted)}): {error}") from None
+    if method in _ASYNC and not inspect.iscoroutinefunction(function):
+        raise RegistryError(f"plugin {plugin.name}: {method} must be declared with `async def`")

@@ -1,0 +1,69 @@
+"""Disruption budgets: which pods of a node could not be evicted without breaking one."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kubestow.api.labels import Selector, SelectorError, compile_selector
+from kubestow.api.workloads import PodDisruptionBudget
+from kubestow.scheduler.cluster.pods import PodInfo
+
+
+class _Budget(msgspec.Struct, frozen=True):
+    number: int
+    selector: Selector
+    disruptions_allowed: int
+    disrupted: frozenset[str]
+    """Names of pods whose eviction is already counted."""
+
+
+class Budgets(msgspec.Struct):
+    """The budgets as they stand at some moment."""
+
+    by_namespace: dict[str, list[_Budget]]
+
+    def __bool__(self) -> bool:
+        return bool(self.by_namespace)
+
+    def broken_by(self, pods: Sequence[PodInfo]) -> list[bool]:
+        """For each pod, whether evicting it after those before it in the list breaks a budget."""
+        left: dict[int, int] = {}
+        return [self._breaks(pod, left) for pod in pods]
+
+    def units_broken_by(self, units: Sequence[Sequence[PodInfo]]) -> list[bool]:
+        """The same for units of pods that are evicted together: one pod that breaks a budget is enough."""
+        left: dict[int, int] = {}
+        return [any(self._breaks(pod, left) for pod in unit) for unit in units]
+
+    def _breaks(self, pod: PodInfo, left: dict[int, int]) -> bool:
+        budgets = self.by_namespace.get(pod.namespace)
+        if budgets is None or not pod.labels:
+            return False
+        breaks = False
+        for budget in budgets:
+            if budget.selector.matches(pod.labels) and pod.name not in budget.disrupted:
+                left[budget.number] = left.get(budget.number, budget.disruptions_allowed) - 1
+                breaks |= left[budget.number] < 0
+        return breaks
+
+
+def budgets_of(listed: Iterable[PodDisruptionBudget]) -> Budgets:
+    """The budgets that protect anybody."""
+    by_namespace: dict[str, list[_Budget]] = {}
+    for number, budget in enumerate(listed):
+        selector = _selector(budget)
+        if selector is not None:
+            status = budget.status
+            by_namespace.setdefault(budget.metadata.namespace, []).append(
+                _Budget(number, selector, status.disruptionsAllowed, frozenset(status.disruptedPods))
+            )
+    return Budgets(by_namespace)
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector | None:
+    """None for a budget that matches no pod: one that selects nothing, everything, or nonsense."""
+    try:
+        selector = compile_selector(budget.spec.selector)
+    except SelectorError:
+        return None
+    return None if selector.is_everything or selector.selects_nothing else selector

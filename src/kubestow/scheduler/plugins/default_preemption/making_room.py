@@ -1,0 +1,96 @@
+"""From a pod that fits nowhere to the node and the pods that make room for it."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from kubestow.config.plugin_args import DefaultPreemptionArgs
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.placements import GroupVictims, TriedGroup
+from kubestow.scheduler.framework.plugin import FailedEvaluation
+from kubestow.scheduler.framework.results import (
+    Candidates,
+    Code,
+    PostFilterResult,
+    Rejection,
+    Victims,
+    Weighed,
+    unresolvable,
+)
+from kubestow.scheduler.plugins.default_preemption.choice import cost_of, least_costly
+from kubestow.scheduler.plugins.default_preemption.findings import BUDGETS_BROKEN, Findings
+from kubestow.scheduler.plugins.default_preemption.group_victims import units_to_spare
+from kubestow.scheduler.plugins.default_preemption.memory import Memory
+from kubestow.scheduler.plugins.default_preemption.search import Search, helpful_rows
+
+
+class RoomMaker:
+    """Says who is to leave for pods that may preempt others."""
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        self._args = args
+        self._handle = handle
+        self._memory = Memory(handle.cluster)
+
+    def for_pod(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
+        """The node where a pod fits if the fewest, least important pods leave."""
+        cluster = self._handle.cluster
+        rows = helpful_rows(cluster, cycle)
+        if len(rows):
+            start = self._handle.rng.randrange(len(rows))
+            rows = np.concatenate((rows[start:], rows[:start]))
+        findings = self._memory.findings(None if cycle.has_adapting_states else cycle.signature, cycle.nominated_row)
+        search = Search(cluster, cycle, pod, self._memory.budgets(), findings, rows)
+        candidates = search.run(self._candidates_wanted(len(rows)))
+        if len(candidates):
+            if self._handle.extenders_judge_preemption(pod):
+                return Candidates(self._victims(candidates, findings), partial(self._choose, pod))
+            weighed = Weighed(candidates, findings.cost.take(candidates, axis=1))
+            row = int(candidates[least_costly(weighed.cost, self._handle.clock.now())])
+            return self._preempt(pod, cluster.nodes.names[row], findings.victims(row, cluster.ranking), weighed)
+        problems = search.problems()
+        if problems:
+            listed = ", ".join(problems)
+            return PostFilterResult(Code.ERROR, f"preemption: {f'[{listed}]' if len(problems) > 1 else listed}")
+        return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {search.message()}", nominated_node="")
+
+    def for_group(self, group: TriedGroup) -> GroupVictims | Rejection:
+        """The pods that may be evicted for a group: those of lower priority, groups that say so all or none."""
+        assert group.group is not None
+        cluster, now = self._handle.cluster, self._handle.clock.now()
+        units = units_to_spare(cluster, group.group.priority, self._memory.budgets(), now)
+        return GroupVictims(units) if units else unresolvable("No preemption victims found for incoming preemptor")
+
+    def _candidates_wanted(self, helpful: int) -> int:
+        share = helpful * self._args.minCandidateNodesPercentage // 100
+        return min(max(share, self._args.minCandidateNodesAbsolute), helpful)
+
+    def _victims(self, candidates: IntArray, findings: Findings) -> dict[str, Victims]:
+        names, ranking = self._handle.cluster.nodes.names, self._handle.cluster.ranking
+        return {
+            names[row]: Victims(findings.victims(row, ranking), int(findings.cost[BUDGETS_BROKEN, row]))
+            for row in candidates.tolist()
+        }
+
+    def _choose(self, pod: PodInfo, left: Mapping[str, Victims]) -> PostFilterResult:
+        """Decide among the candidates that extenders left, which may have other victims now."""
+        if not left:
+            return PostFilterResult(Code.UNSCHEDULABLE, "preemption: no candidate node for preemption")
+        row_of = self._handle.cluster.nodes.row_of
+        cost = np.array([cost_of(victims) for victims in left.values()]).T
+        node = list(left)[least_costly(cost, self._handle.clock.now())]
+        weighed = Weighed(np.array([row_of[name] for name in left]), cost)
+        return self._preempt(pod, node, left[node].pods, weighed)
+
+    def _preempt(self, pod: PodInfo, node: str, victims: tuple[PodInfo, ...], weighed: Weighed) -> PostFilterResult:
+        nominated = self._handle.nominator.nominated_on(node)
+        return PostFilterResult(
+            Code.SUCCESS,
+            nominated_node=node,
+            victims=victims,
+            to_unnominate=tuple(other for other in nominated if other.priority < pod.priority),
+            weighed=weighed,
+        )

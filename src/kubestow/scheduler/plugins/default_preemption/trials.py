@@ -1,0 +1,211 @@
+"""What-ifs on which pods leave their node and come back.
+
+A trial holds some of the nodes with potential victims, each on its own: what leaves one does not matter for another. It
+is made for the nodes as they are, or for those where pods are nominated, with these already there.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kubestow.api.lazy import lazy
+from kubestow.scheduler.cluster.arrays import BoolArray, IntArray
+from kubestow.scheduler.cluster.nodes import NodeTable
+from kubestow.scheduler.cluster.nominated import NominatedBeside
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.whatif import WhatIf, what_if
+from kubestow.scheduler.framework.plugin import Change, FailedEvaluation, PodsRead
+from kubestow.scheduler.framework.verdicts import Verdicts
+from kubestow.scheduler.plugins.default_preemption.victims import PotentialVictims
+
+
+class Trial(ABC):
+    """Nodes with potential victims; `of` are their numbers there. It begins with all potential victims gone."""
+
+    def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
+        self.of = of
+        self.view = view
+        self._cycle = cycle
+        self._victims = victims
+
+    @abstractmethod
+    def reprieve(self, turn: int) -> None:
+        """Let the pods that have the turn come back."""
+
+    @abstractmethod
+    def remove(self, turn: int, which: BoolArray) -> None:
+        """Let them leave again, where `which` says so for the nodes of the potential victims."""
+
+    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
+        """What the filters say, of some nodes after the other."""
+        yield self.of, self._cycle.refuses(self._cycle.states, self.view)
+
+    def still_passing(self) -> BoolArray:
+        """Which nodes still pass, that passed before."""
+        return self._cycle.still_passing(self._cycle.states, self.view)
+
+
+class SumTrial(Trial):
+    """Adds and subtracts requests, for all nodes at once: enough for filters that read sums only."""
+
+    def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
+        super().__init__(cycle, view, victims, of)
+        self._everywhere = len(of) == len(victims.rows)
+        view.requested -= self._mine(victims.freed())
+        view.pod_count -= self._mine(victims.number)
+
+    def _mine(self, by_row: Any) -> Any:
+        return by_row if self._everywhere else by_row[..., self.of]
+
+    @lazy
+    def _amounts(self) -> IntArray:
+        amounts: IntArray = self._mine(self._victims.amounts())
+        return amounts
+
+    def reprieve(self, turn: int) -> None:
+        self.view.requested += self._amounts[turn]
+        self.view.pod_count += self._mine(self._victims.filled[turn])
+
+    def remove(self, turn: int, which: BoolArray) -> None:
+        leaving = self._mine(which)
+        self.view.requested -= self._amounts[turn] * leaving
+        self.view.pod_count -= leaving
+
+
+class PodTrial(Trial):
+    """Moves pods one by one, for filters that look at them."""
+
+    def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
+        super().__init__(cycle, view, victims, of)
+        for turn in range(victims.turns):
+            self.remove(turn, victims.filled[turn])
+
+    def reprieve(self, turn: int) -> None:
+        for position, pod in self._pods(turn, self._victims.filled[turn]):
+            self.view.add_pod(position, pod)
+
+    def remove(self, turn: int, which: BoolArray) -> None:
+        for position, pod in self._pods(turn, which):
+            self.view.remove_pod(position, pod)
+
+    def _pods(self, turn: int, which: BoolArray) -> Iterator[tuple[int, PodInfo]]:
+        for position in np.flatnonzero(which[self.of]).tolist():
+            yield position, self._victims.pod(int(self.of[position]), turn)
+
+
+class AdaptingTrial(Trial):
+    """A trial with filters that count pods across nodes: for each node, their states follow what moves there.
+
+    Nodes for which the states come out the very same are judged together.
+    """
+
+    def __init__(
+        self,
+        cycle: FailedEvaluation,
+        trial: Trial,
+        victims: PotentialVictims,
+        nominated: NominatedBeside | None,
+        names: Sequence[str],
+    ) -> None:
+        super().__init__(cycle, trial.view, victims, trial.of)
+        self._trial = trial
+        self._names = names
+        """The filters that adapt."""
+        self._rows = victims.rows[trial.of].tolist()
+        self._gone: list[dict[int, Change]] = [{} for _ in self._rows]
+        """By node, the pods that are gone, by their turn."""
+        self._nominated = [
+            [] if nominated is None else [Change(pod, row, added=True) for pod in nominated.pods(row)]
+            for row in self._rows
+        ]
+        self._follows: BoolArray = cycle.counted_rows[self._rows]
+        """Nodes where what leaves matters; the others have nothing to follow."""
+        for turn, filled in enumerate(victims.filled):
+            self._note_gone(turn, filled)
+        has_own = self._follows if nominated is None else self._follows | [bool(pods) for pods in self._nominated]
+        self._others = np.flatnonzero(~has_own)
+        """Nodes where the states stay what they are."""
+        self._states = {position: self._states_of(position) for position in np.flatnonzero(has_own).tolist()}
+        unchanged = self._key(cycle.states)
+        self._follows[[position for position, states in self._states.items() if self._key(states) == unchanged]] = False
+
+    def _states_of(self, position: int) -> dict[str, Any]:
+        return self._cycle.states_after([*self._gone[position].values(), *self._nominated[position]])
+
+    def _key(self, states: dict[str, Any]) -> tuple[int, ...]:
+        return tuple(id(states[name]) for name in self._names)
+
+    def _positions(self, which: BoolArray) -> list[int]:
+        positions: list[int] = np.flatnonzero(which[self.of] & self._follows).tolist()
+        return positions
+
+    def _note_gone(self, turn: int, which: BoolArray) -> None:
+        for position in self._positions(which):
+            pod = self._victims.pod(int(self.of[position]), turn)
+            self._gone[position][turn] = Change(pod, self._rows[position], added=False)
+
+    def reprieve(self, turn: int) -> None:
+        self._trial.reprieve(turn)
+        for position in self._positions(self._victims.filled[turn]):
+            del self._gone[position][turn]
+            self._states[position] = self._states_of(position)
+
+    def remove(self, turn: int, which: BoolArray) -> None:
+        self._trial.remove(turn, which)
+        self._note_gone(turn, which)
+
+    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
+        for states, positions in self._alike():
+            yield self.of[positions], self._cycle.refuses(states, self.view.only(positions))
+
+    def still_passing(self) -> BoolArray:
+        passing = np.zeros(len(self.of), np.bool_)
+        for states, positions in self._alike():
+            passing[positions] = self._cycle.still_passing(states, self.view.only(positions))
+        return passing
+
+    def _alike(self) -> Iterator[tuple[dict[str, Any], IntArray]]:
+        """The states that there are, with the positions of the nodes they are good for."""
+        if len(self._others):
+            yield self._cycle.states, self._others
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for position, states in self._states.items():
+            groups.setdefault(self._key(states), []).append(position)
+        for positions in groups.values():
+            yield self._states[positions[0]], np.array(positions)
+
+
+def adapting_to(cycle: FailedEvaluation, victims: PotentialVictims) -> list[str]:
+    """The filters whose states count pods that move in trials of the potential victims."""
+    if not cycle.has_adapting_states:
+        return []
+    rows, is_counted = victims.rows.tolist(), cycle.counted_rows
+    changes = [
+        Change(pod, row, added=False) for i, row in enumerate(rows) if is_counted[row] for pod in victims.pods(i)
+    ]
+    if cycle.nominated is not None:
+        changes += [Change(pod, row, added=True) for row in rows for pod in cycle.nominated.pods(row)]
+    after = cycle.states_after(changes)
+    return [name for name, state in cycle.states.items() if after[name] is not state]
+
+
+def set_up(
+    cycle: FailedEvaluation, table: NodeTable, victims: PotentialVictims, adapting: Sequence[str] = ()
+) -> Iterator[Trial]:
+    """The trials that the nodes must pass: with the pods that are nominated there, if any; then without."""
+    kind = PodTrial if cycle.reads_pods > PodsRead.SUMS else SumTrial
+    for of, on_top in _rounds(cycle, victims):
+        trial = kind(cycle, what_if(table, victims.rows[of], on_top), victims, of)
+        yield AdaptingTrial(cycle, trial, victims, on_top, adapting) if adapting else trial
+
+
+def _rounds(cycle: FailedEvaluation, victims: PotentialVictims) -> Iterator[tuple[IntArray, NominatedBeside | None]]:
+    """The rows of each trial, with the pods that are nominated there."""
+    nominated = cycle.nominated
+    if nominated is not None:
+        awaited = nominated.are_on(victims.rows).nonzero()[0]
+        if len(awaited):
+            yield awaited, nominated
+    yield np.arange(len(victims.rows)), None

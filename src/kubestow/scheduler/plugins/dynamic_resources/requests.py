@@ -1,0 +1,141 @@
+"""What claims ask for, made ready to be looked for.
+
+A request asks for devices in one way (`exactly`), or in the first of several ways that works out (`firstAvailable`):
+either way it has options. What an option says of a device depends on the device's content alone and is remembered.
+"""
+
+import msgspec
+
+from kubestow.api.devices import (
+    DeviceClass,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from kubestow.api.tolerations import tolerates_device
+from kubestow.config.features import Features
+from kubestow.scheduler.cluster.devices import DeviceEntry
+from kubestow.scheduler.cluster.listers import Store, key_of
+from kubestow.scheduler.plugins.dynamic_resources.capacity import Consumption, consumption_of
+from kubestow.scheduler.plugins.dynamic_resources.constraints import Constraint
+from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
+from kubestow.scheduler.plugins.dynamic_resources.selecting import Selection, Selectors
+
+MOST_RESULTS = 32
+"""How many devices one claim can have."""
+
+
+class Option:
+    """One way to satisfy a request."""
+
+    def __init__(
+        self,
+        request: str,
+        spec: ExactDeviceRequest | DeviceSubRequest,
+        device_class: DeviceClass,
+        selection: Selection,
+        rank: int,
+    ) -> None:
+        self.request = request
+        self.name = f"{request}/{spec.name}" if isinstance(spec, DeviceSubRequest) else request
+        self.own_name = spec.name if isinstance(spec, DeviceSubRequest) else request
+        self.device_class = device_class
+        self.tolerations: tuple[DeviceToleration, ...] = spec.tolerations
+        self.all_devices = spec.allocationMode == "All"
+        self.count = spec.count
+        self.admin = isinstance(spec, ExactDeviceRequest) and bool(spec.adminAccess)
+        self.selection = selection
+        self.rank = rank
+        """Its place among the alternatives."""
+        self.constraints: tuple[int, ...] = ()
+        """Which of the claim's constraints its devices must meet."""
+        self._wanted = {} if spec.capacity is None else spec.capacity.requests
+        self._consumption: dict[int, Consumption | None] = {}
+
+    def consumption(self, entry: DeviceEntry) -> Consumption | None:
+        """What it would consume of a device's capacities; None if they cannot be what is asked for."""
+        if entry.content not in self._consumption:
+            self._consumption[entry.content] = consumption_of(self._wanted, entry.device.capacity)
+        return self._consumption[entry.content]
+
+    def tolerates(self, entry: DeviceEntry) -> bool:
+        return all(
+            any(tolerates_device(toleration, taint) for toleration in self.tolerations) for taint in entry.taints
+        )
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What one request of a claim asks for."""
+
+    name: str
+    options: tuple[Option, ...]
+    is_list: bool
+
+
+class WantedClaim(msgspec.Struct, frozen=True):
+    """What a claim asks for."""
+
+    requests: tuple[Request, ...]
+    constraints: tuple[Constraint, ...]
+
+
+class Compiler:
+    """Makes claims ready; raises AllocationError for what makes no sense."""
+
+    def __init__(self, classes: Store[DeviceClass], selectors: Selectors, features: Features) -> None:
+        self._classes = classes
+        self._selectors = selectors
+        self._features = features
+        ready = features.dra_device_binding_conditions and features.dra_resource_claim_device_status
+        # kube-scheduler's oldest allocator, which serves where both are off, does not.
+        self._knows_distinct = features.dra_consumable_capacity or ready
+
+    def compile(self, claim: ResourceClaim) -> WantedClaim:
+        spec = claim.spec.devices
+        requests = tuple(self._request(request, claim) for request in spec.requests)
+        constraints = []
+        for number, constraint in enumerate(spec.constraints):
+            if constraint.matchAttribute is None and (constraint.distinctAttribute is None or not self._knows_distinct):
+                problem = f"constraint #{number}: empty constraint (unsupported constraint type?)"
+                raise AllocationError(f"claim {key_of(claim)}, {problem}")
+            constraints.append(Constraint(constraint, lists=self._features.dra_list_type_attributes))
+        for request in requests:
+            for option in request.options:
+                option.constraints = tuple(
+                    number for number, of in enumerate(constraints) if of.covers(request.name, option.name)
+                )
+        return WantedClaim(requests, tuple(constraints))
+
+    def _request(self, request: DeviceRequest, claim: ResourceClaim) -> Request:
+        specs: list[ExactDeviceRequest | DeviceSubRequest] = list(request.firstAvailable)
+        if request.exactly is not None:
+            specs = [request.exactly]
+        for spec in specs:
+            if spec.capacity is not None and not self._features.dra_consumable_capacity:
+                what = "subrequest" if isinstance(spec, DeviceSubRequest) else "request"
+                name = spec.name if isinstance(spec, DeviceSubRequest) else request.name
+                problem = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+                raise AllocationError(f"claim {key_of(claim)}, {what} {name}: {problem}")
+        options = tuple(self._option(request, spec, rank, claim) for rank, spec in enumerate(specs))
+        return Request(request.name, options, bool(request.firstAvailable))
+
+    def _option(
+        self, request: DeviceRequest, spec: ExactDeviceRequest | DeviceSubRequest, rank: int, claim: ResourceClaim
+    ) -> Option:
+        name = spec.name if isinstance(spec, DeviceSubRequest) else request.name
+        where = f"claim {key_of(claim)}, request {name}"
+        for number, selector in enumerate(spec.selectors):
+            if selector.cel is None:
+                problem = f"selector #{number}: CEL expression empty (unsupported selector type?)"
+                raise AllocationError(f"{where}, {problem}")
+        if not spec.deviceClassName:
+            raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
+        device_class = self._classes.get(spec.deviceClassName)
+        if device_class is None:
+            problem = f'deviceclass "{spec.deviceClassName}" not found'
+            raise AllocationError(f"{where}: could not retrieve device class {spec.deviceClassName}: {problem}")
+        if spec.allocationMode not in ("ExactCount", "All"):
+            raise AllocationError(f"{where}: unsupported count mode {spec.allocationMode}")
+        return Option(request.name, spec, device_class, self._selectors.of(device_class, spec.selectors), rank)

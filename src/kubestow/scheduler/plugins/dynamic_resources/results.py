@@ -1,0 +1,109 @@
+"""What was found, as it is written into the status of a claim."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kubestow.api.devices import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceClass,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from kubestow.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubestow.api.node_selector import NODE_NAME_FIELD
+from kubestow.rng import Rng
+from kubestow.scheduler.cluster.devices import DeviceEntry
+from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
+from kubestow.scheduler.plugins.dynamic_resources.requests import Option, WantedClaim
+from kubestow.scheduler.plugins.dynamic_resources.search import Pick
+
+
+def allocation_of(
+    claim: ResourceClaim,
+    wanted: WantedClaim,
+    picks: Sequence[Pick],
+    entries: Sequence[DeviceEntry],
+    chosen: Mapping[int, Option],
+    node: str,
+    rng: Rng,
+    *,
+    conditions: bool,
+) -> AllocationResult:
+    """The allocation of a claim: what was picked, with the devices of the node that stand there.
+
+    `chosen` has the options that its lists came down to, by request.
+    """
+    options = [chosen.get(number, request.options[0]) for number, request in enumerate(wanted.requests)]
+    return AllocationResult(
+        devices=DeviceAllocationResult(
+            results=tuple([_result(*of, rng, conditions=conditions) for of in zip(picks, entries, strict=True)]),
+            config=tuple(_configuration(claim, options)),
+        ),
+        nodeSelector=_node_selector(claim, entries, node),
+    )
+
+
+def _result(pick: Pick, entry: DeviceEntry, rng: Rng, *, conditions: bool) -> DeviceRequestAllocationResult:
+    option = pick.option
+    return DeviceRequestAllocationResult(
+        request=option.name,
+        driver=entry.driver,
+        pool=entry.pool,
+        device=entry.name,
+        adminAccess=True if option.admin else None,
+        tolerations=option.tolerations,
+        bindingConditions=entry.device.bindingConditions if conditions else (),
+        bindingFailureConditions=entry.device.bindingFailureConditions if conditions else (),
+        shareID=None if pick.consumption is None else share_id(rng),
+        consumedCapacity={} if pick.consumption is None else dict(pick.consumption.words),
+    )
+
+
+def share_id(rng: Rng) -> str:
+    """A random UUID."""
+    digits = f"{(rng.randrange(1 << 128) & ~(0xF << 76) & ~(0x3 << 62)) | (0x4 << 76) | (0x2 << 62):032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _configuration(claim: ResourceClaim, options: Sequence[Option]) -> Iterator[DeviceAllocationConfiguration]:
+    """What drivers are told: what the classes say, each once, then what the claim says about these options."""
+    users: dict[str, tuple[DeviceClass, list[str]]] = {}
+    for option in options:
+        if option.device_class.spec.config:
+            _, requests = users.setdefault(option.device_class.metadata.name, (option.device_class, []))
+            requests.append(option.name)
+    for device_class, requests in users.values():
+        for config in device_class.spec.config:
+            yield DeviceAllocationConfiguration("FromClass", tuple(requests), config.opaque)
+    for config in claim.spec.devices.config:
+        if not config.requests:
+            yield DeviceAllocationConfiguration("FromClaim", (), config.opaque)
+        for request, option in zip(claim.spec.devices.requests, options, strict=True):
+            if request.name in config.requests or (request.firstAvailable and option.name in config.requests):
+                # kube-scheduler repeats it for every request that it is for.
+                yield DeviceAllocationConfiguration("FromClaim", config.requests, config.opaque)
+
+
+def _node_selector(claim: ResourceClaim, entries: Iterable[DeviceEntry], node: str) -> NodeSelector | None:
+    """Where the devices can be used together; None: everywhere."""
+    fields: list[NodeSelectorRequirement] = []
+    labels: list[NodeSelectorRequirement] = []
+    for entry in entries:
+        reach = entry.slice.reach if entry.reach is None else entry.reach
+        if reach.name is not None or entry.device.bindsToNode:
+            only = NodeSelectorRequirement(NODE_NAME_FIELD, "In", (node,))
+            return NodeSelector((NodeSelectorTerm(matchFields=(only,)),))
+        terms = () if reach.selector is None else reach.selector.nodeSelectorTerms
+        if len(terms) > 1:
+            problem = f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+            raise AllocationError(f"create NodeSelector for claim {claim.metadata.name}: {problem}")
+        for term in terms:
+            _add_new(term.matchFields, fields)
+            _add_new(term.matchExpressions, labels)
+    return NodeSelector((NodeSelectorTerm(tuple(labels), tuple(fields)),)) if fields or labels else None
+
+
+def _add_new(found: Iterable[NodeSelectorRequirement], to: list[NodeSelectorRequirement]) -> None:
+    known = {(of.key, of.operator, frozenset(of.values)) for of in to}
+    to += [of for of in found if (of.key, of.operator, frozenset(of.values)) not in known]

@@ -1,0 +1,394 @@
+"""Looking for devices on one node: depth first, in order, until everything that is asked for is found.
+
+Claims, requests and devices are tried in their order, so that the first solution is always the same. What has been
+taken so far is in `picks`; where it leads nowhere it is given back, and the next device is tried. A choice is a
+generator: each step takes something and says what is to be found next, and coming back to it gives that back. So the
+search is a stack of choices, as deep as there are devices to find.
+
+Devices of one kind are as good as each other: where one of them led nowhere, the others need not be tried.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kubestow.api.lazy import lazy
+from kubestow.scheduler.cluster.devices import DeviceEntry, PoolView
+from kubestow.scheduler.cluster.devices.entries import CounterName
+from kubestow.scheduler.plugins.dynamic_resources.capacity import Consumption
+from kubestow.scheduler.plugins.dynamic_resources.constraints import Constrained
+from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
+from kubestow.scheduler.plugins.dynamic_resources.requests import MOST_RESULTS, Option, WantedClaim
+
+_STEPS_BETWEEN_LOOKS = 256
+"""After so many steps the clock is looked at."""
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """Which features are on."""
+
+    partitions: bool
+    taints: bool
+    conditions: bool
+    shares: bool
+
+
+class Pick(NamedTuple):
+    """A device taken for an option of a claim."""
+
+    position: int
+    """Among all devices that were looked at."""
+    option: Option
+    device: DeviceEntry
+    pool: PoolView
+    consumption: Consumption | None
+    """Of a device that is shared."""
+    counted: bool
+    """Whether it took from the shared counters."""
+
+
+class _Next(NamedTuple):
+    """What is to be found next: device number so-and-so of an option, from a position on."""
+
+    claim: int
+    request: int
+    option: Option | None
+    """None: yet to be chosen."""
+    number: int
+    start: int
+
+
+_DONE = _Next(-1, 0, None, 0, 0)
+
+
+def offered(pools: Sequence[PoolView]) -> list[tuple[DeviceEntry, PoolView, bool]]:
+    """All devices in the order in which they are tried, each with its pool, and whether the node can use it."""
+    return [
+        (device, pool, here)
+        for pool in pools
+        if pool.trouble is None
+        for device, here in zip(pool.devices, pool.here, strict=True)
+    ]
+
+
+def device_at(pools: Sequence[PoolView], position: int) -> DeviceEntry:
+    """The one at a position of all that are offered; pools in trouble have none."""
+    for pool in pools:
+        if position < len(pool.devices):
+            return pool.devices[position]
+        position -= len(pool.devices)
+    raise IndexError("the pools offer fewer devices")
+
+
+class Search:
+    """One try to find all that some claims ask for, in the pools of a node."""
+
+    def __init__(
+        self,
+        claims: Sequence[WantedClaim],
+        keys: Sequence[str],
+        pools: Sequence[PoolView],
+        rules: Rules,
+        check_time: Callable[[], None],
+    ) -> None:
+        self._claims = claims
+        self._keys = keys
+        self._pools = pools
+        self._rules = rules
+        self._check_time = check_time
+        self._devices = offered(pools)
+        self.picks: list[list[Pick]] = [[] for _ in claims]
+        """By claim, in the order in which they were taken."""
+        self.chosen: dict[tuple[int, int], Option] = {}
+        """The options that lists came down to, by claim and request."""
+        self._constrained = [[*map(Constrained, claim.constraints)] for claim in claims]
+        self._taken: defaultdict[DeviceEntry, list[int]] = defaultdict(list)
+        """The claims that a device was taken for."""
+        self._counters: defaultdict[tuple[PoolView, CounterName], int] = defaultdict(int)
+        self._capacity: dict[DeviceEntry, list[Consumption]] = {}
+        self._all: dict[Option, list[int]] = {}
+        """The positions of the devices that options ask for which want them all."""
+        self._exceeded = -1
+        """The claim that would get more devices than it can have."""
+
+    def run(self) -> bool:
+        """Whether everything was found; raises AllocationError."""
+        for number, claim in enumerate(self._claims):
+            self._measure(number, claim)
+        first = self._after(0, -1)
+        if first is _DONE:
+            return True
+        stack, steps = [self._choices(first)], 0
+        while stack:
+            steps += 1
+            if not steps % _STEPS_BETWEEN_LOOKS:
+                self._check_time()
+            following = next(stack[-1], None)
+            if following is None:
+                stack.pop()
+            elif following is _DONE:
+                return True
+            else:
+                stack.append(self._choices(following))
+        return False
+
+    # How much is to be found
+
+    def _measure(self, number: int, claim: WantedClaim) -> None:
+        least = 0
+        for request in claim.requests:
+            for option in request.options:
+                if option.all_devices:
+                    self._all[option] = self._positions_of_all(option, self._keys[number])
+            least += min(self._count(option) for option in request.options)
+        if least > MOST_RESULTS:
+            problem = f"number of requested devices {least} exceeds the claim limit of {MOST_RESULTS}"
+            raise AllocationError(f"claim {self._keys[number]}: {problem}")
+
+    def _count(self, option: Option) -> int:
+        return len(self._all[option]) if option.all_devices else option.count
+
+    def _positions_of_all(self, option: Option, claim: str) -> list[int]:
+        positions: list[int] = []
+        position = 0
+        for pool in self._pools:
+            if pool.trouble is not None:
+                problem = f"asks for all devices, but resource pool {'/'.join(pool.id)} is {pool.trouble.value}"
+                raise AllocationError(f"claim {claim}, request {option.own_name}: {problem}")
+            for device, here in zip(pool.devices, pool.here, strict=True):
+                if self._is_selectable(option, device, here, claim) and self._has_capacity(option, device, pool):
+                    positions.append(position)
+                position += 1
+        return positions
+
+    # What comes next
+
+    def _after(self, claim: int, request: int) -> _Next:
+        """What is to be found when a request is satisfied."""
+        request += 1
+        while claim < len(self._claims):
+            requests = self._claims[claim].requests
+            if request < len(requests):
+                wanted = requests[request]
+                option = None if wanted.is_list else wanted.options[0]
+                if option is None or option.all_devices or option.count > 0:
+                    return _Next(claim, request, option, 0, 0)
+                request += 1
+            else:
+                claim, request = claim + 1, 0
+        return _DONE
+
+    def _choices(self, at: _Next) -> Iterator[_Next]:
+        if at.option is None:
+            return self._choose_option(at)
+        if at.option.all_devices:
+            return self._take_all(at, at.option)
+        return self._choose_device(at, at.option)
+
+    def _has_exceeded(self, claim: int) -> bool:
+        """Whether what was just tried would have given the claim too many devices; a later claim is no matter."""
+        if self._exceeded != claim:
+            self._exceeded = -1
+        return self._exceeded == claim
+
+    def _choose_option(self, at: _Next) -> Iterator[_Next]:
+        exceeded = True
+        for option in self._claims[at.claim].requests[at.request].options:
+            self.chosen[at.claim, at.request] = option
+            if option.all_devices or option.count > 0:
+                yield at._replace(option=option)
+            else:
+                yield self._after(at.claim, at.request)
+            if self._has_exceeded(at.claim):
+                # Another option may need fewer devices.
+                self._exceeded = -1
+            else:
+                exceeded = False
+        if exceeded:
+            self._exceeded = at.claim
+
+    def _following(self, at: _Next, option: Option, position: int) -> _Next:
+        if at.number + 1 < self._count(option):
+            return _Next(at.claim, at.request, option, at.number + 1, position + 1)
+        return self._after(at.claim, at.request)
+
+    @lazy
+    def _most(self) -> float:
+        """How many devices can be taken at most."""
+        if any(option.admin for claim in self._claims for request in claim.requests for option in request.options):
+            return math.inf
+        free = 0
+        for device, pool, here in self._devices:
+            if device.shared and self._rules.shares:
+                return math.inf
+            free += here and device.name not in pool.usage.dedicated
+        return free
+
+    def _needed_after(self, claim: int, request: int) -> int:
+        """How many devices are needed, at least, for what comes after a request."""
+        rest = [*self._claims[claim].requests[request + 1 :]]
+        rest += [of for other in self._claims[claim + 1 :] for of in other.requests]
+        return sum(min(self._count(option) for option in of.options) for of in rest)
+
+    def _is_too_much(self, at: _Next, option: Option) -> bool:
+        if len(self.picks[at.claim]) + self._count(option) - at.number <= MOST_RESULTS:
+            return False
+        self._exceeded = at.claim
+        return True
+
+    def _take_all(self, at: _Next, option: Option) -> Iterator[_Next]:
+        positions = self._all[option]
+        if not positions or self._is_too_much(at, option):
+            return
+        position = positions[at.number]
+        device, pool, _ = self._devices[position]
+        if not self._is_free(at.claim, option, device, pool):
+            return
+        if not self._take(at.claim, option, position, must=True):
+            return
+        yield self._following(at, option, 0)
+        self._give_back(at.claim)
+
+    def _choose_device(self, at: _Next, option: Option) -> Iterator[_Next]:
+        if self._is_too_much(at, option):
+            return
+        constraints, tried = self._claims[at.claim].constraints, set[tuple[PoolView, int]]()
+        is_distinct = any(constraints[n].distinct for n in option.constraints)
+        for position in range(at.start, len(self._devices)):
+            device, pool, here = self._devices[position]
+            if not self._is_free(at.claim, option, device, pool):
+                continue
+            if not self._is_selectable(option, device, here, self._keys[at.claim]):
+                continue
+            kind = (pool, device.kind)
+            if kind in tried or not self._has_capacity(option, device, pool):
+                continue
+            took = self._take(at.claim, option, position, must=False)
+            if not device.shared and not option.admin and (took or not is_distinct):
+                tried.add(kind)
+            if not took:
+                continue
+            yield self._following(at, option, position)
+            self._give_back(at.claim)
+            if self._has_exceeded(at.claim) or not self._are_enough_left(at, option, position):
+                return
+
+    def _are_enough_left(self, at: _Next, option: Option, position: int) -> bool:
+        """Whether there may be as many devices after a position as are still to be found.
+
+        Combinations are many; that there are too few devices for any is seen at once. Nothing is evaluated for that.
+        """
+        missing = self._count(option) - at.number
+        if sum(map(len, self.picks)) + missing + self._needed_after(at.claim, at.request) > self._most:
+            return False
+        constrained = self._constrained_by(at.claim, option)
+        for device, pool, here in self._devices[position + 1 :]:
+            if not here or not option.selection.may_match(device):
+                continue
+            if not self._is_free(at.claim, option, device, pool) or not all(of.admits(device) for of in constrained):
+                continue
+            missing -= 1
+            if not missing:
+                return True
+        return False
+
+    # One device
+
+    def _is_free(self, claim: int, option: Option, device: DeviceEntry, pool: PoolView) -> bool:
+        taken = self._taken.get(device)
+        if option.admin:
+            return not taken or claim not in taken
+        return not taken and device.name not in pool.usage.dedicated
+
+    def _is_selectable(self, option: Option, device: DeviceEntry, here: bool, claim: str) -> bool:
+        if device.device.bindingConditions and not self._rules.conditions:
+            return False
+        return option.selection.matches(device, claim) and here
+
+    def _has_capacity(self, option: Option, device: DeviceEntry, pool: PoolView) -> bool:
+        if not self._rules.shares:
+            return True
+        consumption = option.consumption(device)
+        if consumption is None:
+            return False
+        used = pool.usage.capacity.get(device.name)
+        taken = self._capacity.get(device)
+        if used is None and not taken:
+            return True
+        for name, amount, there_is in consumption.amounts:
+            others = 0 if used is None else used.get(name, 0)
+            others += sum(of for other in taken or () for own, of, _ in other.amounts if own == name)
+            if others + amount > there_is:
+                return False
+        return True
+
+    def _take(self, claim: int, option: Option, position: int, *, must: bool) -> bool:
+        """Take a device that is free and selectable, if counters, taints and constraints allow it."""
+        device, pool, _ = self._devices[position]
+        is_shared = self._rules.shares and device.shared
+        counted = False
+        if device.counters:
+            if not self._rules.partitions:
+                return False
+            counted = not (is_shared and (device.name in pool.usage.capacity or device in self._capacity))
+            if counted and not self._counters_suffice(device, pool):
+                return False
+        if self._rules.taints and device.taints and not option.tolerates(device):
+            return False
+        constrained = self._constrained_by(claim, option)
+        for number, constraint in enumerate(constrained):
+            if not constraint.admits(device):
+                _give_back(constrained[:number], option)
+                if must:
+                    problem = f"cannot add device {device.id} because a claim constraint would not be satisfied"
+                    raise AllocationError(f"claim {self._keys[claim]}, request {option.own_name}: {problem}")
+                return False
+            constraint.add(option.request, device)
+        if must and not self._has_capacity(option, device, pool):
+            _give_back(constrained, option)
+            return False
+        if counted:
+            for name, amount in device.counters:
+                self._counters[pool, name] += amount
+        consumption = option.consumption(device) if is_shared else None
+        if consumption is not None:
+            self._capacity.setdefault(device, []).append(consumption)
+        else:
+            self._taken[device].append(claim)
+        self.picks[claim].append(Pick(position, option, device, pool, consumption, counted))
+        return True
+
+    def _constrained_by(self, claim: int, option: Option) -> list[Constrained]:
+        return [self._constrained[claim][number] for number in option.constraints]
+
+    def _counters_suffice(self, device: DeviceEntry, pool: PoolView) -> bool:
+        left = pool.left
+        if min(left.values()) < 0:
+            # More is in use than there is: nothing is taken from a pool like that.
+            return False
+        needed: dict[CounterName, int] = {}
+        for name, amount in device.counters:
+            needed[name] = needed.get(name, 0) + amount
+        return all(left[name] - self._counters.get((pool, name), 0) >= amount for name, amount in needed.items())
+
+    def _give_back(self, claim: int) -> None:
+        _, option, device, pool, consumption, counted = self.picks[claim].pop()
+        if consumption is not None:
+            shares = self._capacity[device]
+            shares.pop()
+            if not shares:
+                del self._capacity[device]
+        else:
+            self._taken[device].remove(claim)
+        _give_back(self._constrained_by(claim, option), option)
+        if counted:
+            for name, amount in device.counters:
+                self._counters[pool, name] -= amount
+
+
+def _give_back(constrained: Sequence[Constrained], option: Option) -> None:
+    for constraint in constrained:
+        constraint.give_back(option.request)

@@ -1,0 +1,196 @@
+"""What was found out about claims of one shape: in which situations they can be satisfied, and how well.
+
+Claims that ask for the same are of one shape, whatever they are called.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kubestow.api.devices import AllocationResult, DeviceClass, ResourceClaim
+from kubestow.clock import Clock
+from kubestow.config.features import Features
+from kubestow.rng import Rng
+from kubestow.scheduler.cluster.arrays import ByteArray, IntArray, are_all_set, grown
+from kubestow.scheduler.cluster.devices import Devices
+from kubestow.scheduler.cluster.devices.pools import Trouble
+from kubestow.scheduler.cluster.listers import Store, key_of
+from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError, AllocationTimeoutError
+from kubestow.scheduler.plugins.dynamic_resources.requests import Compiler, Option, WantedClaim
+from kubestow.scheduler.plugins.dynamic_resources.results import allocation_of
+from kubestow.scheduler.plugins.dynamic_resources.search import Pick, Rules, Search, device_at
+from kubestow.scheduler.plugins.dynamic_resources.selecting import Selectors
+
+UNKNOWN, ENOUGH, TOO_LITTLE, INVALID_POOLS, FAILED = range(5)
+"""What is known of a situation."""
+
+MOST_ALTERNATIVES = 8
+"""How many options a list can have; the first is worth most."""
+
+_MOST_SHAPES = 1_024
+
+
+class Solution(NamedTuple):
+    """What was found in a situation, by claim: which devices, by their position, and what lists came down to."""
+
+    picks: Sequence[Sequence[Pick]]
+    chosen: Sequence[Mapping[int, Option]]
+
+
+class Shape:
+    """Some claims made ready, with what was found out about them by situation."""
+
+    def __init__(self, wanted: Sequence[WantedClaim]) -> None:
+        self.wanted = wanted
+        self.solutions: dict[int, Solution] = {}
+        self.kinds: ByteArray = np.zeros(0, np.uint8)
+        self.scores: IntArray = np.zeros(0, np.int64)
+        self.has_failed = False
+        """Whether there is a situation in which no answer can be found."""
+
+
+class Allocator:
+    """Finds devices for claims; remembers what it found out."""
+
+    def __init__(
+        self,
+        devices: Devices,
+        classes: Store[DeviceClass],
+        features: Features,
+        clock: Clock,
+        rng: Rng,
+        seconds: float,
+    ) -> None:
+        self._devices = devices
+        self._clock = clock
+        self._rng = rng
+        self._seconds = seconds if features.dra_scheduler_filter_timeout else 0.0
+        self._rules = Rules(
+            partitions=features.dra_partitionable_devices,
+            taints=features.dra_device_taints,
+            conditions=features.dra_device_binding_conditions and features.dra_resource_claim_device_status,
+            shares=features.dra_consumable_capacity,
+        )
+        self._selectors = Selectors(features)
+        self._compiler = Compiler(classes, self._selectors, features)
+        self._shapes: dict[bytes, Shape] = {}
+        self._epoch = devices.epoch
+        self._latest: tuple[Sequence[ResourceClaim], Shape] | None = None
+        """The claims that were asked about last: those of one pod, and of the pods of one controller, are alike."""
+
+    def shape_of(self, claims: Sequence[ResourceClaim]) -> Shape:
+        """The shape of claims; raises AllocationError if they make no sense."""
+        self._devices.keep_numbers_small()
+        if self._epoch != self._devices.epoch:
+            self._epoch = self._devices.epoch
+            self._shapes, self._latest = {}, None
+            self._selectors.forget()
+        if self._latest is not None and _ask_alike(claims, self._latest[0]):
+            self._latest = (claims, self._latest[1])
+            return self._latest[1]
+        key = msgspec.json.encode([(claim.spec.devices.requests, claim.spec.devices.constraints) for claim in claims])
+        shape = self._shapes.pop(key, None)
+        if shape is None:
+            shape = Shape([self._compiler.compile(claim) for claim in claims])
+            while len(self._shapes) >= _MOST_SHAPES:
+                del self._shapes[next(iter(self._shapes))]
+        self._shapes[key] = shape
+        self._latest = (claims, shape)
+        return shape
+
+    def judge(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> ByteArray:
+        """By row, whether claims can be satisfied."""
+        situations = self._devices.situations(rows)
+        count = self._devices.situation_count
+        if count > len(shape.kinds):
+            shape.kinds = grown(shape.kinds, 2 * count)
+            shape.scores = grown(shape.scores, 2 * count)
+        kinds = shape.kinds.take(situations)
+        if not are_all_set(kinds):
+            unknown = np.flatnonzero(kinds == UNKNOWN)
+            for situation, first in zip(*np.unique(situations[unknown], return_index=True), strict=True):
+                self._try(shape, claims, int(situation), int(rows[unknown[first]]))
+            kinds = shape.kinds.take(situations)
+        return kinds
+
+    def scores(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> IntArray:
+        """By row, how good the options are with which claims can be satisfied."""
+        self.judge(shape, claims, rows)
+        return shape.scores[self._devices.situations(rows)]
+
+    def _try(self, shape: Shape, claims: Sequence[ResourceClaim], situation: int, row: int) -> None:
+        try:
+            search = self._search(shape, claims, row)
+        except AllocationTimeoutError:
+            raise
+        except AllocationError:
+            shape.kinds[situation] = FAILED
+            shape.has_failed = True
+            return
+        if search is not None:
+            shape.kinds[situation] = ENOUGH
+            shape.scores[situation] = sum(MOST_ALTERNATIVES - option.rank for option in search.chosen.values())
+            shape.solutions[situation] = Solution(search.picks, _by_claim(search, len(claims)))
+        else:
+            is_invalid = any(pool.trouble is Trouble.INVALID for pool in self._devices.pools_of(row))
+            shape.kinds[situation] = INVALID_POOLS if is_invalid else TOO_LITTLE
+
+    def allocate(
+        self, shape: Shape, claims: Sequence[ResourceClaim], row: int, node: str
+    ) -> list[AllocationResult] | None:
+        """What claims get on a node; None if that is too little. Raises AllocationError."""
+        solution = shape.solutions.get(self._devices.situation(row))
+        if solution is None:
+            search = self._search(shape, claims, row)
+            if search is None:
+                return None
+            solution = Solution(search.picks, _by_claim(search, len(claims)))
+        # The devices are those of this node, whichever node of the same situation they were found on.
+        pools = self._devices.pools_of(row)
+        return [
+            allocation_of(
+                claim,
+                wanted,
+                picks,
+                [device_at(pools, pick.position) for pick in picks],
+                chosen,
+                node,
+                self._rng,
+                conditions=self._rules.conditions,
+            )
+            for claim, wanted, picks, chosen in zip(claims, shape.wanted, *solution, strict=True)
+        ]
+
+    def _search(self, shape: Shape, claims: Sequence[ResourceClaim], row: int) -> Search | None:
+        keys, pools = [key_of(claim) for claim in claims], self._devices.pools_of(row)
+        search = Search(shape.wanted, keys, pools, self._rules, self._time_check(row))
+        return search if search.run() else None
+
+    def _time_check(self, row: int) -> Callable[[], None]:
+        end = self._clock.now() + self._seconds
+
+        def check() -> None:
+            if self._seconds and self._clock.now() > end:
+                name = self._devices.node_name(row)
+                raise AllocationTimeoutError(f"node {name}: timed out trying to allocate devices")
+
+        return check
+
+
+def _ask_alike(claims: Sequence[ResourceClaim], others: Sequence[ResourceClaim]) -> bool:
+    if claims is others or len(claims) != len(others):
+        return claims is others
+    for claim, other in zip(claims, others, strict=True):
+        own, its = claim.spec.devices, other.spec.devices
+        if own is not its and (own.requests != its.requests or own.constraints != its.constraints):
+            return False
+    return True
+
+
+def _by_claim(search: Search, claims: int) -> list[dict[int, Option]]:
+    chosen: list[dict[int, Option]] = [{} for _ in range(claims)]
+    for (claim, request), option in search.chosen.items():
+        chosen[claim][request] = option
+    return chosen

@@ -1,0 +1,62 @@
+"""ImageLocality: nodes that already have the pod's images, weighed by size and by how many nodes have them."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from kubestow.api.images import normalized_image_name
+from kubestow.scheduler.cluster.arrays import IntArray, Rows, row_count
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.view import NodeView
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.plugin import PodsRead
+from kubestow.scheduler.framework.results import MAX_SCORE
+
+_MEGABYTE = 1024 * 1024
+_LEAST = 23 * _MEGABYTE
+_MOST_PER_CONTAINER = 1000 * _MEGABYTE
+
+
+class ImageLocality:
+    """Prefers nodes where there is little to pull."""
+
+    name = "ImageLocality"
+    reads_pods = PodsRead.NOTHING
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._cluster = handle.cluster
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        names = tuple(_image_names(pod))
+        known = self._cluster.images.by_name
+        if known.keys().isdisjoint(names):
+            return names
+        found = [known.get(name) for name in names]
+        # A node's score depends on how many others have the image, too.
+        spread = tuple([image and (image.size, len(image.rows)) for image in found])
+        return names, spread, self._cluster.nodes.count
+
+    def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        sums: IntArray | None = None
+        node_count = self._cluster.nodes.count
+        for name in _image_names(pod):
+            image = self._cluster.images.by_name.get(name)
+            if image is not None:
+                if sums is None:
+                    sums = np.zeros(self._cluster.nodes.size, np.int64)
+                sums[list(image.rows)] += int(image.size * (len(image.rows) / node_count))
+        if sums is None:
+            return np.zeros(row_count(rows), np.int64)
+        spec = pod.pod.spec
+        most = _MOST_PER_CONTAINER * (len(spec.containers) + len(spec.initContainers))
+        held = np.clip(sums[view.source_rows()[rows]], _LEAST, most)
+        return MAX_SCORE * (held - _LEAST) // (most - _LEAST)
+
+
+def _image_names(pod: PodInfo) -> list[str]:
+    spec = pod.pod.spec
+    names = [normalized_image_name(container.image) for container in (*spec.initContainers, *spec.containers)]
+    if spec.volumes:
+        names += [normalized_image_name(of.image.reference) for of in spec.volumes if of.image is not None]
+    return names

@@ -1,0 +1,39 @@
+"""NodeName: a pod that names its node runs there or nowhere."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kubestow.scheduler.cluster.arrays import IntArray, Rows, row_numbers
+from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.view import NodeView
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.plugin import PodsRead
+from kubestow.scheduler.framework.results import Rejections, unresolvable
+
+_REFUSED = unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName:
+    """Refuses every other node."""
+
+    name = "NodeName"
+    reads_pods = PodsRead.NOTHING
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return pod.pod.spec.nodeName
+
+    def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        wanted = pod.pod.spec.nodeName
+        if not wanted:
+            return None
+        kinds: IntArray = np.fromiter((view.names[row] != wanted for row in row_numbers(rows).tolist()), np.int64)
+        return Rejections(kinds, lambda _: _REFUSED)
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return [on(Resource.NODE, Action.ADD)]

@@ -1,0 +1,54 @@
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate that."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kubestow.api.node import Node, Taint
+from kubestow.api.pod import Pod
+from kubestow.api.tolerations import tolerates
+from kubestow.scheduler.cluster.arrays import Rows, is_any_set
+from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.view import NodeView
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.plugin import PodsRead
+from kubestow.scheduler.framework.results import Rejections, unresolvable
+
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_REFUSED = unresolvable("node(s) were unschedulable")
+
+
+class NodeUnschedulable:
+    """Refuses cordoned nodes."""
+
+    name = "NodeUnschedulable"
+    reads_pods = PodsRead.NOTHING
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._comparison = handle.features.taint_toleration_comparison_operators
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return pod.pod.spec.tolerations
+
+    def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        cordoned = view.unschedulable[rows]
+        if not is_any_set(cordoned) or self._is_tolerated_by(pod.pod):
+            return None
+        return Rejections(cordoned.astype(np.int64), lambda _: _REFUSED)
+
+    def _is_tolerated_by(self, pod: Pod) -> bool:
+        return any(tolerates(toleration, _CORDONED, self._comparison) for toleration in pod.spec.tolerations)
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return [
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_uncordoned, alike=True),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._tolerates_now, alike=True),
+        ]
+
+    def _is_uncordoned(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
+        return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+
+    def _tolerates_now(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
+        return waiting.metadata.uid == new.metadata.uid and self._is_tolerated_by(new)

@@ -1,0 +1,27 @@
+"""PodGroupPodsCount: the more pods of a group a placement takes, the better."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.placements import PlacedPods, TriedGroup
+from kubestow.scheduler.framework.results import MAX_SCORE
+
+
+class PodGroupPodsCount:
+    """Counts the pods that are scheduled already, too, so that a few more or less make little difference."""
+
+    name = "PodGroupPodsCount"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self._groups = handle.cluster.groups
+
+    def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> IntArray:
+        scheduled = 0 if self._groups is None else len(self._groups.members(group.key).scheduled)
+        counts: IntArray = np.array([scheduled + len(placed.pods) for placed in candidates], np.int64)
+        most = int(counts.max(initial=0))
+        if most == 0:
+            raise ValueError("no pods from pod group are assigned to any of the candidate placements")
+        return counts * MAX_SCORE // most

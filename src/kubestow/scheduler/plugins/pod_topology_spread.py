@@ -1,0 +1,362 @@
+"""PodTopologySpread: keeps the pods that belong together evenly spread over the domains of a topology key.
+
+Filter refuses domains that have so many more pods than the emptiest one that another would exceed the allowed skew;
+Score prefers domains with few. Verdicts and scores are found per domain, and rows take those of their domain.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.config.plugin_args import PodTopologySpreadArgs
+from kubestow.scheduler.cluster.arrays import BoolArray, CountArray, FloatArray, IntArray, Rows
+from kubestow.scheduler.cluster.counts import Question, Scope
+from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
+from kubestow.scheduler.cluster.labels import ABSENT
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.view import NodeView
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.plugin import Change, PodsRead
+from kubestow.scheduler.framework.results import (
+    MAX_SCORE,
+    SKIP,
+    Rejection,
+    Rejections,
+    Skip,
+    unresolvable,
+    unschedulable,
+)
+from kubestow.scheduler.plugins.support.spread_constraints import HOSTNAME, Constraint, ConstraintReader
+from kubestow.scheduler.plugins.support.spread_domains import Distributions, Domains
+
+_NO_DOMAINS_LEAST = 2**31 - 1
+_SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
+_UNLABELLED = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
+
+
+class _Spread(msgspec.Struct, frozen=True):
+    """One hard constraint in one cycle."""
+
+    constraint: Constraint
+    domains: Domains
+    included: BoolArray | None
+    """Which rows count; None: all."""
+    refusals: IntArray | None
+    """What the filter says of each domain; None: nothing of any."""
+
+
+HardState = tuple[_Spread, ...]
+
+_Shift = dict[int, int]
+"""By domain, how many more pods are counted."""
+
+
+class _DomainScores(msgspec.Struct, frozen=True):
+    key: str
+    scores: FloatArray
+    """By label value id; 0 for nodes without the label."""
+
+
+class _RowScores(msgspec.Struct, frozen=True):
+    """Scores of a constraint over hostnames, where each node is a domain."""
+
+    counts: CountArray
+    weight: float
+    base: int
+    unlabelled: BoolArray | None
+    """Rows that have no hostname; None: no row."""
+
+
+class SoftState(msgspec.Struct, frozen=True):
+    parts: tuple[_DomainScores | _RowScores, ...]
+    whole: IntArray | None
+    """With a single constraint that is not over hostnames: the rounded scores by domain."""
+    ignored: BoolArray | None
+    """Rows that lack a label and are not scored; None: no row."""
+
+
+class PodTopologySpread:
+    """Refuses nodes where a pod would skew its spread; prefers nodes where it evens it out."""
+
+    name = "PodTopologySpread"
+    reads_pods = PodsRead.NOTHING
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        self._cluster = handle.cluster
+        self._constraints = ConstraintReader(args, handle.features, handle.cluster)
+        self._distributions = Distributions(handle.cluster, handle.features.taint_toleration_comparison_operators)
+        self._shifts_of: HardState = ()
+        self._known_shifts: dict[Hashable, HardState] = {}
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """Of a pod without constraints there is nothing to say."""
+        is_free = not pod.pod.spec.topologySpreadConstraints and not (
+            self._constraints.hard(pod.pod) or self._constraints.soft(pod.pod)
+        )
+        return "" if is_free else None
+
+    # Filter
+
+    def pre_filter(self, pod: PodInfo) -> HardState | Skip:
+        constraints = self._constraints.hard(pod.pod)
+        if not constraints:
+            return SKIP
+        inclusion = self._distributions.inclusion(pod, constraints, needs_every_key=True)
+        spreads = []
+        for number, constraint in enumerate(constraints):
+            included = inclusion.rows(constraint)
+            domains = self._distributions.by_domain(pod, constraint, included)
+            refusals = self._refusals(pod, constraint, domains, _kind(len(constraints) - number))
+            spreads.append(_Spread(constraint, domains, included, refusals))
+        return tuple(spreads)
+
+    def _refusals(self, pod: PodInfo, constraint: Constraint, domains: Domains, skewed: int) -> IntArray | None:
+        number = domains.number
+        least = 0 if number < constraint.min_domains else domains.least if number else _NO_DOMAINS_LEAST
+        own = 1 if constraint.selector.matches(pod.labels) else 0
+        refusals: IntArray = np.multiply(
+            domains.counts > constraint.max_skew + least - own, skewed, dtype=np.int64, casting="unsafe"
+        )
+        nodes = self._cluster.nodes
+        some_unlabelled = nodes.labels.column(constraint.key).labelled < nodes.count
+        refusals[ABSENT] = skewed + 1 if some_unlabelled else 0
+        return refusals if refusals.any() else None
+
+    def counted_rows(self, state: HardState, pod: PodInfo) -> BoolArray:
+        size, namespaces = self._cluster.nodes.size, frozenset((pod.namespace,))
+        counted: BoolArray = np.zeros(size, np.bool_)
+        for spread in state:
+            question = Question((Scope(namespaces, spread.constraint.selector),), skip_terminating=False)
+            counted |= self._cluster.matches.ask(question).by_row(size) > 0
+        return counted
+
+    def with_changes(self, state: HardState, pod: PodInfo, changes: Sequence[Change]) -> HardState:
+        """Like kube-scheduler, counts pods that `pre_filter` leaves out: terminating, or of an empty selector."""
+        columns = [self._cluster.nodes.labels.column(spread.constraint.key).ids for spread in state]
+        shifts = tuple(_Shift() for _ in state)
+        for other, row, added in changes:
+            if other.namespace != pod.namespace:
+                continue
+            matching = [n for n, spread in enumerate(state) if spread.constraint.selector.matches(other.labels)]
+            if matching and all(ids[row] != ABSENT for ids in columns):
+                for number in matching:
+                    included, domain = state[number].included, int(columns[number][row])
+                    if included is None or included[row]:
+                        shifts[number][domain] = shifts[number].get(domain, 0) + (1 if added else -1)
+        return self._shifted(state, pod, shifts) if any(shifts) else state
+
+    def _shifted(self, state: HardState, pod: PodInfo, shifts: Sequence[_Shift]) -> HardState:
+        """A state with other counts; the very same for the same shifts, as what happens on one node is often like what
+        happens on others."""
+        if self._shifts_of is not state:
+            self._shifts_of, self._known_shifts = state, {}
+        key = tuple(tuple(sorted(shift.items())) for shift in shifts)
+        found = self._known_shifts.get(key)
+        if found is None:
+            found = self._known_shifts[key] = tuple(
+                self._shift(spread, pod, shift, _kind(len(state) - number)) if shift else spread
+                for number, (spread, shift) in enumerate(zip(state, shifts, strict=True))
+            )
+        return found
+
+    def _shift(self, spread: _Spread, pod: PodInfo, shift: _Shift, skewed: int) -> _Spread:
+        counts = spread.domains.counts.copy()
+        for domain, number in shift.items():
+            counts[domain] += number
+        domains = replace(spread.domains, counts=counts)
+        return replace(spread, domains=domains, refusals=self._refusals(pod, spread.constraint, domains, skewed))
+
+    def filter_rows(self, state: HardState, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        kinds: IntArray | None = None
+        for spread in state:
+            if spread.refusals is not None:
+                refused = spread.refusals[view.label_ids(spread.constraint.key)[rows]]
+                kinds = refused if kinds is None else np.maximum(kinds, refused)
+        return None if kinds is None else Rejections(kinds, _words)
+
+    # Score
+
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> SoftState | Skip:
+        constraints = self._constraints.soft(pod.pod)
+        if not constraints:
+            return SKIP
+        needs_every_key = self._constraints.needs_every_key(pod.pod)
+        ignored = self._unlabelled(view, constraints) if needs_every_key else None
+        scored = rows if ignored is None else rows[~ignored[rows]]
+        inclusion = self._distributions.inclusion(pod, constraints, needs_every_key=needs_every_key)
+        parts: list[_DomainScores | _RowScores] = []
+        for constraint in constraints:
+            if constraint.key == HOSTNAME:
+                parts.append(self._row_scores(pod, constraint, view, len(scored)))
+            else:
+                domains = self._distributions.by_domain(pod, constraint, inclusion.rows(constraint))
+                parts.append(self._domain_scores(constraint, domains, view, scored, needs_every_key=needs_every_key))
+        only = parts[0]
+        whole = _rounded(only.scores) if len(parts) == 1 and isinstance(only, _DomainScores) else None
+        return SoftState(tuple(parts), whole, ignored)
+
+    def _unlabelled(self, view: NodeView, constraints: Sequence[Constraint]) -> BoolArray | None:
+        """Rows that lack one of the labels."""
+        nodes = self._cluster.nodes
+        unlabelled: BoolArray | None = None
+        for key in {constraint.key for constraint in constraints}:
+            if nodes.labels.column(key).labelled < nodes.count:
+                lacking = view.label_ids(key)[: view.size] == ABSENT
+                unlabelled = lacking if unlabelled is None else unlabelled | lacking
+        return unlabelled
+
+    def _row_scores(self, pod: PodInfo, constraint: Constraint, view: NodeView, scored: int) -> _RowScores:
+        nodes = self._cluster.nodes
+        counts = self._distributions.matching(pod, constraint)
+        by_row: CountArray = np.zeros(nodes.size, np.int32) if counts is None else counts.by_row(nodes.size)
+        if view is not nodes:
+            by_row = by_row[view.source_rows()]
+        return _RowScores(by_row, _weight(scored), constraint.max_skew - 1, self._unlabelled(view, (constraint,)))
+
+    def _domain_scores(
+        self, constraint: Constraint, domains: Domains, view: NodeView, scored: IntArray, *, needs_every_key: bool
+    ) -> _DomainScores:
+        nodes = self._cluster.nodes
+        column = nodes.labels.column(constraint.key)
+        counts = domains.counts
+        empty = column.id_of.get("", ABSENT)
+        if empty != ABSENT and not needs_every_key:
+            # A node without the label and one with an empty value are in the same domain.
+            counts = counts.copy()
+            counts[empty] += counts[ABSENT]
+        if len(scored) == nodes.count:
+            size = len(column.id_of)
+            if column.labelled < nodes.count and empty == ABSENT:
+                size += 1
+        else:
+            seen: BoolArray = np.zeros(len(column.values), np.bool_)
+            seen[view.label_ids(constraint.key)[scored]] = True
+            size = int(np.count_nonzero(seen))
+            if empty != ABSENT and seen[empty] and seen[ABSENT]:
+                size -= 1
+        scores = _weighted(counts, _weight(size), constraint.max_skew - 1)
+        scores[ABSENT] = 0
+        return _DomainScores(constraint.key, scores)
+
+    def score_rows(self, state: SoftState, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        if state.whole is not None:
+            only = state.parts[0]
+            assert isinstance(only, _DomainScores)
+            scores = state.whole[view.label_ids(only.key)[rows]]
+        else:
+            total = _scores_of(state.parts[0], view, rows)
+            for part in state.parts[1:]:
+                total += _scores_of(part, view, rows)
+            scores = _rounded(total)
+        if state.ignored is not None:
+            scores[state.ignored[rows]] = 0
+        return scores
+
+    def normalize(self, state: SoftState, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
+        ignored = None if state.ignored is None else state.ignored[rows]
+        counted = scores if ignored is None else scores[~ignored]
+        highest = max(int(counted.max()), 0) if len(counted) else 0
+        if highest == 0:
+            normalized: IntArray = np.full(len(scores), MAX_SCORE, np.int64)
+        else:
+            normalized = MAX_SCORE * (highest + int(counted.min()) - scores) // highest
+        if ignored is not None:
+            normalized[ignored] = 0
+        return normalized
+
+    # When to retry
+
+    def requeue_on(self) -> Sequence[Registration]:
+        pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
+        node_actions = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+        return [
+            on(Resource.POD, pod_actions, self._pod_changed, alike=True),
+            on(Resource.NODE, node_actions, self._node_changed, alike=True),
+        ]
+
+    def _pod_changed(self, waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
+        if not all(_is_involved(pod, waiting) for pod in (old, new) if pod is not None):
+            return False
+        constraints = self._constraints.hard(waiting)
+        if old is not None and new is not None:
+            return _was_changed_for(waiting, old, new, constraints)
+        seen = new or old
+        return seen is not None and any(c.selector.matches(seen.metadata.labels) for c in constraints)
+
+    def _node_changed(self, waiting: Pod, old: Node | None, new: Node | None) -> bool:
+        constraints = self._constraints.hard(waiting)
+        was_member = old is not None and _has_every_key(old, constraints)
+        is_member = new is not None and _has_every_key(new, constraints)
+        if old is None or new is None:
+            return was_member or is_member
+        if was_member != is_member:
+            return True
+        return is_member and (_moved(old, new, constraints) or old.spec.taints != new.spec.taints)
+
+
+def _kind(rank: int) -> int:
+    """The number for a skew that exceeds a constraint; the next one is for its missing label. The constraint that comes
+    first has the highest rank, so that the largest number is what a node is refused for."""
+    return 2 * rank
+
+
+def _words(kind: int) -> Rejection:
+    return _UNLABELLED if kind % 2 else _SKEWED
+
+
+def _weight(domains: int) -> float:
+    """Makes up for the smaller counts of topologies with many domains."""
+    return math.log(domains + 2)
+
+
+def _weighted(counts: CountArray, weight: float, base: int) -> FloatArray:
+    scores: FloatArray = np.multiply(counts, weight, dtype=np.float64)
+    scores += base
+    return scores
+
+
+def _scores_of(part: _DomainScores | _RowScores, view: NodeView, rows: Rows) -> FloatArray:
+    if isinstance(part, _DomainScores):
+        return part.scores[view.label_ids(part.key)[rows]]
+    scores = _weighted(part.counts[rows], part.weight, part.base)
+    if part.unlabelled is not None:
+        scores[part.unlabelled[rows]] = 0
+    return scores
+
+
+def _rounded(scores: FloatArray) -> IntArray:
+    """To the nearest integer, halves up."""
+    whole = np.floor(scores)
+    whole += scores - whole >= 0.5
+    return whole.astype(np.int64)
+
+
+def _is_involved(pod: Pod, waiting: Pod) -> bool:
+    """Whether a pod may matter to the spread: it is the waiting one, or a neighbour that has or expects a node."""
+    if pod.metadata.uid == waiting.metadata.uid:
+        return True
+    is_placed = bool(pod.spec.nodeName or pod.status.nominatedNodeName)
+    return is_placed and pod.metadata.namespace == waiting.metadata.namespace
+
+
+def _was_changed_for(waiting: Pod, old: Pod, new: Pod, constraints: Sequence[Constraint]) -> bool:
+    tolerates_more = new.metadata.uid == waiting.metadata.uid and old.spec.tolerations != new.spec.tolerations
+    if tolerates_more and any(constraint.honors_taints for constraint in constraints):
+        return True
+    before, after = old.metadata.labels, new.metadata.labels
+    return any(c.selector.matches(before) != c.selector.matches(after) for c in constraints)
+
+
+def _has_every_key(node: Node, constraints: Sequence[Constraint]) -> bool:
+    return all(constraint.key in node.metadata.labels for constraint in constraints)
+
+
+def _moved(old: Node, new: Node, constraints: Sequence[Constraint]) -> bool:
+    """Whether a node is in another domain of one of the constraints."""
+    before, after = old.metadata.labels, new.metadata.labels
+    return any(before.get(constraint.key, "") != after.get(constraint.key, "") for constraint in constraints)

@@ -1,0 +1,30 @@
+"""SchedulingGates: a pod waits until its gates are removed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubestow.api.pod import Pod
+from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import Rejection, unresolvable
+
+
+class SchedulingGates:
+    """Keeps pods with gates out of the queue."""
+
+    name = "SchedulingGates"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
+        if not pod.spec.schedulingGates:
+            return None
+        gates = " ".join(gate.name for gate in pod.spec.schedulingGates)
+        return unresolvable(f"waiting for scheduling gates: [{gates}]")
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return [on(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, self._is_same_pod)]
+
+    def _is_same_pod(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
+        return waiting.metadata.uid == new.metadata.uid

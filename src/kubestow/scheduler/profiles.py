@@ -1,0 +1,22 @@
+"""The profiles of a configuration, each with its plugins."""
+
+from collections.abc import Callable
+
+from kubestow.config import SchedulerConfiguration
+from kubestow.scheduler.framework.guard import Guard
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.profile import Profile
+from kubestow.scheduler.framework.registry import Registry
+
+
+def build_profiles(
+    configuration: SchedulerConfiguration,
+    registry: Registry,
+    handle: Handle,
+    stopwatch: Callable[[], float],
+    guard: Guard | None = None,
+) -> dict[str, Profile]:
+    """Return the profiles by scheduler name; raises ProfileError. `guard` is that of plugins that are not pure."""
+    return {
+        config.schedulerName: Profile(config, registry, handle, stopwatch, guard) for config in configuration.profiles
+    }

@@ -1,0 +1,39 @@
+"""What runs here: the version, and which features are on."""
+
+from msgspec.structs import fields
+
+from kubestow.config.features import GA, GATES, SCHEDULING_GATES, Features
+from kubestow.telemetry.build import BuildInfo
+from kubestow.telemetry.metrics.instruments import ALPHA, BETA, Gauge
+from kubestow.telemetry.metrics.options import PREVIOUS_VERSION
+from kubestow.telemetry.metrics.registry import Registry
+
+
+def add_build_metrics(registry: Registry, build: BuildInfo, features: Features) -> None:
+    """Say once and for all what runs here."""
+    labels = sorted(["major", "minor", *(field.name for field in fields(build))])
+    info = registry.add(
+        Gauge("kubernetes_build_info", BETA, "Always 1; the labels say which version runs.", " ".join(labels))
+    )
+    info.set(1, *(getattr(build, label) for label in labels))
+    version = f"{build.major}.{build.minor}"
+    registry.add(
+        Gauge(
+            "version_info",
+            ALPHA,
+            "Always 1; the labels say which version runs, which one it does as, and the oldest it works with.",
+            "binary component emulation min_compat",
+        )
+    ).set(1, version, "kube", version, PREVIOUS_VERSION)
+    enabled = registry.add(
+        Gauge(
+            "kubernetes_feature_enabled",
+            BETA,
+            "Whether a feature is on, 1 or 0, and its stage: ALPHA, BETA, DEPRECATED, or empty when finished.",
+            "name stage",
+        )
+    )
+    ours = {gate.name for gate in SCHEDULING_GATES}
+    for name, gate in GATES.items():
+        on = features.enabled(name) if name in ours else gate.default
+        enabled.set(int(on), name, "" if gate.stage == GA else gate.stage)

@@ -1,0 +1,69 @@
+"""All metrics that are served, and the metrics about them."""
+
+from typing import TypeVar
+
+from kubestow.telemetry.metrics.instruments import ALPHA, BETA, Counter, Family, Key
+from kubestow.telemetry.metrics.options import MetricOptions
+
+F = TypeVar("F", bound=Family)
+
+
+class Registry:
+    """Knows every metric by name."""
+
+    def __init__(self, options: MetricOptions = MetricOptions()) -> None:  # noqa: B008 - frozen
+        self._options = options
+        self._known: dict[str, Family] = {}
+        self._served: dict[str, Family] = {}
+
+    def add(self, family: F, *, served: bool = True) -> F:
+        """Take in a metric, or find the one that is like it: a plugin may be made more than once.
+
+        One that is not served may be counted but is not shown.
+        """
+        known = self._known.setdefault(family.name, family)
+        if known is not family:
+            if type(known) is not type(family) or known.declared != family.declared:
+                raise ValueError(f"there are two metrics named {family.name}")
+            return known
+        if served and family.name not in self._options.disabled:
+            family.allowed = {
+                label: values
+                for (metric, label), values in self._options.allowed.items()
+                if metric == family.name and label in family.labels
+            }
+            self._served[family.name] = family
+        return family
+
+    def families(self) -> list[Family]:
+        """What is served, by name."""
+        return [family for _, family in sorted(self._served.items())]
+
+    def add_own_metrics(self) -> None:
+        """Take in the metrics about metrics."""
+        registered = Counter(
+            "registered_metrics_total",
+            BETA,
+            "How many metrics are served, by level of stability and the version that deprecated them.",
+            "deprecated_version stability_level",
+        )
+        disabled = Counter("disabled_metrics_total", BETA, "How many metrics were disabled by flag.")
+        hidden = Counter("hidden_metrics_total", BETA, "How many metrics are hidden since they are deprecated.")
+        unexpected = Counter(
+            "cardinality_enforcement_unexpected_categorizations_total",
+            ALPHA,
+            "How often a label value was replaced since it is not on the list of allowed ones.",
+        )
+        registered.watch(self._by_level)
+        disabled.watch(lambda: {(): len(self._options.disabled)})
+        unexpected.watch(lambda: {(): sum(family.unexpected() for family in self._served.values())})
+        for family in (registered, disabled, hidden, unexpected):
+            self.add(family)
+
+    def _by_level(self) -> dict[Key, float]:
+        levels: dict[Key, float] = {}
+        for family in self._served.values():
+            if family.level:
+                key = ("", family.level)
+                levels[key] = levels.get(key, 0) + 1
+        return levels
