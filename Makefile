@@ -19,8 +19,8 @@ help: ## list the targets
 up: $(VENV)/.run ## set up and run a cluster (ARGS="--nodes 100 -f my.yaml")
 	$(BIN)/kubestow up --kubeconfig kubestow.kubeconfig $(ARGS)
 
-test: $(VENV)/.dev ## set up and run the tests
-	$(BIN)/pytest -n 2 -q
+test: $(VENV)/.dev ## set up and run the tests, without the long ones
+	$(BIN)/pytest -n 2 -q -m "not long"
 
 kubectl: ## get kubectl 1.32 or newer out of this machine's packages, for the tests that need it
 	scripts/kubectl
@@ -35,7 +35,7 @@ browser: $(VENV)/.dev ## get Chromium, Playwright and axe-core, for the tests of
 screenshots: $(VENV)/.dev ## take pictures of every view of the page (ARGS=folder)
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
-check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, dead code, tests, conformance
+check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, dead code, all tests, conformance
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy

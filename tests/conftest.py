@@ -23,6 +23,16 @@ settings.load_profile("explore" if os.environ.get("EXPLORE") else "same")
 
 Hook.checks_trusted = True
 
+LONG = ("tests/browser/", "tests/chaos/", "tests/docs/test_commands.py", "tests/fuzzing/")
+"""Tests with the marker `long`, by the start of their path: `make check` runs them, `make test` does not."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the long tests."""
+    for item in items:
+        if item.nodeid.startswith(LONG):
+            item.add_marker(pytest.mark.long)
+
 
 @pytest.fixture(autouse=True)
 def no_task_left_behind() -> Iterator[None]:
