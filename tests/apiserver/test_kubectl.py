@@ -193,7 +193,7 @@ def test_explain_and_discovery(kubectl: Kubectl) -> None:
     """explain reads the schema, api-resources the table."""
     explained = kubectl("explain", "pod.spec")
     assert "KIND:       Pod" in explained
-    assert "schedulerName\t<string>\n    Which scheduler is to place the pod." in explained
+    assert "schedulerName\t<string>\n    Name of the scheduler for this pod." in explained
     assert re.search(r"deployments\s+deploy\s+apps/v1\s+true\s+Deployment", kubectl("api-resources"))
     assert "events.k8s.io/v1" in kubectl("api-versions")
     assert '"gitVersion": "v1.36.4+kubestow"' in kubectl("version", "-o", "json")
@@ -232,6 +232,6 @@ def test_mistakes_are_explained(kubectl: Kubectl) -> None:
     negative = DEPLOYMENT.replace("replicas: 2", "replicas: -2")
     assert "spec.replicas" in kubectl.refused("apply", "-f", "-", stdin=negative)
     kubectl("run", "one", "--image=x")
-    assert "stand-ins that run no containers" in kubectl.refused("logs", "one")
+    assert "simulated and run no containers" in kubectl.refused("logs", "one")
     assert "Metrics API not available" in kubectl.refused("top", "nodes")
     assert 'pods "nope" not found' in kubectl.refused("get", "pod", "nope")

@@ -107,11 +107,11 @@ def test_a_body_in_protobuf_creates_an_object(client: Client) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"{}", "does not begin"),
-        (envelope("v1", "Nothing", b""), "nothing is known of kind 'Nothing'"),
-        (envelope("v1", "Namespace", b"\x0a\x7f"), "ends early"),
-        (envelope("v1", "Namespace", field(1, field(1, b"\xff"))), "not UTF-8"),
-        (envelope("v1", "Namespace", field(1, 5)), "a number is where"),
+        (b"{}", "missing the prefix"),
+        (envelope("v1", "Nothing", b""), "kind 'Nothing' in 'v1' is not supported"),
+        (envelope("v1", "Namespace", b"\x0a\x7f"), "is truncated"),
+        (envelope("v1", "Namespace", field(1, field(1, b"\xff"))), "not valid UTF-8"),
+        (envelope("v1", "Namespace", field(1, 5)), "a number instead of bytes"),
     ],
 )
 def test_a_damaged_message_is_refused(client: Client, body: bytes, said: str) -> None:

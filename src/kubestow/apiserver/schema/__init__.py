@@ -1,1 +1,1 @@
-"""What the fields of API objects are: one table, from which validation, OpenAPI and merging of patches all follow."""
+"""The types of API objects: tables from which validation, OpenAPI, protobuf decoding and patch merging are derived."""

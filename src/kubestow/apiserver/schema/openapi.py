@@ -1,4 +1,4 @@
-"""OpenAPI version 3, one document for each API group and version, made from the tables of types."""
+"""OpenAPI documents, generated from the tables of types: version 3 per API group and version, and version 2."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -18,16 +18,16 @@ _VERBS = ("get", "put", "patch", "delete")
 
 PROTOBUF = b"application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 IN_PROTOBUF = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.36.4B\x00"
-"""Version 2 for clients that take it in protobuf only. It describes nothing: kubectl asks for it about kinds that are
-not served, and is content when it does not find them; what is served it reads from version 3."""
+"""Version 2 for clients that accept only protobuf. It is empty: kubectl reads it only for kinds that are not served;
+for the others it uses version 3."""
 
 
 class OpenApi:
-    """Documents from a registry; each is made once, and again when its resources have changed."""
+    """The OpenAPI documents of a registry; each is cached until its resources change."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._made: dict[str, tuple[tuple[Resource, ...], bytes]] = {}
+        self._cache: dict[str, tuple[tuple[Resource, ...], bytes]] = {}
 
     def _resources(self) -> dict[str, tuple[Resource, ...]]:
         found: dict[str, tuple[Resource, ...]] = {}
@@ -36,28 +36,28 @@ class OpenApi:
             found[path] = (*found.get(path, ()), one)
         return found
 
-    def _kept(self, path: str, resources: tuple[Resource, ...], make: Callable[[tuple[Resource, ...]], bytes]) -> bytes:
-        made = self._made.get(path)
+    def _get(self, path: str, resources: tuple[Resource, ...], make: Callable[[tuple[Resource, ...]], bytes]) -> bytes:
+        made = self._cache.get(path)
         if made is None or made[0] != resources:
-            made = self._made[path] = (resources, make(resources))
+            made = self._cache[path] = (resources, make(resources))
         return made[1]
 
     def index(self) -> bytes:
-        """The answer to /openapi/v3."""
+        """Return the document at /openapi/v3."""
         paths = {}
         for path, resources in self._resources().items():
-            digest = hashlib.sha256(self._kept(path, resources, _version_three)).hexdigest().upper()
+            digest = hashlib.sha256(self._get(path, resources, _version_three)).hexdigest().upper()
             paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
         return encode({"paths": paths})
 
     def document(self, path: str) -> bytes | None:
-        """The document of one group and version, such as `apis/apps/v1`."""
+        """Return the document of a group and version, such as `apis/apps/v1`; None if it is not served."""
         resources = self._resources().get(path)
-        return None if resources is None else self._kept(path, resources, _version_three)
+        return None if resources is None else self._get(path, resources, _version_three)
 
     def version_two(self) -> bytes:
-        """Everything in one document of OpenAPI version 2, for older clients."""
-        return self._kept("", self._registry.resources, _version_two)
+        """Return all resources as one OpenAPI version 2 document, for older clients."""
+        return self._get("", self._registry.resources, _version_two)
 
 
 def _version_three(resources: tuple[Resource, ...]) -> bytes:
@@ -72,7 +72,7 @@ def _version_three(resources: tuple[Resource, ...]) -> bytes:
 
 
 def _version_two(resources: tuple[Resource, ...]) -> bytes:
-    """Of objects that keep what nobody knows, this version says nothing more."""
+    """Return the version 2 document; objects that preserve unknown fields have no properties in it."""
     schemas = _schemas(resources)
     for name, schema in schemas.items():
         if schema.get("x-kubernetes-preserve-unknown-fields"):
@@ -168,7 +168,7 @@ def _struct(struct: Struct) -> Object:
 
 
 def _custom(struct: Struct, described: Object) -> Object:
-    """What people said of a kind of theirs, with the fields that every object has."""
+    """Return the declared schema of a custom kind, with the fields that every object has."""
     schema = dict(described)
     own = {name: _field(struct.fields[name]) for name in ("apiVersion", "kind", "metadata")}
     schema["properties"] = {**described.get("properties", {}), **own}
@@ -181,7 +181,7 @@ def _field(field: Field) -> Object:
         schema = {"allOf": [schema], "default": {}} if field.required else {"allOf": [schema]}
     if field.description:
         schema["description"] = field.description
-    strategies = [word for word, on in (("merge", field.merge), ("retainKeys", field.retain_keys)) if on]
+    strategies = [name for name, on in (("merge", field.merge), ("retainKeys", field.retain_keys)) if on]
     if strategies:
         schema["x-kubernetes-patch-strategy"] = ",".join(strategies)
     if field.merge_key:

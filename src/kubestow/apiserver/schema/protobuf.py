@@ -1,10 +1,10 @@
-"""Reads objects in protobuf, which kubectl sends for some commands whatever the server prefers.
+"""Decode objects from protobuf, which kubectl always sends for some commands.
 
-The wire form carries numbers instead of names; `protobuf.txt` gives the numbers, the tables of types say what each
-field is. Only reading is needed: clients that send protobuf take JSON in return.
+The wire format has field numbers instead of names; `protobuf.txt` maps the numbers to names, and the tables of types
+give the type of each field. There is no encoder, because clients that send protobuf accept JSON in return.
 
-Go always writes texts, and numbers and truth values that are not pointers: when empty they are taken as not given, as
-Go itself leaves them out of JSON.
+Go always writes strings, and numbers and booleans that are not pointers: zero values are dropped, as Go itself leaves
+them out of JSON.
 """
 
 import base64
@@ -27,12 +27,12 @@ _MAX_DEPTH = 64
 
 
 class ProtobufError(ValueError):
-    """Bytes that are not the message they should be."""
+    """Bytes that are not a valid message of the expected type."""
 
 
 Numbers = dict[int, tuple[str, str]]
-"""For each number the field and its mark: `~` when zero means not given, `+` for the type of a part put in place, `|`
-for a truth value or another of the same type."""
+"""The field and its mark by number. Marks: `~` if zero means absent, `+` for the type of an inlined message, `|` for a
+field that is a boolean or an object of the same type."""
 
 
 @cache
@@ -58,9 +58,9 @@ def _numbers() -> dict[str, Numbers]:
 
 
 def envelope(data: bytes) -> tuple[str, str, bytes]:
-    """Group and version, kind and message of a body."""
+    """Return the apiVersion, kind and raw message of a body."""
     if not data.startswith(MAGIC):
-        raise ProtobufError("it does not begin with the four bytes of a Kubernetes message")
+        raise ProtobufError("missing the prefix of Kubernetes protobuf messages")
     api_version = kind = ""
     raw = b""
     for number, _, value in _fields(data[4:]):
@@ -77,7 +77,7 @@ def envelope(data: bytes) -> tuple[str, str, bytes]:
 
 
 def read(struct: Struct, data: bytes) -> dict[str, Any]:
-    """The object in a message of a type."""
+    """Decode a message of a type."""
     obj: dict[str, Any] = {}
     _read_into(obj, struct, struct.openapi_name, data, 0)
     return obj
@@ -85,7 +85,7 @@ def read(struct: Struct, data: bytes) -> dict[str, Any]:
 
 def _read_into(obj: dict[str, Any], struct: Struct, message: str, data: bytes, depth: int) -> None:
     if depth > _MAX_DEPTH:
-        raise ProtobufError("it is nested too deeply")
+        raise ProtobufError("messages are nested too deeply")
     numbers = _numbers().get(message, {})
     for number, wire, value in _fields(data):
         name, mark = numbers.get(number, ("", ""))
@@ -114,7 +114,7 @@ def _read_into(obj: dict[str, Any], struct: Struct, message: str, data: bytes, d
 
 
 def _either(struct: Struct, data: bytes, depth: int) -> Any:
-    """A truth value or an object, whichever a part holds."""
+    """Decode a field that is either a boolean or an object."""
     held = [value for _, _, value in _fields(data)]
     objects = [value for value in held if isinstance(value, bytes)]
     return _value(struct, objects[0], depth) if objects else any(held)
@@ -163,13 +163,13 @@ def _value(kind: Type, value: int | bytes, depth: int) -> Any:
         try:
             return msgspec.json.decode(raw)
         except NOT_JSON as error:
-            raise ProtobufError("a free-form part of it is not JSON") from error
+            raise ProtobufError("a free-form field is not valid JSON") from error
     return _text(data)
 
 
 def _number(data: bytes) -> float:
     if len(data) != 8:
-        raise ProtobufError("a number in it is not eight bytes long")
+        raise ProtobufError("a floating-point number is not eight bytes long")
     number: float = unpack("<d", data)[0]
     return int(number) if number.is_integer() else number
 
@@ -183,12 +183,12 @@ def _time(data: bytes, *, micro: bool) -> str | None:
         moment = time.gmtime(seconds)
         text = f"{moment.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%S', moment)}"
     except (ValueError, OverflowError, OSError) as error:
-        raise ProtobufError("a time in it is out of range") from error
+        raise ProtobufError("a time is out of range") from error
     return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """Number, wire type and value of each field of a message."""
+    """Yield the number, wire type and value of each field of a message."""
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)
@@ -204,7 +204,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
         else:
             raise ProtobufError(f"field {number} has an unknown wire type")
         if at + size > end:
-            raise ProtobufError("it ends early")
+            raise ProtobufError("the message is truncated")
         yield number, wire, data[at : at + size]
         at += size
 
@@ -213,7 +213,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise ProtobufError("it ends early")
+            raise ProtobufError("the message is truncated")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
@@ -236,7 +236,7 @@ def _signed(value: int) -> int:
 def _as_bytes(value: int | bytes) -> bytes:
     if isinstance(value, bytes):
         return value
-    raise ProtobufError("a number is where a text or message should be")
+    raise ProtobufError("a field is a number instead of bytes")
 
 
 def _as_int(value: int | bytes) -> int:
@@ -249,12 +249,12 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise ProtobufError("a text in it is not UTF-8") from error
+        raise ProtobufError("a string is not valid UTF-8") from error
 
 
 @cache
 def struct_for(api_version: str, kind: str) -> Struct | None:
-    """The type of a kind, whether it is a resource of its own or not; None if it cannot be read."""
+    """Return the type of a kind, which need not be a resource; None if it has no field numbers."""
     for name in (openapi_name(api_version, kind), f"io.k8s.apimachinery.pkg.apis.meta.v1.{kind}"):
         if name in _numbers():
             return structs()[name]

@@ -1,4 +1,4 @@
-"""Reads the tables of types: one text file for each API group, one block for each type, one line for each field.
+"""Parse the tables of types: one text file per API group, one block per type, one line per field.
 
     group io.k8s.api.core.v1
 
@@ -7,9 +7,9 @@
       ports [ContainerPort] merge=containerPort keys=containerPort,protocol
       imagePullPolicy Always|Never|IfNotPresent
 
-A star marks a required field; `[T]` is a list, `{T}` a map with free keys, `A|B` a choice of strings. `merge` and
-`merge=KEY` say that strategic merge patches merge the list (by KEY), `retainkeys` that they may drop what is not named;
-`keys=` and `set` say how server-side apply tells list items apart; `atomic` that a value changes as a whole.
+A star marks a required field; `[T]` is a list, `{T}` a map with free keys, `A|B` an enumeration of strings. With
+`merge` or `merge=KEY`, strategic merge patches merge the list (by KEY); with `retainkeys` they remove keys that the
+patch does not name. `keys=` and `set` identify list items for server-side apply; `atomic` values change as a whole.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _API = "io.k8s.api."
 
 @cache
 def structs(*tables: str) -> MappingProxyType[str, Struct]:
-    """Every struct there is, or those in tables whose names begin with one of these, by OpenAPI name."""
+    """Return all structs by OpenAPI name; with arguments, only those in tables whose names start with one of them."""
     found: dict[str, Struct] = {}
     lines: list[tuple[Struct, str]] = []
     folder = resources.files("kubestow.apiserver.schema") / "tables"
@@ -46,18 +46,18 @@ def structs(*tables: str) -> MappingProxyType[str, Struct]:
 
 
 def struct_named(group: str, name: str) -> Struct:
-    """A struct by its OpenAPI group, such as `core.v1`, and its name."""
+    """Return a struct by its OpenAPI group, such as `core.v1`, and its name."""
     return structs()[f"{_API}{group}.{name}"]
 
 
 def struct_of(api_version: str, kind: str) -> Struct | None:
-    """The type of a kind; for one of the core group, no other tables are read."""
+    """Return the type of a kind, or None; for the core group, other tables are not read."""
     found = structs("core", "meta") if api_version == "v1" else structs()
     return found.get(openapi_name(api_version, kind))
 
 
 def openapi_name(api_version: str, kind: str) -> str:
-    """The name under which OpenAPI documents hold the type of a kind."""
+    """Return the name of a kind's type in OpenAPI documents."""
     group, _, version = api_version.rpartition("/")
     if group == "apiextensions.k8s.io":
         return f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}"
@@ -74,12 +74,12 @@ def _read(file: str, text: str) -> Iterator[tuple[Struct, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        code, _, words = line.partition("  # ")
+        code, _, description = line.partition("  # ")
         if code.startswith("group "):
             group = code.split()[1]
         elif not code.startswith(" "):
             name, *flags = code.split()
-            struct = Struct(group, name, words, atomic="atomic" in flags)
+            struct = Struct(group, name, description, atomic="atomic" in flags)
             yield struct, ""
         elif struct is None or not group:
             raise ValueError(f"{file}:{number}: a field outside of a type")
@@ -88,9 +88,9 @@ def _read(file: str, text: str) -> Iterator[tuple[Struct, str]]:
 
 
 def _field(line: str, group: str, found: dict[str, Struct]) -> Field:
-    code, _, words = line.partition("  # ")
+    code, _, text = line.partition("  # ")
     name, type_text, *flags = code.split()
-    field = Field(name.rstrip("*"), _type(type_text, group, found), required=name.endswith("*"), description=words)
+    field = Field(name.rstrip("*"), _type(type_text, group, found), required=name.endswith("*"), description=text)
     for flag in flags:
         key, _, value = flag.partition("=")
         if key == "merge":

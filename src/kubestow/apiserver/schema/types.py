@@ -1,7 +1,7 @@
-"""Types of API fields: what a value may be, and how lists and maps of it are merged.
+"""Types of API fields: the values they accept, and how lists and maps of them are merged.
 
-A type knows three things that other modules turn into behaviour: which JSON values it accepts (validation), how it is
-written in OpenAPI, and, for the fields of a struct, by which keys list items are told apart when patches are merged.
+A type has three aspects that other modules use: the JSON values it accepts (validation), its form in OpenAPI, and, for
+the fields of a struct, the keys that identify list items when patches are merged.
 """
 
 import base64
@@ -22,7 +22,7 @@ _INT64 = 2**63
 
 @dataclass(slots=True)
 class Report:
-    """What a check found: values of the wrong type, values that are not allowed, and unknown fields."""
+    """The findings of a check: values of the wrong type, invalid values, and unknown fields."""
 
     wrong: list[tuple[str, str]] = field(default_factory=list)
     invalid: list[tuple[str, str, str]] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Report:
 
 
 class Type(ABC):
-    """Base of all types; `check` reports on a value, drops unknown and null fields and writes quantities one way."""
+    """Base of all types; `check` reports on a value, drops unknown and null fields, and makes quantities canonical."""
 
     __slots__ = ()
 
@@ -44,18 +44,18 @@ class Scalar(Type):
     """A single value, accepted by a predicate."""
 
     name: str
-    words: str
+    description: str
     accepts: Callable[[Any], bool]
     openapi: Mapping[str, Any]
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if not self.accepts(value):
-            report.wrong.append((path, f"must be {self.words}, not {shown(value)}"))
+            report.wrong.append((path, f"must be {self.description}, not {shown(value)}"))
 
 
 @dataclass(slots=True, eq=False)
 class Choice(Type):
-    """A string out of a few."""
+    """A string that must be one of an enumeration."""
 
     values: tuple[str, ...]
 
@@ -91,7 +91,7 @@ class ListOf(Type):
 
 @dataclass(slots=True, eq=False)
 class MapOf(Type):
-    """An object whose keys are free and whose values have one type."""
+    """An object with free keys and values of one type."""
 
     value: Type
 
@@ -135,9 +135,9 @@ class Field:
 class Struct(Type):
     """An object with known fields."""
 
-    __slots__ = ("atomic", "demanded", "description", "fields", "group", "name", "table")
+    __slots__ = ("atomic", "description", "fields", "group", "name", "required", "table")
     closed = True
-    """Whether fields that are not known are left out."""
+    """Whether unknown fields are dropped."""
 
     def __init__(self, group: str, name: str, description: str, *, atomic: bool) -> None:
         self.group = group
@@ -146,21 +146,21 @@ class Struct(Type):
         self.atomic = atomic
         self.fields: dict[str, Field] = {}
         self.table: dict[str, tuple[Callable[[Any], bool] | None, Type]] = {}
-        self.demanded: tuple[str, ...] = ()
+        self.required: tuple[str, ...] = ()
 
     @property
     def openapi_name(self) -> str:
-        """The name under which OpenAPI documents hold this type."""
+        """The name of this type in OpenAPI documents."""
         return f"{self.group}.{self.name}"
 
     def finish(self) -> None:
-        """Precomputes what `check` needs once all fields are known."""
+        """Precompute the tables that `check` uses, once all fields are added."""
         self.table = {
             name: (field.type.accepts if isinstance(field.type, Scalar) else None, field.type)
             for name, field in self.fields.items()
         }
-        # A missing number or boolean is its zero, as for clients that leave zeros out.
-        self.demanded = tuple(
+        # A missing number or boolean is zero, as some clients leave zeros out.
+        self.required = tuple(
             name
             for name, field in self.fields.items()
             if field.required
@@ -200,14 +200,14 @@ class Struct(Type):
             for key in drop:
                 del value[key]
         if not report.lenient:
-            for name in self.demanded:
+            for name in self.required:
                 if name not in value:
                     where = f"{path}.{name}" if path else name
                     report.invalid.append((where, "FieldValueRequired", "Required value"))
 
 
 def shown(value: Any) -> str:
-    """A value as it appears in a message: short, in JSON's words."""
+    """Return a value as it appears in messages: shortened, and in JSON terms."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -285,6 +285,6 @@ _SCALARS: tuple[tuple[str, str, Callable[[Any], bool], str, str], ...] = (
 )
 """Name, description, predicate, and OpenAPI type and format."""
 SCALARS: dict[str, Scalar] = {
-    name: Scalar(name, words, accepts, {"type": kind, "format": form} if form else {"type": kind})
-    for name, words, accepts, kind, form in _SCALARS
+    name: Scalar(name, description, accepts, {"type": kind, "format": form} if form else {"type": kind})
+    for name, description, accepts, kind, form in _SCALARS
 }
