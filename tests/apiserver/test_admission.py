@@ -214,7 +214,7 @@ def test_plugins_can_be_turned_on_and_off(start: Callable[..., Running]) -> None
     assert (spec["nodeSelector"], "tolerations" in spec) == ({"disk": "ssd", "env": "test"}, False)
     said = refusal(client, PODS, pod("b", nodeSelector={"disk": "hdd"}))
     assert said.endswith("pod node label selector conflicts with its namespace node label selector")
-    with pytest.raises(StartError, match="no admission plugin is called Magic; there are LimitRanger, "):
+    with pytest.raises(StartError, match="unknown admission plugin Magic; known plugins: LimitRanger, "):
         start(enable_admission_plugins=("Magic",))
 
 

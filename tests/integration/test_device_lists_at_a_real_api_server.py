@@ -16,7 +16,7 @@ from integration.test_a_real_api_server import PODS, QUICK, start
 from integration.test_devices_at_a_real_api_server import Start
 from kubestow.api.cel import compile_selector
 from kubestow.apiserver.errors import ApiError
-from kubestow.apiserver.rules.devices import most_a_selector_costs
+from kubestow.apiserver.rules.devices import max_selector_cost
 
 __all__ = ["start"]
 """A fixture."""
@@ -67,7 +67,7 @@ def test_bad_lists_are_refused_in_the_same_words(plane: RealControlPlane, attrib
 @pytest.mark.parametrize("expression", LISTED)
 def test_selectors_of_lists_cost_what_the_server_says(plane: RealControlPlane, expression: str) -> None:
     """What is just within the limit here is within it there, and one round more is too much."""
-    outer, inner = at_the_limit(most_a_selector_costs(compile_selector(expression, lists=True)))
+    outer, inner = at_the_limit(max_selector_cost(compile_selector(expression, lists=True)))
 
     def offer(rounds: int) -> None:
         selectors = [{"cel": {"expression": repeated(expression, outer, rounds)}}]

@@ -25,7 +25,7 @@ from integration.device_manifests import (
 from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 from integration.test_a_real_api_server import PODS, QUICK, Scheduler, plane, start
 from kubestow.api.cel import CompileError, compile_selector
-from kubestow.apiserver.rules.devices import most_a_selector_costs
+from kubestow.apiserver.rules.devices import max_selector_cost
 
 __all__ = ["plane", "start"]
 """Fixtures."""
@@ -222,7 +222,7 @@ def test_pods_that_cannot_be_bound_free_their_devices(plane: RealControlPlane, s
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_selectors_cost_what_the_server_says(plane: RealControlPlane, expression: str) -> None:
     """What is just within the limit here is within it there, and one round more is too much."""
-    outer, inner = at_the_limit(most_a_selector_costs(compile_selector(expression)))
+    outer, inner = at_the_limit(max_selector_cost(compile_selector(expression)))
 
     def offer(rounds: int) -> None:
         selectors = [{"cel": {"expression": repeated(expression, outer, rounds)}}]

@@ -1,5 +1,5 @@
-"""Admission: what other objects in the cluster have to say of one that is written.
+"""Admission: plugins and policies that change or deny a write, depending on other objects in the cluster.
 
-Plugins have the names and the words that they have in kube-apiserver. Those that change an object do so once its
-defaults are set; those that refuse it see it as it would be stored.
+Plugins have the names and messages of kube-apiserver. Mutating plugins run once the defaults of an object are set;
+validating plugins see it as it would be stored.
 """

@@ -1,4 +1,4 @@
-"""The chain of admission plugins."""
+"""The chain of admission plugins: functions by the storage that they concern, run in the order of PLUGINS."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from kubestow.apiserver.store.store import Store
 from kubestow.config.features import Features
 
 Object = dict[str, Any]
-Act = Callable[[Object, Store], str | None]
+Hook = Callable[[Object, Store], str | None]
 Guard = Callable[[Write], str | None]
 _UPDATES = ("", "resize")
 _POD_GROUPS = "podgroups.scheduling.k8s.io"
@@ -20,12 +20,13 @@ _POD_GROUPS = "podgroups.scheduling.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """Changes new objects of some storages, or refuses what is written there; complaints are said, not raised."""
+    """The functions of a plugin, by storage. Each returns the reason to deny the write, or None."""
 
-    changes: dict[str, Act] = field(default_factory=dict)
-    refuses: dict[str, Act] = field(default_factory=dict)
-    completes: dict[str, Act] = field(default_factory=dict)
-    """What changes objects at every update, too."""
+    on_create: dict[str, Hook] = field(default_factory=dict)
+    """Change new objects."""
+    validate: dict[str, Hook] = field(default_factory=dict)
+    on_update: dict[str, Hook] = field(default_factory=dict)
+    """Change objects that are updated."""
 
 
 PLUGINS = {
@@ -37,28 +38,28 @@ PLUGINS = {
     "PodNodeSelector": Plugin({"pods": pods.add_namespace_selector}),
     "Priority": Plugin({"pods": pods.set_priority, _POD_GROUPS: pods.set_group_priority}),
     "DefaultTolerationSeconds": Plugin(
-        {"pods": pods.tolerate_departures}, completes={"pods": pods.tolerate_departures}
+        {"pods": pods.add_default_tolerations}, on_update={"pods": pods.add_default_tolerations}
     ),
     "RuntimeClass": Plugin({"pods": pods.set_overhead}),
-    "DefaultStorageClass": Plugin({"persistentvolumeclaims": defaults.set_class}),
+    "DefaultStorageClass": Plugin({"persistentvolumeclaims": defaults.set_default_class}),
     "PodGroupProtection": Plugin({_POD_GROUPS: pod_groups.protect}),
     "PodGroupWorkloadExists": Plugin({_POD_GROUPS: pod_groups.check_template}),
-    "JobValidation": Plugin(refuses={"jobs.batch": pod_groups.keep_parallelism}),
+    "JobValidation": Plugin(validate={"jobs.batch": pod_groups.keep_parallelism}),
     "MutatingAdmissionPolicy": Plugin(),
     "ValidatingAdmissionPolicy": Plugin(),
     "ResourceQuota": Plugin(),
 }
-"""Plugins in the order in which they act; quotas come last, when it is sure that nobody else refuses."""
+"""Plugins in the order in which they run; quotas are charged last, when no other plugin denies the write."""
 
 OFF_BY_DEFAULT = ("PodGroupProtection", "PodNodeSelector")
 
 
 class AdmissionError(ValueError):
-    """A plugin that there is not; the message names it and those there are."""
+    """An unknown plugin; the message names it and the known ones."""
 
 
 class Admission:
-    """The plugins in force at a server."""
+    """The enabled plugins of a server."""
 
     def __init__(
         self,
@@ -69,63 +70,63 @@ class Admission:
     ) -> None:
         unknown = sorted({*enable, *disable} - set(PLUGINS))
         if unknown:
-            raise AdmissionError(f"no admission plugin is called {', '.join(unknown)}; there are {', '.join(PLUGINS)}")
+            raise AdmissionError(f"unknown admission plugin {', '.join(unknown)}; known plugins: {', '.join(PLUGINS)}")
         self._store = store
         self.features = features
         self._mutating = store.collection(f"mutatingadmissionpolicybindings.{GROUP}")
         self._validating = store.collection(f"validatingadmissionpolicybindings.{GROUP}")
         self.plugins = [name for name in PLUGINS if name in enable or not (name in disable or name in OFF_BY_DEFAULT)]
         chosen = [PLUGINS[name] for name in self.plugins]
-        self._changes = _by_storage(one.changes for one in chosen)
-        self._completes = _by_storage(one.completes for one in chosen)
-        self._refuses = _by_storage(one.refuses for one in chosen)
-        self._counts = "ResourceQuota" in self.plugins
-        self._mutates = "MutatingAdmissionPolicy" in self.plugins
-        self._reviews = "ValidatingAdmissionPolicy" in self.plugins
+        self._on_create = _by_storage(one.on_create for one in chosen)
+        self._on_update = _by_storage(one.on_update for one in chosen)
+        self._validate = _by_storage(one.validate for one in chosen)
+        self._checks_quotas = "ResourceQuota" in self.plugins
+        self._has_mutating_policies = "MutatingAdmissionPolicy" in self.plugins
+        self._has_validating_policies = "ValidatingAdmissionPolicy" in self.plugins
         self.guard: Guard = lambda _: None
-        """Says what is wrong with a write whoever makes it, if anything."""
+        """Returns the reason to deny a write, or None; runs before validating policies."""
 
     def change(self, resource: Resource, obj: Object) -> None:
-        """Has plugins complete a new object."""
-        for plugin in self._changes.get(resource.storage, ()):
-            self._demand(resource, obj, plugin(obj, self._store))
+        """Run the plugins that change new objects; raises ApiError if one denies the write."""
+        for plugin in self._on_create.get(resource.storage, ()):
+            self._raise_if_denied(resource, obj, plugin(obj, self._store))
 
     def complete(self, resource: Resource, obj: Object) -> None:
-        """Has plugins complete an object that is updated."""
-        for plugin in self._completes.get(resource.storage, ()):
-            self._demand(resource, obj, plugin(obj, self._store))
+        """Run the plugins that change updated objects; raises ApiError if one denies the write."""
+        for plugin in self._on_update.get(resource.storage, ()):
+            self._raise_if_denied(resource, obj, plugin(obj, self._store))
 
     def mutate(self, write: Write) -> bool:
-        """Has policies change what is to be written; whether one did."""
-        return self._mutates and bool(self._mutating.objects) and mutations.mutate(self._store, write)
+        """Run the mutating policies on a write; return whether one changed the object."""
+        return self._has_mutating_policies and bool(self._mutating.objects) and mutations.mutate(self._store, write)
 
     def review(self, write: Write) -> None:
-        """Refuses what the guard or policies refuse."""
+        """Run the guard and the validating policies; raises ApiError if one denies the write."""
         if write.new is not None:
-            self._demand(write.resource, write.new, self.guard(write))
-        if self._reviews and self._validating.objects:
+            self._raise_if_denied(write.resource, write.new, self.guard(write))
+        if self._has_validating_policies and self._validating.objects:
             policies.review(self._store, write)
 
     def check(self, resource: Resource, new: Object, old: Object | None = None, sub: str = "") -> None:
-        """Refuses what may not be written here and now; quotas are charged by `charge`."""
+        """Run the validating plugins, without quotas; raises ApiError if one denies the write."""
         if sub in _UPDATES and (old is None or resource.storage != "pods" or sub == "resize"):
-            for plugin in self._refuses.get(resource.storage, ()):
-                self._demand(resource, new, plugin(new, self._store))
+            for plugin in self._validate.get(resource.storage, ()):
+                self._raise_if_denied(resource, new, plugin(new, self._store))
 
     def charge(self, resource: Resource, new: Object, old: Object | None, sub: str, *, dry_run: bool) -> None:
-        """Has the quotas of the namespace pay for what is written."""
-        if self._counts and resource.namespaced and sub in _UPDATES:
+        """Charge the quotas of the namespace with a write; raises ApiError if one is exceeded."""
+        if self._checks_quotas and resource.namespaced and sub in _UPDATES:
             namespace = new["metadata"]["namespace"]
             if namespace in self._store.collection("resourcequotas").by_namespace:
-                self._demand(resource, new, quotas.charge(self._store, resource, new, old, dry_run=dry_run))
+                self._raise_if_denied(resource, new, quotas.charge(self._store, resource, new, old, dry_run=dry_run))
 
-    def _demand(self, resource: Resource, obj: Object, complaint: str | None) -> None:
+    def _raise_if_denied(self, resource: Resource, obj: Object, complaint: str | None) -> None:
         if complaint:
             raise forbidden(resource.group, resource.plural, obj["metadata"].get("name", ""), complaint)
 
 
-def _by_storage(tables: Iterable[dict[str, Act]]) -> dict[str, list[Act]]:
-    found: dict[str, list[Act]] = {}
+def _by_storage(tables: Iterable[dict[str, Hook]]) -> dict[str, list[Hook]]:
+    found: dict[str, list[Hook]] = {}
     for table in tables:
         for storage_name, plugin in table.items():
             found.setdefault(storage_name, []).append(plugin)

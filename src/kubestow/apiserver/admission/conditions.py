@@ -1,4 +1,4 @@
-"""A write as expressions see it, and what they say of it. Variables are evaluated when they are first asked for."""
+"""Evaluation of policy expressions on a write. Variables are evaluated on first use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,21 +13,21 @@ from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 
 
 @dataclass(slots=True)
-class Asking:
-    """A write as expressions of one policy see it."""
+class Context:
+    """A write as the expressions of one policy see it."""
 
     write: Write
     resource: Resource
-    """In whose version it is shown."""
+    """The resource in whose version objects are shown."""
     scope: Scope
     namespace: Object | None
     params: Object | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Variables by name."""
+    """The expressions of variables, by name."""
     _values: list[Any] = field(default_factory=list)
 
     def evaluate(self, source: str) -> Any:
-        """The value of an expression; raises CelError."""
+        """Return the value of an expression; raises CelError."""
         if not self._values:
             write = self.write
             self._values = [write.shown(write.new, self.resource), write.shown(write.old, self.resource)]
@@ -44,7 +44,7 @@ class Asking:
         return value
 
     def applies(self, conditions: Sequence[Object]) -> bool:
-        """Whether all conditions hold; raises EvaluationError if one has no answer and none is false."""
+        """Return whether all conditions hold; raises EvaluationError if one fails to evaluate and none is false."""
         failure: CelError | None = None
         for one in conditions:
             try:
@@ -58,14 +58,14 @@ class Asking:
 
 
 def _kind(resource: Resource, sub: str) -> Object:
-    """The kind of what is written: that of the resource, unless a subresource has its own."""
+    """Return the kind that is written: that of the resource, unless the subresource has its own."""
     own = (resource.group, resource.version, resource.kind)
-    group, version, kind = (SUBRESOURCES[sub].speaks if sub else None) or own
+    group, version, kind = (SUBRESOURCES[sub].gvk if sub else None) or own
     return {"group": group, "version": version, "kind": kind}
 
 
 def request_of(write: Write, resource: Resource) -> Object:
-    """The request behind a write, as policies and webhooks see it."""
+    """Return the request of a write, as policies and webhooks see it."""
     own, user = write.resource, write.intent.user
     return {
         "kind": _kind(resource, write.sub),

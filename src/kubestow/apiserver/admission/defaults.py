@@ -1,4 +1,4 @@
-"""What new nodes and volume claims get: a taint until the node is known to be ready, and the default class."""
+"""Defaults of new nodes and volume claims: a taint until the node is ready, and the default storage class."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
 def taint_new(node: dict[str, Any], _: Store) -> None:
-    """Keeps pods away from a new node; the controller of nodes takes the taint off."""
+    """Taint a new node as not ready; the node controller removes the taint."""
     taints = node.setdefault("spec", {}).setdefault("taints", [])
     if not any(one.get("key") == _NOT_READY["key"] and one.get("effect") == "NoSchedule" for one in taints):
         taints.append(dict(_NOT_READY))
 
 
-def set_class(claim: dict[str, Any], store: Store) -> None:
-    """Set the default class of a claim that names none; of several the newest."""
+def set_default_class(claim: dict[str, Any], store: Store) -> None:
+    """Set the default class of a claim without a class: the newest, if there are several."""
     if "storageClassName" in claim["spec"]:
         return
     defaults = [

@@ -1,4 +1,4 @@
-"""What is asked of new pod groups besides being well formed, and what they get; and of Jobs that have one."""
+"""Admission of pod groups: their finalizer and template reference, and the parallelism of Jobs that have one."""
 
 from typing import Any
 
@@ -6,25 +6,25 @@ from kubestow.apiserver.store.store import Store
 
 Object = dict[str, Any]
 PROTECTION = "scheduling.k8s.io/podgroup-protection"
-"""The finalizer that keeps a group until none of its pods runs any more."""
+"""The finalizer that keeps a group until none of its pods is running."""
 _WORKLOADS = "workloads.scheduling.k8s.io"
 _GROUPS = "podgroups.scheduling.k8s.io"
 _JOBS = "jobs.batch"
 
 
 def protect(group: Object, _: Store) -> None:
-    """A group stays until its pods are done."""
+    """Add the finalizer that keeps a group until its pods have finished."""
     finalizers = group["metadata"].get("finalizers") or []
     if PROTECTION not in finalizers:
         group["metadata"]["finalizers"] = [*finalizers, PROTECTION]
 
 
 def check_template(group: Object, store: Store) -> str | None:
-    """The template that a group says it was made from must be there."""
+    """Deny a group whose template does not exist."""
     reference = (group["spec"].get("podGroupTemplateRef") or {}).get("workload") or {}
     name, template = reference.get("workloadName"), reference.get("podGroupTemplateName")
     if not name or not template:
-        # Whether they may be missing is for validation to say.
+        # Validation decides whether they may be missing.
         return None
     record = store.get(_WORKLOADS, group["metadata"]["namespace"], name)
     if record is None:
@@ -38,7 +38,7 @@ def check_template(group: Object, store: Store) -> str | None:
 
 
 def keep_parallelism(job: Object, store: Store) -> str | None:
-    """As many pods of a Job run at once as its gang was made for."""
+    """Deny a change of the parallelism of a Job that runs as a gang."""
     metadata = job["metadata"]
     record = store.get(_JOBS, metadata["namespace"], metadata["name"])
     if record is None:
@@ -54,7 +54,7 @@ def keep_parallelism(job: Object, store: Store) -> str | None:
 
 
 def _groups_of(job: Object, store: Store) -> list[Object]:
-    """The group that a Job's pods name, or those that the Job has made."""
+    """Return the group that a Job's pods name, or those that the Job owns."""
     namespace, uid = job["metadata"]["namespace"], job["metadata"]["uid"]
     named = job["spec"]["template"].get("spec", {}).get("schedulingGroup", {}).get("podGroupName")
     if named:

@@ -1,4 +1,4 @@
-"""What new pods get from other objects: priority, service account, overhead, tolerations, a selector of nodes."""
+"""Fields of new pods that depend on other objects: priority, service account, overhead, tolerations, node selector."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ Object = dict[str, Any]
 _PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 _RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
 _NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
-_DEPARTURES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_SECONDS = 300
 _NO_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
 def set_service_account(pod: Object, store: Store) -> str | None:
-    """The account of the pod, which must be there; a namespace's `default` may still be on its way."""
+    """Set the service account, which must exist; that named `default` may be created later."""
     spec = pod["spec"]
     name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -31,7 +31,7 @@ def set_service_account(pod: Object, store: Store) -> str | None:
 
 
 def set_priority(pod: Object, store: Store) -> str | None:
-    """Priority and preemption policy out of the class, or of the default one."""
+    """Set priority and preemption policy from the priority class, or from the default class."""
     spec = pod["spec"]
     chosen = _class_of(spec, store)
     if isinstance(chosen, str):
@@ -49,7 +49,7 @@ def set_priority(pod: Object, store: Store) -> str | None:
 
 
 def set_group_priority(group: Object, store: Store) -> str | None:
-    """The priority of a pod group out of its class, or of the default one."""
+    """Set the priority of a pod group from its priority class, or from the default class."""
     spec = group["spec"]
     chosen = _class_of(spec, store)
     if isinstance(chosen, str):
@@ -65,7 +65,7 @@ def set_group_priority(group: Object, store: Store) -> str | None:
 
 
 def _class_of(spec: Object, store: Store) -> Object | str:
-    """The priority class that a spec names, or the default one, which it then names; or what is wrong with it."""
+    """Return the priority class of a spec, or a reason to deny it; without a name, set that of the default class."""
     name = spec.get("priorityClassName", "")
     if name:
         record = store.get(_PRIORITY_CLASSES, "", name)
@@ -77,7 +77,7 @@ def _class_of(spec: Object, store: Store) -> Object | str:
 
 
 def _default_class(store: Store) -> Object | None:
-    """The class for pods that name none: of several global defaults the smallest."""
+    """Return the default priority class: the one with the lowest value, if there are several."""
     found: Object | None = None
     for record in store.collection(_PRIORITY_CLASSES).objects.values():
         if b'"globalDefault":true' in record.body:
@@ -87,12 +87,12 @@ def _default_class(store: Store) -> Object | None:
     return found
 
 
-def tolerate_departures(pod: Object, _: Store) -> None:
-    """Pods stay for a while on nodes that are not ready or out of reach."""
+def add_default_tolerations(pod: Object, _: Store) -> None:
+    """Tolerate nodes that are not ready or unreachable for five minutes."""
     tolerations: list[Object] = pod["spec"].get("tolerations", [])
     missing = [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATED_SECONDS}
-        for key in _DEPARTURES
+        for key in _TOLERATED_TAINTS
         if not any(
             one.get("key", "") in (key, "") and one.get("effect", "") in ("NoExecute", "") for one in tolerations
         )
@@ -102,7 +102,7 @@ def tolerate_departures(pod: Object, _: Store) -> None:
 
 
 def set_overhead(pod: Object, store: Store) -> str | None:
-    """What the pod's runtime costs, and the nodes that have it."""
+    """Set the overhead, node selector and tolerations of the pod's runtime class."""
     spec = pod["spec"]
     name = spec.get("runtimeClassName")
     if not name:
@@ -132,7 +132,7 @@ def set_overhead(pod: Object, store: Store) -> str | None:
 
 
 def add_namespace_selector(pod: Object, store: Store) -> str | None:
-    """The selector of nodes that the namespace is annotated with."""
+    """Add the node selector in the annotation of the namespace."""
     record = store.get("namespaces", "", pod["metadata"]["namespace"])
     if record is None or _NODE_SELECTOR.encode() not in record.body:
         return None

@@ -1,7 +1,7 @@
-"""ResourceQuotas: each that counts an object pays for it, or the object is refused.
+"""ResourceQuotas: each quota that counts an object is charged for it, or the object is denied.
 
-What is used stands in the status of a quota; it is raised here, in the same breath as the object is written, and
-brought in line by the controller of quotas when objects go.
+The used amounts are in the status of a quota; they are increased here, together with the write of the object, and
+the quota controller corrects them when objects are deleted.
 """
 
 from typing import Any
@@ -13,21 +13,21 @@ from kubestow.apiserver.store.store import Store
 
 Object = dict[str, Any]
 _QUOTAS = "resourcequotas"
-_MUST_BE_STATED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+_REQUIRED_AMOUNTS = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 
 
 def charge(store: Store, resource: Resource, new: Object, old: Object | None, *, dry_run: bool) -> str | None:
-    """Raises what quotas of the namespace say is used, unless one is exceeded; returns the complaint then."""
+    """Add an object to the used amounts of its quotas; return the reason to deny it if a quota is exceeded."""
     usage = quota.usage_of(resource.storage, new)
     before = quota.usage_of(resource.storage, old) if old is not None else {}
-    paid: list[Object] = []
+    charged: list[Object] = []
     for _, record in sorted(store.collection(_QUOTAS).by_namespace[new["metadata"]["namespace"]].items()):
         one = record.object()
-        counted = [name for name in one.get("spec", {}).get("hard", {}) if _concerns(resource, name, usage)]
+        counted = [name for name in one.get("spec", {}).get("hard", {}) if _applies(resource, name, usage)]
         if not counted or not quota.is_counted(one, resource.storage, new):
             continue
         if resource.storage == "pods":
-            missing = _unstated(new["spec"], counted)
+            missing = _missing_amounts(new["spec"], counted)
             if missing:
                 return f"failed quota: {record.name}: must specify {missing}"
         hard, used = one.get("status", {}).get("hard", {}), one.get("status", {}).get("used", {})
@@ -45,29 +45,29 @@ def charge(store: Store, resource: Resource, new: Object, old: Object | None, *,
         if more:
             for name, amount in more.items():
                 used[name] = quota.format_amount(name, quantity.nano(used[name]) + amount)
-            paid.append(one)
+            charged.append(one)
     if not dry_run:
-        for one in paid:
+        for one in charged:
             store.put(_QUOTAS, one)
     return None
 
 
-def _concerns(resource: Resource, name: str, usage: quota.Usage) -> bool:
-    return name in usage or (resource.storage == "pods" and name in _MUST_BE_STATED)
+def _applies(resource: Resource, name: str, usage: quota.Usage) -> bool:
+    return name in usage or (resource.storage == "pods" and name in _REQUIRED_AMOUNTS)
 
 
-def _unstated(spec: Object, counted: list[str]) -> str:
-    """The containers that leave out what a quota counts."""
+def _missing_amounts(spec: Object, counted: list[str]) -> str:
+    """Return the containers without amounts that a quota requires."""
     if spec.get("resources"):
         return ""
     found = []
-    for name in sorted(set(counted) & set(_MUST_BE_STATED)):
+    for name in sorted(set(counted) & set(_REQUIRED_AMOUNTS)):
         side, _, plain = name.rpartition(".")
-        silent = sorted(
+        lacking = sorted(
             one.get("name", "")
             for one in (*spec.get("containers", ()), *spec.get("initContainers", ()))
             if plain not in one.get("resources", {}).get(side or "requests", {})
         )
-        if silent:
-            found.append(f"{name} for: {','.join(silent)}")
+        if lacking:
+            found.append(f"{name} for: {','.join(lacking)}")
     return "; ".join(found)

@@ -1,6 +1,6 @@
-"""What expressions of policies and webhooks may use, and how they are compiled.
+"""The variables that expressions of policies and webhooks may use, and their compilation.
 
-`object`, `oldObject`, `params` and `namespaceObject` are of any type; `request` says who wants what; `variables` are
+`object`, `oldObject`, `params` and `namespaceObject` are of any type; `request` describes the request; `variables` are
 expressions themselves.
 """
 
@@ -14,7 +14,7 @@ from kubestow.api.cel.library import KUBERNETES
 from kubestow.api.cel.types import BOOL, DYN, STRING, Kind, Type, list_of, map_of
 
 Object = dict[str, Any]
-_MOST_COMPILED = 1_024
+_COMPILED_CACHE_SIZE = 1_024
 VARIABLES = "kubernetes.variables"
 _VARIABLES = Type(Kind.STRUCT, VARIABLES)
 _REQUEST = Type(Kind.STRUCT, "kubernetes.AdmissionRequest")
@@ -46,12 +46,12 @@ _STRUCTS = {
     },
 }
 MESSAGES = frozenset(("Object", "JSONPatch"))
-"""What expressions that change objects make."""
+"""Message types that expressions of mutating policies construct."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What expressions of a policy can use besides the write itself."""
+    """The variables and types that expressions of a policy can use, besides the write itself."""
 
     params: bool = False
     variables: tuple[tuple[str, Type], ...] = ()
@@ -59,24 +59,24 @@ class Scope:
 
     @property
     def environment(self) -> Environment:
-        """The declarations."""
+        """The declarations for the compiler."""
         names = ("object", "oldObject", "namespaceObject", *(("params",) if self.params else ()))
         types = dict.fromkeys(names, DYN) | {"request": _REQUEST, "variables": _VARIABLES}
         messages = MESSAGES if self.makes_objects else frozenset[str]()
         return Environment(KUBERNETES, types, {**_STRUCTS, VARIABLES: dict(self.variables)}, messages)
 
 
-@lru_cache(maxsize=_MOST_COMPILED)
+@lru_cache(maxsize=_COMPILED_CACHE_SIZE)
 def compiled(source: str, scope: Scope, *types: Type) -> Program:
-    """An expression; raises CompileError, also if it gives none of some types."""
+    """Compile an expression; raises CompileError, also if its result is of none of `types`."""
     program = Program(source, scope.environment)
     if types and program.type not in (*types, DYN):
         raise CompileError(f"must evaluate to {' or '.join(one.name for one in types)}")
     return program
 
 
-def declared(scope: Scope, variables: Sequence[Object]) -> Scope:
-    """The scope with the variables of a policy, each of which sees those before it; raises CompileError."""
+def with_variables(scope: Scope, variables: Sequence[Object]) -> Scope:
+    """Return the scope with the variables of a policy; each can use the previous ones. Raises CompileError."""
     for one in variables:
         program = compiled(one.get("expression", ""), scope)
         entry = (one.get("name", ""), program.type)

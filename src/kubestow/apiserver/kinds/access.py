@@ -1,4 +1,4 @@
-"""Kinds about who may do what: authentication, authorization, certificates, admission, flow control."""
+"""Kinds of access control: authentication, authorization, certificates, admission, flow control."""
 
 from functools import partial
 
@@ -7,8 +7,8 @@ from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import at, count, pair, printed
 from kubestow.apiserver.rules import access, admission, names
 
-_ASKED = ("create",)
 _PARAMETER_KIND = pair("spec.paramKind", "apiVersion", "kind", none="<unset>")
+_review = partial(Resource, cluster=True, verbs=("create",))
 _roles = partial(
     Resource, "rbac.authorization.k8s.io/v1", rules=Rules(validate=access.validate_role, valid_name=names.path_segment)
 )
@@ -18,7 +18,7 @@ _role_bindings = partial(
     rules=Rules(
         access.default_binding,
         validate=access.validate_binding,
-        validate_update=access.keep_role,
+        validate_update=access.validate_binding_update,
         valid_name=names.path_segment,
     ),
     columns=printed(
@@ -45,12 +45,12 @@ _webhooks = partial(
 _flow_control = partial(Resource, "flowcontrol.apiserver.k8s.io/v1", cluster=True, generation=True)
 
 KINDS = (
-    Resource("authentication.k8s.io/v1", "TokenReview tokenreviews", cluster=True, verbs=_ASKED),
-    Resource("authentication.k8s.io/v1", "SelfSubjectReview selfsubjectreviews", cluster=True, verbs=_ASKED),
-    Resource("authorization.k8s.io/v1", "SubjectAccessReview subjectaccessreviews", cluster=True, verbs=_ASKED),
-    Resource("authorization.k8s.io/v1", "LocalSubjectAccessReview localsubjectaccessreviews", verbs=_ASKED),
-    Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview selfsubjectaccessreviews", cluster=True, verbs=_ASKED),
-    Resource("authorization.k8s.io/v1", "SelfSubjectRulesReview selfsubjectrulesreviews", cluster=True, verbs=_ASKED),
+    _review("authentication.k8s.io/v1", "TokenReview tokenreviews"),
+    _review("authentication.k8s.io/v1", "SelfSubjectReview selfsubjectreviews"),
+    _review("authorization.k8s.io/v1", "SubjectAccessReview subjectaccessreviews"),
+    _review("authorization.k8s.io/v1", "LocalSubjectAccessReview localsubjectaccessreviews", cluster=False),
+    _review("authorization.k8s.io/v1", "SelfSubjectAccessReview selfsubjectaccessreviews"),
+    _review("authorization.k8s.io/v1", "SelfSubjectRulesReview selfsubjectrulesreviews"),
     _roles("Role roles"),
     _roles("ClusterRole clusterroles", cluster=True),
     _role_bindings("RoleBinding rolebindings"),
@@ -63,9 +63,9 @@ KINDS = (
         selectable="spec.signerName",
         rules=Rules(
             access.default_request,
-            sign=access.sign_request,
+            sign=access.set_requester,
             validate=access.validate_request,
-            validate_update=access.keep_request,
+            validate_update=access.validate_request_update,
         ),
         columns=printed(
             after=(

@@ -1,7 +1,7 @@
-"""Kinds that are served in two forms and stored in one.
+"""Conversions of the kinds that are served in two versions and stored in one.
 
-Events are stored in their older form, autoscalers in their newer one; what v1 of an autoscaler has no field for goes
-through it in an annotation.
+Events are stored in their older version, autoscalers in their newer one; fields that v1 of an autoscaler lacks are
+kept in annotations.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ _BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
 
 
 def renamed(obj: Object, names: dict[str, str], api_version: str) -> Object:
-    """An object with other names for some of its fields."""
+    """Return an object with some of its fields renamed, and another apiVersion."""
     obj = {names.get(key, key): value for key, value in obj.items()}
     obj["apiVersion"] = api_version
     return obj

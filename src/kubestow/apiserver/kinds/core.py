@@ -1,9 +1,9 @@
-"""Kinds of the core group, and events in both of theirs."""
+"""Kinds of the core group, and events in both of their groups."""
 
 from functools import partial
 
 from kubestow.apiserver.kinds import conversions
-from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
+from kubestow.apiserver.kinds.resource import Resource, Rules, set_status
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import WORKLOAD, at, column, count, printed, zero
 from kubestow.apiserver.rules import cluster, configuration, limits, names, pods, services, storage, workloads
@@ -75,7 +75,7 @@ KINDS = (
         "status",
         cluster=True,
         selectable="spec.unschedulable",
-        # A node brings its status along: it is the node itself that registers.
+        # A node is created with its status, as nodes register themselves.
         rules=Rules(
             cluster.default_node,
             lambda _: None,
@@ -110,11 +110,11 @@ KINDS = (
         selectable="spec.clusterIP spec.type",
         rules=Rules(
             services.default_service,
-            begin_with(loadBalancer={}),
-            services.give_address,
+            set_status(loadBalancer={}),
+            services.allocate_address,
             services.validate_service,
             services.keep_cluster_ip,
-            services.keep_address,
+            services.validate_service_update,
             valid_name=names.dns_label,
         ),
         columns=printed(
@@ -128,7 +128,7 @@ KINDS = (
     _core("Endpoints endpoints ep", columns=printed(("Endpoints", cells.endpoints))),
     _core(
         "ConfigMap configmaps cm",
-        rules=Rules(validate=configuration.validate_config_map, validate_update=configuration.keep_config_map),
+        rules=Rules(validate=configuration.validate_config_map, validate_update=configuration.validate_immutable),
         columns=printed(("Data", lambda obj: len(obj.get("data", {})) + len(obj.get("binaryData", {})))),
     ),
     _core(
@@ -137,7 +137,7 @@ KINDS = (
         rules=Rules(
             configuration.default_secret,
             validate=configuration.validate_secret,
-            validate_update=configuration.keep_secret,
+            validate_update=configuration.validate_secret_update,
         ),
         columns=printed(("Type", "type"), ("Data", count("data"))),
     ),
@@ -148,9 +148,9 @@ KINDS = (
         cluster=True,
         rules=Rules(
             storage.default_volume,
-            begin_with(phase="Pending"),
+            set_status(phase="Pending"),
             validate=storage.validate_volume,
-            validate_update=storage.keep_source,
+            validate_update=storage.validate_volume_update,
         ),
         columns=printed(
             ("Capacity", "spec.capacity.storage"),
@@ -169,9 +169,9 @@ KINDS = (
         "status",
         rules=Rules(
             storage.default_claim,
-            begin_with(phase="Pending"),
+            set_status(phase="Pending"),
             validate=storage.validate_claim,
-            validate_update=storage.keep_claim,
+            validate_update=storage.validate_claim_update,
         ),
         columns=printed(
             ("Status", "status.phase"),
@@ -190,7 +190,7 @@ KINDS = (
         "ResourceQuota resourcequotas quota",
         "status",
         rules=Rules(
-            prepare_create=begin_with(), validate=limits.validate_quota, validate_update=immutable("scopes", of="spec")
+            prepare_create=set_status(), validate=limits.validate_quota, validate_update=immutable("scopes", of="spec")
         ),
         columns=printed(
             ("Request", lambda obj: cells.quota(obj, limits=False)),

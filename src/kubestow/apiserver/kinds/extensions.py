@@ -1,4 +1,4 @@
-"""The kinds by which people extend the API: definitions of kinds, and groups that are served."""
+"""Kinds that extend the API: custom resource definitions and API services."""
 
 from kubestow.apiserver.custom import definitions
 from kubestow.apiserver.kinds.resource import Resource, Rules

@@ -1,8 +1,8 @@
-"""Kinds about what pods run on: scheduling, storage, devices, leases, runtimes, addresses."""
+"""Kinds of infrastructure: scheduling, storage, devices, leases, runtimes, addresses."""
 
 from functools import partial
 
-from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
+from kubestow.apiserver.kinds.resource import Resource, Rules, set_status
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import at, count, each, printed, truth, zero
 from kubestow.apiserver.rules import claim_defaults, cluster, devices, networking, pod_groups, policy, slices, storage
@@ -23,7 +23,7 @@ KINDS = (
         rules=Rules(
             fill(value=0, preemptionPolicy="PreemptLowerPriority"),
             validate=policy.validate_priority_class,
-            validate_update=policy.keep_priority,
+            validate_update=policy.validate_priority_class_update,
         ),
         columns=printed(
             ("Value", zero("value")),
@@ -37,7 +37,7 @@ KINDS = (
         rules=Rules(
             fill(spec={"disruptionMode": "Pod"}),
             validate=pod_groups.validate_group,
-            validate_update=pod_groups.keep_group,
+            validate_update=pod_groups.validate_group_update,
             validate_status=pod_groups.validate_group_status,
         ),
         columns=printed(
@@ -52,7 +52,7 @@ KINDS = (
         rules=Rules(
             fill(spec={}),
             validate=pod_groups.validate_workload,
-            validate_update=pod_groups.keep_workload,
+            validate_update=pod_groups.validate_workload_update,
         ),
     ),
     _storage(
@@ -121,10 +121,10 @@ KINDS = (
         rules=Rules(
             claim_defaults.default_claim,
             validate=devices.validate_claim,
-            validate_update=devices.keep_spec,
-            prepare_status=devices.forget_devices,
+            validate_update=devices.validate_spec_update,
+            prepare_status=devices.drop_device_status,
             validate_status=devices.validate_claim_status,
-            suits=devices.demand_admin_label,
+            suits=devices.require_admin_label,
             gated=devices.compile_claim,
         ),
         columns=printed(("State", cells.claim_state)),
@@ -135,8 +135,8 @@ KINDS = (
         rules=Rules(
             claim_defaults.default_template,
             validate=devices.validate_template,
-            validate_update=devices.keep_spec,
-            suits=devices.demand_admin_label,
+            validate_update=devices.validate_spec_update,
+            suits=devices.require_admin_label,
             gated=devices.compile_claim,
         ),
     ),
@@ -147,9 +147,9 @@ KINDS = (
         selectable="spec.nodeName spec.driver",
         rules=Rules(
             validate=slices.validate_slice,
-            validate_update=slices.keep_slice,
-            withhold=slices.withhold_lists,
-            date=slices.date_taints,
+            validate_update=slices.validate_slice_update,
+            withhold=slices.drop_list_attributes,
+            date=slices.set_taint_times,
         ),
         columns=printed(("Node", "spec.nodeName"), ("Driver", "spec.driver"), ("Pool", "spec.pool.name")),
     ),
@@ -165,7 +165,7 @@ KINDS = (
         "status",
         cluster=True,
         generation=True,
-        rules=Rules(validate=slices.validate_taint_rule, date=slices.date_rule),
+        rules=Rules(validate=slices.validate_taint_rule, date=slices.set_taint_rule_time),
     ),
     Resource(
         "node.k8s.io/v1",
@@ -178,7 +178,7 @@ KINDS = (
         "Ingress ingresses ing",
         "status",
         generation=True,
-        rules=Rules(fill(spec={}), begin_with(loadBalancer={}), validate=networking.validate_ingress),
+        rules=Rules(fill(spec={}), set_status(loadBalancer={}), validate=networking.validate_ingress),
         columns=printed(
             ("Class", "spec.ingressClassName"),
             ("Hosts", cells.ingress_hosts),
@@ -202,7 +202,7 @@ KINDS = (
         "ServiceCIDR servicecidrs",
         "status",
         cluster=True,
-        rules=Rules(validate=networking.validate_range, validate_update=networking.keep_range),
+        rules=Rules(validate=networking.validate_range, validate_update=networking.validate_range_update),
         columns=printed(("CIDRs", lambda obj: cells.joined(obj.get("spec", {}).get("cidrs", ())))),
     ),
     _networking(

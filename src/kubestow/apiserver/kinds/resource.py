@@ -1,4 +1,4 @@
-"""What the server knows of one resource, and of the subresources below it."""
+"""The description of a resource and its subresources: names, verbs, rules, columns, conversion."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -23,12 +23,12 @@ def _no_objection(_new: Object, _old: Object) -> Iterator[Cause]:
 
 
 def drop_status(obj: Object) -> None:
-    """A new object has no status yet, whatever the request says."""
+    """Remove the status that a request gives a new object."""
     obj.pop("status", None)
 
 
-def begin_with(**status: Any) -> Callable[[Object], None]:
-    """A new object has this status, whatever the request says."""
+def set_status(**status: Any) -> Callable[[Object], None]:
+    """Return a rule that gives new objects this status, overriding that in the request."""
 
     def prepare(obj: Object) -> None:
         obj["status"] = copy.deepcopy(status)
@@ -38,36 +38,36 @@ def begin_with(**status: Any) -> Callable[[Object], None]:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What holds for objects of a resource beyond their schema."""
+    """Functions that default, complete and validate the objects of a resource, beyond its schema."""
 
     default: Callable[[Object], None] = lambda _: None
     prepare_create: Callable[[Object], None] = drop_status
     complete: Callable[[Object], None] = lambda _: None
-    """Fills in what depends on what the server made up: names and uids."""
+    """Set fields that depend on generated values: names and UIDs."""
     validate: Callable[[Object], Iterator[Cause]] = lambda _: iter(())
     prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_update: Callable[[Object, Object], Iterator[Cause]] = _no_objection
     prepare_status: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_status: Callable[[Object, Object], Iterator[Cause]] = _no_objection
-    """What may become of the status, written by itself."""
+    """Validate the new status when a request writes only the status."""
     suits: Callable[[Object, dict[str, str]], Iterator[Cause]] | None = None
-    """What is wrong with a new object, given the labels of its namespace."""
+    """Validate a new object, given the labels of its namespace."""
     judge: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
-    """What is wrong with an object that is valid otherwise, given the old one if there is one."""
+    """Validate an object that passed all other rules, given the old object, if any."""
     withhold: Callable[[Object, Object | None, Features], None] = lambda _new, _old, _features: None
-    """Takes out of an object what the feature gates do not give it, unless the old one, if there is one, has it."""
+    """Remove fields whose feature gate is disabled, unless the old object, if any, uses them."""
     gated: Callable[[Object, Features], Iterator[Cause]] = lambda _obj, _features: iter(())
-    """What is wrong with an object, given the feature gates."""
+    """Validate an object, given the feature gates."""
     valid_name: names.Wrong = names.dns_subdomain
     sign: Callable[[Object, User], None] = lambda _obj, _user: None
-    """Says in a new object who made it."""
+    """Record the author in a new object."""
     date: Callable[[Object, Object | None, str], None] = lambda _new, _old, _now: None
-    """Says since when something holds, given the old object if there is one, and the time."""
+    """Set timestamps inside an object, given the old object, if any, and the current time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How objects of a resource become what is stored, and back."""
+    """Conversion of the objects of a resource to the stored version, and back."""
 
     to_stored: Callable[[Object], Object]
     from_stored: Callable[[Object], Object]
@@ -75,7 +75,7 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where an object keeps its number of replicas, wanted and there, and the selector of what it scales."""
+    """The paths in an object of the wanted and the current number of replicas, and of the selector of the pods."""
 
     wanted: tuple[str, ...] = ("spec", "replicas")
     present: tuple[str, ...] = ("status", "replicas")
@@ -84,32 +84,32 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of an object that a subresource stands for."""
+    """The part of an object that a subresource reads and writes."""
 
     merge: Callable[[Object, Object, "Resource"], Object]
-    """What becomes of the object, out of the new and the old one."""
+    """Return the object to store, from the new and the old one."""
     has_rules: bool = True
-    """Whether defaults and validation of the resource apply."""
+    """Whether the resource's defaults and validation apply."""
     validate_update: Callable[[Object, Object], Iterator[Cause]] | None = _no_objection
-    """What may change; None for what the resource itself allows."""
+    """Validates the change; None for the rule of the resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """Something below an object: a part of it, or an action on it that rest/subresources.py carries out."""
+    """A subresource: a part of an object, or an action on it that rest/subresources.py implements."""
 
     part: Part | None = None
-    speaks: tuple[str, str, str] | None = None
-    """Group, version and kind of its objects, where they are not those of the resource."""
+    gvk: tuple[str, str, str] | None = None
+    """Group, version and kind of its objects, where they differ from those of the resource."""
     verbs: tuple[str, ...] = ("get", "patch", "update")
 
 
 class Resource:
-    """One resource: the kind, its names, and what holds for its objects.
+    """A resource: its kind, its names and the rules of its objects.
 
     `names` are kind, plural name and short names; `selectable` are the fields that field selectors may use besides name
-    and namespace, `other=field` for one that has a second name, `field|other` for one in whose place another stands
-    where it is empty. Resources with the same `storage` share their objects.
+    and namespace: `alias=field` for a field with a second name, `field|other` for one that falls back to another if it
+    is empty. Resources with the same `storage` share their objects.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Resource:
         self.categories = categories
         self.verbs = verbs
         self.stored = "get" in verbs
-        """Whether objects are kept; others are only answered."""
+        """Whether objects are stored; the others are evaluated on request."""
         self.qualified = f"{self.plural}.{self.group}" if self.group else self.plural
         self.storage = storage or self.qualified
         first = [field.partition("|") for field in selectable.split()]
@@ -158,18 +158,18 @@ class Resource:
         self.conversion = conversion
         self.scale = scale or Scale()
         self.kept_with_status = kept_with_status
-        """Metadata that a write of the status leaves alone; None for all of it."""
+        """Metadata that a write of the status does not change; None for all metadata."""
         self.is_custom = schema is not None
         self.served = True
-        """Whether requests for this version are answered; of custom resources one may be stored only."""
+        """Whether this version is served; a version of a custom resource may be for storage only."""
         self.deprecation = ""
-        """What users of this version are warned with."""
+        """The warning that requests for this version get."""
         if schema is not None:
             self.schema = schema
 
     @cached_property
     def schema(self) -> Struct:
-        """The type of this resource's objects."""
+        """The schema of this resource's objects."""
         return structs()[openapi_name(self.api_version, self.kind)]
 
     def __repr__(self) -> str:

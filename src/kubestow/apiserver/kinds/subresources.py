@@ -1,4 +1,4 @@
-"""The subresources there are, by name."""
+"""The table of subresources, by name."""
 
 from types import MappingProxyType
 
@@ -10,7 +10,7 @@ def _status(new: Object, old: Object, resource: Resource) -> Object:
     merged = {key: value for key, value in old.items() if key != "status"}
     if "status" in new:
         merged["status"] = new["status"]
-    # Of most resources metadata may change along with the status, as controllers are used to.
+    # For most resources, metadata may change along with the status, as in kube-apiserver.
     kept = resource.kept_with_status
     if kept is None:
         merged["metadata"] = dict(old["metadata"])
@@ -46,13 +46,13 @@ SUBRESOURCES: MappingProxyType[str, Subresource] = MappingProxyType(
         "resize": Subresource(Part(_spec, validate_update=validate_resize)),
         "ephemeralcontainers": Subresource(Part(_ephemeral)),
         "approval": Subresource(Part(_conditions, has_rules=False)),
-        "scale": Subresource(speaks=("autoscaling", "v1", "Scale")),
-        "binding": Subresource(speaks=("", "v1", "Binding"), verbs=("create",)),
-        "eviction": Subresource(speaks=("policy", "v1", "Eviction"), verbs=("create",)),
-        "token": Subresource(speaks=("authentication.k8s.io", "v1", "TokenRequest"), verbs=("create",)),
+        "scale": Subresource(gvk=("autoscaling", "v1", "Scale")),
+        "binding": Subresource(gvk=("", "v1", "Binding"), verbs=("create",)),
+        "eviction": Subresource(gvk=("policy", "v1", "Eviction"), verbs=("create",)),
+        "token": Subresource(gvk=("authentication.k8s.io", "v1", "TokenRequest"), verbs=("create",)),
         "log": Subresource(verbs=("get",)),
-        "exec": Subresource(speaks=("", "v1", "PodExecOptions"), verbs=_ENTER),
-        "attach": Subresource(speaks=("", "v1", "PodAttachOptions"), verbs=_ENTER),
-        "portforward": Subresource(speaks=("", "v1", "PodPortForwardOptions"), verbs=_ENTER),
+        "exec": Subresource(gvk=("", "v1", "PodExecOptions"), verbs=_ENTER),
+        "attach": Subresource(gvk=("", "v1", "PodAttachOptions"), verbs=_ENTER),
+        "portforward": Subresource(gvk=("", "v1", "PodPortForwardOptions"), verbs=_ENTER),
     }
 )

@@ -1,10 +1,10 @@
-"""Kinds that run pods, and what bounds and scales them: apps, batch, autoscaling, policy."""
+"""Kinds that run pods, scale them or limit their disruption: apps, batch, autoscaling, policy."""
 
 from functools import partial
 
 from kubestow.apiserver.kinds import conversions
 from kubestow.apiserver.kinds.core import ALL
-from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
+from kubestow.apiserver.kinds.resource import Resource, Rules, set_status
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import WORKLOAD, at, count, each, pair, printed, zero
 from kubestow.apiserver.rules import jobs, names, policy, workloads
@@ -19,7 +19,7 @@ _autoscalers = partial(
     names="HorizontalPodAutoscaler horizontalpodautoscalers hpa",
     subresources="status",
     categories=ALL,
-    rules=Rules(policy.default_autoscaler, begin_with(desiredReplicas=0), validate=policy.validate_autoscaler),
+    rules=Rules(policy.default_autoscaler, set_status(desiredReplicas=0), validate=policy.validate_autoscaler),
     columns=printed(
         ("Reference", pair("spec.scaleTargetRef", "kind", "name")),
         ("Targets", cells.scale_targets),
@@ -38,7 +38,7 @@ KINDS = (
         selectable="status.replicas",
         rules=Rules(
             workloads.default_replicas,
-            begin_with(replicas=0),
+            set_status(replicas=0),
             validate=workloads.validate_workload,
             validate_update=_KEEP_SELECTOR,
         ),
@@ -54,7 +54,7 @@ KINDS = (
         "status scale",
         rules=Rules(
             workloads.default_deployment,
-            begin_with(),
+            set_status(),
             validate=workloads.validate_deployment,
             validate_update=_KEEP_SELECTOR,
         ),
@@ -71,9 +71,9 @@ KINDS = (
         "status scale",
         rules=Rules(
             workloads.default_stateful_set,
-            begin_with(replicas=0, availableReplicas=0),
+            set_status(replicas=0, availableReplicas=0),
             validate=workloads.validate_stateful_set,
-            validate_update=workloads.keep_identity,
+            validate_update=workloads.validate_stateful_set_update,
             valid_name=names.dns_label,
         ),
         columns=printed(_READY, wide=WORKLOAD[:2]),
@@ -83,7 +83,7 @@ KINDS = (
         "status",
         rules=Rules(
             workloads.default_daemon_set,
-            begin_with(currentNumberScheduled=0, numberMisscheduled=0, desiredNumberScheduled=0, numberReady=0),
+            set_status(currentNumberScheduled=0, numberMisscheduled=0, desiredNumberScheduled=0, numberReady=0),
             validate=workloads.validate_daemon_set,
             validate_update=_KEEP_SELECTOR,
         ),
@@ -108,7 +108,7 @@ KINDS = (
         selectable="status.successful=status.succeeded",
         rules=Rules(
             jobs.default_job,
-            begin_with(),
+            set_status(),
             complete=jobs.select_own_pods,
             validate=jobs.validate_job,
             validate_update=jobs.validate_job_update,
@@ -123,7 +123,7 @@ KINDS = (
     _batch(
         "CronJob cronjobs cj",
         "status",
-        rules=Rules(jobs.default_cron_job, begin_with(), validate=jobs.validate_cron_job),
+        rules=Rules(jobs.default_cron_job, set_status(), validate=jobs.validate_cron_job),
         columns=printed(
             ("Schedule", "spec.schedule"),
             ("Timezone", "spec.timeZone"),
@@ -148,7 +148,7 @@ KINDS = (
         generation=True,
         rules=Rules(
             fill(spec={}),
-            begin_with(disruptionsAllowed=0, currentHealthy=0, desiredHealthy=0, expectedPods=0),
+            set_status(disruptionsAllowed=0, currentHealthy=0, desiredHealthy=0, expectedPods=0),
             validate=policy.validate_budget,
         ),
         columns=printed(

@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are, one by one or all at once."""
+"""Discovery documents: the groups, versions and resources served, one by one or aggregated."""
 
 import re
 from typing import Any
@@ -25,7 +25,7 @@ _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?\Z")
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Whether a client would take everything at once."""
+    """Return whether a client accepts aggregated discovery."""
     return any(
         "as=APIGroupDiscoveryList" in choice and "v=v2" in choice.replace("v=v2beta1", "")
         for choice in accept.split(",")
@@ -33,7 +33,7 @@ def wants_aggregated(accept: str) -> bool:
 
 
 def _rank(version: str) -> tuple[int, int, int, str]:
-    """Order of versions: stable before beta before alpha, newer before older, other names last."""
+    """Return the sort key of a version: stable before beta before alpha, newer before older, other names last."""
     match = _VERSION.match(version)
     if match is None:
         return (3, 0, 0, version)
@@ -42,25 +42,25 @@ def _rank(version: str) -> tuple[int, int, int, str]:
 
 
 class Discovery:
-    """Answers from a registry; made once, and again when it has changed."""
+    """The discovery documents of a registry; cached until the registry changes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._made: dict[str, bytes | None] = {}
+        self._cache: dict[str, bytes | None] = {}
         self._version = -1
 
     def answer(self, parts: list[str], aggregated: bool) -> bytes | None:
-        """The document at /api, /apis and below; None if there is none."""
+        """Return the document at /api, /apis and below; None if there is none."""
         if self._version != self._registry.version:
-            self._made.clear()
+            self._cache.clear()
             self._version = self._registry.version
         key = "/".join(parts) + ("+" if aggregated else "")
-        if key not in self._made:
+        if key not in self._cache:
             document = self._document(parts, aggregated)
             if document is None:
                 return None
-            self._made[key] = encode(document)
-        return self._made[key]
+            self._cache[key] = encode(document)
+        return self._cache[key]
 
     def _document(self, parts: list[str], aggregated: bool) -> Object | None:
         core = parts[0] == "api"
@@ -79,7 +79,7 @@ class Discovery:
         return None
 
     def _groups(self) -> dict[str, list[str]]:
-        """Versions of each group, the preferred one first."""
+        """Return the versions of each group, the preferred one first."""
         found: dict[str, list[str]] = {}
         for one in self._registry.resources:
             versions = found.setdefault(one.group, [])
@@ -87,12 +87,12 @@ class Discovery:
                 versions.append(one.version)
         return {name: sorted(versions, key=_rank) for name, versions in found.items()}
 
-    def _of(self, group: str, version: str) -> list[Resource]:
+    def _resources_of(self, group: str, version: str) -> list[Resource]:
         return [one for one in self._registry.resources if one.group == group and one.version == version]
 
     def _resources(self, group: str, version: str) -> Object | None:
         listed: list[Object] = []
-        for one in self._of(group, version):
+        for one in self._resources_of(group, version):
             entry: Object = {
                 "name": one.plural,
                 "singularName": one.singular,
@@ -102,16 +102,16 @@ class Discovery:
             }
             listed.append(entry | _names(one))
             for sub in one.subresources:
-                speaks, verbs = _subresource(one, sub)
+                gvk, verbs = _subresource(one, sub)
                 below: Object = {
                     "name": f"{one.plural}/{sub}",
                     "singularName": "",
                     "namespaced": one.namespaced,
-                    "kind": speaks["kind"],
+                    "kind": gvk["kind"],
                     "verbs": verbs,
                 }
-                if (speaks["group"], speaks["version"]) != (one.group, one.version):
-                    below |= {"group": speaks["group"], "version": speaks["version"]}
+                if (gvk["group"], gvk["version"]) != (one.group, one.version):
+                    below |= {"group": gvk["group"], "version": gvk["version"]}
                 listed.append(below)
         api_version = f"{group}/{version}" if group else version
         found = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": listed}
@@ -124,7 +124,7 @@ class Discovery:
                 versions = [
                     {
                         "version": version,
-                        "resources": [_aggregated_resource(one) for one in self._of(name, version)],
+                        "resources": [_aggregated_resource(one) for one in self._resources_of(name, version)],
                         "freshness": "Current",
                     }
                     for version in found
@@ -150,7 +150,7 @@ def _names(one: Resource) -> Object:
 
 def _subresource(resource: Resource, sub: str) -> tuple[dict[str, str], list[str]]:
     entry = SUBRESOURCES[sub]
-    group, version, kind = entry.speaks or (resource.group, resource.version, resource.kind)
+    group, version, kind = entry.gvk or (resource.group, resource.version, resource.kind)
     return {"group": group, "version": version, "kind": kind}, list(entry.verbs)
 
 
@@ -164,8 +164,8 @@ def _aggregated_resource(one: Resource) -> Object:
     } | _names(one)
     if one.subresources:
         entry["subresources"] = [
-            {"subresource": sub, "responseKind": speaks, "verbs": verbs}
+            {"subresource": sub, "responseKind": gvk, "verbs": verbs}
             for sub in one.subresources
-            for speaks, verbs in (_subresource(one, sub),)
+            for gvk, verbs in (_subresource(one, sub),)
         ]
     return entry

@@ -1,1 +1,1 @@
-"""What holds for each resource beyond its schema: defaults, admission, validation, what an update may change."""
+"""The rules of each resource beyond its schema: defaults, validation, and allowed updates. Promise: no I/O here."""

@@ -1,4 +1,4 @@
-"""Roles and their bindings, certificate requests and flow control: stored, and sound."""
+"""Rules for roles and their bindings, certificate signing requests, and flow control."""
 
 import base64
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from cryptography import x509
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.objects.intent import User
-from kubestow.apiserver.rules.causes import invalid, out_of, required, unsupported
+from kubestow.apiserver.rules.causes import check_enums, invalid, required, unsupported
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import INVALID
 
@@ -16,7 +16,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def default_binding(obj: dict[str, Any]) -> None:
-    """Roles, users and groups are of the group of roles."""
+    """Set the API group of roles, users and groups to that of RBAC."""
     reference = obj.get("roleRef")
     if reference is not None:
         reference.setdefault("apiGroup", _RBAC)
@@ -26,7 +26,7 @@ def default_binding(obj: dict[str, Any]) -> None:
 
 
 def validate_role(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Rules that allow something, on resources or on paths but not on both."""
+    """Check that each rule has verbs, and is either for resources or for paths."""
     for index, rule in enumerate(obj.get("rules", ())):
         path, urls = f"rules[{index}]", rule.get("nonResourceURLs")
         if not rule.get("verbs"):
@@ -44,7 +44,7 @@ def validate_role(obj: dict[str, Any]) -> Iterator[Cause]:
 
 
 def validate_binding(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A role that can be given, to somebody with a name."""
+    """Check the role and the subjects of a binding."""
     reference = obj.get("roleRef", {})
     roles = ("ClusterRole",) if obj["kind"] == "ClusterRoleBinding" else ("Role", "ClusterRole")
     if reference.get("kind") not in roles:
@@ -54,7 +54,7 @@ def validate_binding(obj: dict[str, Any]) -> Iterator[Cause]:
     for index, subject in enumerate(obj.get("subjects", ())):
         if not subject.get("name"):
             yield required(f"subjects[{index}].name")
-        yield from out_of(subject, f"subjects[{index}]", {"kind": ("ServiceAccount", "User", "Group")})
+        yield from check_enums(subject, f"subjects[{index}]", {"kind": ("ServiceAccount", "User", "Group")})
         if (
             obj["kind"] == "ClusterRoleBinding"
             and subject.get("kind") == "ServiceAccount"
@@ -63,19 +63,19 @@ def validate_binding(obj: dict[str, Any]) -> Iterator[Cause]:
             yield required(f"subjects[{index}].namespace")
 
 
-def keep_role(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Who may give a role was decided for this one."""
+def validate_binding_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that the role is unchanged: the right to bind was checked for that role only."""
     if new.get("roleRef") != old.get("roleRef"):
         yield invalid("roleRef", new.get("roleRef"), "cannot change roleRef")
 
 
 def default_request(obj: dict[str, Any]) -> None:
-    """A certificate is for signing and for keys, unless it says otherwise."""
+    """Set the default usages of a certificate."""
     obj.setdefault("spec", {}).setdefault("usages", ["digital signature", "key encipherment"])
 
 
-def sign_request(obj: dict[str, Any], user: User) -> None:
-    """Whoever asks is on record, whatever the request says."""
+def set_requester(obj: dict[str, Any], user: User) -> None:
+    """Set the requesting user, overriding the one in the request."""
     spec = obj["spec"]
     for part in ("username", "uid", "groups", "extra"):
         spec.pop(part, None)
@@ -87,7 +87,7 @@ def sign_request(obj: dict[str, Any], user: User) -> None:
 
 
 def validate_request(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A request in PEM, for a signer with a domain."""
+    """Check that the request is PEM, and the signer name has a domain."""
     spec = obj["spec"]
     signer = spec.get("signerName", "")
     if "/" not in signer:
@@ -102,21 +102,21 @@ def validate_request(obj: dict[str, Any]) -> Iterator[Cause]:
         yield "spec.expirationSeconds", INVALID, f"Invalid value: {seconds}: may not specify a duration less than 600"
 
 
-def keep_request(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """What is asked for cannot change."""
+def validate_request_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that the spec is unchanged."""
     if new["spec"] != old["spec"]:
         yield "spec", INVALID, "Invalid value: field is immutable"
 
 
 def default_flow(obj: dict[str, Any]) -> None:
-    """Flows that say nothing are matched late."""
+    """Set the default matching precedence."""
     spec = obj.setdefault("spec", {})
     if not spec.get("matchingPrecedence"):
         spec["matchingPrecedence"] = 1000
 
 
 def default_level(obj: dict[str, Any]) -> None:
-    """A limited level has thirty shares and lends none."""
+    """Set the defaults of limited and exempt priority levels."""
     spec = obj.setdefault("spec", {})
     limited = spec.get("limited")
     if limited is not None:

@@ -1,4 +1,4 @@
-"""Rules for policies, their bindings and webhooks: they must be complete, and what they say in CEL must compile."""
+"""Rules for admission policies, their bindings and webhooks: required fields, and CEL expressions that compile."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 from kubestow.api.cel import CelError
 from kubestow.api.cel.types import BOOL, NULL, STRING, Type
-from kubestow.apiserver.admission.scopes import Scope, compiled, declared
+from kubestow.apiserver.admission.scopes import Scope, compiled, with_variables
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import forbidden, invalid, required
 from kubestow.apiserver.rules.defaults import set_missing
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def default_policy(obj: dict[str, Any]) -> None:
-    """A policy that fails refuses; it concerns everything that its rules match."""
+    """Set the failure policy to Fail, and selectors that match everything."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("failurePolicy", "Fail")
     _default_match(spec.get("matchConstraints"))
@@ -34,7 +34,7 @@ def _default_match(match: dict[str, Any] | None) -> None:
 
 
 def default_webhooks(obj: dict[str, Any]) -> None:
-    """A webhook has ten seconds; without an answer the object is refused."""
+    """Set the defaults of webhooks: ten seconds, and denial if the call fails."""
     for hook in obj.get("webhooks", ()):
         set_missing(hook, {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSeconds": 10, **_SELECT_ALL})
         for rule in hook.get("rules", ()):
@@ -44,69 +44,69 @@ def default_webhooks(obj: dict[str, Any]) -> None:
 
 
 def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A policy that says what it is about, and something that compiles about it."""
+    """Check the match constraints of a policy, and that its expressions compile."""
     spec = obj["spec"]
-    yield from _known(spec.get("failurePolicy", "Fail"), ("Fail", "Ignore"), "spec.failurePolicy")
+    yield from _check_choice(spec.get("failurePolicy", "Fail"), ("Fail", "Ignore"), "spec.failurePolicy")
     match = spec.get("matchConstraints")
     if match is None:
         yield required("spec.matchConstraints")
     elif not match.get("resourceRules"):
         yield required("spec.matchConstraints.resourceRules")
     else:
-        yield from _wrong_rules(match["resourceRules"], "spec.matchConstraints.resourceRules")
+        yield from _check_rules(match["resourceRules"], "spec.matchConstraints.resourceRules")
     kind = spec.get("paramKind")
     if kind is not None:
         for part in ("apiVersion", "kind"):
             if not kind.get(part):
                 yield required(f"spec.paramKind.{part}")
     scope = Scope(kind is not None)
-    yield from _wrong_conditions(spec.get("matchConditions", ()), "spec.matchConditions", scope)
+    yield from _check_conditions(spec.get("matchConditions", ()), "spec.matchConditions", scope)
     for index, one in enumerate(spec.get("variables", ())):
         path = f"spec.variables[{index}]"
         if not _NAME.match(one.get("name", "")):
             yield f"{path}.name", INVALID, f'Invalid value: "{one.get("name", "")}": must be a valid CEL identifier'
         try:
-            scope = declared(scope, [one])
+            scope = with_variables(scope, [one])
         except CelError as error:
             yield f"{path}.expression", INVALID, f'Invalid value: "{one.get("expression", "")}": {error}'
-    yield from _wrong_mutations(spec, scope) if "Mutating" in obj["kind"] else _wrong_validations(spec, scope)
+    yield from _check_mutations(spec, scope) if "Mutating" in obj["kind"] else _check_validations(spec, scope)
 
 
-def _wrong_validations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
+def _check_validations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         for name in ("validations", "auditAnnotations"):
             yield required(f"spec.{name}", "validations or auditAnnotations must contain at least one item")
     for index, one in enumerate(spec.get("validations", ())):
-        path, source, told = f"spec.validations[{index}]", one.get("expression", ""), one.get("message", "")
-        yield from _wrong_expression(source, f"{path}.expression", scope, BOOL)
+        path, source, message = f"spec.validations[{index}]", one.get("expression", ""), one.get("message", "")
+        yield from _check_expression(source, f"{path}.expression", scope, BOOL)
         if one.get("messageExpression"):
-            yield from _wrong_expression(one["messageExpression"], f"{path}.messageExpression", scope, STRING)
-        if "\n" in told:
-            yield f"{path}.message", INVALID, f"Invalid value: {told!r}: must not contain line breaks"
-        elif "\n" in source.strip() and not told:
+            yield from _check_expression(one["messageExpression"], f"{path}.messageExpression", scope, STRING)
+        if "\n" in message:
+            yield f"{path}.message", INVALID, f"Invalid value: {message!r}: must not contain line breaks"
+        elif "\n" in source.strip() and not message:
             yield required(f"{path}.message", "message must be specified if expression contains line breaks")
-        yield from _known(one.get("reason", "Invalid"), _REASONS, f"{path}.reason")
+        yield from _check_choice(one.get("reason", "Invalid"), _REASONS, f"{path}.reason")
     for index, one in enumerate(spec.get("auditAnnotations", ())):
         path = f"spec.auditAnnotations[{index}]"
         if not one.get("key"):
             yield required(f"{path}.key")
-        yield from _wrong_expression(one.get("valueExpression", ""), f"{path}.valueExpression", scope, STRING, NULL)
+        yield from _check_expression(one.get("valueExpression", ""), f"{path}.valueExpression", scope, STRING, NULL)
 
 
-def _wrong_mutations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
+def _check_mutations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
     if not spec.get("mutations"):
         yield required("spec.mutations", "mutations must contain at least one item")
-    yield from _known(spec.get("reinvocationPolicy", "Never"), ("IfNeeded", "Never"), "spec.reinvocationPolicy")
+    yield from _check_choice(spec.get("reinvocationPolicy", "Never"), ("IfNeeded", "Never"), "spec.reinvocationPolicy")
     makes = Scope(scope.params, scope.variables, makes_objects=True)
     for index, one in enumerate(spec.get("mutations", ())):
         path, kind = f"spec.mutations[{index}]", one.get("patchType", "")
-        yield from _known(kind, ("ApplyConfiguration", "JSONPatch"), f"{path}.patchType")
+        yield from _check_choice(kind, ("ApplyConfiguration", "JSONPatch"), f"{path}.patchType")
         part = "jsonPatch" if kind == "JSONPatch" else "applyConfiguration"
-        yield from _wrong_expression(one.get(part, {}).get("expression", ""), f"{path}.{part}.expression", makes)
+        yield from _check_expression(one.get(part, {}).get("expression", ""), f"{path}.{part}.expression", makes)
 
 
 def validate_policy_binding(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A binding of a policy, with something to do where it is broken."""
+    """Check the policy name, parameters, rules and validation actions of a binding."""
     spec = obj.get("spec", {})
     if not spec.get("policyName"):
         yield required("spec.policyName")
@@ -119,7 +119,7 @@ def validate_policy_binding(obj: dict[str, Any]) -> Iterator[Cause]:
                 yield required("spec.paramRef", "one of name or selector must be specified")
         if not reference.get("parameterNotFoundAction"):
             yield required("spec.paramRef.parameterNotFoundAction")
-    yield from _wrong_rules(
+    yield from _check_rules(
         spec.get("matchResources", {}).get("resourceRules", ()), "spec.matchResources.resourceRules"
     )
     if "Mutating" in obj["kind"]:
@@ -128,13 +128,13 @@ def validate_policy_binding(obj: dict[str, Any]) -> Iterator[Cause]:
     if not actions:
         yield required("spec.validationActions", "at least one validation action is required")
     for index, action in enumerate(actions):
-        yield from _known(action, _ACTIONS, f"spec.validationActions[{index}]")
+        yield from _check_choice(action, _ACTIONS, f"spec.validationActions[{index}]")
     if {"Deny", "Warn"} <= set(actions):
         yield "spec.validationActions", INVALID, "Invalid value: must not contain both Deny and Warn"
 
 
 def validate_webhooks(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Webhooks that can be called, each by a name of its own."""
+    """Check that webhooks have unique names, and exactly one of URL and service."""
     seen: set[str] = set()
     for index, hook in enumerate(obj.get("webhooks", ())):
         path, name = f"webhooks[{index}]", hook.get("name", "")
@@ -149,28 +149,28 @@ def validate_webhooks(obj: dict[str, Any]) -> Iterator[Cause]:
             yield required(f"{path}.clientConfig", "exactly one of url or service is required")
         if not client.get("url", "https://").startswith("https://"):
             yield f"{path}.clientConfig.url", INVALID, f'Invalid value: "{client["url"]}": must use https'
-        yield from _known(hook.get("sideEffects", ""), ("None", "NoneOnDryRun"), f"{path}.sideEffects")
+        yield from _check_choice(hook.get("sideEffects", ""), ("None", "NoneOnDryRun"), f"{path}.sideEffects")
         if not {"v1", "v1beta1"} & set(hook.get("admissionReviewVersions", ())):
             yield required(f"{path}.admissionReviewVersions", "must specify one of v1, v1beta1")
         if not 1 <= hook.get("timeoutSeconds", 10) <= 30:
             why = "the timeout value must be between 1 and 30 seconds"
             yield invalid(f"{path}.timeoutSeconds", hook["timeoutSeconds"], why)
-        yield from _wrong_rules(hook.get("rules", ()), f"{path}.rules")
-        yield from _wrong_conditions(hook.get("matchConditions", ()), f"{path}.matchConditions", Scope())
+        yield from _check_rules(hook.get("rules", ()), f"{path}.rules")
+        yield from _check_conditions(hook.get("matchConditions", ()), f"{path}.matchConditions", Scope())
 
 
-def _wrong_rules(rules: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+def _check_rules(rules: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     for index, rule in enumerate(rules):
         here = f"{path}[{index}]"
         for part in ("operations", "apiGroups", "apiVersions", "resources"):
             if not rule.get(part):
                 yield required(f"{here}.{part}")
         for number, operation in enumerate(rule.get("operations", ())):
-            yield from _known(operation, _OPERATIONS, f"{here}.operations[{number}]")
-        yield from _known(rule.get("scope", "*"), ("*", "Cluster", "Namespaced"), f"{here}.scope")
+            yield from _check_choice(operation, _OPERATIONS, f"{here}.operations[{number}]")
+        yield from _check_choice(rule.get("scope", "*"), ("*", "Cluster", "Namespaced"), f"{here}.scope")
 
 
-def _wrong_conditions(conditions: list[dict[str, Any]], path: str, scope: Scope) -> Iterator[Cause]:
+def _check_conditions(conditions: list[dict[str, Any]], path: str, scope: Scope) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, one in enumerate(conditions):
         here, name = f"{path}[{index}]", one.get("name", "")
@@ -179,10 +179,10 @@ def _wrong_conditions(conditions: list[dict[str, Any]], path: str, scope: Scope)
         elif name in seen:
             yield f"{here}.name", DUPLICATE, f'Duplicate value: "{name}"'
         seen.add(name)
-        yield from _wrong_expression(one.get("expression", ""), f"{here}.expression", scope, BOOL)
+        yield from _check_expression(one.get("expression", ""), f"{here}.expression", scope, BOOL)
 
 
-def _wrong_expression(source: str, path: str, scope: Scope, *types: Type) -> Iterator[Cause]:
+def _check_expression(source: str, path: str, scope: Scope, *types: Type) -> Iterator[Cause]:
     if not source.strip():
         yield required(path, "expression is not specified")
         return
@@ -192,7 +192,7 @@ def _wrong_expression(source: str, path: str, scope: Scope, *types: Type) -> Ite
         yield path, INVALID, f'Invalid value: "{source}": {error}'
 
 
-def _known(value: str, known: tuple[str, ...], path: str) -> Iterator[Cause]:
+def _check_choice(value: str, known: tuple[str, ...], path: str) -> Iterator[Cause]:
     if value not in known:
         listed = ", ".join(f'"{one}"' for one in known)
         yield path, NOT_SUPPORTED, f'Unsupported value: "{value}": supported values: {listed}'

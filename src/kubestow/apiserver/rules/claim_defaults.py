@@ -1,15 +1,15 @@
-"""What claims ask for where they do not say."""
+"""Defaults of resource claims and their templates."""
 
 from typing import Any
 
 
 def default_claim(obj: dict[str, Any]) -> None:
-    """A request asks for one device, unless it says otherwise."""
+    """Set the defaults of requests: one device each."""
     _default_requests(obj.setdefault("spec", {}))
 
 
 def default_template(obj: dict[str, Any]) -> None:
-    """The claims of a template have the defaults of claims."""
+    """Set the defaults of the claims of a template."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("metadata", {})
     _default_requests(spec.setdefault("spec", {}))

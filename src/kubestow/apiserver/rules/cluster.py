@@ -1,23 +1,23 @@
-"""Nodes, namespaces, events, leases, runtime classes and API services: a few lines each."""
+"""Rules for nodes, namespaces, events, leases, runtime classes and API services."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import forbidden, required, wrong_amount
+from kubestow.apiserver.rules.causes import check_amount, forbidden, required
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import INVALID, dns_label, qualified_name, wrong_name
 
 
 def default_node(obj: dict[str, Any]) -> None:
-    """A node may say nothing of itself; of what it has, pods may use all, unless it says otherwise."""
+    """Set an empty spec, and the allocatable resources to the capacity."""
     obj.setdefault("spec", {})
     if "capacity" in obj.get("status", {}):
         obj["status"].setdefault("allocatable", dict(obj["status"]["capacity"]))
 
 
 def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Taints that are unique by key and effect, and room that there can be."""
+    """Check that taints are unique by key and effect, and amounts are valid."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(obj.get("spec", {}).get("taints", ())):
         path = f"spec.taints[{index}]"
@@ -32,53 +32,53 @@ def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
 
 
 def validate_node_status(obj: dict[str, Any], _old: dict[str, Any]) -> Iterator[Cause]:
-    """A node has nothing or more of each resource, and whole pods and devices."""
+    """Check that amounts are not negative, and those of pods and extended resources are integers."""
     for field in ("capacity", "allocatable"):
         for name, amount in obj.get("status", {}).get(field, {}).items():
             is_extended = "/" in name and "kubernetes.io/" not in name
-            yield from wrong_amount(f"status.{field}.{name}", amount, whole=is_extended or name == "pods")
+            yield from check_amount(f"status.{field}.{name}", amount, whole=is_extended or name == "pods")
 
 
 def default_namespace(obj: dict[str, Any]) -> None:
-    """Carries its own name as a label, and is active."""
+    """Set the label with the name of the namespace."""
     metadata = obj["metadata"]
     if metadata.get("name"):
         metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
 
 
 def prepare_namespace(obj: dict[str, Any]) -> None:
-    """A new namespace is active and is emptied before it goes."""
+    """Set the phase Active, and the finalizer that empties the namespace before its removal."""
     obj["spec"] = {"finalizers": ["kubernetes"]}
     obj["status"] = {"phase": "Active"}
 
 
 def default_event(obj: dict[str, Any]) -> None:
-    """Set the fields that clients read even if they are empty, as Go writes them."""
+    """Set the empty fields that Go writes and clients read."""
     set_missing(obj, {"involvedObject": {}, "source": {}, "firstTimestamp": None, "lastTimestamp": None})
     set_missing(obj, {"eventTime": None, "reportingComponent": "", "reportingInstance": ""})
 
 
 def validate_event(obj: dict[str, Any]) -> Iterator[Cause]:
-    """An event is in the namespace of what it is about; of what has none it is in any."""
+    """Check that an event is in the namespace of its object; cluster-scoped objects have events in any namespace."""
     about = obj.get("involvedObject", {}).get("namespace", "")
     if about and about != obj["metadata"].get("namespace", ""):
         yield "involvedObject.namespace", INVALID, f'Invalid value: "{about}": does not match event.namespace'
 
 
 def validate_lease(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A lease that lasts."""
+    """Check that the duration is positive."""
     seconds = obj.get("spec", {}).get("leaseDurationSeconds", 1)
     if seconds <= 0:
         yield "spec.leaseDurationSeconds", INVALID, f"Invalid value: {seconds}: must be greater than 0"
 
 
 def validate_runtime_class(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A handler with a name."""
+    """Check the name of the handler."""
     yield from wrong_name("handler", obj.get("handler", ""), dns_label)
 
 
 def validate_api_service(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Check that the name follows from version and group, and that no other server is named."""
+    """Check that the name is made of version and group, and that no other server is named."""
     spec, name = obj.get("spec", {}), obj["metadata"].get("name", "")
     if not spec.get("version"):
         yield required("spec.version")
@@ -87,4 +87,4 @@ def validate_api_service(obj: dict[str, Any]) -> Iterator[Cause]:
         message = f'Invalid value: "{name}": must be `spec.version+"."+spec.group`: "{wanted}"'
         yield "metadata.name", INVALID, message
     if spec.get("service") is not None:
-        yield forbidden("spec.service", "this server passes requests on to no other")
+        yield forbidden("spec.service", "this server does not proxy requests to other servers")

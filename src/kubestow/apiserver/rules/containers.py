@@ -1,4 +1,4 @@
-"""What is wrong with the containers of a pod: names, ports, environment, mounts, probes, hooks, resources, security."""
+"""Checks of the containers of a pod: names, ports, environment, mounts, probes, hooks, resources, security."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,16 +9,16 @@ from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.quota import MEASURED
 from kubestow.apiserver.rules.causes import (
     PORTS,
-    below_zero,
+    check_amount,
+    check_enums,
+    check_not_negative,
+    check_one,
+    check_text,
     duplicate,
     forbidden,
     invalid,
-    out_of,
     required,
-    several,
-    unnamed,
     unsupported,
-    wrong_amount,
 )
 from kubestow.apiserver.rules.names import config_key, dns_label, port_name, qualified_name, wrong_name
 
@@ -42,8 +42,8 @@ _SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
 _ONCE = "may not have more than one field specified at a time"
 
 
-def wrong_containers(spec: dict[str, Any], path: str) -> Iterator[Cause]:
-    """All that is wrong with the containers of a pod spec."""
+def check_containers(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check the containers of a pod spec."""
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     names: set[str] = set()
@@ -51,45 +51,45 @@ def wrong_containers(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     for kind in ("containers", "initContainers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(kind, ())):
             where = f"{path}.{kind}[{index}]"
-            yield from _wrong_container(container, where, spec)
+            yield from _check_container(container, where, spec)
             name = container.get("name", "")
             if name and name in names:
                 yield duplicate(f"{where}.name", name)
             names.add(name)
             if kind == "containers":
-                yield from _wrong_life(container, where, spec)
-                yield from _taken(container, where, ports)
+                yield from _check_hooks_and_probes(container, where, spec)
+                yield from _check_host_ports(container, where, ports)
             elif kind == "initContainers":
-                yield from _wrong_start(container, where, spec)
+                yield from _check_init_container(container, where, spec)
 
 
-def _wrong_container(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
-    yield from unnamed(container, path, "name", dns_label)
+def _check_container(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    yield from check_text(container, path, "name", dns_label)
     if not container.get("image"):
         yield required(f"{path}.image")
     if "ports" in container:
-        yield from _wrong_ports(container["ports"], f"{path}.ports")
+        yield from _check_ports(container["ports"], f"{path}.ports")
     if "env" in container:
-        yield from _wrong_variables(container["env"], f"{path}.env")
+        yield from _check_variables(container["env"], f"{path}.env")
     if "envFrom" in container:
-        yield from _wrong_sources(container["envFrom"], f"{path}.envFrom")
+        yield from _check_sources(container["envFrom"], f"{path}.envFrom")
     if "volumeMounts" in container:
-        yield from _wrong_mounts(container["volumeMounts"], f"{path}.volumeMounts", spec)
-    yield from out_of(container, path, _CHOICES)
+        yield from _check_mounts(container["volumeMounts"], f"{path}.volumeMounts", spec)
+    yield from check_enums(container, path, _CHOICES)
     resources = container.get("resources")
     if resources:
-        yield from wrong_resources(resources, f"{path}.resources")
-        yield from _unclaimed(resources, f"{path}.resources.claims", spec)
+        yield from check_resources(resources, f"{path}.resources")
+        yield from _check_claims(resources, f"{path}.resources.claims", spec)
     for rule in container.get("resizePolicy", ()):
         if rule.get("resourceName") not in ("cpu", "memory"):
             yield unsupported(f"{path}.resizePolicy", rule.get("resourceName", ""), ("cpu", "memory"))
         if rule.get("restartPolicy") not in ("NotRequired", "RestartContainer"):
             yield unsupported(f"{path}.resizePolicy", rule.get("restartPolicy"), ("NotRequired", "RestartContainer"))
     if "securityContext" in container:
-        yield from wrong_security(container["securityContext"], f"{path}.securityContext")
+        yield from check_security(container["securityContext"], f"{path}.securityContext")
 
 
-def _wrong_ports(ports: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+def _check_ports(ports: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     names: set[str] = set()
     for index, port in enumerate(ports):
         where = f"{path}[{index}]"
@@ -105,20 +105,20 @@ def _wrong_ports(ports: list[dict[str, Any]], path: str) -> Iterator[Cause]:
             number = port.get(key)
             if number and not 0 < number < 65536:
                 yield invalid(f"{where}.{key}", number, PORTS)
-        yield from out_of(port, where, {"protocol": _PROTOCOLS})
+        yield from check_enums(port, where, {"protocol": _PROTOCOLS})
 
 
-def _taken(container: dict[str, Any], path: str, ports: set[str]) -> Iterator[Cause]:
-    """Ports of the node that another port of the pod has."""
+def _check_host_ports(container: dict[str, Any], path: str, ports: set[str]) -> Iterator[Cause]:
+    """Check that host ports are unique in the pod; adds them to `ports`."""
     for index, port in enumerate(container.get("ports", ())):
         if port.get("hostPort"):
-            taken = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{port['hostPort']}"
-            if taken in ports:
-                yield duplicate(f"{path}.ports[{index}].hostPort", taken)
-            ports.add(taken)
+            host_port = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if host_port in ports:
+                yield duplicate(f"{path}.ports[{index}].hostPort", host_port)
+            ports.add(host_port)
 
 
-def _wrong_variables(variables: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+def _check_variables(variables: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     for index, variable in enumerate(variables):
         where = f"{path}[{index}]"
         if not variable.get("name"):
@@ -126,7 +126,7 @@ def _wrong_variables(variables: list[dict[str, Any]], path: str) -> Iterator[Cau
         else:
             yield from wrong_name(f"{where}.name", variable["name"], _variable)
         if "valueFrom" in variable:
-            yield from _wrong_source(variable["valueFrom"], f"{where}.valueFrom", bool(variable.get("value")))
+            yield from _check_source(variable["valueFrom"], f"{where}.valueFrom", bool(variable.get("value")))
 
 
 def _variable(name: str) -> Sequence[str]:
@@ -135,7 +135,7 @@ def _variable(name: str) -> Sequence[str]:
     return ("a valid environment variable name must consist only of printable ASCII characters other than '='",)
 
 
-def _wrong_source(source: dict[str, Any], path: str, has_value: bool) -> Iterator[Cause]:
+def _check_source(source: dict[str, Any], path: str, has_value: bool) -> Iterator[Cause]:
     if "fieldRef" in source:
         field = source["fieldRef"].get("fieldPath", "")
         if not field:
@@ -144,10 +144,10 @@ def _wrong_source(source: dict[str, Any], path: str, has_value: bool) -> Iterato
             why = f"error converting fieldPath: field label not supported: {field}"
             yield invalid(f"{path}.fieldRef.fieldPath", field, why)
     if "resourceFieldRef" in source:
-        yield from unnamed(source["resourceFieldRef"], f"{path}.resourceFieldRef", "resource")
+        yield from check_text(source["resourceFieldRef"], f"{path}.resourceFieldRef", "resource")
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if kind in source:
-            yield from unnamed(source[kind], f"{path}.{kind}", "key", config_key)
+            yield from check_text(source[kind], f"{path}.{kind}", "key", config_key)
     given = [one for one in _SOURCES if one in source]
     if not given:
         listed = ", ".join(f"`{one}`" for one in _SOURCES[:-1])
@@ -158,23 +158,23 @@ def _wrong_source(source: dict[str, Any], path: str, has_value: bool) -> Iterato
         yield invalid(path, "", _ONCE)
 
 
-def _wrong_sources(sources: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+def _check_sources(sources: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     for index, source in enumerate(sources):
         given = [one for one in ("configMapRef", "secretRef") if one in source]
         for kind in given:
-            yield from unnamed(source[kind], f"{path}[{index}].{kind}", "name")
+            yield from check_text(source[kind], f"{path}[{index}].{kind}", "name")
         if not given:
             yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(given) > 1:
             yield invalid(path, "", _ONCE)
 
 
-def _wrong_mounts(mounts: list[dict[str, Any]], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+def _check_mounts(mounts: list[dict[str, Any]], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
     volumes = {volume.get("name") for volume in spec.get("volumes", ())}
     seen: set[str] = set()
     for index, mount in enumerate(mounts):
         where = f"{path}[{index}]"
-        yield from unnamed(mount, where, "name")
+        yield from check_text(mount, where, "name")
         if mount.get("name") not in volumes:
             yield f"{where}.name", "FieldValueNotFound", f'Not found: "{mount.get("name", "")}"'
         target = mount.get("mountPath", "")
@@ -185,36 +185,36 @@ def _wrong_mounts(mounts: list[dict[str, Any]], path: str, spec: dict[str, Any])
         seen.add(target)
 
 
-def _wrong_life(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
-    """Hooks and probes."""
+def _check_hooks_and_probes(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    """Check lifecycle hooks and probes."""
     for name in ("postStart", "preStop"):
         hook = container.get("lifecycle", {}).get(name)
         if hook is not None:
-            yield from _wrong_handler(hook, f"{path}.lifecycle.{name}", spec)
+            yield from _check_handler(hook, f"{path}.lifecycle.{name}", spec)
     for name in _PROBES:
         probe = container.get(name)
         if probe is not None:
             where = f"{path}.{name}"
-            yield from _wrong_handler(probe, where, spec)
+            yield from _check_handler(probe, where, spec)
             numbers = ("initialDelay", "timeout", "period")
-            yield from below_zero(probe, where, *(f"{one}Seconds" for one in numbers))
-            yield from below_zero(probe, where, "successThreshold", "failureThreshold")
+            yield from check_not_negative(probe, where, *(f"{one}Seconds" for one in numbers))
+            yield from check_not_negative(probe, where, "successThreshold", "failureThreshold")
             if name != "readinessProbe" and probe.get("successThreshold", 1) != 1:
                 yield invalid(f"{where}.successThreshold", probe["successThreshold"], "must be 1")
 
 
-def _wrong_handler(handler: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+def _check_handler(handler: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
     given = [one for one in _HANDLERS if one in handler]
     if not given:
         yield required(path, "must specify a handler type")
         return
-    yield from several(handler, path, _HANDLERS, "handler")
+    yield from check_one(handler, path, _HANDLERS, "handler")
     kind, action, where = given[0], handler[given[0]], f"{path}.{given[0]}"
     if kind == "exec" and not action.get("command"):
         yield required(f"{where}.command")
     elif kind in ("httpGet", "tcpSocket"):
-        yield from wrong_port(action.get("port", 0), f"{where}.port")
-        yield from out_of(action, where, {"scheme": ("HTTP", "HTTPS")})
+        yield from check_port(action.get("port", 0), f"{where}.port")
+        yield from check_enums(action, where, {"scheme": ("HTTP", "HTTPS")})
     elif kind == "sleep":
         grace, seconds = spec.get("terminationGracePeriodSeconds", 30), action.get("seconds", 0)
         if not 0 <= seconds <= grace:
@@ -222,32 +222,32 @@ def _wrong_handler(handler: dict[str, Any], path: str, spec: dict[str, Any]) -> 
             yield invalid(where, seconds, why)
 
 
-def wrong_port(port: int | str, path: str) -> Iterator[Cause]:
-    """A port by its number or name."""
+def check_port(port: int | str, path: str) -> Iterator[Cause]:
+    """Check the number or name of a port."""
     if isinstance(port, str):
         yield from wrong_name(path, port, port_name)
     elif not 0 < port < 65536:
         yield invalid(path, port, PORTS)
 
 
-def _wrong_start(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
-    """Init containers: only those that go on running have hooks and probes."""
-    yield from out_of(container, path, {"restartPolicy": _RESTARTS})
+def _check_init_container(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    """Check an init container: only those that keep running can have hooks and probes."""
+    yield from check_enums(container, path, {"restartPolicy": _RESTARTS})
     if container.get("restartPolicy") == "Always":
-        yield from _wrong_life(container, path, spec)
+        yield from _check_hooks_and_probes(container, path, spec)
         return
     for name in ("lifecycle", *_PROBES):
         if name in container:
             yield forbidden(f"{path}.{name}", "may not be set for init containers without restartPolicy=Always")
 
 
-def wrong_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:
-    """Amounts that may not be, requests above limits, and requests without the limit they need."""
+def check_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check amounts, requests above limits, and requests without a required limit."""
     limits = resources.get("limits", {})
     requests = resources.get("requests", {})
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
-            yield from _wrong_amount(name, amount, f"{path}.{kind}[{name}]")
+            yield from _check_amount(name, amount, f"{path}.{kind}[{name}]")
     for name, request in requests.items():
         limit = limits.get(name)
         if limit is None:
@@ -267,18 +267,18 @@ def _is_extended(name: str) -> bool:
     return "/" in name or name.startswith("hugepages-")
 
 
-def _wrong_amount(name: str, amount: str, path: str) -> Iterator[Cause]:
+def _check_amount(name: str, amount: str, path: str) -> Iterator[Cause]:
     extended = _is_extended(name)
     if name not in MEASURED and (not extended or qualified_name(name)):
         yield from wrong_name(path, name, qualified_name)
         if not extended:
             yield invalid(path, name, "must be a standard resource type or fully qualified")
             yield invalid(path, name, "must be a standard resource for containers")
-    yield from wrong_amount(path, amount, whole=extended)
+    yield from check_amount(path, amount, whole=extended)
 
 
-def _unclaimed(resources: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
-    """Claims of a container that the pod does not have."""
+def _check_claims(resources: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    """Check that the pod has the claims of a container."""
     names = [claim.get("name") for claim in spec.get("resourceClaims", ())]
     for index, claim in enumerate(resources.get("claims", ())):
         if claim.get("name") not in names:
@@ -286,8 +286,8 @@ def _unclaimed(resources: dict[str, Any], path: str, spec: dict[str, Any]) -> It
             yield f"{path}[{index}]", "FieldValueNotFound", f'Not found: "{claim.get("name", "")}": {known}'
 
 
-def wrong_security(context: dict[str, Any], path: str) -> Iterator[Cause]:
-    """Identities out of range, profiles and kernel settings that cannot be."""
+def check_security(context: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check user and group IDs, profiles and sysctls."""
     for name in _IDENTITIES:
         number = context.get(name)
         if number is not None and not 0 <= number < 2**31:
@@ -301,6 +301,6 @@ def wrong_security(context: dict[str, Any], path: str) -> Iterator[Cause]:
                 f"{path}.sysctls[{index}].name", name, f"must have at most 253 characters and match regex {_SYSCTL}"
             )
     if "seccompProfile" in context:
-        yield from out_of(context["seccompProfile"], f"{path}.seccompProfile", {"type": _SECCOMP})
+        yield from check_enums(context["seccompProfile"], f"{path}.seccompProfile", {"type": _SECCOMP})
     if context.get("privileged") and context.get("allowPrivilegeEscalation") is False:
         yield invalid(path, context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")

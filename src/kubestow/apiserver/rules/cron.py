@@ -1,7 +1,7 @@
-"""Schedules of CronJobs: five fields of minutes, hours, days, months and weekdays, or a word such as @daily.
+"""Schedules of CronJobs: five fields of minutes, hours, days, months and weekdays, or a macro such as @daily.
 
-Times are those of a time zone. An hour that a zone skips in spring has no times; of one that it repeats in autumn the
-first counts.
+Times are local to a time zone. An hour that is skipped in spring has no times; of an hour that is repeated in autumn,
+the first one counts.
 """
 
 import re
@@ -9,7 +9,7 @@ from calendar import day_abbr, month_abbr
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-_WORDS = {
+_MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
@@ -27,7 +27,7 @@ _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
     (1, 12, _MONTHS),
     (0, 6, _DAYS),
 )
-"""Lowest and highest value of minutes, hours, days, months and weekdays, and names of values."""
+"""Minimum, maximum and names of the values of minutes, hours, days, months and weekdays."""
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _LOOK_AHEAD_DAYS = 5 * 366
@@ -35,7 +35,7 @@ _LOOK_AHEAD_DAYS = 5 * 366
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When something happens."""
+    """The values at which a schedule fires."""
 
     minutes: frozenset[int] = frozenset()
     hours: frozenset[int] = frozenset()
@@ -43,12 +43,12 @@ class Schedule:
     months: frozenset[int] = frozenset()
     weekdays: frozenset[int] = frozenset()
     any_day: bool = True
-    """Whether day of month or day of week is open, so that the other one decides."""
+    """Whether day of month or day of week is unrestricted, so that the other one decides."""
     every: float = 0.0
-    """For @every: seconds from one time to the next."""
+    """For @every: the interval in seconds."""
 
     def after(self, moment: float, zone: tzinfo) -> float | None:
-        """The first time after a moment, in seconds since 1970; None if there is none within five years."""
+        """Return the first time after a moment, in seconds since 1970; None if there is none within five years."""
         if self.every:
             return float(int(moment)) + self.every
         local = datetime.fromtimestamp(moment, UTC).astimezone(zone)
@@ -66,7 +66,7 @@ class Schedule:
         return None
 
     def latest(self, earliest: float, now: float, zone: tzinfo) -> tuple[float | None, int]:
-        """The last time after `earliest` and not after `now`, and how many there were, if not more than a hundred."""
+        """Return the last time after `earliest` and not after `now`, and the number of times, counted up to 101."""
         found, count = None, 0
         moment = self.after(earliest, zone)
         while moment is not None and moment <= now and count <= 100:
@@ -88,16 +88,16 @@ class Schedule:
 
 
 def parse(text: str) -> Schedule:
-    """Reads a schedule; raises ValueError that says what is wrong."""
+    """Parse a schedule; raises ValueError."""
     if text.startswith("@every "):
         rest = text.removeprefix("@every ").strip()
         seconds = sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(rest))
         if _DURATION.sub("", rest) or seconds < 1:
             raise ValueError(f"failed to parse duration {text}")
         return Schedule(every=float(int(seconds)))
-    if text.startswith("@") and text not in _WORDS:
+    if text.startswith("@") and text not in _MACROS:
         raise ValueError(f"unrecognized descriptor: {text}")
-    parts = _WORDS.get(text, text).split()
+    parts = _MACROS.get(text, text).split()
     if len(parts) != len(_FIELDS):
         raise ValueError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")
     minutes, hours, days, months, weekdays = (_field(part, *field) for part, field in zip(parts, _FIELDS, strict=True))
@@ -105,7 +105,7 @@ def parse(text: str) -> Schedule:
 
 
 def _field(text: str, low: int, high: int, names: dict[str, int]) -> tuple[frozenset[int], bool]:
-    """The values of a field, and whether it is open (`*` or `?`)."""
+    """Return the values of a field, and whether it is unrestricted (`*` or `?`)."""
     found: set[int] = set()
     is_open = False
     for part in text.split(","):

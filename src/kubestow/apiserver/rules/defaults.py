@@ -1,4 +1,4 @@
-"""Defaults that are the same for every object: values for fields that an object lacks."""
+"""Constant defaults: values for fields that an object lacks."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What claims, classes, slices and taint rules have in common: names, lists, taints, tolerations, conditions."""
+"""Checks shared by claims, classes, slices and taint rules: names, lists, taints, tolerations, conditions."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence, Sized
@@ -18,7 +18,7 @@ from kubestow.apiserver.rules.names import (
     wrong_name,
 )
 
-LONGEST_DOMAIN, LONGEST_NAME = 63, 32
+MAX_DOMAIN_LENGTH, MAX_NAME_LENGTH = 63, 32
 _TOO_LONG, _TOO_MANY = "FieldValueTooLong", "FieldValueTooMany"
 _MAX_CONDITIONS = 4
 _OPERATORS = ("Equal", "Exists")
@@ -30,59 +30,59 @@ _NO_IDENTIFIER = (
 )
 
 
-def wrong_text(text: str | None, path: str, wrong: Wrong) -> Iterator[Cause]:
-    """Report a text that is missing or malformed."""
+def check_text(text: str | None, path: str, wrong: Wrong) -> Iterator[Cause]:
+    """Check that a text is set and valid."""
     if not text:
         yield required(path)
     else:
         yield from wrong_name(path, text, wrong)
 
 
-def wrong_driver(driver: str, path: str) -> Iterator[Cause]:
-    """The name of a driver; upper case is not minded."""
-    yield from wrong_text(driver, path, lambda text: dns_subdomain(text.lower()))
-    yield from too_long(driver, LONGEST_DOMAIN, path)
+def check_driver(driver: str, path: str) -> Iterator[Cause]:
+    """Check the name of a driver; upper case is allowed."""
+    yield from check_text(driver, path, lambda text: dns_subdomain(text.lower()))
+    yield from check_length(driver, MAX_DOMAIN_LENGTH, path)
 
 
-def wrong_pool(pool: str, path: str) -> Iterator[Cause]:
-    """The name of a pool: parts with slashes between them."""
+def check_pool(pool: str, path: str) -> Iterator[Cause]:
+    """Check the name of a pool: DNS subdomains separated by slashes."""
     for part in pool.split("/"):
-        yield from wrong_text(part, path, dns_subdomain)
+        yield from check_text(part, path, dns_subdomain)
 
 
-def wrong_attribute_name(name: str, path: str) -> Iterator[Cause]:
-    """The name of an attribute or a capacity, with its domain or without."""
+def check_attribute_name(name: str, path: str) -> Iterator[Cause]:
+    """Check the name of an attribute or a capacity, with or without its domain."""
     domain, slash, identifier = name.rpartition("/")
-    if "/" in domain:  # passed over by Kubernetes, too
+    if "/" in domain:  # Kubernetes does not check this case either.
         return
     if slash:
         if not domain:
             yield path, INVALID, 'Invalid value: "": the domain must not be empty'
             return
-        yield from wrong_driver(domain, path)
+        yield from check_driver(domain, path)
         if not identifier:
             yield path, INVALID, 'Invalid value: "": the name must not be empty'
             return
-    yield from too_long(identifier, LONGEST_NAME, path)
+    yield from check_length(identifier, MAX_NAME_LENGTH, path)
     if not re.fullmatch(_IDENTIFIER, identifier):
         yield path, INVALID, f'Invalid value: "{identifier}": {_NO_IDENTIFIER}'
 
 
-def too_long(text: str, most: int, path: str) -> Iterator[Cause]:
-    """A text of more bytes than there may be."""
-    if len(text.encode()) > most:
-        yield path, _TOO_LONG, f"Too long: may not be more than {most} bytes"
+def check_length(text: str, limit: int, path: str) -> Iterator[Cause]:
+    """Check the maximum length of a text in bytes."""
+    if len(text.encode()) > limit:
+        yield path, _TOO_LONG, f"Too long: may not be more than {limit} bytes"
 
 
-def wrong_size(items: Sized, most: int, path: str) -> Iterator[Cause]:
-    """Report more items than allowed."""
-    if len(items) > most:
-        items_word = "item" if most == 1 else "items"
-        yield path, _TOO_MANY, f"Too many: {len(items)}: must have at most {most} {items_word}"
+def check_size(items: Sized, limit: int, path: str) -> Iterator[Cause]:
+    """Check the maximum number of items."""
+    if len(items) > limit:
+        noun = "item" if limit == 1 else "items"
+        yield path, _TOO_MANY, f"Too many: {len(items)}: must have at most {limit} {noun}"
 
 
-def repeated(texts: Sequence[str], path: str) -> Iterator[Cause]:
-    """Texts that come twice."""
+def check_unique(texts: Sequence[str], path: str) -> Iterator[Cause]:
+    """Check that texts are unique."""
     seen: set[str] = set()
     for index, text in enumerate(texts):
         if text and text in seen:
@@ -90,55 +90,55 @@ def repeated(texts: Sequence[str], path: str) -> Iterator[Cause]:
         seen.add(text)
 
 
-def wrong_names(items: Sequence[dict[str, Any]], most: int, path: str) -> Iterator[Cause]:
-    """Too many items, names that are no DNS labels, and names that come twice."""
-    yield from wrong_size(items, most, path)
+def check_names(items: Sequence[dict[str, Any]], limit: int, path: str) -> Iterator[Cause]:
+    """Check the number of items, and that their names are unique DNS labels."""
+    yield from check_size(items, limit, path)
     for index, one in enumerate(items):
-        yield from wrong_text(one.get("name", ""), f"{path}[{index}].name", dns_label)
-    yield from repeated([one.get("name", "") for one in items], path)
+        yield from check_text(one.get("name", ""), f"{path}[{index}].name", dns_label)
+    yield from check_unique([one.get("name", "") for one in items], path)
 
 
-def not_supported(text: str, supported: Sequence[str], path: str) -> Iterator[Cause]:
-    """A word that is none of those there are."""
+def check_choice(text: str, supported: Sequence[str], path: str) -> Iterator[Cause]:
+    """Check that a text is in an enumeration."""
     if text not in supported:
         among = ", ".join(f'"{one}"' for one in supported)
         yield path, NOT_SUPPORTED, f'Unsupported value: "{text}": supported values: {among}'
 
 
-def wrong_taint(taint: dict[str, Any], path: str) -> Iterator[Cause]:
-    """A key and an effect; a value if there is one."""
+def check_taint(taint: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check the key, value and effect of a taint."""
     yield from wrong_name(f"{path}.key", taint.get("key", ""), qualified_name)
     yield from wrong_name(f"{path}.value", taint.get("value", ""), label_value)
     if not taint.get("effect"):
         yield required(f"{path}.effect")
     else:
-        yield from not_supported(taint["effect"], _EFFECTS, f"{path}.effect")
+        yield from check_choice(taint["effect"], _EFFECTS, f"{path}.effect")
 
 
-def wrong_toleration(toleration: dict[str, Any], path: str) -> Iterator[Cause]:
-    """An operator, and what it needs."""
+def check_toleration(toleration: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check the key, operator, value and effect of a toleration."""
     operator, value = toleration["operator"], toleration.get("value", "")
     if toleration.get("key"):
         yield from wrong_name(f"{path}.key", toleration["key"], qualified_name)
-    yield from not_supported(operator, _OPERATORS, f"{path}.operator")
+    yield from check_choice(operator, _OPERATORS, f"{path}.operator")
     if operator == "Exists" and value:
         yield f"{path}.value", INVALID, f'Invalid value: "{value}": must be empty for operator `Exists`'
     elif operator == "Equal":
         yield from wrong_name(f"{path}.value", value, label_value)
     if toleration.get("effect"):
-        yield from not_supported(toleration["effect"], _EFFECTS, f"{path}.effect")
+        yield from check_choice(toleration["effect"], _EFFECTS, f"{path}.effect")
 
 
-def wrong_conditions(owner: dict[str, Any], path: str) -> Iterator[Cause]:
-    """Conditions to bind and to give up: both or none of them, all different."""
+def check_conditions(owner: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check binding conditions and binding failure conditions: both or none are set, and all differ."""
     ready, failed = "bindingConditions", "bindingFailureConditions"
     named: dict[str, Sequence[str]] = {name: owner.get(name) or () for name in (ready, failed)}
     for name, conditions in named.items():
         where = f"{path}.{name}"
-        yield from wrong_size(conditions, _MAX_CONDITIONS, where)
+        yield from check_size(conditions, _MAX_CONDITIONS, where)
         for index, one in enumerate(conditions):
             yield from wrong_name(f"{where}[{index}]", one, qualified_name)
-        yield from repeated(conditions, where)
+        yield from check_unique(conditions, where)
     for index, one in enumerate(named[failed]):
         if one in named[ready]:
             message = f"{failed} must not overlap with {ready}"
@@ -151,7 +151,7 @@ def wrong_conditions(owner: dict[str, Any], path: str) -> Iterator[Cause]:
 Check = Callable[[dict[str, Any], str], Iterator[Cause]]
 
 
-def wrong_items(items: Sequence[dict[str, Any]], path: str, check: Check) -> Iterator[Cause]:
-    """What is wrong with each item of a list."""
+def check_items(items: Sequence[dict[str, Any]], path: str, check: Check) -> Iterator[Cause]:
+    """Run a check on each item of a list."""
     for index, one in enumerate(items):
         yield from check(one, f"{path}[{index}]")

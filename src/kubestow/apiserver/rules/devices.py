@@ -1,7 +1,7 @@
-"""Devices that are asked for: claims, templates of claims, and the classes that devices come in.
+"""Rules for requests for devices: claims, claim templates, and device classes.
 
-What a claim asks for never changes, nor does what it got: an allocation is written once, and taken back as a whole when
-nobody holds a reservation any more.
+The spec of a claim is immutable. Its allocation is written once, and removed as a whole when there are no reservations
+left.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,8 +22,8 @@ from kubestow.apiserver.rules.names import (
     shown,
     wrong_metadata,
 )
-from kubestow.apiserver.rules.placement import wrong_node_selector
-from kubestow.apiserver.rules.slices import LONGEST_VALUE, MAX_ATTRIBUTES
+from kubestow.apiserver.rules.placement import check_node_selector
+from kubestow.apiserver.rules.slices import MAX_ATTRIBUTES, MAX_VALUE_LENGTH
 from kubestow.config.features import Features
 
 _MAX_REQUESTS, _MAX_ALTERNATIVES, _MAX_SELECTORS = 32, 8, 32
@@ -33,15 +33,15 @@ _MAX_EXPRESSION, _MAX_COST, _MAX_PARAMETERS = 10 * 1024, 1_000_000, 10 * 1024
 
 
 def _by_name(value: Extent | None) -> Extent:
-    """A device's attributes or capacity, by domain and name."""
-    inner = Extent(MAX_ATTRIBUTES, Extent(fields.LONGEST_NAME), value, selectable=value is not None)
-    return Extent(MAX_ATTRIBUTES, Extent(fields.LONGEST_DOMAIN), inner)
+    """Return the extent of a device's attributes or capacity, by domain and name."""
+    inner = Extent(MAX_ATTRIBUTES, Extent(fields.MAX_NAME_LENGTH), value, selectable=value is not None)
+    return Extent(MAX_ATTRIBUTES, Extent(fields.MAX_DOMAIN_LENGTH), inner)
 
 
 _DEVICE = Extent(
     fields={
-        "driver": Extent(fields.LONGEST_DOMAIN),
-        "attributes": _by_name(Extent(LONGEST_VALUE)),
+        "driver": Extent(fields.MAX_DOMAIN_LENGTH),
+        "attributes": _by_name(Extent(MAX_VALUE_LENGTH)),
         "capacity": _by_name(None),
         "allowMultipleAllocations": Extent(1),
     }
@@ -54,15 +54,15 @@ _NO_REQUEST = "must be the name of a request in the claim or the name of a reque
 
 
 def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Requests with names of their own."""
-    yield from _wrong_claim(obj["spec"], "spec.devices")
+    """Check the requests, constraints and settings of a claim."""
+    yield from _check_claim(obj["spec"], "spec.devices")
 
 
 def validate_template(obj: dict[str, Any]) -> Iterator[Cause]:
-    """The claims of a template are sound, and so are their labels and annotations."""
+    """Check the claims of a template, with their labels and annotations."""
     for field, reason, message in wrong_metadata(obj["spec"]["metadata"]):
         yield f"spec.{field}", reason, message
-    yield from _wrong_claim(obj["spec"]["spec"], "spec.spec.devices")
+    yield from _check_claim(obj["spec"]["spec"], "spec.spec.devices")
 
 
 def _claim_of(obj: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -71,8 +71,8 @@ def _claim_of(obj: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return ("spec.spec", spec["spec"]) if "spec" in spec else ("spec", spec)
 
 
-def demand_admin_label(obj: dict[str, Any], labels: dict[str, str]) -> Iterator[Cause]:
-    """Devices that are in use are for namespaces of administrators."""
+def require_admin_label(obj: dict[str, Any], labels: dict[str, str]) -> Iterator[Cause]:
+    """Check that requests for admin access are in namespaces with the admin label."""
     path, claim = _claim_of(obj)
     for index, request in enumerate(claim.get("devices", {}).get("requests", ())):
         if (request.get("exactly") or {}).get("adminAccess") and labels.get(_ADMIN) != "true":
@@ -81,31 +81,31 @@ def demand_admin_label(obj: dict[str, Any], labels: dict[str, str]) -> Iterator[
 
 
 def validate_class(obj: dict[str, Any]) -> Iterator[Cause]:
-    """The name of a resource that could be an extended one, and settings for drivers."""
+    """Check the number of selectors, the extended resource name, and the settings for drivers."""
     spec = obj.get("spec", {})
-    yield from fields.wrong_size(spec.get("selectors", ()), _MAX_SELECTORS, "spec.selectors")
+    yield from fields.check_size(spec.get("selectors", ()), _MAX_SELECTORS, "spec.selectors")
     name = spec.get("extendedResourceName")
     if name is not None and (
         "/" not in name or "kubernetes.io/" in name or name.startswith("requests.") or qualified_name(name)
     ):
         message = f'Invalid value: "{name}": must be a valid extended resource name'
         yield "spec.extendedResourceName", INVALID, message
-    yield from fields.wrong_size(spec.get("config", ()), _MAX_SETTINGS, "spec.config")
-    yield from fields.wrong_items(spec.get("config", ()), "spec.config", _wrong_setting)
+    yield from fields.check_size(spec.get("config", ()), _MAX_SETTINGS, "spec.config")
+    yield from fields.check_items(spec.get("config", ()), "spec.config", _check_setting)
 
 
-def keep_spec(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """What a claim asks for stays."""
+def validate_spec_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that the spec is unchanged."""
     if new.get("spec") != old.get("spec"):
         yield "spec", INVALID, _IMMUTABLE
 
 
-def forget_devices(new: dict[str, Any], old: dict[str, Any]) -> None:
-    """What was told of devices goes with them."""
+def drop_device_status(new: dict[str, Any], old: dict[str, Any]) -> None:
+    """Drop the status of devices that are no longer allocated."""
     status = new.get("status", {})
-    gone = _allocated(old.get("status", {})) - _allocated(status)
-    if gone and status.get("devices"):
-        kept = [one for one in status["devices"] if _identity(one) not in gone]
+    removed = _allocated(old.get("status", {})) - _allocated(status)
+    if removed and status.get("devices"):
+        kept = [one for one in status["devices"] if _identity(one) not in removed]
         new["status"] = {key: value for key, value in status.items() if key != "devices"}
         if kept:
             new["status"]["devices"] = kept
@@ -121,12 +121,12 @@ def _identity(device: dict[str, Any]) -> tuple[str, ...]:
 
 
 def validate_claim_status(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """An allocation is written once; reservations need one, and come to an end with the claim."""
+    """Check the reservations, the allocation and the status of devices."""
     status, before = new.get("status", {}), old.get("status", {})
     reserved, allocation = status.get("reservedFor", ()), status.get("allocation")
     path = "status.reservedFor"
-    yield from fields.wrong_size(reserved, _MAX_RESERVATIONS, path)
-    yield from fields.repeated([one.get("uid", "") for one in reserved], path)
+    yield from fields.check_size(reserved, _MAX_RESERVATIONS, path)
+    yield from fields.check_unique([one.get("uid", "") for one in reserved], path)
     for index, one in enumerate(reserved):
         for name in ("resource", "name", "uid"):
             if not one.get(name):
@@ -138,23 +138,23 @@ def validate_claim_status(new: dict[str, Any], old: dict[str, Any]) -> Iterator[
         yield forbidden(path, message)
     if allocation is not None:
         if before.get("allocation") is None:
-            yield from _wrong_allocation(allocation, _request_names(new["spec"]), "status.allocation")
+            yield from _check_allocation(allocation, _request_names(new["spec"]), "status.allocation")
         elif allocation != before["allocation"]:
             yield "status.allocation", INVALID, _IMMUTABLE
-    allocated, told = _allocated(status), status.get("devices", ())
-    for index, one in enumerate(told):
+    allocated, reported = _allocated(status), status.get("devices", ())
+    for index, one in enumerate(reported):
         where, identity = f"status.devices[{index}]", _identity(one)
         if identity not in allocated:
             name = "/".join(filter(None, identity))
             yield where, INVALID, f'Invalid value: "{name}": must be an allocated device in the claim'
-        yield from fields.wrong_size(one.get("conditions", ()), _MAX_CONDITIONS, f"{where}.conditions")
-    yield from fields.repeated(["/".join(_identity(one)) for one in told], "status.devices")
+        yield from fields.check_size(one.get("conditions", ()), _MAX_CONDITIONS, f"{where}.conditions")
+    yield from fields.check_unique(["/".join(_identity(one)) for one in reported], "status.devices")
 
 
-def _wrong_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     devices = spec.get("devices", {})
     requests = devices.get("requests", ())
-    yield from fields.wrong_names(requests, _MAX_REQUESTS, f"{path}.requests")
+    yield from fields.check_names(requests, _MAX_REQUESTS, f"{path}.requests")
     for index, request in enumerate(requests):
         where = f"{path}.requests[{index}]"
         exactly, alternatives = request.get("exactly"), request.get("firstAvailable", ())
@@ -163,59 +163,59 @@ def _wrong_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         elif exactly is not None and alternatives:
             yield where, INVALID, f"Invalid value: null: {_ONE_KIND}, but multiple fields are set"
         elif exactly is not None:
-            yield from _wrong_request(exactly, f"{where}.exactly")
-        yield from fields.wrong_names(alternatives, _MAX_ALTERNATIVES, f"{where}.firstAvailable")
+            yield from _check_request(exactly, f"{where}.exactly")
+        yield from fields.check_names(alternatives, _MAX_ALTERNATIVES, f"{where}.firstAvailable")
         for number, one in enumerate(alternatives):
-            yield from _wrong_request(one, f"{where}.firstAvailable[{number}]")
+            yield from _check_request(one, f"{where}.firstAvailable[{number}]")
     known = _request_names(spec)
-    for name, most, check in (
-        ("constraints", _MAX_CONSTRAINTS, _wrong_constraint),
-        ("config", _MAX_SETTINGS, _wrong_setting),
+    for name, limit, check in (
+        ("constraints", _MAX_CONSTRAINTS, _check_constraint),
+        ("config", _MAX_SETTINGS, _check_setting),
     ):
         items = devices.get(name, ())
-        yield from fields.wrong_size(items, most, f"{path}.{name}")
-        yield from fields.wrong_items(items, f"{path}.{name}", check)
+        yield from fields.check_size(items, limit, f"{path}.{name}")
+        yield from fields.check_items(items, f"{path}.{name}", check)
         for index, one in enumerate(items):
-            yield from _unknown_requests(one.get("requests", ()), known, f"{path}.{name}[{index}].requests")
+            yield from _check_request_names(one.get("requests", ()), known, f"{path}.{name}[{index}].requests")
 
 
-def _wrong_constraint(constraint: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_constraint(constraint: dict[str, Any], path: str) -> Iterator[Cause]:
     kind = next((kind for kind in ("matchAttribute", "distinctAttribute") if constraint.get(kind)), None)
     if kind is None:
         yield required(path, 'exactly one of "matchAttribute" or "distinctAttribute" is required')
         return
-    yield from fields.wrong_attribute_name(constraint[kind], f"{path}.{kind}")
+    yield from fields.check_attribute_name(constraint[kind], f"{path}.{kind}")
     if "/" not in constraint[kind]:
         problem = "a fully qualified name must be a domain and a name separated by a slash"
         yield f"{path}.{kind}", INVALID, f'Invalid value: "{constraint[kind]}": {problem}'
 
 
-def _wrong_setting(setting: dict[str, Any], path: str) -> Iterator[Cause]:
-    """Settings for a driver, which nobody else understands."""
+def _check_setting(setting: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check the opaque settings for a driver."""
     opaque = setting.get("opaque")
     if opaque is None:
         yield required(f"{path}.opaque")
         return
-    yield from fields.wrong_driver(opaque.get("driver", ""), f"{path}.opaque.driver")
+    yield from fields.check_driver(opaque.get("driver", ""), f"{path}.opaque.driver")
     parameters, where = opaque.get("parameters"), f"{path}.opaque.parameters"
     if parameters is None:
         yield required(where)
     elif not isinstance(parameters, dict):
         yield where, INVALID, 'Invalid value: "<value omitted>": must be a valid JSON object'
     else:
-        yield from fields.too_long(msgspec.json.encode(parameters).decode(), _MAX_PARAMETERS, where)
+        yield from fields.check_length(msgspec.json.encode(parameters).decode(), _MAX_PARAMETERS, where)
 
 
-def _wrong_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
-    yield from fields.wrong_text(request.get("deviceClassName", ""), f"{path}.deviceClassName", dns_subdomain)
-    yield from fields.wrong_size(request.get("selectors", ()), _MAX_SELECTORS, f"{path}.selectors")
+def _check_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
+    yield from fields.check_text(request.get("deviceClassName", ""), f"{path}.deviceClassName", dns_subdomain)
+    yield from fields.check_size(request.get("selectors", ()), _MAX_SELECTORS, f"{path}.selectors")
     mode, count = request["allocationMode"], request.get("count", 0)
-    yield from fields.not_supported(mode, _MODES, f"{path}.allocationMode")
+    yield from fields.check_choice(mode, _MODES, f"{path}.allocationMode")
     if mode == "All" and count:
         yield invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
     elif mode == "ExactCount" and count <= 0:
         yield invalid(f"{path}.count", count, "must be greater than zero")
-    yield from fields.wrong_items(request.get("tolerations") or (), f"{path}.tolerations", fields.wrong_toleration)
+    yield from fields.check_items(request.get("tolerations") or (), f"{path}.tolerations", fields.check_toleration)
 
 
 def compile_claim(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
@@ -223,64 +223,64 @@ def compile_claim(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
     path, spec = _claim_of(obj)
     for index, request in enumerate(spec.get("devices", {}).get("requests", ())):
         where, alternatives = f"{path}.devices.requests[{index}]", request.get("firstAvailable", ())
-        asked = [(f"{where}.exactly", request["exactly"])] if request.get("exactly") and not alternatives else []
-        asked += [(f"{where}.firstAvailable[{number}]", one) for number, one in enumerate(alternatives)]
-        for at, one in asked:
-            yield from _wrong_selectors(one.get("selectors", ()), f"{at}.selectors", features)
+        requested = [(f"{where}.exactly", request["exactly"])] if request.get("exactly") and not alternatives else []
+        requested += [(f"{where}.firstAvailable[{number}]", one) for number, one in enumerate(alternatives)]
+        for at, one in requested:
+            yield from _check_selectors(one.get("selectors", ()), f"{at}.selectors", features)
 
 
 def compile_class(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
-    """The selectors of a class compile."""
-    yield from _wrong_selectors(obj.get("spec", {}).get("selectors", ()), "spec.selectors", features)
+    """Check that the selectors of a class compile."""
+    yield from _check_selectors(obj.get("spec", {}).get("selectors", ()), "spec.selectors", features)
 
 
-def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str, features: Features) -> Iterator[Cause]:
+def _check_selectors(selectors: Sequence[dict[str, Any]], path: str, features: Features) -> Iterator[Cause]:
     for index, one in enumerate(selectors):
         if not one.get("cel"):
             yield required(f"{path}[{index}].cel")
             continue
         where, expression = f"{path}[{index}].cel.expression", one["cel"].get("expression", "")
         if len(expression.encode()) > _MAX_EXPRESSION:
-            yield from fields.too_long(expression, _MAX_EXPRESSION, where)
+            yield from fields.check_length(expression, _MAX_EXPRESSION, where)
             continue
         try:
             selector = compile_selector(expression, features.dra_list_type_attributes, features.dra_consumable_capacity)
         except CompileError as error:
             yield where, INVALID, f"Invalid value: {shown(expression)}: {error}"
             continue
-        if most_a_selector_costs(selector) > _MAX_COST:
+        if max_selector_cost(selector) > _MAX_COST:
             yield forbidden(where, "too complex, exceeds cost limit")
 
 
-def most_a_selector_costs(selector: Selector) -> float:
-    """What asking a selector about a device can cost."""
+def max_selector_cost(selector: Selector) -> float:
+    """Return the maximum cost of evaluating a selector on a device."""
     return most_expensive(selector.tree, {"device": _DEVICE})
 
 
-def _wrong_allocation(allocation: dict[str, Any], known: set[str], path: str) -> Iterator[Cause]:
+def _check_allocation(allocation: dict[str, Any], known: set[str], path: str) -> Iterator[Cause]:
     results = allocation.get("devices", {}).get("results", ())
-    yield from fields.wrong_size(results, _MAX_RESULTS, f"{path}.devices.results")
+    yield from fields.check_size(results, _MAX_RESULTS, f"{path}.devices.results")
     for index, one in enumerate(results):
         where = f"{path}.devices.results[{index}]"
         if one.get("request") not in known:
             yield f"{where}.request", INVALID, f'Invalid value: "{one.get("request", "")}": {_NO_REQUEST}'
-        yield from fields.wrong_driver(one.get("driver", ""), f"{where}.driver")
-        yield from fields.wrong_pool(one.get("pool", ""), f"{where}.pool")
-        yield from fields.wrong_text(one.get("device", ""), f"{where}.device", dns_label)
-        yield from fields.wrong_conditions(one, where)
+        yield from fields.check_driver(one.get("driver", ""), f"{where}.driver")
+        yield from fields.check_pool(one.get("pool", ""), f"{where}.pool")
+        yield from fields.check_text(one.get("device", ""), f"{where}.device", dns_label)
+        yield from fields.check_conditions(one, where)
     if allocation.get("nodeSelector"):
-        yield from wrong_node_selector(allocation["nodeSelector"], f"{path}.nodeSelector")
+        yield from check_node_selector(allocation["nodeSelector"], f"{path}.nodeSelector")
 
 
 def _request_names(spec: dict[str, Any]) -> set[str]:
-    """What results, constraints and settings may refer to: requests, and alternatives as `request/alternative`."""
+    """Return the names of requests, and of alternatives as `request/alternative`."""
     requests = spec.get("devices", {}).get("requests", ())
     names = {one.get("name") for one in requests}
     return names | {f"{one.get('name')}/{sub.get('name')}" for one in requests for sub in one.get("firstAvailable", ())}
 
 
-def _unknown_requests(names: Sequence[str], known: set[str], path: str) -> Iterator[Cause]:
+def _check_request_names(names: Sequence[str], known: set[str], path: str) -> Iterator[Cause]:
     for index, name in enumerate(names):
         if name not in known:
             yield f"{path}[{index}]", INVALID, f'Invalid value: "{name}": {_NO_REQUEST}'
-    yield from fields.repeated(names, path)
+    yield from fields.check_unique(names, path)

@@ -1,4 +1,4 @@
-"""Jobs and CronJobs: pods that end, by index or in any order, and when."""
+"""Rules for Jobs and CronJobs."""
 
 import re
 from collections.abc import Iterator
@@ -7,25 +7,33 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import cron
-from kubestow.apiserver.rules.causes import below_zero, changed, invalid, out_of, required, unsupported
+from kubestow.apiserver.rules.causes import (
+    check_enums,
+    check_not_negative,
+    check_unchanged,
+    invalid,
+    required,
+    unsupported,
+)
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import INVALID, dns_subdomain
-from kubestow.apiserver.rules.placement import wrong_label_selector
-from kubestow.apiserver.rules.workloads import UNMATCHED, default_template, wrong_template
+from kubestow.apiserver.rules.placement import check_label_selector
+from kubestow.apiserver.rules.workloads import UNMATCHED, check_template, default_template
 from kubestow.apiserver.selectors import from_object
 
 _UID = "batch.kubernetes.io/controller-uid"
 _NUMBERS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+_IMMUTABLE_FIELDS = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _NO_LIMIT = 2**31 - 1
-_MOST_INDEXES = 100_000
-_MOST_NAME = 52
+_MAX_INDEXES = 100_000
+_MAX_NAME_LENGTH = 52
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _INDEXES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*\Z")
 _BY_INDEX = "requires indexed completion mode"
 
 
 def default_job(obj: dict[str, Any]) -> None:
-    """One pod to completion, six failures at most; selected by the job's own identity."""
+    """Set the defaults of a Job: one completion, and a backoff limit of six."""
     spec = obj.setdefault("spec", {})
     default_template(spec)
     if "completions" not in spec and "parallelism" not in spec:
@@ -41,7 +49,7 @@ def default_job(obj: dict[str, Any]) -> None:
 
 
 def default_cron_job(obj: dict[str, Any]) -> None:
-    """Jobs may overlap; three that succeeded and one that failed are kept."""
+    """Set the defaults of a CronJob: concurrent Jobs, and a history of three successful and one failed Job."""
     spec = obj.setdefault("spec", {})
     if not spec.get("concurrencyPolicy"):
         spec["concurrencyPolicy"] = "Allow"
@@ -53,24 +61,24 @@ def default_cron_job(obj: dict[str, Any]) -> None:
 
 
 def validate_cron_job(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A schedule that can be read, and jobs that end."""
+    """Check the name, the schedule and the Job template of a CronJob."""
     spec, name = obj["spec"], obj["metadata"]["name"]
-    if len(name) > _MOST_NAME:
-        yield invalid("metadata.name", name, f"must be no more than {_MOST_NAME} characters")
-    yield from _wrong_schedule(spec.get("schedule", ""))
+    if len(name) > _MAX_NAME_LENGTH:
+        yield invalid("metadata.name", name, f"must be no more than {_MAX_NAME_LENGTH} characters")
+    yield from _check_schedule(spec.get("schedule", ""))
     if "timeZone" in spec:
-        yield from _wrong_zone(spec["timeZone"])
-    yield from below_zero(
+        yield from _check_zone(spec["timeZone"])
+    yield from check_not_negative(
         spec, "spec", "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"
     )
-    yield from out_of(spec, "spec", {"concurrencyPolicy": ("Allow", "Forbid", "Replace")})
+    yield from check_enums(spec, "spec", {"concurrencyPolicy": ("Allow", "Forbid", "Replace")})
     template = spec.get("jobTemplate", {}).get("spec", {})
     if template.get("manualSelector"):
         yield unsupported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
-    yield from _wrong_job_spec(template, "spec.jobTemplate.spec")
+    yield from _check_job_spec(template, "spec.jobTemplate.spec")
 
 
-def _wrong_schedule(text: str) -> Iterator[Cause]:
+def _check_schedule(text: str) -> Iterator[Cause]:
     if not text:
         yield required("spec.schedule")
     elif "TZ" in text:
@@ -82,7 +90,7 @@ def _wrong_schedule(text: str) -> Iterator[Cause]:
             yield invalid("spec.schedule", text, str(error))
 
 
-def _wrong_zone(name: str) -> Iterator[Cause]:
+def _check_zone(name: str) -> Iterator[Cause]:
     if not name:
         yield invalid("spec.timeZone", name, "timeZone must be nil or non-empty string")
     elif name.lower() == "local":
@@ -96,7 +104,7 @@ def _wrong_zone(name: str) -> Iterator[Cause]:
 
 
 def select_own_pods(obj: dict[str, Any]) -> None:
-    """Pods of a job carry its uid, and the job selects them by it."""
+    """Label the pods of a Job with its UID and name, and select them by UID."""
     spec = obj["spec"]
     template = spec.setdefault("template", {})
     labels = template.setdefault("metadata", {}).setdefault("labels", {})
@@ -109,15 +117,15 @@ def select_own_pods(obj: dict[str, Any]) -> None:
 
 
 def validate_job(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Counts that make sense and pods that end."""
+    """Check the spec and the selector of a Job."""
     spec = obj["spec"]
-    yield from _wrong_job_spec(spec, "spec")
+    yield from _check_job_spec(spec, "spec")
     selector = spec.get("selector")
     labels = spec.get("template", {}).get("metadata", {}).get("labels")
     if selector is None:
         yield required("spec.selector")
     else:
-        yield from wrong_label_selector(selector, "spec.selector")
+        yield from check_label_selector(selector, "spec.selector")
         if not spec["manualSelector"] and selector != {"matchLabels": {_UID: obj["metadata"]["uid"]}}:
             yield invalid("spec.selector", selector, "`selector` not auto-generated")
     matcher = from_object(selector)
@@ -125,17 +133,17 @@ def validate_job(obj: dict[str, Any]) -> Iterator[Cause]:
         yield invalid("spec.template.metadata.labels", labels or None, UNMATCHED)
 
 
-def _wrong_job_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
-    yield from below_zero(spec, path, *_NUMBERS, "backoffLimitPerIndex", "maxFailedIndexes")
-    yield from out_of(spec, path, {"completionMode": ("NonIndexed", "Indexed")})
+def _check_job_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    yield from check_not_negative(spec, path, *_NUMBERS, "backoffLimitPerIndex", "maxFailedIndexes")
+    yield from check_enums(spec, path, {"completionMode": ("NonIndexed", "Indexed")})
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.get("completionMode") == "Indexed":
         if "completions" not in spec:
             yield required(f"{path}.completions", "when completion mode is Indexed")
         for name in ("parallelism", "maxFailedIndexes"):
-            if spec.get(name, 0) > _MOST_INDEXES:
-                why = f"must be less than or equal to {_MOST_INDEXES} when completion mode is Indexed"
+            if spec.get(name, 0) > _MAX_INDEXES:
+                why = f"must be less than or equal to {_MAX_INDEXES} when completion mode is Indexed"
                 yield invalid(f"{path}.{name}", spec[name], why)
     else:
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
@@ -147,12 +155,12 @@ def _wrong_job_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
             why = 'must be a domain-prefixed path (such as "acme.io/foo")'
             yield invalid(f"{path}.managedBy", spec["managedBy"], why)
     known = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
-    yield from out_of(spec, path, {"podReplacementPolicy": known})
+    yield from check_enums(spec, path, {"podReplacementPolicy": known})
     if "podFailurePolicy" in spec:
-        yield from _wrong_failures(spec, f"{path}.podFailurePolicy")
+        yield from _check_failures(spec, f"{path}.podFailurePolicy")
     if "successPolicy" in spec:
-        yield from _wrong_success(spec, f"{path}.successPolicy")
-    yield from wrong_template(spec, f"{path}.template")
+        yield from _check_success(spec, f"{path}.successPolicy")
+    yield from check_template(spec, f"{path}.template")
     policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "Always")
     if policy in ("", "Always"):
         yield required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
@@ -163,12 +171,12 @@ def _wrong_job_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.template.spec.restartPolicy", policy, why)
 
 
-def _wrong_failures(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_failures(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     pod = spec.get("template", {}).get("spec", {})
     names = {one.get("name") for kind in ("containers", "initContainers") for one in pod.get(kind, ())}
     for index, rule in enumerate(spec["podFailurePolicy"].get("rules", ())):
         where = f"{path}.rules[{index}]"
-        yield from out_of(rule, where, {"action": _ACTIONS})
+        yield from check_enums(rule, where, {"action": _ACTIONS})
         if rule.get("action") == "FailIndex" and "backoffLimitPerIndex" not in spec:
             yield invalid(f"{where}.action", "FailIndex", "requires the backoffLimitPerIndex to be set")
         codes = rule.get("onExitCodes")
@@ -179,7 +187,7 @@ def _wrong_failures(spec: dict[str, Any], path: str) -> Iterator[Cause]:
             continue
         where += ".onExitCodes"
         operator, values = codes.get("operator"), codes.get("values", [])
-        yield from out_of(codes, where, {"operator": ("In", "NotIn")})
+        yield from check_enums(codes, where, {"operator": ("In", "NotIn")})
         if codes.get("containerName") not in (None, *names):
             why = "must be one of the container or initContainer names in the pod template"
             yield invalid(f"{where}.containerName", codes["containerName"], why)
@@ -192,7 +200,7 @@ def _wrong_failures(spec: dict[str, Any], path: str) -> Iterator[Cause]:
             yield invalid(f"{where}.values", values, "must be ordered")
 
 
-def _wrong_success(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_success(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     if spec.get("completionMode") != "Indexed":
         yield invalid(path, spec["successPolicy"], _BY_INDEX)
         return
@@ -216,7 +224,7 @@ def _wrong_success(spec: dict[str, Any], path: str) -> Iterator[Cause]:
 
 
 def validate_job_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Selector and template of a job cannot change; but while it is suspended, where its pods go and what they need."""
+    """Check that selector and template are unchanged, except for the scheduling fields of a suspended Job."""
     after, before = new["spec"], old["spec"]
     completions = after.get("completions")
     if completions != before.get("completions"):
@@ -224,29 +232,20 @@ def validate_job_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Ca
             yield invalid("spec.completions", completions, "field is immutable")
         elif completions != after.get("parallelism"):
             yield invalid("spec.completions", completions, "can only be modified in tandem with spec.parallelism")
-    yield from changed(after, before, "spec", "selector")
+    yield from check_unchanged(after, before, "spec", "selector")
     status = old.get("status", {})
     suspended = any(
         one.get("type") == "Suspended" and one.get("status") == "True" for one in status.get("conditions", ())
     )
-    rests = not status.get("active") and ("startTime" not in status or suspended)
+    idle = not status.get("active") and ("startTime" not in status or suspended)
     was, is_ = before.get("template", {}), after.get("template", {})
-    if (_fixed(is_) != _fixed(was)) if before.get("suspend") and rests else is_ != was:
+    if (_immutable_part(is_) != _immutable_part(was)) if before.get("suspend") and idle else is_ != was:
         yield "spec.template", INVALID, "Invalid value: field is immutable"
-    yield from changed(
-        after,
-        before,
-        "spec",
-        "completionMode",
-        "podFailurePolicy",
-        "backoffLimitPerIndex",
-        "managedBy",
-        "successPolicy",
-    )
+    yield from check_unchanged(after, before, "spec", *_IMMUTABLE_FIELDS)
 
 
-def _fixed(template: dict[str, Any]) -> dict[str, Any]:
-    """The part of a suspended job's template that cannot change."""
+def _immutable_part(template: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a suspended Job's template that cannot change."""
     directives = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
     spec = {key: value for key, value in template.get("spec", {}).items() if key not in directives}
     others = {k: v for k, v in template.get("spec", {}).get("affinity", {}).items() if k != "nodeAffinity"}

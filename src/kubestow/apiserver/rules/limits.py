@@ -1,4 +1,4 @@
-"""Limit ranges and quotas: amounts that make sense for what they bound."""
+"""Rules for limit ranges and resource quotas."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +11,8 @@ from kubestow.apiserver.rules.names import REQUIRED, qualified_name, wrong_name
 
 _ORDER = (("min", "max"), ("min", "defaultRequest"), ("defaultRequest", "max"), ("defaultRequest", "default"),
           ("min", "default"), ("default", "max"))  # fmt: skip
-"""Bounds of which the first is not above the second."""
-_WORDS = {"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
+"""Pairs of bounds; the first must not exceed the second."""
+_LABELS = {"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _COUNTED = (*COUNTED, "services.nodeports", "services.loadbalancers")
 _BOUNDED = {f"{side}.{name}" for side in ("requests", "limits") for name in MEASURED}
@@ -26,11 +26,11 @@ _SCOPES = {
     "CrossNamespacePodAffinity": "",
     "VolumeAttributesClass": "",
 }
-"""Scopes of quotas, and which other scope excludes each."""
+"""Scopes of quotas, and the scope that each one conflicts with."""
 
 
 def default_limits(obj: dict[str, Any]) -> None:
-    """Containers may have what is allowed at most, and ask for what they may have."""
+    """Set the default limits of containers to the maximum, and the default requests to the limits or the minimum."""
     for item in obj.get("spec", {}).get("limits", ()):
         if item.get("type") == "Container":
             limits = {**item.get("max", {}), **item.get("default", {})}
@@ -39,7 +39,7 @@ def default_limits(obj: dict[str, Any]) -> None:
 
 
 def validate_limits(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Bounds in order, with the defaults between them; each type once."""
+    """Check that types are unique, and bounds and defaults are in order."""
     seen: set[str] = set()
     for index, item in enumerate(obj.get("spec", {}).get("limits", ())):
         path, kind = f"spec.limits[{index}]", item.get("type", "")
@@ -56,22 +56,22 @@ def validate_limits(obj: dict[str, Any]) -> Iterator[Cause]:
             why = "either minimum or maximum storage value is required, but neither was provided"
             yield required(f"{path}.limits", why)
         for low, high in _ORDER:
-            yield from _disordered(item, path, low, high)
+            yield from _check_order(item, path, low, high)
         for name, ratio in item.get("maxLimitRequestRatio", {}).items():
             if quantity.nano(ratio) < 10**9:
                 yield invalid(f"{path}.maxLimitRequestRatio[{name}]", ratio, f"ratio {ratio} is less than 1")
 
 
-def _disordered(item: dict[str, Any], path: str, low: str, high: str) -> Iterator[Cause]:
+def _check_order(item: dict[str, Any], path: str, low: str, high: str) -> Iterator[Cause]:
     for name, value in item.get(low, {}).items():
         limit = item.get(high, {}).get(name)
         if limit is not None and quantity.nano(value) > quantity.nano(limit):
-            why = f"{_WORDS[low]} value {value} is greater than {_WORDS[high]} value {limit}"
+            why = f"{_LABELS[low]} value {value} is greater than {_LABELS[high]} value {limit}"
             yield invalid(f"{path}.{low}[{name}]", value, why)
 
 
 def validate_quota(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Names that can be counted, whole numbers of what is counted, scopes that go together."""
+    """Check the resource names, the amounts and the scopes of a quota."""
     spec = obj.get("spec", {})
     for name, amount in spec.get("hard", {}).items():
         path = f"spec.hard[{name}]"

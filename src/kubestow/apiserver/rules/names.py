@@ -1,6 +1,6 @@
-"""Names, labels and annotations: which texts are allowed, and what Kubernetes says of those that are not.
+"""Formats of names, labels and annotations, with Kubernetes' messages.
 
-Each kind of name is a function from a text to what is wrong with it: nothing, most of the time.
+Each format is a function that returns the messages for a text; none if the text is valid.
 """
 
 import json
@@ -18,7 +18,7 @@ FORBIDDEN = "FieldValueForbidden"
 NOT_SUPPORTED = "FieldValueNotSupported"
 
 MOST_GENERATED = 58
-"""How much of a prefix is kept where a name is made up of it."""
+"""Maximum length of the prefix of a generated name."""
 _MAX_ANNOTATIONS = 256 * 1024
 _ENDS = "and must start and end with an alphanumeric character"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -27,17 +27,17 @@ _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 Wrong = Callable[[str], Sequence[str]]
 
 
-def _pattern(words: str, pattern: str, most: int, *examples: str) -> Wrong:
-    """Texts that match a pattern and are not too long."""
+def _pattern(description: str, pattern: str, max_length: int, *examples: str) -> Wrong:
+    """Return a format: a pattern and a maximum length."""
     matches = re.compile(rf"(?:{pattern})\Z").match
     shown = " or ".join(f"'{one}', " for one in examples)
-    message = f"{words} (e.g. {shown}regex used for validation is '{pattern}')"
+    message = f"{description} (e.g. {shown}regex used for validation is '{pattern}')"
 
     def wrong(text: str) -> Sequence[str]:
-        if matches(text) is not None and len(text) <= most:
+        if matches(text) is not None and len(text) <= max_length:
             return ()
-        told = [f"must be no more than {most} bytes"] if len(text.encode()) > most else []
-        return told if matches(text) is not None else [*told, message]
+        messages = [f"must be no more than {max_length} bytes"] if len(text.encode()) > max_length else []
+        return messages if matches(text) is not None else [*messages, message]
 
     return wrong
 
@@ -64,7 +64,7 @@ _name_part = _pattern(
 
 
 def port_name(text: str) -> Sequence[str]:
-    """A name of a port: short, with a letter in it."""
+    """Check the name of a port: at most 15 characters, one of them a letter."""
     wrong = {
         "must be no more than 15 characters": len(text) > 15,
         "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)": not re.fullmatch("[-a-z0-9]+", text),
@@ -77,21 +77,21 @@ def port_name(text: str) -> Sequence[str]:
 
 @lru_cache(maxsize=4096)
 def qualified_name(key: str) -> Sequence[str]:
-    """A label key: a name, with an optional DNS prefix before a slash."""
+    """Check a label key: a name, with an optional DNS prefix and a slash."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
-        told = _name_part(prefix)[-1]
-        return [f"a valid label key {told} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
-    told_all = []
+        why = _name_part(prefix)[-1]
+        return [f"a valid label key {why} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    messages = []
     if slash:
-        told_all = [f"prefix part {one}" for one in (dns_subdomain(prefix) if prefix else ["must be non-empty"])]
+        messages = [f"prefix part {one}" for one in (dns_subdomain(prefix) if prefix else ["must be non-empty"])]
     if not name:
-        told_all.append("name part must be non-empty")
-    return told_all + [f"name part {one}" for one in _name_part(name)]
+        messages.append("name part must be non-empty")
+    return messages + [f"name part {one}" for one in _name_part(name)]
 
 
 def path_segment(name: str) -> Sequence[str]:
-    """Anything that can stand in a path."""
+    """Check that a name can be a segment of a path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{one}'" for one in "/%" if one in name]
@@ -103,13 +103,13 @@ def shown(value: Any) -> str:
 
 
 def wrong_name(path: str, text: str, wrong: Wrong) -> Iterator[Cause]:
-    """What is wrong with the text in a field."""
+    """Check the format of the text in a field."""
     for message in wrong(text):
         yield path, INVALID, f"Invalid value: {shown(text)}: {message}"
 
 
-def wrong_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:
-    """What is wrong with labels or a map of labels to match."""
+def check_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:
+    """Check labels, or a map of labels to match."""
     for key, value in labels.items():
         if qualified_name(key):
             yield from wrong_name(path, key, qualified_name)
@@ -118,10 +118,10 @@ def wrong_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:
 
 
 def wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
-    """What is wrong with labels, annotations, owners and finalizers."""
+    """Check labels, annotations, owners and finalizers."""
     labels = metadata.get("labels")
     if labels:
-        yield from wrong_labels(labels, "metadata.labels")
+        yield from check_labels(labels, "metadata.labels")
     annotations = metadata.get("annotations")
     if annotations:
         for key in annotations:

@@ -1,4 +1,4 @@
-"""Ingresses, network policies, endpoints and addresses."""
+"""Rules for ingresses, network policies, endpoint slices, CIDR ranges and addresses."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -6,25 +6,25 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import (
+    check_enums,
+    check_text,
     duplicate,
     forbidden,
     invalid,
-    out_of,
     required,
-    unnamed,
     unsupported,
 )
-from kubestow.apiserver.rules.containers import wrong_port
+from kubestow.apiserver.rules.containers import check_port
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import dns_label, dns_subdomain, wrong_name
-from kubestow.apiserver.rules.placement import wrong_label_selector
-from kubestow.apiserver.rules.podvalidation import wrong_address
+from kubestow.apiserver.rules.placement import check_label_selector
+from kubestow.apiserver.rules.podvalidation import check_address
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
 def validate_ingress(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Somewhere to send requests to, by paths that begin with a slash."""
+    """Check the hosts, paths and backends of an ingress."""
     spec = obj["spec"]
     if not spec.get("rules") and not spec.get("defaultBackend"):
         yield invalid("spec", None, "either `defaultBackend` or `rules` must be specified")
@@ -33,52 +33,52 @@ def validate_ingress(obj: dict[str, Any]) -> Iterator[Cause]:
             yield from wrong_name(f"spec.tls[{index}].hosts[{number}]", host.removeprefix("*."), dns_subdomain)
     for index, rule in enumerate(spec.get("rules", ())):
         where, host = f"spec.rules[{index}]", rule.get("host", "")
-        if host and not list(wrong_address(host, "")):
+        if host and not list(check_address(host, "")):
             yield invalid(f"{where}.host", host, "must be a DNS name, not an IP address")
         elif host:
             yield from wrong_name(f"{where}.host", host.removeprefix("*."), dns_subdomain)
         if "http" in rule and not rule["http"].get("paths"):
             yield required(f"{where}.http.paths")
         for number, path in enumerate(rule.get("http", {}).get("paths", ())):
-            yield from _wrong_path(path, f"{where}.http.paths[{number}]")
+            yield from _check_path(path, f"{where}.http.paths[{number}]")
     if "defaultBackend" in spec:
-        yield from _wrong_backend(spec["defaultBackend"], "spec.defaultBackend")
+        yield from _check_backend(spec["defaultBackend"], "spec.defaultBackend")
     if "ingressClassName" in spec:
         yield from wrong_name("spec.ingressClassName", spec["ingressClassName"], dns_subdomain)
 
 
-def _wrong_path(path: dict[str, Any], where: str) -> Iterator[Cause]:
+def _check_path(path: dict[str, Any], where: str) -> Iterator[Cause]:
     kind, text = path.get("pathType"), path.get("path", "")
     if not kind:
         yield required(f"{where}.pathType", "pathType must be specified")
-    yield from out_of(path, where, {"pathType": _PATH_TYPES})
+    yield from check_enums(path, where, {"pathType": _PATH_TYPES})
     if not text.startswith("/") and (text or kind != "ImplementationSpecific"):
         yield invalid(f"{where}.path", text, "must be an absolute path")
     elif kind in ("Exact", "Prefix"):
         for part in ("//", "/./", "/../", "%2f", "%2F"):
             if part in text:
                 yield invalid(f"{where}.path", text, f"must not contain '{part}'")
-    yield from _wrong_backend(path.get("backend", {}), f"{where}.backend")
+    yield from _check_backend(path.get("backend", {}), f"{where}.backend")
 
 
-def _wrong_backend(backend: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_backend(backend: dict[str, Any], path: str) -> Iterator[Cause]:
     service = backend.get("service")
     if service is None:
         if "resource" not in backend:
             yield invalid(path, "", "resource or service backend is required")
         return
     port = service.get("port", {})
-    yield from unnamed(service, f"{path}.service", "name", dns_label)
+    yield from check_text(service, f"{path}.service", "name", dns_label)
     if port.get("name") and port.get("number"):
         yield invalid(path, "", "cannot set both port name & port number")
     elif not port.get("name") and not port.get("number"):
         yield required(path, "port name or number is required")
     elif port.get("number"):
-        yield from wrong_port(port["number"], f"{path}.service.port.number")
+        yield from check_port(port["number"], f"{path}.service.port.number")
 
 
 def default_policy(obj: dict[str, Any]) -> None:
-    """What comes in is always meant, what goes out if it is spoken of; traffic is TCP."""
+    """Set the policy types: Ingress always, Egress if there are such rules; and TCP as protocol."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("podSelector", {})
     if not spec.get("policyTypes"):
@@ -89,9 +89,9 @@ def default_policy(obj: dict[str, Any]) -> None:
 
 
 def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Peers that say who they are, ports that there are."""
+    """Check the pod selector, the policy types, the ports and the peers."""
     spec = obj["spec"]
-    yield from wrong_label_selector(spec["podSelector"], "spec.podSelector")
+    yield from check_label_selector(spec["podSelector"], "spec.podSelector")
     for index, kind in enumerate(spec["policyTypes"]):
         if kind not in ("Ingress", "Egress"):
             yield unsupported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
@@ -99,31 +99,31 @@ def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
         for index, rule in enumerate(spec.get(side, ())):
             where = f"spec.{side}[{index}]"
             for number, port in enumerate(rule.get("ports", ())):
-                yield from _wrong_policy_port(port, f"{where}.ports[{number}]")
+                yield from _check_policy_port(port, f"{where}.ports[{number}]")
             for number, peer in enumerate(rule.get(peers, ())):
-                yield from _wrong_peer(peer, f"{where}.{peers}[{number}]")
+                yield from _check_peer(peer, f"{where}.{peers}[{number}]")
 
 
-def _wrong_policy_port(port: dict[str, Any], path: str) -> Iterator[Cause]:
-    yield from out_of(port, path, {"protocol": ("TCP", "UDP", "SCTP")})
+def _check_policy_port(port: dict[str, Any], path: str) -> Iterator[Cause]:
+    yield from check_enums(port, path, {"protocol": ("TCP", "UDP", "SCTP")})
     if "port" in port:
-        yield from wrong_port(port["port"], f"{path}.port")
+        yield from check_port(port["port"], f"{path}.port")
         if isinstance(port["port"], int) and port.get("endPort", port["port"]) < port["port"]:
             yield invalid(f"{path}.endPort", port["port"], "must be greater than or equal to `port`")
 
 
-def _wrong_peer(peer: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_peer(peer: dict[str, Any], path: str) -> Iterator[Cause]:
     if not peer:
         yield required(path, "must specify a peer")
     elif "ipBlock" in peer:
         if len(peer) > 1:
             yield forbidden(path, "may not specify both ipBlock and another peer")
-        yield from _wrong_range(peer["ipBlock"].get("cidr", ""), f"{path}.ipBlock.cidr")
+        yield from _check_range(peer["ipBlock"].get("cidr", ""), f"{path}.ipBlock.cidr")
     for name in ("podSelector", "namespaceSelector"):
-        yield from wrong_label_selector(peer.get(name), f"{path}.{name}")
+        yield from check_label_selector(peer.get(name), f"{path}.{name}")
 
 
-def _wrong_range(text: str, path: str) -> Iterator[Cause]:
+def _check_range(text: str, path: str) -> Iterator[Cause]:
     try:
         ipaddress.ip_network(text)
     except ValueError:
@@ -131,23 +131,23 @@ def _wrong_range(text: str, path: str) -> Iterator[Cause]:
 
 
 def validate_range(obj: dict[str, Any]) -> Iterator[Cause]:
-    """One range, or one of each family."""
+    """Check that there are ranges, and each is a CIDR."""
     ranges = obj.get("spec", {}).get("cidrs", [])
     if not ranges:
         yield required("spec.cidrs", "at least one CIDR required")
     for index, text in enumerate(ranges):
-        yield from _wrong_range(text, f"spec.cidrs[{index}]")
+        yield from _check_range(text, f"spec.cidrs[{index}]")
 
 
-def keep_range(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Addresses have been taken from a range: it cannot change."""
+def validate_range_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that the existing ranges are unchanged, as addresses may be allocated from them."""
     before, after = old.get("spec", {}).get("cidrs", []), new.get("spec", {}).get("cidrs", [])
     if after[: len(before)] != before:
         yield invalid("spec.cidrs", after, "field is immutable")
 
 
 def address(name: str) -> list[str]:
-    """An address as it is written in short."""
+    """Check that a name is an IP address in canonical form."""
     try:
         wrong = str(ipaddress.ip_address(name)) != name
     except ValueError:
@@ -156,7 +156,7 @@ def address(name: str) -> list[str]:
 
 
 def validate_address(obj: dict[str, Any]) -> Iterator[Cause]:
-    """It belongs to something."""
+    """Check the reference to the parent."""
     parent = obj.get("spec", {}).get("parentRef", {})
     for name in ("resource", "name"):
         if not parent.get(name):
@@ -164,7 +164,7 @@ def validate_address(obj: dict[str, Any]) -> Iterator[Cause]:
 
 
 def default_slice(obj: dict[str, Any]) -> None:
-    """Ports have a name, if only an empty one, and are TCP."""
+    """Set an empty name and TCP for ports, and empty conditions for endpoints."""
     for port in obj.get("ports", ()):
         set_missing(port, {"name": "", "protocol": "TCP"})
     for endpoint in obj.get("endpoints", ()):
@@ -172,15 +172,15 @@ def default_slice(obj: dict[str, Any]) -> None:
 
 
 def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Endpoints with addresses of the slice's type, ports with names that differ."""
-    yield from out_of(obj, "", {"addressType": ("FQDN", "IPv4", "IPv6")})
+    """Check the addresses of endpoints, and that port names are unique."""
+    yield from check_enums(obj, "", {"addressType": ("FQDN", "IPv4", "IPv6")})
     for index, endpoint in enumerate(obj.get("endpoints", ())):
         path = f"endpoints[{index}].addresses"
         if not endpoint.get("addresses"):
             yield required(path, "must contain at least 1 address")
         for number, text in enumerate(endpoint.get("addresses", ())):
             if obj.get("addressType") != "FQDN":
-                yield from wrong_address(text, f"{path}[{number}]")
+                yield from check_address(text, f"{path}[{number}]")
     names: set[str] = set()
     for index, port in enumerate(obj.get("ports", ())):
         name = port["name"]

@@ -1,11 +1,11 @@
-"""What is wrong with where a pod wants to be: node selectors, affinity, spread, tolerations."""
+"""Checks of the scheduling constraints of pods: selectors, affinity, topology spread, tolerations."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import duplicate, forbidden, invalid, out_of, required, unsupported
-from kubestow.apiserver.rules.names import dns_label, label_value, qualified_name, wrong_labels, wrong_name
+from kubestow.apiserver.rules.causes import check_enums, duplicate, forbidden, invalid, required, unsupported
+from kubestow.apiserver.rules.names import check_labels, dns_label, label_value, qualified_name, wrong_name
 
 _NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 _SOME_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
@@ -16,21 +16,21 @@ _WHEN = ("DoNotSchedule", "ScheduleAnyway")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def wrong_label_selector(selector: dict[str, Any] | None, path: str) -> Iterator[Cause]:
-    """What is wrong with a selector of labels."""
+def check_label_selector(selector: dict[str, Any] | None, path: str) -> Iterator[Cause]:
+    """Check a label selector."""
     if not selector:
         return
     if "matchLabels" in selector:
-        yield from wrong_labels(selector["matchLabels"], f"{path}.matchLabels")
+        yield from check_labels(selector["matchLabels"], f"{path}.matchLabels")
     for index, term in enumerate(selector.get("matchExpressions", ())):
         where = f"{path}.matchExpressions[{index}]"
-        yield from _wrong_operator(term, where, ())
+        yield from _check_operator(term, where, ())
         yield from wrong_name(f"{where}.key", term.get("key", ""), qualified_name)
         for number, value in enumerate(term.get("values", ())):
             yield from wrong_name(f"{where}.values[{number}]", value, label_value)
 
 
-def _wrong_operator(term: dict[str, Any], path: str, numeric: tuple[str, ...]) -> Iterator[Cause]:
+def _check_operator(term: dict[str, Any], path: str, numeric: tuple[str, ...]) -> Iterator[Cause]:
     operator, values = term.get("operator", ""), term.get("values", ())
     if operator in ("In", "NotIn"):
         if not values:
@@ -45,18 +45,18 @@ def _wrong_operator(term: dict[str, Any], path: str, numeric: tuple[str, ...]) -
         yield invalid(f"{path}.operator", operator, _NO_OPERATOR)
 
 
-def wrong_node_selector(selector: dict[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with alternatives of node conditions."""
+def check_node_selector(selector: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check a node selector."""
     if not selector.get("nodeSelectorTerms"):
         yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
     for index, term in enumerate(selector.get("nodeSelectorTerms", ())):
-        yield from _wrong_node_term(term, f"{path}.nodeSelectorTerms[{index}]")
+        yield from _check_node_term(term, f"{path}.nodeSelectorTerms[{index}]")
 
 
-def _wrong_node_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_node_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
     for index, one in enumerate(term.get("matchExpressions", ())):
         where = f"{path}.matchExpressions[{index}]"
-        yield from _wrong_operator(one, where, ("Gt", "Lt"))
+        yield from _check_operator(one, where, ("Gt", "Lt"))
         yield from wrong_name(f"{where}.key", one.get("key", ""), qualified_name)
     for index, one in enumerate(term.get("matchFields", ())):
         where = f"{path}.matchFields[{index}]"
@@ -69,34 +69,34 @@ def _wrong_node_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
             yield invalid(f"{where}.key", one.get("key", ""), "not a valid field selector key")
 
 
-def wrong_affinity(affinity: dict[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with affinity to nodes and pods."""
+def check_affinity(affinity: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check node affinity, pod affinity and pod anti-affinity."""
     node = affinity.get("nodeAffinity", {})
     if _REQUIRED in node:
-        yield from wrong_node_selector(node[_REQUIRED], f"{path}.nodeAffinity.{_REQUIRED}")
+        yield from check_node_selector(node[_REQUIRED], f"{path}.nodeAffinity.{_REQUIRED}")
     for index, one in enumerate(node.get(_PREFERRED, ())):
         where = f"{path}.nodeAffinity.{_PREFERRED}[{index}]"
-        yield from _wrong_weight(one, where)
-        yield from _wrong_node_term(one.get("preference", {}), f"{where}.preference")
+        yield from _check_weight(one, where)
+        yield from _check_node_term(one.get("preference", {}), f"{where}.preference")
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind, {})
         for index, term in enumerate(rules.get(_REQUIRED, ())):
-            yield from _wrong_pod_term(term, f"{path}.{kind}.{_REQUIRED}[{index}]")
+            yield from _check_pod_term(term, f"{path}.{kind}.{_REQUIRED}[{index}]")
         for index, one in enumerate(rules.get(_PREFERRED, ())):
             where = f"{path}.{kind}.{_PREFERRED}[{index}]"
-            yield from _wrong_weight(one, where)
-            yield from _wrong_pod_term(one.get("podAffinityTerm", {}), f"{where}.podAffinityTerm")
+            yield from _check_weight(one, where)
+            yield from _check_pod_term(one.get("podAffinityTerm", {}), f"{where}.podAffinityTerm")
 
 
-def _wrong_weight(one: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_weight(one: dict[str, Any], path: str) -> Iterator[Cause]:
     weight = one.get("weight", 0)
     if not 1 <= weight <= 100:
         yield invalid(f"{path}.weight", weight, "must be in the range 1-100")
 
 
-def _wrong_pod_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
-    yield from wrong_label_selector(term.get("labelSelector"), f"{path}.labelSelector")
-    yield from wrong_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
+def _check_pod_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
+    yield from check_label_selector(term.get("labelSelector"), f"{path}.labelSelector")
+    yield from check_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces", ()):
         yield from wrong_name(f"{path}.namespace", name, dns_label)
     if not term.get("topologyKey"):
@@ -104,8 +104,8 @@ def _wrong_pod_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
     yield from wrong_name(f"{path}.topologyKey", term.get("topologyKey", ""), qualified_name)
 
 
-def wrong_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Cause]:
-    """What is wrong with constraints on how pods spread."""
+def check_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+    """Check topology spread constraints."""
     seen: set[tuple[str, str]] = set()
     for index, constraint in enumerate(constraints):
         where = f"{path}[{index}]"
@@ -128,14 +128,14 @@ def wrong_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Cause
             if constraint["minDomains"] <= 0:
                 yield invalid(f"{where}.minDomains", constraint["minDomains"], "must be greater than zero")
         policies = dict.fromkeys(("nodeAffinityPolicy", "nodeTaintsPolicy"), ("Honor", "Ignore"))
-        yield from out_of(constraint, where, policies)
+        yield from check_enums(constraint, where, policies)
         if constraint.get("matchLabelKeys") and "labelSelector" not in constraint:
             yield forbidden(f"{where}.matchLabelKeys", "must not be specified when labelSelector is not set")
-        yield from wrong_label_selector(constraint.get("labelSelector"), f"{where}.labelSelector")
+        yield from check_label_selector(constraint.get("labelSelector"), f"{where}.labelSelector")
 
 
-def wrong_tolerations(tolerations: list[dict[str, Any]], path: str) -> Iterator[Cause]:
-    """What is wrong with tolerations of taints."""
+def check_tolerations(tolerations: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+    """Check tolerations."""
     for index, toleration in enumerate(tolerations):
         where = f"{path}[{index}]"
         operator = toleration.get("operator", "")
@@ -155,4 +155,4 @@ def wrong_tolerations(tolerations: list[dict[str, Any]], path: str) -> Iterator[
         elif operator not in ("Exists", "Lt", "Gt"):
             yield unsupported(f"{where}.operator", operator, ("Equal", "Exists"))
         if toleration.get("effect"):
-            yield from out_of(toleration, where, {"effect": _EFFECTS})
+            yield from check_enums(toleration, where, {"effect": _EFFECTS})

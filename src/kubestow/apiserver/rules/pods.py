@@ -1,4 +1,4 @@
-"""Pods: defaults at creation, what an update may change, conditions in their status."""
+"""Rules for pods: defaults, allowed updates, and conditions of their status."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import forbidden, invalid
 from kubestow.apiserver.rules.names import INVALID
 from kubestow.apiserver.rules.podspec import default_pod_spec, quality_of_service
-from kubestow.apiserver.rules.podvalidation import wrong_pod_spec
+from kubestow.apiserver.rules.podvalidation import check_pod_spec
 
 _MUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -17,7 +17,7 @@ _MUTABLE = (
 
 
 def default(pod: dict[str, Any]) -> None:
-    """Fills in the spec."""
+    """Set the defaults of the spec."""
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
@@ -25,8 +25,8 @@ def default(pod: dict[str, Any]) -> None:
         spec["terminationGracePeriodSeconds"] = 1
 
 
-def _merge_keys(pod: dict[str, Any]) -> None:
-    """Label keys of affinity and spread become conditions on the values that this pod has."""
+def _merge_label_keys(pod: dict[str, Any]) -> None:
+    """Turn the label keys of affinity and spread terms into expressions on this pod's label values."""
     labels = pod["metadata"].get("labels") or {}
     terms: list[dict[str, Any]] = list(pod["spec"].get("topologySpreadConstraints", ()))
     affinity = pod["spec"].get("affinity", {})
@@ -46,9 +46,9 @@ def _merge_keys(pod: dict[str, Any]) -> None:
 
 
 def prepare_create(pod: dict[str, Any]) -> None:
-    """A new pod is pending, whatever the request says about its status."""
+    """Merge label keys into selectors, and set the status of a pending pod."""
     if "affinity" in pod["spec"] or "topologySpreadConstraints" in pod["spec"]:
-        _merge_keys(pod)
+        _merge_label_keys(pod)
     pod["status"] = {"phase": "Pending", "qosClass": quality_of_service(pod["spec"])}
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [
@@ -63,8 +63,8 @@ def prepare_create(pod: dict[str, Any]) -> None:
 
 
 def validate(pod: dict[str, Any]) -> Iterator[Cause]:
-    """What is wrong with a pod."""
-    yield from wrong_pod_spec(pod["spec"], "spec")
+    """Check a pod."""
+    yield from check_pod_spec(pod["spec"], "spec")
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(pod["spec"].get(kind, ())):
             image = container.get("image", "")
@@ -75,7 +75,7 @@ def validate(pod: dict[str, Any]) -> Iterator[Cause]:
 
 
 def validate_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Of a pod's spec only images, deadlines, more tolerations and fewer gates may change."""
+    """Check an update: only images, deadlines, additional tolerations and removed gates are allowed."""
     new_spec, old_spec = new["spec"], old["spec"]
     if new_spec == old_spec:
         return
@@ -91,19 +91,19 @@ def validate_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]
         if len(new_spec.get(kind, ())) != len(old_spec.get(kind, ())):
             yield forbidden(f"spec.{kind}", "pod updates may not add or remove containers")
             return
-    fixed, was = _fixed(new_spec, bool(gates)), _fixed(old_spec, bool(gates))
+    fixed, was = _immutable_part(new_spec, bool(gates)), _immutable_part(old_spec, bool(gates))
     if fixed != was:
         changed = sorted(key for key in {*fixed, *was} if fixed.get(key) != was.get(key))
         yield forbidden("spec", f"{_MUTABLE}\nchanged: {', '.join(changed)}")
 
 
 def _without_seconds(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Tolerations, however long each of them lasts."""
+    """Return the tolerations without their durations."""
     return [{k: v for k, v in one.items() if k != "tolerationSeconds"} for one in spec.get("tolerations", ())]
 
 
-def _fixed(spec: dict[str, Any], gated: bool) -> dict[str, Any]:
-    """The part of a spec that no update may change; a gated pod may still be directed to other nodes."""
+def _immutable_part(spec: dict[str, Any], gated: bool) -> dict[str, Any]:
+    """Return the part of a spec that no update may change; a gated pod can still change node selector and affinity."""
     left_out = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if gated:
         left_out |= {"nodeSelector", "affinity"}
@@ -115,7 +115,7 @@ def _fixed(spec: dict[str, Any], gated: bool) -> dict[str, Any]:
 
 
 def validate_resize(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """A resize may change resources of containers and nothing else."""
+    """Check that a resize changes only resources of containers, and keeps the QoS class."""
     if _without_resources(new["spec"]) != _without_resources(old["spec"]):
         yield forbidden("spec", "only resources of containers may be changed by a resize")
     if quality_of_service(new["spec"]) != quality_of_service(old["spec"]):
@@ -131,9 +131,9 @@ def _without_resources(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def set_condition(pod: dict[str, Any], type_: str, status: str, now: str, **more: str) -> None:
-    """Sets a condition in a pod's status; the transition time changes only with the status.
+    """Set a condition in a pod's status; the transition time changes only with the status.
 
-    What is not known is left out rather than null: readers that decode to structs are quicker without.
+    Unknown fields are left out rather than null, which makes decoding to structs faster.
     """
     conditions: list[dict[str, Any]] = pod.setdefault("status", {}).setdefault("conditions", [])
     entry: dict[str, Any] = {"type": type_, "status": status, "lastTransitionTime": now}

@@ -1,4 +1,4 @@
-"""Defaults of a pod's spec, in pods and in the templates of workloads."""
+"""Defaults of pod specs, in pods and in templates of workloads; and the QoS class."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold":
 
 
 def default_pod_spec(spec: dict[str, Any]) -> None:
-    """Fills in what the author left to the server."""
+    """Set the defaults of a pod spec."""
     set_missing(spec, _DEFAULTS)
     if not spec.get("schedulerName"):
         spec["schedulerName"] = "default-scheduler"
@@ -55,7 +55,7 @@ def _default_container(container: dict[str, Any], host_network: bool) -> None:
 
 
 def _default_request(action: dict[str, Any]) -> None:
-    """A probe or hook over HTTP asks for / without TLS."""
+    """Set the defaults of a probe or hook: path / over HTTP, and an empty gRPC service."""
     request = action.get("httpGet")
     if request is not None:
         if not request.get("path"):
@@ -73,7 +73,7 @@ def _default_field_reference(holder: dict[str, Any]) -> None:
 
 
 def default_requests(resources: dict[str, Any]) -> None:
-    """A limit without a request is also the request."""
+    """Set missing requests to the limits."""
     limits = resources.get("limits")
     if limits:
         requests = resources.get("requests")
@@ -102,8 +102,9 @@ def _default_volume(volume: dict[str, Any]) -> None:
 
 
 def quality_of_service(spec: dict[str, Any]) -> str:
-    """Guaranteed when every container has limits for cpu and memory equal to its requests; BestEffort without any."""
-    asked = False
+    """Return the QoS class: Guaranteed if all containers have CPU and memory limits equal to their requests; BestEffort
+    without requests and limits, else Burstable."""
+    has_amounts = False
     guaranteed = True
     whole = spec.get("resources")
     parts = [whole] if whole else [
@@ -116,9 +117,9 @@ def quality_of_service(spec: dict[str, Any]) -> str:
             request = requests.get(name)
             limit = limits.get(name)
             if request is not None or limit is not None:
-                asked = True
+                has_amounts = True
             if limit is None or request != limit:
                 guaranteed = False
-    if not asked:
+    if not has_amounts:
         return "BestEffort"
     return "Guaranteed" if guaranteed else "Burstable"

@@ -1,14 +1,14 @@
-"""What is wrong with a pod's spec: checks that matter for scheduling and running, each naming the field."""
+"""Checks of pod specs, as far as they matter for scheduling and running."""
 
 import ipaddress
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import duplicate, forbidden, invalid, out_of, required, several, unnamed
-from kubestow.apiserver.rules.containers import wrong_containers, wrong_resources, wrong_security
-from kubestow.apiserver.rules.names import dns_label, dns_subdomain, qualified_name, wrong_labels, wrong_name
-from kubestow.apiserver.rules.placement import wrong_affinity, wrong_spread, wrong_tolerations
+from kubestow.apiserver.rules.causes import check_enums, check_one, check_text, duplicate, forbidden, invalid, required
+from kubestow.apiserver.rules.containers import check_containers, check_resources, check_security
+from kubestow.apiserver.rules.names import check_labels, dns_label, dns_subdomain, qualified_name, wrong_name
+from kubestow.apiserver.rules.placement import check_affinity, check_spread, check_tolerations
 
 _NAMES = {
     "serviceAccountName": dns_subdomain,
@@ -30,37 +30,37 @@ _VOLUMES = {
     "nfs": "server",
     "csi": "driver",
 }
-"""Volumes by what each of them needs."""
+"""Required field by type of volume."""
 
 
-def wrong_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
-    """Everything wrong with a pod spec found at a path."""
+def check_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check the pod spec at a path."""
     if "volumes" in spec:
-        yield from _wrong_volumes(spec["volumes"], f"{path}.volumes")
+        yield from _check_volumes(spec["volumes"], f"{path}.volumes")
     if "resourceClaims" in spec:
-        yield from _wrong_claims(spec["resourceClaims"], f"{path}.resourceClaims")
-    yield from wrong_containers(spec, path)
+        yield from _check_claims(spec["resourceClaims"], f"{path}.resourceClaims")
+    yield from check_containers(spec, path)
     if spec.get("resources"):
-        yield from wrong_resources(spec["resources"], f"{path}.resources")
-    yield from out_of(spec, path, _CHOICES)
+        yield from check_resources(spec["resources"], f"{path}.resources")
+    yield from check_enums(spec, path, _CHOICES)
     if "nodeSelector" in spec:
-        yield from wrong_labels(spec["nodeSelector"], f"{path}.nodeSelector")
+        yield from check_labels(spec["nodeSelector"], f"{path}.nodeSelector")
     if spec.get("securityContext"):
-        yield from wrong_security(spec["securityContext"], f"{path}.securityContext")
+        yield from check_security(spec["securityContext"], f"{path}.securityContext")
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         why = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(f"{path}.securityContext.shareProcessNamespace", True, why)
     if "affinity" in spec:
-        yield from wrong_affinity(spec["affinity"], f"{path}.affinity")
+        yield from check_affinity(spec["affinity"], f"{path}.affinity")
     if spec.get("dnsPolicy") == "None" and not spec.get("dnsConfig", {}).get("nameservers"):
         yield required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")
     for index, gate in enumerate(spec.get("readinessGates", ())):
         where = f"{path}.readinessGates[{index}].conditionType"
         yield from wrong_name(where, gate.get("conditionType", ""), qualified_name)
     if "schedulingGates" in spec:
-        yield from _wrong_gates(spec["schedulingGates"], f"{path}.schedulingGates")
+        yield from _check_gates(spec["schedulingGates"], f"{path}.schedulingGates")
     if "topologySpreadConstraints" in spec:
-        yield from wrong_spread(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
+        yield from check_spread(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
     if spec.get("hostUsers") is False:
         for name in ("hostNetwork", "hostPID", "hostIPC"):
             if spec.get(name):
@@ -72,31 +72,31 @@ def wrong_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     if not 0 < deadline < 2**31:
         yield invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
     if "tolerations" in spec:
-        yield from wrong_tolerations(spec["tolerations"], f"{path}.tolerations")
+        yield from check_tolerations(spec["tolerations"], f"{path}.tolerations")
     for index, alias in enumerate(spec.get("hostAliases", ())):
-        yield from wrong_address(alias.get("ip", ""), f"{path}.hostAliases[{index}].ip")
+        yield from check_address(alias.get("ip", ""), f"{path}.hostAliases[{index}].ip")
     if "os" in spec:
-        yield from out_of({"os": spec["os"].get("name", "")}, path, {"os": ("linux", "windows")})
+        yield from check_enums({"os": spec["os"].get("name", "")}, path, {"os": ("linux", "windows")})
     if "schedulingGroup" in spec:
-        yield from _wrong_group(spec["schedulingGroup"], f"{path}.schedulingGroup.podGroupName")
+        yield from _check_group(spec["schedulingGroup"], f"{path}.schedulingGroup.podGroupName")
 
 
-def _wrong_group(group: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_group(group: dict[str, Any], path: str) -> Iterator[Cause]:
     if group.get("podGroupName") is None:
         yield invalid(path, None, "must specify one of: `podGroupName`")
     else:
         yield from wrong_name(path, group["podGroupName"], dns_subdomain)
 
 
-def wrong_address(text: str, path: str) -> Iterator[Cause]:
-    """Not an IP address."""
+def check_address(text: str, path: str) -> Iterator[Cause]:
+    """Check that a text is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
         yield invalid(path, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
 
 
-def _wrong_gates(gates: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+def _check_gates(gates: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name", "")
@@ -106,22 +106,22 @@ def _wrong_gates(gates: list[dict[str, Any]], path: str) -> Iterator[Cause]:
         seen.add(name)
 
 
-def _wrong_volumes(volumes: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+def _check_volumes(volumes: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, volume in enumerate(volumes):
         where = f"{path}[{index}]"
         name = volume.get("name", "")
-        yield from unnamed(volume, where, "name", dns_label)
+        yield from check_text(volume, where, "name", dns_label)
         if name and name in seen:
             yield duplicate(f"{where}.name", name)
         seen.add(name)
         kinds = [kind for kind in volume if kind != "name"]
-        yield from several(volume, where, kinds, "volume")
+        yield from check_one(volume, where, kinds, "volume")
         if kinds and kinds[0] in _VOLUMES:
-            yield from unnamed(volume[kinds[0]], f"{where}.{kinds[0]}", _VOLUMES[kinds[0]])
+            yield from check_text(volume[kinds[0]], f"{where}.{kinds[0]}", _VOLUMES[kinds[0]])
 
 
-def _wrong_claims(claims: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+def _check_claims(claims: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     kinds = ("resourceClaimName", "resourceClaimTemplateName")
     for index, claim in enumerate(claims):
@@ -130,7 +130,7 @@ def _wrong_claims(claims: list[dict[str, Any]], path: str) -> Iterator[Cause]:
         if name and name in seen:
             yield duplicate(f"{where}.name", name)
         else:
-            yield from unnamed(claim, where, "name", dns_label)
+            yield from check_text(claim, where, "name", dns_label)
         seen.add(name)
         given = [kind for kind in kinds if kind in claim]
         if len(given) > 1:

@@ -1,13 +1,13 @@
-"""Disruption budgets, autoscalers and priority classes."""
+"""Rules for disruption budgets, autoscalers and priority classes."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import changed, forbidden, invalid, out_of, required
+from kubestow.apiserver.rules.causes import check_enums, check_unchanged, forbidden, invalid, required
 from kubestow.apiserver.rules.names import INVALID
-from kubestow.apiserver.rules.placement import wrong_label_selector
-from kubestow.apiserver.rules.workloads import no_more_than_all
+from kubestow.apiserver.rules.placement import check_label_selector
+from kubestow.apiserver.rules.workloads import check_int_or_percent_up_to_100
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 _METRICS = {
@@ -17,22 +17,22 @@ _METRICS = {
     "Pods": "pods",
     "Resource": "resource",
 }
-"""Types of metrics, and where each is told."""
+"""Types of metrics, and the field of each."""
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def validate_budget(obj: dict[str, Any]) -> Iterator[Cause]:
-    """One bound, not two."""
+    """Check that a budget has at most one bound, and the format of bounds and selector."""
     spec = obj["spec"]
     if "minAvailable" in spec and "maxUnavailable" in spec:
         yield "spec", INVALID, "Invalid value: minAvailable and maxUnavailable cannot be both set"
     for name in ("minAvailable", "maxUnavailable"):
-        yield from no_more_than_all(spec.get(name), f"spec.{name}")
-    yield from wrong_label_selector(spec.get("selector"), "spec.selector")
+        yield from check_int_or_percent_up_to_100(spec.get(name), f"spec.{name}")
+    yield from check_label_selector(spec.get("selector"), "spec.selector")
 
 
 def default_autoscaler(obj: dict[str, Any]) -> None:
-    """One replica at least; without a metric, four fifths of the CPU that pods ask for."""
+    """Set a minimum of one replica, and without metrics, a target of 80% of the requested CPU."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if not spec.get("metrics"):
@@ -41,9 +41,9 @@ def default_autoscaler(obj: dict[str, Any]) -> None:
 
 
 def validate_autoscaler(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Bounds in order, and something to scale."""
+    """Check the target, the bounds and the metrics of an autoscaler."""
     spec = obj["spec"]
-    least, most, target = spec["minReplicas"], spec.get("maxReplicas", 0), spec.get("scaleTargetRef", {})
+    minimum, maximum, target = spec["minReplicas"], spec.get("maxReplicas", 0), spec.get("scaleTargetRef", {})
     for name in ("kind", "name"):
         if not target.get(name):
             yield required(f"spec.scaleTargetRef.{name}")
@@ -51,18 +51,18 @@ def validate_autoscaler(obj: dict[str, Any]) -> Iterator[Cause]:
         yield invalid(
             "spec.scaleTargetRef.apiVersion", target.get("apiVersion", ""), "apiVersion must specify API group"
         )
-    if least < 1:
-        yield invalid("spec.minReplicas", least, "must be greater than or equal to 1")
-    if most < 1:
+    if minimum < 1:
+        yield invalid("spec.minReplicas", minimum, "must be greater than or equal to 1")
+    if maximum < 1:
         yield required("spec.maxReplicas", "must be set and greater than 0")
-    if most < least:
-        yield invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    if maximum < minimum:
+        yield invalid("spec.maxReplicas", maximum, "must be greater than or equal to `minReplicas`")
     for index, metric in enumerate(spec["metrics"]):
-        yield from _wrong_metric(metric, f"spec.metrics[{index}]")
+        yield from _check_metric(metric, f"spec.metrics[{index}]")
 
 
-def _wrong_metric(metric: dict[str, Any], path: str) -> Iterator[Cause]:
-    wrong = list(out_of(metric, path, {"type": tuple(_METRICS)}))
+def _check_metric(metric: dict[str, Any], path: str) -> Iterator[Cause]:
+    wrong = list(check_enums(metric, path, {"type": tuple(_METRICS)}))
     yield from wrong
     name = _METRICS.get(metric.get("type", ""), "")
     source = metric.get(name)
@@ -79,7 +79,7 @@ def _wrong_metric(metric: dict[str, Any], path: str) -> Iterator[Cause]:
 
 
 def validate_priority_class(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Names that begin with system- and values above a billion are for the system."""
+    """Check that names with the prefix system- and values above a billion are those of system classes."""
     name = obj["metadata"].get("name", "")
     if name.startswith("system-"):
         if _SYSTEM_CLASSES.get(name) != obj["value"]:
@@ -89,8 +89,8 @@ def validate_priority_class(obj: dict[str, Any]) -> Iterator[Cause]:
         yield forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}")
 
 
-def keep_priority(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Value and preemption policy of a class cannot change."""
+def validate_priority_class_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that value and preemption policy are unchanged."""
     if new.get("value") != old.get("value"):
         yield forbidden("value", "may not be changed in an update.")
-    yield from changed(new, old, "", "preemptionPolicy")
+    yield from check_unchanged(new, old, "", "preemptionPolicy")

@@ -1,4 +1,4 @@
-"""Services: their ports, and addresses where nothing listens."""
+"""Rules for services. Cluster IPs and node ports are derived from UIDs, as there is no proxy behind them."""
 
 import hashlib
 import ipaddress
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import PORTS, duplicate, forbidden, invalid, out_of, required
-from kubestow.apiserver.rules.containers import wrong_port
+from kubestow.apiserver.rules.causes import PORTS, check_enums, duplicate, forbidden, invalid, required
+from kubestow.apiserver.rules.containers import check_port
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.names import dns_label, wrong_labels, wrong_name
-from kubestow.apiserver.rules.podvalidation import wrong_address
+from kubestow.apiserver.rules.names import check_labels, dns_label, wrong_name
+from kubestow.apiserver.rules.podvalidation import check_address
 
 SERVICES = "10.96.0.0/16"
-"""Where addresses of services come from."""
+"""Range of cluster IPs."""
 SERVICE_ADDRESS = "10.96.0.1"
-"""The address of this server's own."""
+"""Cluster IP of this server."""
 _NODE_PORTS = range(30_000, 32_768)
 _EXTERNAL = ("NodePort", "LoadBalancer")
 _OF_ADDRESSES = ("internalTrafficPolicy", "ipFamilyPolicy", "ipFamilies", "clusterIP", "clusterIPs")
@@ -29,7 +29,7 @@ _CHOICES = {
 
 
 def default_service(obj: dict[str, Any]) -> None:
-    """An address inside the cluster; TCP; the target port is the port."""
+    """Set the defaults of a service and its ports."""
     spec = obj.setdefault("spec", {})
     set_missing(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
     for port in spec.get("ports", ()):
@@ -54,13 +54,13 @@ def default_service(obj: dict[str, Any]) -> None:
 
 
 def _node_port(uid: str, port: int, protocol: str) -> int:
-    """A port out of those for nodes; nothing listens there, so two services may share one."""
+    """Return a node port; it need not be unique, as nothing listens there."""
     digest = hashlib.sha256(f"{uid}/{port}/{protocol}".encode()).digest()
     return 30_000 + int.from_bytes(digest[:4]) % 2_768
 
 
-def give_address(obj: dict[str, Any]) -> None:
-    """Gives the service an address; nothing listens there."""
+def allocate_address(obj: dict[str, Any]) -> None:
+    """Set the cluster IP; nothing listens there."""
     spec = obj["spec"]
     if spec["type"] == "ExternalName":
         return
@@ -71,7 +71,7 @@ def give_address(obj: dict[str, Any]) -> None:
 
 
 def keep_cluster_ip(new: dict[str, Any], old: dict[str, Any]) -> None:
-    """An update without an address keeps the one there is."""
+    """Keep the cluster IP in an update without one."""
     if new["spec"]["type"] == "ExternalName":
         return
     for name in ("clusterIP", "clusterIPs"):
@@ -80,20 +80,20 @@ def keep_cluster_ip(new: dict[str, Any], old: dict[str, Any]) -> None:
 
 
 def validate_service(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Ports that differ, an address out of the range, and nothing that another type of service has."""
+    """Check that ports are unique, the address is in the range, and no field of another type of service is set."""
     spec = obj["spec"]
     headless, outside = spec.get("clusterIP") == "None", spec["type"] in _EXTERNAL
     if not spec.get("ports") and not headless and spec["type"] != "ExternalName":
         yield required("spec.ports")
     if spec["type"] == "ExternalName" and not spec.get("externalName"):
         yield required("spec.externalName")
-    yield from _wrong_ports(spec.get("ports", ()), outside)
-    yield from wrong_labels(spec.get("selector") or {}, "spec.selector")
-    yield from out_of(spec, "spec", _CHOICES)
+    yield from _check_ports(spec.get("ports", ()), outside)
+    yield from check_labels(spec.get("selector") or {}, "spec.selector")
+    yield from check_enums(spec, "spec", _CHOICES)
     if spec.get("clusterIP") and not headless:
-        yield from _wrong_cluster_address(spec["clusterIP"])
+        yield from _check_cluster_address(spec["clusterIP"])
     for index, text in enumerate(spec.get("externalIPs", ())):
-        yield from wrong_address(text, f"spec.externalIPs[{index}]")
+        yield from check_address(text, f"spec.externalIPs[{index}]")
     if "IPv6" in spec.get("ipFamilies", ())[:1]:
         yield invalid("spec.ipFamilies[0]", "IPv6", "not configured on this cluster")
     if spec.get("externalTrafficPolicy") and not outside and not spec.get("externalIPs"):
@@ -103,15 +103,15 @@ def validate_service(obj: dict[str, Any]) -> Iterator[Cause]:
         yield forbidden("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'")
 
 
-def _wrong_cluster_address(text: str) -> Iterator[Cause]:
-    wrong = list(wrong_address(text, "spec.clusterIPs[0]"))
+def _check_cluster_address(text: str) -> Iterator[Cause]:
+    wrong = list(check_address(text, "spec.clusterIPs[0]"))
     yield from wrong
     if not wrong and ipaddress.ip_address(text) not in ipaddress.ip_network(SERVICES):
         why = f"the provided IP ({text}) is not in the valid range. The range of valid IPs is {SERVICES}"
         yield invalid("spec.clusterIPs", [text], f"failed to allocate IP {text}: {why}")
 
 
-def _wrong_ports(ports: list[dict[str, Any]], outside: bool) -> Iterator[Cause]:
+def _check_ports(ports: list[dict[str, Any]], outside: bool) -> Iterator[Cause]:
     names: set[str] = set()
     seen: set[tuple[Any, ...]] = set()
     for index, port in enumerate(ports):
@@ -125,21 +125,21 @@ def _wrong_ports(ports: list[dict[str, Any]], outside: bool) -> Iterator[Cause]:
             yield required(f"{where}.name")
         if not 0 < number < 65536:
             yield invalid(f"{where}.port", number, PORTS)
-        yield from out_of(port, where, {"protocol": ("SCTP", "TCP", "UDP")})
-        yield from wrong_port(port["targetPort"], f"{where}.targetPort")
+        yield from check_enums(port, where, {"protocol": ("SCTP", "TCP", "UDP")})
+        yield from check_port(port["targetPort"], f"{where}.targetPort")
         if (number, port["protocol"]) in seen:
             yield duplicate(where, {"protocol": port["protocol"], "port": number})
         seen.add((number, port["protocol"]))
-        taken = port.get("nodePort")
-        if taken and not outside:
+        node_port = port.get("nodePort")
+        if node_port and not outside:
             yield forbidden(f"{where}.nodePort", "may not be used when `type` is 'ClusterIP'")
-        elif taken and taken not in _NODE_PORTS:
+        elif node_port and node_port not in _NODE_PORTS:
             why = "provided port is not in the valid range. The range of valid ports is 30000-32767"
-            yield invalid(f"{where}.nodePort", taken, why)
+            yield invalid(f"{where}.nodePort", node_port, why)
 
 
-def keep_address(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """A service keeps its address as long as it has one."""
+def validate_service_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that the cluster IP is unchanged once set."""
     address, was = new["spec"].get("clusterIP"), old["spec"].get("clusterIP")
     if was and address and address != was:
         yield invalid("spec.clusterIPs[0]", [address], "may not change once set")

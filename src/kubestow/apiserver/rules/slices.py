@@ -1,7 +1,7 @@
-"""Devices that are offered: slices of pools, and rules that taint them.
+"""Rules for offered devices: resource slices, and rules that taint devices.
 
-A slice says which nodes reach its devices, or each of its devices does. Devices share counters, and a device shares out
-its capacity by a policy that says how large a part can be.
+Either a slice or each of its devices names the nodes that can use them. Devices share counters, and a device divides
+its capacity by a policy on the size of the parts.
 """
 
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import device_fields as fields
 from kubestow.apiserver.rules.causes import forbidden, invalid, required
 from kubestow.apiserver.rules.names import INVALID, dns_label, dns_subdomain, wrong_name
-from kubestow.apiserver.rules.placement import wrong_node_selector
+from kubestow.apiserver.rules.placement import check_node_selector
 from kubestow.config.features import Features
 
-MAX_ATTRIBUTES, LONGEST_VALUE = 32, 64
+MAX_ATTRIBUTES, MAX_VALUE_LENGTH = 32, 64
 _MAX_VALUES = 48
-"""Of a device's attributes, those in lists included."""
+"""Maximum number of attribute values of a device, including those in lists."""
 _KINDS = ("int", "bool", "string", "version")
 _LISTS = tuple(f"{kind}s" for kind in _KINDS)
 _VALUES = {f"{kind}{many}": f"{kind.capitalize()}Value{many}" for many in ("", "s") for kind in _KINDS}
-"""What an attribute can be, as kube-apiserver tells of one that is more than one thing."""
+"""Names of the types of attributes in kube-apiserver's message for an attribute with several types."""
 _MAX_DEVICES, _MAX_ADVANCED_DEVICES, _MAX_COUNTER_SETS = 128, 64, 8
 _MAX_TAINTS, _MAX_COUNTERS, _MAX_CONSUMED_SETS, _MAX_VALID_VALUES = 16, 32, 2, 10
 _IMMUTABLE = "Invalid value: field is immutable"
@@ -36,17 +36,17 @@ _NO_PLACE_EACH = f"`nodeName`, `nodeSelector` and `allNodes` can only be set if 
 
 
 def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A driver and a pool, one way to say which nodes, and devices with names of their own."""
+    """Check the driver, the pool, the nodes and the devices of a slice."""
     spec = obj.get("spec", {})
-    yield from fields.wrong_driver(spec.get("driver", ""), "spec.driver")
+    yield from fields.check_driver(spec.get("driver", ""), "spec.driver")
     pool = spec.get("pool", {})
-    yield from fields.wrong_pool(pool.get("name", ""), "spec.pool.name")
+    yield from fields.check_pool(pool.get("name", ""), "spec.pool.name")
     count, generation = pool.get("resourceSliceCount", 0), pool.get("generation", 0)
     if count <= 0:
         yield invalid("spec.pool.resourceSliceCount", count, "must be greater than zero")
     if generation < 0:
         yield invalid("spec.pool.generation", generation, "must be greater than or equal to zero")
-    yield from _wrong_place(spec, "spec")
+    yield from _check_nodes(spec, "spec")
     places = [name for name in _PLACES if spec.get(name)]
     if not places:
         yield required("spec", _ONE_PLACE)
@@ -60,15 +60,15 @@ def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
     if devices is not None and counters is not None:
         yield "spec", INVALID, 'Invalid value: "": only one of `sharedCounters` or `devices` is allowed'
     advanced = any(one.get("taints") or one.get("consumesCounters") for one in devices or ())
-    yield from fields.wrong_names(devices or (), _MAX_ADVANCED_DEVICES if advanced else _MAX_DEVICES, "spec.devices")
-    yield from fields.wrong_names(counters or (), _MAX_COUNTER_SETS, "spec.sharedCounters")
-    yield from fields.wrong_items(counters or (), "spec.sharedCounters", _wrong_counters)
+    yield from fields.check_names(devices or (), _MAX_ADVANCED_DEVICES if advanced else _MAX_DEVICES, "spec.devices")
+    yield from fields.check_names(counters or (), _MAX_COUNTER_SETS, "spec.sharedCounters")
+    yield from fields.check_items(counters or (), "spec.sharedCounters", _check_counters)
     for index, device in enumerate(devices or ()):
-        yield from _wrong_device(device, f"spec.devices[{index}]", by_device=bool(spec.get("perDeviceNodeSelection")))
+        yield from _check_device(device, f"spec.devices[{index}]", by_device=bool(spec.get("perDeviceNodeSelection")))
 
 
-def keep_slice(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """A slice stays with its driver, pool and node."""
+def validate_slice_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that driver, pool and node are unchanged."""
     now, was = new.get("spec", {}), old["spec"]
     if now.get("pool", {}).get("name") != was["pool"]["name"]:
         yield "spec.pool.name", INVALID, _IMMUTABLE
@@ -77,8 +77,8 @@ def keep_slice(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
             yield f"spec.{name}", INVALID, _IMMUTABLE
 
 
-def withhold_lists(new: dict[str, Any], old: dict[str, Any] | None, features: Features) -> None:
-    """Attributes are lists with their gate alone, but for slices that have such ones already."""
+def drop_list_attributes(new: dict[str, Any], old: dict[str, Any] | None, features: Features) -> None:
+    """Drop list attributes if their feature gate is disabled, unless the old slice has some."""
     if features.dra_list_type_attributes or any(one.keys() & _LISTS for one in _attributes(old or {})):
         return
     for attribute in _attributes(new):
@@ -91,15 +91,15 @@ def _attributes(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from (device.get("attributes") or {}).values()
 
 
-def date_taints(obj: dict[str, Any], _: dict[str, Any] | None, now: str) -> None:
-    """A taint that says nothing of its age is new."""
+def set_taint_times(obj: dict[str, Any], _: dict[str, Any] | None, now: str) -> None:
+    """Set the time of taints without one."""
     for device in obj.get("spec", {}).get("devices") or ():
         for taint in device.get("taints") or ():
             taint.setdefault("timeAdded", now)
 
 
-def date_rule(obj: dict[str, Any], old: dict[str, Any] | None, now: str) -> None:
-    """A taint is as old as its effect."""
+def set_taint_rule_time(obj: dict[str, Any], old: dict[str, Any] | None, now: str) -> None:
+    """Set the time of the taint if it has none, or when its effect changes."""
     taint: dict[str, Any] = obj.get("spec", {}).get("taint", {})
     taint.setdefault("timeAdded", now)
     before = old["spec"]["taint"] if old is not None else taint
@@ -108,34 +108,34 @@ def date_rule(obj: dict[str, Any], old: dict[str, Any] | None, now: str) -> None
 
 
 def validate_taint_rule(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A taint, and which devices have it."""
+    """Check the taint and the device selector of a rule."""
     spec = obj.get("spec", {})
     selector = spec.get("deviceSelector") or {}
     if "driver" in selector:
-        yield from fields.wrong_driver(selector["driver"], "spec.deviceSelector.driver")
+        yield from fields.check_driver(selector["driver"], "spec.deviceSelector.driver")
     if "pool" in selector:
-        yield from fields.wrong_pool(selector["pool"], "spec.deviceSelector.pool")
+        yield from fields.check_pool(selector["pool"], "spec.deviceSelector.pool")
     if "device" in selector:
-        yield from fields.wrong_text(selector["device"], "spec.deviceSelector.device", dns_label)
-    yield from fields.wrong_taint(spec.get("taint", {}), "spec.taint")
+        yield from fields.check_text(selector["device"], "spec.deviceSelector.device", dns_label)
+    yield from fields.check_taint(spec.get("taint", {}), "spec.taint")
 
 
-def _wrong_place(owner: dict[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with the nodes that a slice or a device names."""
+def _check_nodes(owner: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check the nodes that a slice or a device names."""
     for name in ("allNodes", "perDeviceNodeSelection"):
         if owner.get(name) is False:
             yield invalid(f"{path}.{name}", False, "must be either unset or set to true")
     if owner.get("nodeName"):
         yield from wrong_name(f"{path}.nodeName", owner["nodeName"], dns_subdomain)
     if owner.get("nodeSelector"):
-        yield from wrong_node_selector(owner["nodeSelector"], f"{path}.nodeSelector")
+        yield from check_node_selector(owner["nodeSelector"], f"{path}.nodeSelector")
 
 
 def _all_of(names: list[str]) -> str:
     return '"{' + ", ".join(f"`{name}`" for name in names) + '}"'
 
 
-def _wrong_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iterator[Cause]:
+def _check_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iterator[Cause]:
     attributes, capacities = device.get("attributes") or {}, device.get("capacity") or {}
     size = len(attributes) + len(capacities)
     if size > MAX_ATTRIBUTES:
@@ -144,35 +144,35 @@ def _wrong_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iter
     if values > _MAX_VALUES:
         yield invalid(path, values, f"the total number of attribute values must not exceed {_MAX_VALUES}")
     for name, attribute in attributes.items():
-        yield from fields.wrong_attribute_name(name, f"{path}.attributes")
-        yield from _wrong_attribute(attribute, f"{path}.attributes[{name}]")
+        yield from fields.check_attribute_name(name, f"{path}.attributes")
+        yield from _check_attribute(attribute, f"{path}.attributes[{name}]")
     for name, capacity in capacities.items():
-        yield from fields.wrong_attribute_name(name, f"{path}.capacity")
+        yield from fields.check_attribute_name(name, f"{path}.capacity")
         policy, where = capacity.get("requestPolicy"), f"{path}.capacity[{name}].requestPolicy"
         if policy is not None and not device.get("allowMultipleAllocations"):
             yield forbidden(where, "allowMultipleAllocations must be true")
         elif policy is not None:
-            yield from _wrong_policy(policy, capacity.get("value", "0"), where)
+            yield from _check_policy(policy, capacity.get("value", "0"), where)
     taints = device.get("taints") or ()
-    yield from fields.wrong_size(taints, _MAX_TAINTS, f"{path}.taints")
-    yield from fields.wrong_items(taints, f"{path}.taints", fields.wrong_taint)
+    yield from fields.check_size(taints, _MAX_TAINTS, f"{path}.taints")
+    yield from fields.check_items(taints, f"{path}.taints", fields.check_taint)
     consumed = device.get("consumesCounters") or ()
-    yield from fields.wrong_size(consumed, _MAX_CONSUMED_SETS, f"{path}.consumesCounters")
+    yield from fields.check_size(consumed, _MAX_CONSUMED_SETS, f"{path}.consumesCounters")
     for index, one in enumerate(consumed):
         where = f"{path}.consumesCounters[{index}]"
-        yield from fields.wrong_text(one.get("counterSet", ""), f"{where}.counterSet", dns_label)
-        yield from _wrong_counters(one, where)
-    yield from fields.repeated([one.get("counterSet", "") for one in consumed], f"{path}.consumesCounters")
-    yield from _wrong_device_place(device, path, by_device=by_device)
-    yield from fields.wrong_conditions(device, path)
+        yield from fields.check_text(one.get("counterSet", ""), f"{where}.counterSet", dns_label)
+        yield from _check_counters(one, where)
+    yield from fields.check_unique([one.get("counterSet", "") for one in consumed], f"{path}.consumesCounters")
+    yield from _check_device_nodes(device, path, by_device=by_device)
+    yield from fields.check_conditions(device, path)
 
 
-def _wrong_device_place(device: dict[str, Any], path: str, *, by_device: bool) -> Iterator[Cause]:
+def _check_device_nodes(device: dict[str, Any], path: str, *, by_device: bool) -> Iterator[Cause]:
     if not by_device:
         if any(name in device for name in _PLACES[:3]):
             yield path, INVALID, f"Invalid value: null: {_NO_PLACE_EACH}"
         return
-    yield from _wrong_place(device, path)
+    yield from _check_nodes(device, path)
     places = [name for name in _PLACES[:3] if device.get(name)]
     if not places:
         yield required(path, _ONE_PLACE_EACH)
@@ -180,45 +180,45 @@ def _wrong_device_place(device: dict[str, Any], path: str, *, by_device: bool) -
         yield path, INVALID, f"Invalid value: {_all_of(places)}: {_ONE_PLACE_EACH}"
 
 
-def _wrong_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
     given = {kind: value for kind, value in attribute.items() if value is not None}
     for kind in _LISTS:
         if given.get(kind) == []:
             yield f"{path}.{kind}", INVALID, "Invalid value: []: must not be empty if specified"
-    for kind, check in (("string", _wrong_string), ("version", _wrong_version)):
+    for kind, check in (("string", _check_string), ("version", _check_version)):
         if kind in given:
             yield from check(given[kind], f"{path}.{kind}")
         for index, value in enumerate(given.get(f"{kind}s", ())):
             yield from check(value, f"{path}.{kind}s[{index}]")
     if len(given) != 1:
-        told = {name: given.get(kind) for kind, name in _VALUES.items()} if given else ""
-        message = f"Invalid value: {msgspec.json.encode(told).decode()}: exactly one value must be specified"
+        values = {name: given.get(kind) for kind, name in _VALUES.items()} if given else ""
+        message = f"Invalid value: {msgspec.json.encode(values).decode()}: exactly one value must be specified"
         yield path, INVALID, message
 
 
-def _wrong_string(value: str, path: str) -> Iterator[Cause]:
-    yield from fields.too_long(value, LONGEST_VALUE, path)
+def _check_string(value: str, path: str) -> Iterator[Cause]:
+    yield from fields.check_length(value, MAX_VALUE_LENGTH, path)
 
 
-def _wrong_version(value: str, path: str) -> Iterator[Cause]:
+def _check_version(value: str, path: str) -> Iterator[Cause]:
     try:
         Semver(value)
     except ValueError:
         yield path, INVALID, f'Invalid value: "{value}": must be a string compatible with semver.org spec 2.0.0'
-    yield from fields.too_long(value, LONGEST_VALUE, path)
+    yield from fields.check_length(value, MAX_VALUE_LENGTH, path)
 
 
-def _wrong_counters(owner: dict[str, Any], path: str) -> Iterator[Cause]:
+def _check_counters(owner: dict[str, Any], path: str) -> Iterator[Cause]:
     counters = owner.get("counters") or {}
     if not counters:
         yield required(f"{path}.counters")
-    yield from fields.wrong_size(counters, _MAX_COUNTERS, f"{path}.counters")
+    yield from fields.check_size(counters, _MAX_COUNTERS, f"{path}.counters")
     for name in counters:
         yield from wrong_name(f"{path}.counters", name, dns_label)
 
 
-def _wrong_policy(policy: dict[str, Any], capacity: str, path: str) -> Iterator[Cause]:
-    """How much of a capacity can be asked for: some values, or a range with steps; and what is meant without a word."""
+def _check_policy(policy: dict[str, Any], capacity: str, path: str) -> Iterator[Cause]:
+    """Check the policy on requests of a capacity: valid values or a range with steps, and a default."""
     values, bounds = policy.get("validValues") or (), policy.get("validRange")
     default: str | None = policy.get("default")
     if values and bounds is not None:
@@ -229,14 +229,14 @@ def _wrong_policy(policy: dict[str, Any], capacity: str, path: str) -> Iterator[
             kind = "validValues" if values else "validRange"
             yield required(f"{path}.default", f"required when {kind} is defined")
     elif values:
-        yield from _wrong_values(values, default, capacity, f"{path}.validValues")
+        yield from _check_values(values, default, capacity, f"{path}.validValues")
     elif bounds is not None:
-        yield from _wrong_range(bounds, default, capacity, f"{path}.validRange")
+        yield from _check_range(bounds, default, capacity, f"{path}.validRange")
 
 
-def _wrong_values(values: list[str], default: str, capacity: str, path: str) -> Iterator[Cause]:
+def _check_values(values: list[str], default: str, capacity: str, path: str) -> Iterator[Cause]:
     amounts = [quantity.nano(one) for one in values]
-    yield from fields.wrong_size(values, _MAX_VALID_VALUES, path)
+    yield from fields.check_size(values, _MAX_VALID_VALUES, path)
     for index, one in enumerate(amounts):
         where = f"{path}[{index}]"
         if index and amounts[index - 1] > one:
@@ -244,42 +244,42 @@ def _wrong_values(values: list[str], default: str, capacity: str, path: str) -> 
         if one > quantity.nano(capacity):
             message = f"option is larger than capacity value: {capacity}"
             yield where, INVALID, f'Invalid value: "{values[index]}": {message}'
-    yield from fields.repeated(values, path)
+    yield from fields.check_unique(values, path)
     if quantity.nano(default) not in amounts:
         message = "default value is not valid according to the requestPolicy"
         yield path, INVALID, f'Invalid value: "{default}": {message}'
 
 
-def _wrong_range(bounds: dict[str, str], default: str, capacity: str, path: str) -> Iterator[Cause]:
-    least, most, step = bounds.get("min"), bounds.get("max"), bounds.get("step")
-    if least is None:  # the schema says so
+def _check_range(bounds: dict[str, str], default: str, capacity: str, path: str) -> Iterator[Cause]:
+    minimum, maximum, step = bounds.get("min"), bounds.get("max"), bounds.get("step")
+    if minimum is None:  # The schema check reports it.
         return
-    low, usual, all_of_it = quantity.nano(least), quantity.nano(default), quantity.nano(capacity)
+    low, initial, total = quantity.nano(minimum), quantity.nano(default), quantity.nano(capacity)
 
-    def wrong(name: str, value: str, message: str) -> Cause:
+    def cause(name: str, value: str, message: str) -> Cause:
         return f"{path}.{name}", INVALID, f'Invalid value: "{value}": {message}'
 
-    if low > all_of_it:
-        yield wrong("min", least, f"min is larger than capacity value: {capacity}")
-    if usual < low:
-        yield wrong("default", default, f"default is less than min: {least}")
-    if most is not None:
-        high = quantity.nano(most)
+    if low > total:
+        yield cause("min", minimum, f"min is larger than capacity value: {capacity}")
+    if initial < low:
+        yield cause("default", default, f"default is less than min: {minimum}")
+    if maximum is not None:
+        high = quantity.nano(maximum)
         if low > high:
-            yield wrong("max", least, f"min is larger than max: {most}")
-        if high > all_of_it:
-            yield wrong("max", most, f"max is larger than capacity value: {capacity}")
-        if usual > high:
-            yield wrong("default", default, f"default is more than max: {most}")
+            yield cause("max", minimum, f"min is larger than max: {maximum}")
+        if high > total:
+            yield cause("max", maximum, f"max is larger than capacity value: {capacity}")
+        if initial > high:
+            yield cause("default", default, f"default is more than max: {maximum}")
     if step is None:
         return
     stride = quantity.nano(step)
     if stride <= 0:
-        yield wrong("step", step, "must be greater than zero")
+        yield cause("step", step, "must be greater than zero")
         return
-    if low + stride > all_of_it:
+    if low + stride > total:
         message = f"one step {quantity.format_nano(low + stride)} is larger than capacity value: {capacity}"
-        yield wrong("step", step, message)
-    for value in (default, *(() if most is None else (most,))):
+        yield cause("step", step, message)
+    for value in (default, *(() if maximum is None else (maximum,))):
         if (quantity.nano(value) - low) % stride:
-            yield wrong("step", value, f"value is not a multiple of a given step ({step}) from ({least})")
+            yield cause("step", value, f"value is not a multiple of a given step ({step}) from ({minimum})")

@@ -1,24 +1,24 @@
-"""Storage classes, volumes and claims."""
+"""Rules for CSI drivers, persistent volumes and their claims."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.api import quantity
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import forbidden, invalid, required, several
+from kubestow.apiserver.rules.causes import check_one, forbidden, invalid, required
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import dns_subdomain, wrong_name
-from kubestow.apiserver.rules.placement import wrong_label_selector, wrong_node_selector
+from kubestow.apiserver.rules.placement import check_label_selector, check_node_selector
 
 _NO_SOURCES = (
     "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",
     "volumeMode", "nodeAffinity", "volumeAttributesClassName",
 )  # fmt: skip
-"""What the spec of a volume says besides where it is."""
+"""Fields of a volume's spec that are not its source."""
 
 
 def default_driver(obj: dict[str, Any]) -> None:
-    """Volumes of a driver are attached, and outlive pods."""
+    """Set the defaults of a CSI driver: volumes are attached and persistent."""
     spec = obj.setdefault("spec", {})
     set_missing(spec, {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType"})
     set_missing(spec, dict.fromkeys(("podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"), False))
@@ -27,7 +27,7 @@ def default_driver(obj: dict[str, Any]) -> None:
 
 
 def default_volume(obj: dict[str, Any]) -> None:
-    """A volume is kept when its claim goes."""
+    """Set the defaults of a volume: it is retained when its claim is deleted."""
     spec = obj.setdefault("spec", {})
     set_missing(spec, {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"})
     if "hostPath" in spec:
@@ -35,7 +35,7 @@ def default_volume(obj: dict[str, Any]) -> None:
 
 
 def validate_volume(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A size, a way to mount it, and sound node conditions."""
+    """Check the capacity, access modes, source and node affinity of a volume."""
     spec = obj["spec"]
     if not spec.get("capacity", {}).get("storage"):
         yield required("spec.capacity")
@@ -44,16 +44,16 @@ def validate_volume(obj: dict[str, Any]) -> Iterator[Cause]:
     sources = [name for name in spec if name not in _NO_SOURCES]
     if not sources:
         yield required("spec", "must specify a volume type")
-    yield from several(spec, "spec", sources, "volume")
+    yield from check_one(spec, "spec", sources, "volume")
     if "local" in spec and "nodeAffinity" not in spec:
         yield required("spec.nodeAffinity", "Local volume requires node affinity")
     nodes = spec.get("nodeAffinity", {}).get("required")
     if nodes:
-        yield from wrong_node_selector(nodes, "spec.nodeAffinity.required")
+        yield from check_node_selector(nodes, "spec.nodeAffinity.required")
 
 
-def keep_source(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Where a volume is cannot change."""
+def validate_volume_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that the source is unchanged."""
     before, after = ({k: v for k, v in obj["spec"].items() if k not in _NO_SOURCES} for obj in (old, new))
     if after != before:
         why = "spec.persistentvolumesource is immutable after creation"
@@ -61,17 +61,17 @@ def keep_source(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
 
 
 def default_claim(obj: dict[str, Any]) -> None:
-    """A claim wants a file system."""
+    """Set the volume mode to Filesystem."""
     obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
 
 def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A size and a way to mount it."""
-    yield from wrong_claim(obj["spec"], "spec")
+    """Check a claim."""
+    yield from check_claim(obj["spec"], "spec")
 
 
-def wrong_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with what a claim asks for."""
+def check_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check the spec of a claim."""
     modes = spec.get("accessModes", [])
     if not modes:
         yield required(f"{path}.accessModes", "at least 1 access mode is required")
@@ -83,13 +83,13 @@ def wrong_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         yield required(f"{path}.resources[storage]")
     elif quantity.nano(size) <= 0:
         yield invalid(f"{path}.resources[storage]", size, "must be greater than zero")
-    yield from wrong_label_selector(spec.get("selector"), f"{path}.selector")
+    yield from check_label_selector(spec.get("selector"), f"{path}.selector")
     if spec.get("storageClassName"):
         yield from wrong_name(f"{path}.storageClassName", spec["storageClassName"], dns_subdomain)
 
 
-def keep_claim(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """A claim may grow and find its volume; the rest of what it asks for stays."""
+def validate_claim_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check an update: a claim may be bound and grow; all other fields are immutable."""
     late = {name for name in ("volumeName", "storageClassName") if not old["spec"].get(name)}
     bound = old.get("status", {}).get("phase") == "Bound"
     free = late | ({"resources"} if bound else set()) | {"volumeAttributesClassName"}

@@ -1,20 +1,20 @@
-"""Workloads that run on: defaults of their templates, selectors that select, what a roll-out needs."""
+"""Rules for workloads that run continuously: templates, selectors, roll-out strategies."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import below_zero, forbidden, invalid, out_of, required, unsupported
+from kubestow.apiserver.rules.causes import check_enums, check_not_negative, forbidden, invalid, required, unsupported
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.names import wrong_labels
-from kubestow.apiserver.rules.placement import wrong_label_selector
+from kubestow.apiserver.rules.names import check_labels
+from kubestow.apiserver.rules.placement import check_label_selector
 from kubestow.apiserver.rules.podspec import default_pod_spec
-from kubestow.apiserver.rules.podvalidation import wrong_pod_spec
-from kubestow.apiserver.rules.storage import default_claim, wrong_claim
+from kubestow.apiserver.rules.podvalidation import check_pod_spec
+from kubestow.apiserver.rules.storage import check_claim, default_claim
 from kubestow.apiserver.selectors import from_object
 
 UNMATCHED = "`selector` does not match template `labels`"
-_FREE = (
+_MUTABLE_FIELDS = (
     "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
     "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
 )  # fmt: skip
@@ -22,7 +22,7 @@ _RETENTION = ("Retain", "Delete")
 
 
 def default_template(spec: dict[str, Any]) -> None:
-    """The defaults of a pod in the template of a workload."""
+    """Set the defaults of a pod template."""
     template = spec.get("template")
     if template is not None:
         template.setdefault("metadata", {})
@@ -30,7 +30,7 @@ def default_template(spec: dict[str, Any]) -> None:
 
 
 def default_deployment(obj: dict[str, Any]) -> None:
-    """One replica, rolled out a quarter at a time."""
+    """Set the defaults of a Deployment: one replica, rolling updates of 25%."""
     default_replicas(obj)
     spec = obj["spec"]
     strategy = spec.setdefault("strategy", {})
@@ -42,14 +42,14 @@ def default_deployment(obj: dict[str, Any]) -> None:
 
 
 def default_replicas(obj: dict[str, Any]) -> None:
-    """One replica."""
+    """Set the defaults of a ReplicaSet: one replica."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("replicas", 1)
     default_template(spec)
 
 
 def default_replication_controller(obj: dict[str, Any]) -> None:
-    """One replica, selected by the labels of the template, and labelled like it."""
+    """Set the defaults of a ReplicationController: one replica, with the template's labels as selector and labels."""
     default_replicas(obj)
     labels = _labels(obj["spec"])
     if labels:
@@ -58,7 +58,7 @@ def default_replication_controller(obj: dict[str, Any]) -> None:
 
 
 def default_daemon_set(obj: dict[str, Any]) -> None:
-    """Rolled out one node at a time."""
+    """Set the defaults of a DaemonSet: rolling updates of one node at a time."""
     spec = obj.setdefault("spec", {})
     default_template(spec)
     strategy = spec.setdefault("updateStrategy", {})
@@ -69,7 +69,7 @@ def default_daemon_set(obj: dict[str, Any]) -> None:
 
 
 def default_stateful_set(obj: dict[str, Any]) -> None:
-    """One replica, in order."""
+    """Set the defaults of a StatefulSet: one replica, ordered, with retained claims."""
     default_replicas(obj)
     spec = obj["spec"]
     set_missing(spec, {"serviceName": "", "podManagementPolicy": "OrderedReady"})
@@ -86,8 +86,8 @@ def default_stateful_set(obj: dict[str, Any]) -> None:
         claim.setdefault("status", {"phase": "Pending"})
 
 
-def _wrong_share(value: Any, path: str) -> Iterator[Cause]:
-    """A number of pods, or a percentage of them."""
+def _check_int_or_percent(value: Any, path: str) -> Iterator[Cause]:
+    """Check a number or percentage of pods."""
     if isinstance(value, str):
         if not value.removesuffix("%").isdecimal() or not value.endswith("%"):
             why = (
@@ -99,14 +99,14 @@ def _wrong_share(value: Any, path: str) -> Iterator[Cause]:
         yield invalid(path, value, "must be greater than or equal to 0")
 
 
-def no_more_than_all(value: Any, path: str) -> Iterator[Cause]:
-    """A number of pods, or a percentage of them up to 100."""
-    yield from _wrong_share(value, path)
+def check_int_or_percent_up_to_100(value: Any, path: str) -> Iterator[Cause]:
+    """Check a number or percentage of pods; the percentage is 100 at most."""
+    yield from _check_int_or_percent(value, path)
     if isinstance(value, str) and value[:-1].isdecimal() and int(value[:-1]) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 
-def _none(value: Any) -> bool:
+def _is_zero(value: Any) -> bool:
     return value in (0, "0%")
 
 
@@ -116,29 +116,29 @@ def _labels(spec: dict[str, Any]) -> dict[str, str] | None:
 
 
 def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A selector that selects the template's labels, and a sound template."""
+    """Check the counts, the selector and the template of a workload."""
     spec, kind = obj["spec"], obj["kind"]
-    yield from below_zero(spec, "spec", "replicas", "minReadySeconds")
+    yield from check_not_negative(spec, "spec", "replicas", "minReadySeconds")
     selector, labels = spec.get("selector"), _labels(spec)
-    wrong = list(wrong_label_selector(selector, "spec.selector"))
+    wrong = list(check_label_selector(selector, "spec.selector"))
     yield from wrong
     if selector is None:
         yield required("spec.selector")
     elif not selector:
-        # ReplicaSets have the words of Deployments.
+        # ReplicaSets have the message of Deployments.
         named = kind.lower() if kind in ("DaemonSet", "StatefulSet") else "deployment"
         yield invalid("spec.selector", {}, f"empty selector is invalid for {named}")
     if selector != {} and not wrong:
         matcher = from_object(selector)
         if matcher is None or not matcher.matches(labels or {}):
             yield invalid("spec.template.metadata.labels", labels, UNMATCHED)
-    yield from _wrong_lasting_template(spec, kind)
+    yield from _check_running_template(spec, kind)
 
 
 def validate_replication_controller(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Labels that the template has, and a sound template."""
+    """Check the counts, the selector and the template of a ReplicationController."""
     spec = obj["spec"]
-    yield from below_zero(spec, "spec", "replicas", "minReadySeconds")
+    yield from check_not_negative(spec, "spec", "replicas", "minReadySeconds")
     selector, labels = spec.get("selector"), _labels(spec) or {}
     if not selector:
         yield required("spec.selector")
@@ -147,12 +147,12 @@ def validate_replication_controller(obj: dict[str, Any]) -> Iterator[Cause]:
         return
     if selector and not selector.items() <= labels.items():
         yield invalid("spec.template.metadata.labels", labels or None, UNMATCHED)
-    yield from _wrong_lasting_template(spec, obj["kind"])
+    yield from _check_running_template(spec, obj["kind"])
 
 
-def _wrong_lasting_template(spec: dict[str, Any], kind: str) -> Iterator[Cause]:
-    """What is wrong with the template of pods that are to run on."""
-    yield from wrong_template(spec, "spec.template")
+def _check_running_template(spec: dict[str, Any], kind: str) -> Iterator[Cause]:
+    """Check the template of pods that run continuously."""
+    yield from check_template(spec, "spec.template")
     pod = spec.get("template", {}).get("spec", {})
     policy = pod.get("restartPolicy", "Always")
     if policy != "Always":
@@ -164,7 +164,7 @@ def _wrong_lasting_template(spec: dict[str, Any], kind: str) -> Iterator[Cause]:
 
 
 def validate_deployment(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A sound workload that can be rolled out."""
+    """Check a Deployment and its strategy."""
     yield from validate_workload(obj)
     spec = obj["spec"]
     strategy = spec.get("strategy", {})
@@ -172,31 +172,31 @@ def validate_deployment(obj: dict[str, Any]) -> Iterator[Cause]:
     if strategy.get("type") == "Recreate" and rolling is not None:
         yield forbidden(path, "may not be specified when strategy `type` is 'Recreate'")
     elif rolling is not None:
-        yield from no_more_than_all(rolling.get("maxUnavailable"), f"{path}.maxUnavailable")
-        yield from _wrong_share(rolling.get("maxSurge"), f"{path}.maxSurge")
-        if _none(rolling.get("maxUnavailable")) and _none(rolling.get("maxSurge")):
+        yield from check_int_or_percent_up_to_100(rolling.get("maxUnavailable"), f"{path}.maxUnavailable")
+        yield from _check_int_or_percent(rolling.get("maxSurge"), f"{path}.maxSurge")
+        if _is_zero(rolling.get("maxUnavailable")) and _is_zero(rolling.get("maxSurge")):
             yield invalid(f"{path}.maxUnavailable", rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
-    yield from below_zero(spec, "spec", "revisionHistoryLimit", "progressDeadlineSeconds")
+    yield from check_not_negative(spec, "spec", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline = spec["progressDeadlineSeconds"]
     if deadline <= spec.get("minReadySeconds", 0):
         yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
 
 def validate_daemon_set(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A sound workload whose update either takes pods away or adds them."""
+    """Check a DaemonSet: its updates have either unavailable or surplus pods."""
     yield from validate_workload(obj)
-    yield from below_zero(obj["spec"], "spec", "revisionHistoryLimit")
+    yield from check_not_negative(obj["spec"], "spec", "revisionHistoryLimit")
     rolling, path = obj["spec"]["updateStrategy"].get("rollingUpdate", {}), "spec.updateStrategy.rollingUpdate"
-    yield from no_more_than_all(rolling.get("maxUnavailable"), f"{path}.maxUnavailable")
-    yield from no_more_than_all(rolling.get("maxSurge"), f"{path}.maxSurge")
-    if rolling and not _none(rolling["maxUnavailable"]) and not _none(rolling["maxSurge"]):
+    yield from check_int_or_percent_up_to_100(rolling.get("maxUnavailable"), f"{path}.maxUnavailable")
+    yield from check_int_or_percent_up_to_100(rolling.get("maxSurge"), f"{path}.maxSurge")
+    if rolling and not _is_zero(rolling["maxUnavailable"]) and not _is_zero(rolling["maxSurge"]):
         yield invalid(f"{path}.maxSurge", rolling["maxSurge"], "may not be set when maxUnavailable is non-zero")
-    elif rolling and _none(rolling["maxUnavailable"]) and _none(rolling["maxSurge"]):
+    elif rolling and _is_zero(rolling["maxUnavailable"]) and _is_zero(rolling["maxSurge"]):
         yield required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
 def validate_stateful_set(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A sound workload with sound claims."""
+    """Check a StatefulSet: policies, update strategy and claim templates."""
     spec = obj["spec"]
     yield from validate_workload(obj)
     policy = spec["podManagementPolicy"]
@@ -206,30 +206,30 @@ def validate_stateful_set(obj: dict[str, Any]) -> Iterator[Cause]:
     rolling = strategy.get("rollingUpdate", {})
     if strategy["type"] == "OnDelete" and rolling:
         yield invalid(path, rolling, "only allowed for updateStrategy 'RollingUpdate'")
-    yield from below_zero(rolling, path, "partition")
-    yield from no_more_than_all(rolling.get("maxUnavailable"), f"{path}.maxUnavailable")
+    yield from check_not_negative(rolling, path, "partition")
+    yield from check_int_or_percent_up_to_100(rolling.get("maxUnavailable"), f"{path}.maxUnavailable")
     retention = dict.fromkeys(("whenDeleted", "whenScaled"), _RETENTION)
-    yield from out_of(
+    yield from check_enums(
         spec["persistentVolumeClaimRetentionPolicy"], "spec.persistentVolumeClaimRetentionPolicy", retention
     )
-    yield from below_zero(spec.get("ordinals", {}), "spec.ordinals", "start")
+    yield from check_not_negative(spec.get("ordinals", {}), "spec.ordinals", "start")
     for index, claim in enumerate(spec.get("volumeClaimTemplates", ())):
-        yield from wrong_claim(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
+        yield from check_claim(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
 
 
-def wrong_template(spec: dict[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with the template of pods."""
+def check_template(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check the pod template of a workload."""
     template = spec.get("template", {})
-    yield from wrong_labels(template.get("metadata", {}).get("labels") or {}, f"{path}.labels")
-    yield from wrong_pod_spec(template.get("spec", {}), f"{path}.spec")
+    yield from check_labels(template.get("metadata", {}).get("labels") or {}, f"{path}.labels")
+    yield from check_pod_spec(template.get("spec", {}), f"{path}.spec")
     if template.get("spec", {}).get("ephemeralContainers"):
         yield forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
-def keep_identity(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """What pods of a stateful set are known by cannot change."""
-    before, after = ({k: v for k, v in obj["spec"].items() if k not in _FREE} for obj in (old, new))
+def validate_stateful_set_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that only the mutable fields have changed."""
+    before, after = ({k: v for k, v in obj["spec"].items() if k not in _MUTABLE_FIELDS} for obj in (old, new))
     if after != before:
-        listed = ", ".join(f"'{name}'" for name in _FREE[:-1])
-        why = f"updates to statefulset spec for fields other than {listed} and '{_FREE[-1]}' are forbidden"
+        listed = ", ".join(f"'{name}'" for name in _MUTABLE_FIELDS[:-1])
+        why = f"updates to statefulset spec for fields other than {listed} and '{_MUTABLE_FIELDS[-1]}' are forbidden"
         yield forbidden("spec", why)
