@@ -145,7 +145,7 @@ def test_a_watch_hears_of_what_it_is_about_alone(path: str, told: int, monkeypat
     def hear(_: Watch, change: Change) -> None:
         heard.append(change.record.name)
 
-    monkeypatch.setattr(Watch, "offer", hear)
+    monkeypatch.setattr(Watch, "on_change", hear)
 
     async def play() -> None:
         direct = Direct()

@@ -182,7 +182,7 @@ class ControlPlane:
         authorizer: Authorizer = FixedPolicy()
         if options.rbac:
             authorizer = rbac = Rbac(self.store)
-            admission.guard = Escalation(rbac).complaint
+            admission.guard = Escalation(rbac).check
         self.application = Application(self.store, self.identities, self._watchers, admission, self._audit, authorizer)
         self._custom_kinds = self.application.custom_kinds
         journal = self._journal

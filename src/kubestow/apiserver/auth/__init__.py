@@ -1,1 +1,1 @@
-"""Who gets in, and what they may do: certificates, tokens, a kubeconfig, a small fixed policy."""
+"""Authentication and authorization: certificates, tokens, a kubeconfig, RBAC and a fixed policy."""

@@ -1,6 +1,6 @@
-"""The server's own certificate authority, its certificate, and the administrator's.
+"""The server's own certificate authority, its certificate, and that of the administrator.
 
-They live in a folder as PEM files, keys readable by the owner only, and are made when they are missing.
+They are PEM files in a folder, with keys readable only by the owner, and are created when they are missing.
 """
 
 import ipaddress
@@ -28,7 +28,7 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Where the PEM files are."""
+    """Paths of the PEM files."""
 
     ca: Path
     server: Path
@@ -37,7 +37,7 @@ class Certificates:
     admin_key: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """TLS for the server: clients may show a certificate of our authority, and need not."""
+        """Return the TLS context of the server; client certificates of this authority are optional."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self.ca))
         context.load_cert_chain(self.server, self.server_key)
         context.verify_mode = ssl.CERT_OPTIONAL
@@ -47,7 +47,7 @@ class Certificates:
 
 
 def ensure(folder: Path, addresses: tuple[str, ...]) -> Certificates:
-    """The certificates of a folder; those that are missing are made, and the server's if it lacks an address."""
+    """Return the certificates in a folder; create missing ones, and that of the server if it lacks an address."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     files = Certificates(
         folder / "ca.crt", folder / "server.crt", folder / "server.key", folder / "admin.crt", folder / "admin.key"
@@ -82,7 +82,7 @@ def client_certificate(
     user: str,
     groups: tuple[str, ...],
 ) -> x509.Certificate:
-    """A certificate that lets its holder in as a user."""
+    """Return a client certificate for a user."""
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     name = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, user)])
     return _sign(name, key, ca.subject, ca_key)
@@ -159,7 +159,7 @@ def _write(file: Path, key_file: Path, certificate: x509.Certificate, key: ec.El
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file that only its owner can read."""
+    """Write a file that only its owner can read."""
     path.unlink(missing_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:

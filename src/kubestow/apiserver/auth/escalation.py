@@ -1,8 +1,8 @@
-"""Nobody gives rights that they do not have: what kube-apiserver looks at when roles and bindings are written.
+"""Prevention of privilege escalation: users cannot grant permissions that they do not have, as in kube-apiserver.
 
-Whoever writes a role must have all that its rules allow, or the verb `escalate` for it; whoever writes a binding must
-have all that its role allows, or the verb `bind` for that. An aggregated role may become anything, so only those who
-may do everything write one. What somebody lacks is told rule by rule, with verbs put together.
+The author of a role must have all permissions in its rules, or the verb `escalate` for it; the author of a binding
+must have all permissions of its role, or the verb `bind` for that role. The rules of an aggregated role are open, so
+only users with all permissions may write one. Missing permissions are reported rule by rule, with verbs merged.
 """
 
 import json
@@ -20,10 +20,10 @@ from kubestow.apiserver.objects.intent import User
 Object = dict[str, Any]
 _ROLES = ("roles", "clusterroles")
 _BINDINGS = ("rolebindings", "clusterrolebindings")
-_MOST = 10_000
-"""Combinations of what rules name that are looked at one by one; of more, rules are taken as a whole."""
-_OF_GARBAGE_COLLECTION = ("ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation")
-_TOLD = {
+_MAX_COMBINATIONS = 10_000
+"""Maximum number of combinations to check one by one; beyond it, rules are checked as a whole."""
+_GARBAGE_COLLECTION_FIELDS = ("ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation")
+_FIELD_NAMES = {
     "apiGroups": "APIGroups",
     "resources": "Resources",
     "nonResourceURLs": "NonResourceURLs",
@@ -33,23 +33,23 @@ _TOLD = {
 
 
 class Escalation:
-    """Looks at writes of roles and bindings."""
+    """Checks writes of roles and bindings."""
 
     def __init__(self, rbac: Rbac) -> None:
         self._rbac = rbac
 
-    def complaint(self, write: Write) -> str | None:
-        """Why a write would give rights that its author does not have; raises ApiError where a role is missing."""
+    def check(self, write: Write) -> str | None:
+        """Return why a write must be denied, if it must; raises ApiError if the role does not exist."""
         kind, user, new = write.resource.plural, write.intent.user, write.new
         if write.resource.group != GROUP or new is None or "system:masters" in user.groups:
             return None
-        if write.old is not None and _given(write.old) == _given(new):
+        if write.old is not None and _comparable(write.old) == _comparable(new):
             return None
         if kind in _ROLES:
-            return self._of_role(write, new, user)
-        return self._of_binding(write, new, user) if kind in _BINDINGS else None
+            return self._check_role(write, new, user)
+        return self._check_binding(write, new, user) if kind in _BINDINGS else None
 
-    def _of_role(self, write: Write, role: Object, user: User) -> str | None:
+    def _check_role(self, write: Write, role: Object, user: User) -> str | None:
         name = "" if write.old is None else role["metadata"]["name"]
         attempt = Attempt("escalate", write.resource.plural, group=GROUP, namespace=write.namespace, name=name)
         if self._rbac.allowed(user, attempt):
@@ -61,7 +61,7 @@ class Escalation:
             return "must have cluster-admin privileges to use the aggregationRule"
         return self._missing(user, write.namespace, role.get("rules") or ())
 
-    def _of_binding(self, write: Write, binding: Object, user: User) -> str | None:
+    def _check_binding(self, write: Write, binding: Object, user: User) -> str | None:
         reference = binding["roleRef"]
         roles = "clusterroles" if reference["kind"] == "ClusterRole" else "roles"
         attempt = Attempt("bind", roles, group=GROUP, namespace=write.namespace, name=reference["name"])
@@ -73,20 +73,20 @@ class Escalation:
         return self._missing(user, write.namespace, rules)
 
     def _missing(self, user: User, namespace: str, wanted: Iterable[Object]) -> str | None:
-        has = list(self._rbac.rules_for(user, namespace))
-        lacking = [rule for rule in wanted if not _covered(rule, has)]
-        if sum(map(_combinations, lacking)) <= _MOST:
-            lacking = [part for rule in lacking for part in _parts(rule) if not _covered(part, has)]
+        held = list(self._rbac.rules_for(user, namespace))
+        lacking = [rule for rule in wanted if not _covered(rule, held)]
+        if sum(map(_combinations, lacking)) <= _MAX_COMBINATIONS:
+            lacking = [part for rule in lacking for part in _parts(rule) if not _covered(part, held)]
         if not lacking:
             return None
         groups = " ".join(json.dumps(group) for group in user.groups)
         begin = f"user {json.dumps(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions"
-        return f"{begin} not currently held:\n" + "\n".join(sorted(map(_told, _together(lacking))))
+        return f"{begin} not currently held:\n" + "\n".join(sorted(map(_format_rule, _merge_verbs(lacking))))
 
 
-def _given(obj: Object) -> Object:
-    """All but what garbage collection changes."""
-    metadata = {key: value for key, value in obj["metadata"].items() if key not in _OF_GARBAGE_COLLECTION}
+def _comparable(obj: Object) -> Object:
+    """Return an object without the fields that garbage collection changes."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in _GARBAGE_COLLECTION_FIELDS}
     return {**obj, "metadata": metadata}
 
 
@@ -95,7 +95,7 @@ def _combinations(rule: Object) -> int:
 
 
 def _parts(rule: Object) -> Iterator[Object]:
-    """A rule as many that name one thing of each kind."""
+    """Split a rule into rules with a single verb, group, resource and name each."""
     for verb in rule.get("verbs") or ():
         for url in rule.get("nonResourceURLs") or ():
             yield {"nonResourceURLs": [url], "verbs": [verb]}
@@ -104,38 +104,38 @@ def _parts(rule: Object) -> Iterator[Object]:
                 yield {"apiGroups": [group], "resources": [resource], "resourceNames": names, "verbs": [verb]}
 
 
-def _covered(rule: Object, has: list[Object]) -> bool:
-    return any(_covers(one, rule) for one in has)
+def _covered(rule: Object, held: list[Object]) -> bool:
+    return any(_covers(one, rule) for one in held)
 
 
-def _covers(has: Object, wanted: Object) -> bool:
-    """Whether a rule allows all that another does."""
-    names = has.get("resourceNames")
+def _covers(held: Object, wanted: Object) -> bool:
+    """Return whether a rule allows everything that another one does."""
+    names = held.get("resourceNames")
     return (
-        _all_in(wanted.get("verbs"), has.get("verbs"))
-        and _all_in(wanted.get("apiGroups"), has.get("apiGroups"))
-        and all(_has_resource(has.get("resources") or (), one) for one in wanted.get("resources") or ())
-        and all(_has_path(has.get("nonResourceURLs") or (), one) for one in wanted.get("nonResourceURLs") or ())
+        _all_in(wanted.get("verbs"), held.get("verbs"))
+        and _all_in(wanted.get("apiGroups"), held.get("apiGroups"))
+        and all(_has_resource(held.get("resources") or (), one) for one in wanted.get("resources") or ())
+        and all(_has_path(held.get("nonResourceURLs") or (), one) for one in wanted.get("nonResourceURLs") or ())
         and (not names or (bool(wanted.get("resourceNames")) and set(wanted["resourceNames"]) <= set(names)))
     )
 
 
-def _all_in(wanted: Iterable[str] | None, has: Iterable[str] | None) -> bool:
-    owned = set(has or ())
+def _all_in(wanted: Iterable[str] | None, held: Iterable[str] | None) -> bool:
+    owned = set(held or ())
     return "*" in owned or set(wanted or ()) <= owned
 
 
-def _has_resource(has: Iterable[str], wanted: str) -> bool:
+def _has_resource(held: Iterable[str], wanted: str) -> bool:
     below = wanted.partition("/")[2]
-    return any(one in ("*", wanted) or (below and one == f"*/{below}") for one in has)
+    return any(one in ("*", wanted) or (below and one == f"*/{below}") for one in held)
 
 
-def _has_path(has: Iterable[str], wanted: str) -> bool:
-    return any(one == wanted or (one.endswith("*") and wanted.startswith(one[:-1])) for one in has)
+def _has_path(held: Iterable[str], wanted: str) -> bool:
+    return any(one == wanted or (one.endswith("*") and wanted.startswith(one[:-1])) for one in held)
 
 
-def _together(parts: list[Object]) -> Iterator[Object]:
-    """Those that differ by their verbs alone as one."""
+def _merge_verbs(parts: list[Object]) -> Iterator[Object]:
+    """Merge rules that differ only in their verbs."""
     found: dict[str, Object] = {}
     for part in parts:
         key = json.dumps({name: value for name, value in part.items() if name != "verbs"})
@@ -144,6 +144,6 @@ def _together(parts: list[Object]) -> Iterator[Object]:
     yield from found.values()
 
 
-def _told(rule: Object) -> str:
-    parts = (f"{name}:[{' '.join(map(json.dumps, rule[key]))}]" for key, name in _TOLD.items() if rule.get(key))
+def _format_rule(rule: Object) -> str:
+    parts = (f"{name}:[{' '.join(map(json.dumps, rule[key]))}]" for key, name in _FIELD_NAMES.items() if rule.get(key))
     return "{" + ", ".join(parts) + "}"

@@ -1,7 +1,7 @@
-"""Who is asking: the holder of a client certificate or a bearer token, or the user that the holder acts for.
+"""Authentication: users by client certificate or bearer token, and impersonation of other users.
 
-Tokens are random texts that the server knows by heart: the administrator's, those of a token file, and those issued
-for service accounts, which run out.
+Tokens are random strings kept in memory: the administrator's, those of a token file, and those issued for service
+accounts, which expire.
 """
 
 import csv
@@ -23,19 +23,19 @@ class TokenFileError(ValueError):
 
 
 class Identities:
-    """Everybody the server knows."""
+    """The users that the server can authenticate."""
 
     def __init__(self, admin_token: str) -> None:
         self._tokens: dict[bytes, tuple[User, float]] = {}
         self.add_token(admin_token, User("kubernetes-admin", ("system:masters",)))
 
     def add_token(self, token: str, user: User, lifetime: float = float("inf")) -> None:
-        """Makes a token known."""
+        """Add a token that authenticates a user; `lifetime` is in seconds."""
         known = User(user.name, (*user.groups, AUTHENTICATED), user.uid)
         self._tokens[token.encode()] = (known, time.time() + lifetime)
 
     def add_file(self, path: Path) -> None:
-        """Reads a token file: lines of token,user,uid[,"group1,group2"]."""
+        """Read a token file: lines of token,user,uid[,"group1,group2"]; raises TokenFileError."""
         try:
             text = path.read_text(encoding="utf-8")
         except OSError as error:
@@ -49,14 +49,14 @@ class Identities:
             self.add_token(row[0], User(row[1], groups, row[2]))
 
     def issue(self, namespace: str, name: str, uid: str, lifetime: float) -> str:
-        """A new token for a service account."""
+        """Return a new token for a service account; `lifetime` is in seconds."""
         token = f"kubestow.{secrets.token_urlsafe(32)}"
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         self.add_token(token, User(f"system:serviceaccount:{namespace}:{name}", groups, uid), lifetime)
         return token
 
     def by_token(self, token: bytes) -> User | None:
-        """Whose token this is; None if nobody's or no longer valid."""
+        """Return the user of a token; None if it is unknown or has expired."""
         entry = self._tokens.get(token)
         if entry is None:
             return None
@@ -67,13 +67,13 @@ class Identities:
         return user
 
     def by_header(self, header: bytes) -> User | None:
-        """Who an Authorization header stands for."""
+        """Return the user of an Authorization header, or None."""
         scheme, _, token = header.partition(b" ")
         return self.by_token(token.strip()) if scheme.lower() == b"bearer" else None
 
 
 def by_certificate(certificate: dict[str, Any] | None) -> User | None:
-    """Who a client certificate names; the handshake has verified it already."""
+    """Return the user of a client certificate, which the TLS handshake has verified."""
     if not certificate:
         return None
     name = ""
@@ -87,8 +87,8 @@ def by_certificate(certificate: dict[str, Any] | None) -> User | None:
     return User(name, (*groups, AUTHENTICATED)) if name else None
 
 
-def acting_for(headers: dict[bytes, bytes], author: User, authorizer: Authorizer) -> User:
-    """The user whom the headers of a request name, if its author may act for them; else the author."""
+def resolve_impersonation(headers: dict[bytes, bytes], author: User, authorizer: Authorizer) -> User:
+    """Return the user that a request impersonates, else its author; raises ApiError if that is not allowed."""
     name = headers.get(b"impersonate-user", b"").decode(errors="replace")
     given = headers.get(b"impersonate-group", b"").decode(errors="replace").split(",")
     groups = tuple(group.strip() for group in given if group.strip())

@@ -1,4 +1,4 @@
-"""The kubeconfig with which kubectl and others find and enter the server."""
+"""The kubeconfig with which kubectl and other clients connect to the server."""
 
 import base64
 from pathlib import Path
@@ -10,7 +10,7 @@ from kubestow.client.kubeconfig import SCHEDULER_EXTENSION
 
 
 def write(path: Path, url: str, certificates: Certificates, token: str) -> None:
-    """Writes a kubeconfig for the administrator, readable by its owner only."""
+    """Write a kubeconfig for the administrator, readable only by its owner."""
 
     def data(file: Path) -> str:
         return base64.b64encode(file.read_bytes()).decode()
@@ -40,7 +40,7 @@ def write(path: Path, url: str, certificates: Certificates, token: str) -> None:
 
 
 def name_scheduler(path: Path, url: str) -> None:
-    """Adds where the scheduler serves its pages, for those who look for its decisions."""
+    """Add the address at which the scheduler serves its pages, for commands that read its decisions."""
     config = yaml.safe_load(path.read_bytes())
     extension = {"name": SCHEDULER_EXTENSION, "extension": {"server": url}}
     config["clusters"][0]["cluster"]["extensions"] = [extension]

@@ -1,8 +1,8 @@
-"""What users may do where nobody asked for RBAC: a fixed policy, small enough to read.
+"""Authorization without RBAC: a small fixed policy.
 
-Members of `system:masters` may do everything. `system:kube-scheduler` may do what a scheduler has to. Everybody else
-the server knows may read everything except secrets, and ask about themselves. Who shows nothing to be known by may do
-nothing: paths that are open to all are open before anybody asks here.
+Members of `system:masters` may do everything. `system:kube-scheduler` has the permissions of a scheduler. All other
+authenticated users may read everything except secrets, and review their own access. Anonymous users have no
+permissions: paths that are open to all are served without authorization.
 """
 
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ _SCHEDULER_WRITES = {
 _ALL = {"apiGroups": ["*"], "resources": ["*"]}
 _GET_PATHS = {"verbs": ["get"], "nonResourceURLs": ["*"]}
 EVERYTHING: list[Rule] = [{"verbs": ["*"], **_ALL}, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
-"""The rules of those who may do everything."""
-_ASK_ABOUT_SELF: Rule = {
+"""Rules that allow everything."""
+_SELF_REVIEWS: Rule = {
     "verbs": ["create"], "apiGroups": ["authorization.k8s.io", "authentication.k8s.io"], "resources": list(_SELF),
 }  # fmt: skip
 _SCHEDULER_RULES: list[Rule] = [
@@ -44,11 +44,11 @@ _SCHEDULER_RULES: list[Rule] = [
 
 @dataclass(slots=True, frozen=True)
 class Attempt:
-    """What somebody wants to do."""
+    """An action that a user requests."""
 
     verb: str
     resource: str = ""
-    """Plural name, with a slash and the subresource if there is one; empty for other paths."""
+    """Plural name, with a slash and the subresource, if any; empty for paths that are no resources."""
     path: str = ""
     group: str = ""
     namespace: str = ""
@@ -56,17 +56,17 @@ class Attempt:
 
 
 class Authorizer(Protocol):
-    """Says what users may do."""
+    """Decides on the actions of users."""
 
     def allowed(self, user: User, attempt: Attempt) -> bool:
-        """Whether a user may do it."""
+        """Return whether a user may perform an action."""
 
     def rules_for(self, user: User, namespace: str) -> list[Rule]:
-        """What a user may do in a namespace, as rules of an access review."""
+        """Return the rules that apply to a user in a namespace, as in an access review."""
 
 
 class FixedPolicy:
-    """The policy without any roles."""
+    """The policy without roles."""
 
     def allowed(self, user: User, attempt: Attempt) -> bool:
         if "system:masters" in user.groups:
@@ -82,11 +82,11 @@ class FixedPolicy:
             return True
         return user.name == "system:kube-scheduler" and attempt.verb in _SCHEDULER_WRITES.get(attempt.resource, ())
 
-    def rules_for(self, user: User, namespace: str) -> list[Rule]:  # noqa: ARG002 the same in all
+    def rules_for(self, user: User, namespace: str) -> list[Rule]:  # noqa: ARG002 the same in all namespaces
         if "system:masters" in user.groups:
             return [EVERYTHING[0], _GET_PATHS]
         scheduler = _SCHEDULER_RULES if user.name == "system:kube-scheduler" else []
-        return [{"verbs": ["get", "list", "watch"], **_ALL}, _ASK_ABOUT_SELF, *scheduler, _GET_PATHS]
+        return [{"verbs": ["get", "list", "watch"], **_ALL}, _SELF_REVIEWS, *scheduler, _GET_PATHS]
 
 
 _READABLE = ["configmaps", "endpoints", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes"]
@@ -106,7 +106,7 @@ ROLES: dict[str, list[Rule]] = {
             "resources": ["*"],
         },
     ],
-    "system:basic-user": [_ASK_ABOUT_SELF],
+    "system:basic-user": [_SELF_REVIEWS],
     "system:discovery": [{"verbs": ["get"], "nonResourceURLs": _DISCOVERY}],
     "system:kube-scheduler": [
         {"verbs": sorted(_READ), "apiGroups": [""], "resources": _READABLE},
@@ -114,7 +114,7 @@ ROLES: dict[str, list[Rule]] = {
         *_SCHEDULER_RULES,
     ],
 }
-"""The ClusterRoles that are there where RBAC is asked for."""
+"""The predefined ClusterRoles, with RBAC."""
 ROLE_BINDINGS = {
     role: {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
     for role, kind, name in (
@@ -124,4 +124,4 @@ ROLE_BINDINGS = {
         ("system:kube-scheduler", "User", "system:kube-scheduler"),
     )
 }
-"""Whom they are given to, by role."""
+"""The subject of each of these roles, by role."""

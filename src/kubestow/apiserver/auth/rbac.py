@@ -1,8 +1,8 @@
-"""What users may do by Role, ClusterRole and their bindings, as rbac.authorization.k8s.io has it.
+"""RBAC authorization: permissions by Role, ClusterRole and their bindings.
 
-Members of `system:masters` may do everything. Everybody else may do what a rule of a role allows that a binding gives
-them: a ClusterRoleBinding everywhere, a RoleBinding in its namespace. Rules are put together anew when a role or a
-binding has changed. A ClusterRole with an aggregationRule has the rules of those that its selectors choose, too.
+Members of `system:masters` may do everything. Other users have the rules of the roles that bindings grant them: a
+ClusterRoleBinding everywhere, a RoleBinding in its namespace. The rules are collected again after a change of a role
+or a binding. A ClusterRole with an aggregationRule includes the rules of the ClusterRoles that its selectors match.
 """
 
 from collections.abc import Iterator
@@ -20,49 +20,49 @@ GROUP = "rbac.authorization.k8s.io"
 _KINDS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
 Object = dict[str, Any]
 Subject = tuple[str, str]
-"""Its kind and name: a User, or a Group; a service account is the user that it acts as."""
+"""Kind and name: a User or a Group; a service account is represented by its user."""
 
 
 class _Granted(NamedTuple):
-    """Rules that a subject has, in a namespace or, if it is empty, everywhere."""
+    """Rules granted to a subject in a namespace; everywhere if the namespace is empty."""
 
     namespace: str
     rules: list[Object]
 
 
 class Rbac:
-    """Says what users may do, from what is stored."""
+    """Authorizes users by the roles and bindings in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._granted: dict[Subject, list[_Granted]] | None = None
         for kind in _KINDS:
-            store.collection(f"{kind}.{GROUP}").follow(self._forget, None)
+            store.collection(f"{kind}.{GROUP}").follow(self._invalidate, None)
 
-    def _forget(self, _: Change) -> None:
+    def _invalidate(self, _: Change) -> None:
         self._granted = None
 
     def allowed(self, user: User, attempt: Attempt) -> bool:
-        """Whether a user may do it."""
+        """Return whether a user may perform an action."""
         if "system:masters" in user.groups:
             return True
         return any(_allows(rule, attempt) for rule in self._rules(user, attempt.namespace))
 
     def rules_for(self, user: User, namespace: str) -> list[Object]:
-        """What a user may do in a namespace, as rules."""
+        """Return the rules that apply to a user in a namespace."""
         if "system:masters" in user.groups:
             return [*EVERYTHING]
         return list(self._rules(user, namespace))
 
     def _rules(self, user: User, namespace: str) -> Iterator[Object]:
         if self._granted is None:
-            self._granted = self._grant()
+            self._granted = self._collect_grants()
         for subject in (("User", user.name), *(("Group", group) for group in user.groups)):
             for granted in self._granted.get(subject, ()):
                 if granted.namespace in ("", namespace):
                     yield from granted.rules
 
-    def _grant(self) -> dict[Subject, list[_Granted]]:
+    def _collect_grants(self) -> dict[Subject, list[_Granted]]:
         granted: dict[Subject, list[_Granted]] = {}
         for kind in ("clusterrolebindings", "rolebindings"):
             for binding in self._all(kind):
@@ -73,7 +73,7 @@ class Rbac:
         return granted
 
     def rules_of(self, reference: Object, namespace: str) -> list[Object] | None:
-        """Those of a role that a binding refers to; None where it is not there (yet)."""
+        """Return the rules of the role that a binding refers to; None if the role does not exist."""
         is_cluster_role = reference["kind"] == "ClusterRole"
         storage = f"{'clusterroles' if is_cluster_role else 'roles'}.{GROUP}"
         record = self._store.get(storage, "" if is_cluster_role else namespace, reference["name"])
@@ -104,22 +104,22 @@ def _subject(subject: Object, namespace: str) -> Subject:
 
 
 def _allows(rule: Object, attempt: Attempt) -> bool:
-    if not _names(rule.get("verbs"), attempt.verb):
+    if not _includes(rule.get("verbs"), attempt.verb):
         return False
     if not attempt.resource:
-        return any(_covers(path, attempt.path) for path in rule.get("nonResourceURLs") or ())
+        return any(_path_matches(path, attempt.path) for path in rule.get("nonResourceURLs") or ())
     subresource = attempt.resource.partition("/")[2]
     resources: list[str] = rule.get("resources") or []
     return (
-        _names(rule.get("apiGroups"), attempt.group)
-        and (_names(resources, attempt.resource) or (bool(subresource) and f"*/{subresource}" in resources))
+        _includes(rule.get("apiGroups"), attempt.group)
+        and (_includes(resources, attempt.resource) or (bool(subresource) and f"*/{subresource}" in resources))
         and (not rule.get("resourceNames") or (bool(attempt.name) and attempt.name in rule["resourceNames"]))
     )
 
 
-def _names(listed: list[str] | None, wanted: str) -> bool:
+def _includes(listed: list[str] | None, wanted: str) -> bool:
     return listed is not None and ("*" in listed or wanted in listed)
 
 
-def _covers(pattern: str, path: str) -> bool:
+def _path_matches(pattern: str, path: str) -> bool:
     return path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern

@@ -1,1 +1,1 @@
-"""The REST surface: paths, verbs, formats; each request becomes a call on objects and its result a response."""
+"""The REST API: paths, verbs and formats. Each request becomes a call on `objects`, and its result a response."""

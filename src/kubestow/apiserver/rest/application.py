@@ -1,4 +1,4 @@
-"""From request to response: who asks, what for, may they, then the verb; every refusal becomes a Status."""
+"""The request handler: authenticate, parse the path, authorize, run the verb; every error becomes a Status."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
-from kubestow.apiserver.auth.identities import Identities, acting_for, by_certificate
+from kubestow.apiserver.auth.identities import Identities, by_certificate, resolve_impersonation
 from kubestow.apiserver.auth.policy import Attempt, Authorizer, FixedPolicy
 from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.errors import ApiError
@@ -19,7 +19,7 @@ from kubestow.apiserver.rest.discovery import Discovery
 from kubestow.apiserver.rest.mutating import Mutations, intent_of
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.subresources import Subresources
-from kubestow.apiserver.rest.views import OBJECT, wanted_form
+from kubestow.apiserver.rest.views import OBJECT, negotiate_form
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.schema.openapi import IN_PROTOBUF, PROTOBUF, OpenApi
 from kubestow.apiserver.store.records import Record, encode
@@ -35,7 +35,7 @@ _PATHS = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/ope
 
 
 class Application:
-    """Answers requests on a store."""
+    """Handles the requests to a store."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Application:
         self.unhealthy: Callable[[], str | None] = lambda: None
 
     def __call__(self, request: Request, connection: Connection) -> None:
-        """Answers a request on a connection, once what it speaks of is durable."""
+        """Handle a request; respond on the connection once the state that the response shows is durable."""
         try:
             request.user = self._authenticate(request, connection)
             response = self._answer(request, connection)
@@ -77,10 +77,10 @@ class Application:
         if store.durable_rv == store.rv or response.status >= 500:
             connection.respond(response)
         else:
-            store.when_durable(store.rv, lambda: connection.respond(response), lambda: self._refuse(connection))
+            store.when_durable(store.rv, lambda: connection.respond(response), lambda: self._fail(connection))
 
-    def _refuse(self, connection: Connection) -> None:
-        """Answers a request whose outcome cannot be made durable."""
+    def _fail(self, connection: Connection) -> None:
+        """Respond with an error to a request whose result cannot be made durable."""
         connection.respond(_failure(errors.internal(self.unhealthy() or "the write is not durable")))
 
     def _authenticate(self, request: Request, connection: Connection) -> User:
@@ -97,12 +97,12 @@ class Application:
             ):
                 return User("system:anonymous", ("system:unauthenticated",))
             raise errors.unauthorized()
-        return acting_for(request.headers, user, self._authorizer)
+        return resolve_impersonation(request.headers, user, self._authorizer)
 
     def _answer(self, request: Request, connection: Connection) -> Response | None:
         target = paths.parse(request.path, self.registry)
         if target is None:
-            return self._answer_other(request)
+            return self._answer_non_resource(request)
         self._authorize(request, target)
         reads = request.method in ("GET", "HEAD")
         warnings = [target.resource.deprecation] if target.resource.deprecation else []
@@ -117,8 +117,8 @@ class Application:
             response = self._write(request, target, intent)
             warnings += intent.warnings
         if warnings and response is not None:
-            told = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in warnings[:20])
-            response = replace(response, headers=told)
+            headers = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in warnings[:20])
+            response = replace(response, headers=headers)
         return response
 
     def _authorize(self, request: Request, target: Target) -> None:
@@ -138,7 +138,7 @@ class Application:
 
     def _read(self, request: Request, connection: Connection, target: Target) -> Response | None:
         resource, query = target.resource, request.query
-        form = wanted_form(request.header(b"accept"))
+        form = negotiate_form(request.header(b"accept"))
         if target.sub and "get" not in SUBRESOURCES[target.sub].verbs:
             raise errors.method_not_allowed(request.method)
         if paths.verb_of(request, target) == "watch":
@@ -160,11 +160,11 @@ class Application:
             except ApiError as error:
                 connection.respond(_failure(error))
 
-        self.store.when_durable(self.store.rv, begin, lambda: self._refuse(connection))
+        self.store.when_durable(self.store.rv, begin, lambda: self._fail(connection))
 
     def _write(self, request: Request, target: Target, intent: Intent) -> Response:
         method, resource = request.method, target.resource
-        form = wanted_form(request.header(b"accept"))
+        form = negotiate_form(request.header(b"accept"))
         if target.sub:
             verbs = SUBRESOURCES[target.sub].verbs
             if paths.VERBS.get(method, "get") not in verbs:
@@ -175,7 +175,7 @@ class Application:
         if not resource.stored:
             if method != "POST" or target.name or resource.namespaced != bool(target.namespace):
                 raise errors.method_not_allowed(method)
-            return self._ask(request, target, intent)
+            return self._answer_unstored(request, target, intent)
         if method == "POST" and not target.name:
             if resource.namespaced and target.namespace is None:
                 raise errors.method_not_allowed(method)
@@ -187,22 +187,22 @@ class Application:
             return Response(201 if created else 200, views.single(resource, record, form))
         if method == "DELETE" and not target.sub:
             if target.name:
-                record, gone = self.mutations.delete(request, target, intent)
-                return Response(200, _deleted(target, record, gone, form))
+                record, deleted = self.mutations.delete(request, target, intent)
+                return Response(200, _deleted(target, record, deleted, form))
             if resource.namespaced and target.namespace is None:
                 raise errors.method_not_allowed(method)
             page = self.mutations.delete_collection(request, target, intent)
             return Response(200, views.listing(resource, page.records, page.metadata, form, "Metadata"))
         raise errors.method_not_allowed(method)
 
-    def _ask(self, request: Request, target: Target, intent: Intent) -> Response:
-        """Answers what is never stored: a review, or a binding that names its pod itself."""
-        if wanted_form(request.header(b"accept")) != OBJECT:
+    def _answer_unstored(self, request: Request, target: Target, intent: Intent) -> Response:
+        """Respond to a kind that is never stored: a review, or a Binding outside the path of a pod."""
+        if negotiate_form(request.header(b"accept")) != OBJECT:
             raise errors.not_acceptable()
         if target.resource.kind == "Binding":
             return self.subresources.bind(request, target, intent)
         review = bodies.read_object(request)
-        bodies.demand_kind(review, target.resource.api_version, target.resource.kind)
+        bodies.require_kind(review, target.resource.api_version, target.resource.kind)
         wrong = check(target.resource, review, intent)
         if wrong:
             raise errors.invalid(target.resource.group, target.resource.kind, "", wrong)
@@ -211,12 +211,12 @@ class Application:
         )
         return Response(201, encode(answered))
 
-    def _answer_other(self, request: Request) -> Response:
+    def _answer_non_resource(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
         user: User = request.user
-        is_open = "system:unauthenticated" in user.groups
-        if not is_open and not self._authorizer.allowed(user, Attempt(request.method.lower(), "", path)):
+        anonymous = "system:unauthenticated" in user.groups
+        if not anonymous and not self._authorizer.allowed(user, Attempt(request.method.lower(), "", path)):
             raise errors.forbidden("", "", "", f'User "{user.name}" cannot {request.method.lower()} path "{path}"')
         if request.method not in ("GET", "HEAD"):
             raise errors.no_such_path() if parts[0] in ("api", "apis") else errors.method_not_allowed(request.method)
@@ -233,7 +233,7 @@ class Application:
         return Response(200, document)
 
     def _document(self, path: str, parts: list[str], aggregated: bool) -> bytes | None:
-        """Discovery and OpenAPI."""
+        """Return a discovery or OpenAPI document; None if there is none at this path."""
         if parts[0] in ("api", "apis"):
             return self.discovery.answer(parts, aggregated)
         if path == "/version":
@@ -257,9 +257,9 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")
 
 
-def _deleted(target: Target, record: Record, gone: bool, form: str) -> bytes:
+def _deleted(target: Target, record: Record, deleted: bool, form: str) -> bytes:
     resource = target.resource
-    if not gone or resource.storage == "pods":
+    if not deleted or resource.storage == "pods":
         return views.single(resource, record, form)
     details = {"name": record.name, "group": resource.group, "kind": resource.plural, "uid": record.uid}
     if not resource.group:

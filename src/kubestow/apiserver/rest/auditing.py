@@ -1,7 +1,7 @@
-"""The audit log: who did what, one line of JSON for each request, in the form of kube-apiserver's Metadata level.
+"""The audit log: one line of JSON for each request, in the format of kube-apiserver's Metadata level.
 
-Requests are on record when they are answered, watches when they begin. Questions after health, discovery and schemas
-are left out: they say nothing about who did what.
+Requests are recorded when they are answered, watches when they start. Requests for health, discovery and schemas
+are left out, as they concern no resource.
 """
 
 import time
@@ -21,14 +21,14 @@ log = get_logger(__name__)
 
 
 class AuditLog:
-    """Appends to a file."""
+    """An audit log that appends to a file."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab", buffering=0)
 
     def record(self, request: Request, registry: Registry, response: Response | None) -> None:
-        """Writes a line for a request on a resource; `response` is None for a watch."""
+        """Write a line for a request to a resource; `response` is None for a watch."""
         try:
             target = paths.parse(request.path, registry)
         except ApiError:
@@ -69,8 +69,8 @@ class AuditLog:
         try:
             self._file.write(encode(line) + b"\n")
         except OSError as error:
-            log.error("A request is missing in the audit log", err=error, file=self._file.name)
+            log.error("Failed to write to the audit log", err=error, file=self._file.name)
 
     def close(self) -> None:
-        """Ends the log."""
+        """Close the file."""
         self._file.close()

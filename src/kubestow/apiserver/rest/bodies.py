@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON or YAML, decoded; anything else is refused with a word on what is wrong."""
+"""Decoding of request bodies: JSON, YAML or protobuf; raises an ApiError for anything else."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 
 def media_type(request: Request) -> str:
-    """The media type of a request's body, without parameters."""
+    """Return the media type of a request's body, without parameters."""
     return request.header(b"content-type").partition(";")[0].strip().lower()
 
 
 def read_json(body: bytes) -> Any:
-    """A JSON document."""
+    """Decode a JSON document."""
     try:
         return decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -37,7 +37,7 @@ def read_json(body: bytes) -> Any:
 
 
 def read_yaml(body: bytes) -> Any:
-    """A YAML document; JSON is YAML too."""
+    """Decode the first YAML document; JSON is YAML, too."""
     if body[:1] in (b"{", b"["):
         return read_json(body)
     try:
@@ -53,7 +53,7 @@ def read_yaml(body: bytes) -> Any:
 
 
 def read_document(request: Request) -> Any:
-    """The document in a request, in whatever format it says it has."""
+    """Decode the body of a request by its media type."""
     media = media_type(request)
     if media in _JSON:
         return read_json(request.body)
@@ -69,7 +69,7 @@ def _read_protobuf(body: bytes) -> dict[str, Any]:
         api_version, kind, raw = protobuf.envelope(body)
         struct = protobuf.struct_for(api_version, kind)
         if struct is None:
-            raise bad_request(f"nothing is known of kind {kind!r} in {api_version!r} as protobuf; send JSON")
+            raise bad_request(f"kind {kind!r} in {api_version!r} is not supported as protobuf; send JSON")
         document = protobuf.read(struct, raw)
     except protobuf.ProtobufError as error:
         raise bad_request(f"the body is not valid protobuf: {error}") from error
@@ -77,15 +77,15 @@ def _read_protobuf(body: bytes) -> dict[str, Any]:
 
 
 def read_object(request: Request) -> dict[str, Any]:
-    """The object in a request."""
+    """Decode the body of a request, which must be an object."""
     document = read_document(request)
     if not isinstance(document, dict):
         raise bad_request("the body is not an object")
     return document
 
 
-def demand_kind(document: dict[str, Any], api_version: str, kind: str) -> None:
-    """An object that says what it is must be what the path says."""
+def require_kind(document: dict[str, Any], api_version: str, kind: str) -> None:
+    """Raise ApiError if the apiVersion or kind of a document, where set, differs from that of the path."""
     for key, expected in (("apiVersion", api_version), ("kind", kind)):
         given = document.get(key)
         if given not in (None, "", expected):

@@ -1,14 +1,14 @@
-"""Health pages: /healthz, /livez and /readyz, in words with `?verbose`, and a page for each check."""
+"""Health pages: /healthz, /livez and /readyz, with details under `?verbose`, and a page for each check."""
 
 from kubestow.apiserver.errors import no_such_path
 from kubestow.server.http.messages import Response
 
 _CHECKS = ("ping", "etcd")
-"""Kubernetes' names: the server answers, and what is written can be kept."""
+"""Kubernetes' names: `ping` is the server itself, `etcd` its storage."""
 
 
 def page(parts: list[str], query: dict[str, str], failure: str | None) -> Response:
-    """One of the pages, given what is wrong with the storage, if something is."""
+    """Return a health page; `failure` describes the failure of the storage, if any."""
     name, *check = parts
     if len(check) > 1 or (check and check[0] not in _CHECKS):
         raise no_such_path()

@@ -1,4 +1,4 @@
-"""Create, update, patch, delete and deletecollection."""
+"""The mutating verbs: create, update, patch, delete and deletecollection."""
 
 import copy
 from typing import Any
@@ -11,7 +11,7 @@ from kubestow.apiserver.objects.removal import DeleteOptions, Remover, read_opti
 from kubestow.apiserver.objects.writing import Writer, check
 from kubestow.apiserver.patches import json_patch, merge_patch, server_apply, strategic
 from kubestow.apiserver.rest import bodies
-from kubestow.apiserver.rest.bodies import demand_kind, read_object
+from kubestow.apiserver.rest.bodies import read_object, require_kind
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.reading import Page, is_true, list_page, selection
 from kubestow.apiserver.rest.strictness import repeated_keys, strict_errors
@@ -25,7 +25,7 @@ _VALIDATIONS = ("Strict", "Warn", "Ignore")
 
 
 def intent_of(request: Request) -> Intent:
-    """How a write request is meant."""
+    """Return the options of a write request: user, dry run, field validation and field manager."""
     query = request.query
     intent = Intent(user=request.user, annotations=request.annotations)
     if query:
@@ -41,14 +41,14 @@ def intent_of(request: Request) -> Intent:
     return intent
 
 
-def _read_strictly(request: Request, intent: Intent, schema: Struct | None) -> None:
-    """Clients that say how they want their fields validated are told what a strict reader finds."""
+def _collect_strict_errors(request: Request, intent: Intent, schema: Struct | None) -> None:
+    """Store unknown and repeated fields in the intent if the client requested field validation."""
     if intent.validation != "Ignore" and "fieldValidation" in request.query and request.body[:1] == b"{":
         intent.strict = strict_errors(request.body, schema)
 
 
 class Mutations:
-    """Writes that requests ask for."""
+    """Implements the mutating verbs on a store."""
 
     def __init__(self, store: Store, admission: Admission | None) -> None:
         self.store = store
@@ -56,20 +56,20 @@ class Mutations:
         self.remover = Remover(store, self.writer.admission)
 
     def create(self, request: Request, target: Target, intent: Intent) -> Record:
-        """A new object."""
+        """Create an object."""
         document = read_object(request)
         resource = target.resource
-        _read_strictly(request, intent, resource.schema)
-        demand_kind(document, resource.api_version, resource.kind)
+        _collect_strict_errors(request, intent, resource.schema)
+        require_kind(document, resource.api_version, resource.kind)
         namespace = target.namespace or ""
         return self.writer.create(resource, namespace, document, intent)
 
     def replace(self, request: Request, target: Target, intent: Intent) -> Record:
-        """An object in place of the current one."""
+        """Replace an object."""
         document = read_object(request)
         resource = target.resource
-        _read_strictly(request, intent, resource.schema)
-        demand_kind(document, resource.api_version, resource.kind)
+        _collect_strict_errors(request, intent, resource.schema)
+        require_kind(document, resource.api_version, resource.kind)
         metadata = document.get("metadata")
         if not isinstance(metadata, dict):
             raise bad_request("metadata: must be an object")
@@ -78,7 +78,7 @@ class Mutations:
         )
 
     def patch(self, request: Request, target: Target, intent: Intent) -> tuple[Record, bool]:
-        """A changed object, and whether it was created."""
+        """Patch an object; return the result and whether it was created."""
         media = bodies.media_type(request)
         resource, namespace = target.resource, target.namespace or ""
         if media == bodies.APPLY_PATCH:
@@ -87,7 +87,7 @@ class Mutations:
             known = [one for one in bodies.PATCHES if not (resource.is_custom and one == bodies.STRATEGIC_PATCH)]
             raise unsupported_media_type(media, known)
         patch = bodies.read_json(request.body)
-        _read_strictly(request, intent, None)
+        _collect_strict_errors(request, intent, None)
 
         def change(current: Object) -> Object:
             return patched(current, patch, media, resource)
@@ -102,14 +102,14 @@ class Mutations:
         applied = bodies.read_yaml(request.body)
         if not isinstance(applied, dict):
             raise bad_request("the body is not an object")
-        demand_kind(applied, resource.api_version, resource.kind)
-        self._demand_single(request, intent)
-        _demand_declared(resource, applied, name)
+        require_kind(applied, resource.api_version, resource.kind)
+        self._reject_repeated_keys(request, intent)
+        _require_declared(resource, applied, name)
         check(resource, applied, intent)
         metadata = applied.setdefault("metadata", {})
         for key, expected in (("name", name), ("namespace", namespace)):
             if expected and metadata.setdefault(key, expected) != expected:
-                raise bad_request(f"metadata.{key} is {metadata[key]!r}, the path says {expected!r}")
+                raise bad_request(f"metadata.{key} is {metadata[key]!r}, the path has {expected!r}")
         if metadata.pop("managedFields", None):
             raise bad_request("metadata.managedFields must be nil")
         intent.applies = True
@@ -126,24 +126,24 @@ class Mutations:
 
         return self.writer.update(resource, namespace, name, change, intent, sub=target.sub), False
 
-    def _demand_single(self, request: Request, intent: Intent) -> None:
-        """An applied object says each thing once, if its author cares."""
+    def _reject_repeated_keys(self, request: Request, intent: Intent) -> None:
+        """Reject repeated keys in an applied object, or warn of them, as the requested field validation demands."""
         if intent.validation == "Ignore" or "fieldValidation" not in request.query:
             return
         repeated = repeated_keys(request.body)
         if repeated:
-            told = "error converting YAML to JSON: yaml: unmarshal errors:\n  " + "\n  ".join(repeated)
+            message = "error converting YAML to JSON: yaml: unmarshal errors:\n  " + "\n  ".join(repeated)
             if intent.validation == "Strict":
-                raise bad_request(f"error strict decoding YAML: {told}")
-            intent.warnings.append(told)
+                raise bad_request(f"error strict decoding YAML: {message}")
+            intent.warnings.append(message)
 
     def delete(self, request: Request, target: Target, intent: Intent) -> tuple[Record, bool]:
-        """Deletes one object."""
+        """Delete an object; return its last state and whether it is gone."""
         options = self._options(request)
         return self.remover.delete(target.resource, target.namespace or "", target.name, options, intent)
 
     def delete_collection(self, request: Request, target: Target, intent: Intent) -> Page:
-        """Deletes what is selected."""
+        """Delete the selected objects; return them."""
         options = self._options(request)
         chosen = selection(target.resource, target.namespace, "", request.query)
         page = list_page(self.store, target.resource, chosen, request.query)
@@ -163,20 +163,20 @@ class Mutations:
         return read_options(body, request.query)
 
 
-def _demand_declared(resource: Resource, applied: Object, name: str) -> None:
-    """Nobody can own a field that there is not."""
+def _require_declared(resource: Resource, applied: Object, name: str) -> None:
+    """Raise ApiError if an applied object has fields that the schema does not declare: they cannot be owned."""
     report = Report()
     resource.schema.check(copy.deepcopy(applied), "", report)
     if report.unknown:
         kind = f"{resource.api_version}, Kind={resource.kind}"
-        told = "\n".join(f"  .{path}: field not declared in schema" for path in report.unknown)
+        message = "\n".join(f"  .{path}: field not declared in schema" for path in report.unknown)
         if len(report.unknown) == 1:
-            told = told.strip()
-        raise bad_request(f"failed to create typed patch object ({name}; {kind}): {told}")
+            message = message.strip()
+        raise bad_request(f"failed to create typed patch object ({name}; {kind}): {message}")
 
 
 def patched(current: Object, patch: Any, media: str, resource: Resource) -> Object:
-    """The current object with a patch of some media type applied."""
+    """Return the current object with a patch of the given media type applied."""
     if media == bodies.JSON_PATCH:
         return json_patch.apply(current, patch)
     if media == bodies.MERGE_PATCH:

@@ -1,4 +1,4 @@
-"""Paths of resources: /api/v1/... and /apis/GROUP/VERSION/..., with or without a namespace."""
+"""Resource paths: /api/v1/... and /apis/GROUP/VERSION/..., with or without a namespace."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from kubestow.apiserver.rest.reading import is_true
 from kubestow.server.http.messages import Request
 
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_OF_NAMESPACES = BY_STORAGE["namespaces"].subresources
+_NAMESPACE_SUBRESOURCES = BY_STORAGE["namespaces"].subresources
 
 
 @dataclass(slots=True, frozen=True)
 class Target:
-    """What a path points at."""
+    """The resource, object or subresource that a path names."""
 
     resource: Resource
     namespace: str | None
@@ -22,7 +22,7 @@ class Target:
 
 
 def verb_of(request: Request, target: Target) -> str:
-    """What a request wants to do, in Kubernetes' words."""
+    """Return the Kubernetes API verb of a request."""
     if request.method in ("GET", "HEAD"):
         if not target.sub and is_true(request.query, "watch"):
             return "watch"
@@ -33,7 +33,7 @@ def verb_of(request: Request, target: Target) -> str:
 
 
 def parse(path: str, registry: Registry) -> Target | None:
-    """The target of a path; None if it is not one of a resource."""
+    """Return the target of a path; None if it is not the path of a resource."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -44,13 +44,13 @@ def parse(path: str, registry: Registry) -> Target | None:
     if "" in rest:
         return None
     namespace: str | None = None
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _NAMESPACE_SUBRESOURCES:
         namespace = rest[1]
         rest = rest[2:]
     resource = registry.by_path.get((group, version, rest[0]))
     if resource is None or len(rest) > 3:
         return None
-    # Lists over all namespaces are the one thing that namespaced resources have without one.
+    # Of a namespaced resource, only the list over all namespaces has a path without a namespace.
     if resource.namespaced != (namespace is not None) and (namespace is not None or len(rest) > 1):
         return None
     sub = rest[2] if len(rest) == 3 else ""

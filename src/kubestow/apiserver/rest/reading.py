@@ -1,4 +1,4 @@
-"""Get and list: selectors, pages, and which version of the world a list shows."""
+"""The reading verbs get and list: selectors, paging, and the resource version that a list shows."""
 
 import base64
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
 
 _PAGING_SECONDS = 300.0
-"""How long a list may be read page by page from one state, as long as Kubernetes keeps states."""
+"""Time for which a list can be paged at one resource version; etcd's compaction interval in Kubernetes."""
 
 
 @dataclass(slots=True)
 class Selection:
-    """Which objects of a resource are meant."""
+    """A selection of the objects of a resource."""
 
     namespace: str | None
     labels: LabelSelector | None
     fields: FieldSelector | None
 
     def matches(self, record: Record) -> bool:
-        """Whether an object is among them."""
+        """Return whether an object is selected."""
         return (
             (self.namespace is None or record.namespace == self.namespace)
             and (self.fields is None or self.fields.matches(record))
@@ -37,7 +37,7 @@ class Selection:
 
     @property
     def topic(self) -> Topic | None:
-        """What is true of all of them: the value of a field, their name or their namespace."""
+        """A value that all selected objects share: that of a field, their name or their namespace."""
         if self.fields is not None:
             for index, fallback, equal, value in self.fields.terms:
                 if equal and index == fallback:
@@ -49,12 +49,12 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Whether no object is left out."""
+        """Whether every object is selected."""
         return self.namespace is None and self.labels is None and self.fields is None
 
 
 def selection(resource: Resource, namespace: str | None, name: str, query: dict[str, str]) -> Selection:
-    """The selection a request asks for."""
+    """Return the selection of a request."""
     fields = parse_fields(query.get("fieldSelector", ""), resource)
     if name:
         fields = fields or FieldSelector()
@@ -63,7 +63,7 @@ def selection(resource: Resource, namespace: str | None, name: str, query: dict[
 
 
 def get(store: Store, resource: Resource, namespace: str, name: str) -> Record:
-    """One object."""
+    """Return an object; raises ApiError if it does not exist."""
     record = store.get(resource.storage, namespace, name)
     if record is None:
         raise not_found(resource.group, resource.plural, name)
@@ -71,7 +71,7 @@ def get(store: Store, resource: Resource, namespace: str, name: str) -> Record:
 
 
 def version_of(text: str) -> int:
-    """A version in a parameter; 0 when it is empty."""
+    """Parse a resource version; an empty text is 0."""
     if not text:
         return 0
     if not text.isascii() or not text.isdecimal() or len(text) > 19:
@@ -80,7 +80,7 @@ def version_of(text: str) -> int:
 
 
 def whole_number(query: dict[str, str], name: str) -> int:
-    """A parameter that is a whole number, not below zero; 0 when it is absent."""
+    """Return a parameter that is a non-negative integer; 0 if it is absent."""
     text = query.get(name, "")
     if not text:
         return 0
@@ -90,20 +90,20 @@ def whole_number(query: dict[str, str], name: str) -> int:
 
 
 def is_true(query: dict[str, str], name: str) -> bool:
-    """Whether a parameter says yes."""
+    """Return whether a boolean parameter is true."""
     return query.get(name, "").lower() in ("1", "true", "t")
 
 
 @dataclass(slots=True)
 class Page:
-    """Some or all objects of a list, and where it goes on."""
+    """Some or all objects of a list, and its metadata with the continue token."""
 
     records: list[Record]
     metadata: dict[str, Any]
 
 
 def list_page(store: Store, resource: Resource, selected: Selection, query: dict[str, str]) -> Page:
-    """The objects that are selected, by namespace and name, a page at a time if so wished."""
+    """Return a page of the selected objects, ordered by namespace and name; all of them without a `limit`."""
     collection = store.collection(resource.storage)
     limit = whole_number(query, "limit")
     start = _read_token(query.get("continue", ""))
@@ -114,35 +114,35 @@ def list_page(store: Store, resource: Resource, selected: Selection, query: dict
     except ApiError as error:
         if start is None or error.code != 410:
             raise
-        raise _too_old(start) from error
-    shown_rv = store.rv if rv is None else rv
+        raise _expired_token(start) from error
+    list_rv = store.rv if rv is None else rv
     issued = start.issued if start is not None and start.rv >= 0 else store.clock.now()
-    metadata: dict[str, Any] = {"resourceVersion": str(shown_rv)}
+    metadata: dict[str, Any] = {"resourceVersion": str(list_rv)}
     if selected.fields is None and selected.labels is None:
         records = [objects[key] for key in (keys[:limit] if limit else keys)]
         left = len(keys) - len(records)
         if left:
             metadata["remainingItemCount"] = left
     else:
-        # How many are left is not told, as it would take to look at them all.
+        # The number of remaining items is left out, as counting them means evaluating every object.
         matching = (record for record in map(objects.__getitem__, keys) if selected.matches(record))
         records = list(islice(matching, limit + 1)) if limit else list(matching)
         left = len(records) - limit if limit else 0
         records = records[:limit] if limit else records
     if left > 0:
-        metadata["continue"] = _Token(shown_rv, issued, records[-1].namespace, records[-1].name).written()
+        metadata["continue"] = _Token(list_rv, issued, records[-1].namespace, records[-1].name).encode()
     return Page(records, metadata)
 
 
 class _Token(msgspec.Struct, array_like=True, frozen=True):
-    """Where a list goes on: after an object, in the state at a version; below zero, in the state there is then."""
+    """A continue token: continue after an object, at a resource version; a negative version is the current state."""
 
     rv: int
     issued: float
     namespace: str
     name: str
 
-    def written(self) -> str:
+    def encode(self) -> str:
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode()
 
 
@@ -152,27 +152,27 @@ def _read_token(token: str) -> _Token | None:
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(token), type=_Token)
     except (*NOT_JSON, ValueError) as error:
-        raise bad_request("continue: this token is not one of ours") from error
+        raise bad_request("continue: this is not a valid token") from error
 
 
-def _too_old(start: _Token) -> ApiError:
-    """A list that took too long may go on in the state there is, if its reader can do with that."""
+def _expired_token(start: _Token) -> ApiError:
+    """Return the error for an expired token, with a token that continues in the current state."""
     message = "The provided continue parameter is too old to display a consistent list result. You can start a new list"
     message += " without the continue parameter, or use the continue token in this response to retrieve the remainder"
     message += " of the results. Continuing with the provided token results in an inconsistent list."
-    return expired(message, _Token(-1, 0, start.namespace, start.name).written())
+    return expired(message, _Token(-1, 0, start.namespace, start.name).encode())
 
 
 def _version_of_page(store: Store, start: _Token) -> int | None:
     if start.rv < 0:
         return None
     if start.rv > store.rv or store.clock.now() - start.issued > _PAGING_SECONDS:
-        raise _too_old(start)
+        raise _expired_token(start)
     return start.rv
 
 
 def _version(store: Store, query: dict[str, str]) -> int | None:
-    """The version to list at; None for now."""
+    """Return the version to list at; None for the current one."""
     rv = version_of(query.get("resourceVersion", ""))
     match = query.get("resourceVersionMatch", "")
     if match not in ("", "Exact", "NotOlderThan"):

@@ -1,4 +1,4 @@
-"""Questions about users and what they may do; answered, never stored."""
+"""Token, subject and access reviews: evaluated on request, never stored."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Object = dict[str, Any]
 def answer(
     resource: Resource, review: Object, user: User, identities: Identities, authorizer: Authorizer, now: str
 ) -> Object:
-    """The review with its status filled in."""
+    """Return the review with its status filled in."""
     kind = resource.kind
     spec: Object = review.get("spec", {})
     review["apiVersion"], review["kind"] = resource.api_version, kind
@@ -53,7 +53,7 @@ def _attempt(spec: Object) -> Attempt:
 def _token_status(spec: Object, identities: Identities) -> Object:
     user = identities.by_token(str(spec.get("token", "")).encode())
     if user is None:
-        return {"user": {}, "authenticated": False, "error": "this token is not known"}
+        return {"user": {}, "authenticated": False, "error": "unknown or expired token"}
     status: Object = {"authenticated": True, "user": _user_info(user)}
     if spec.get("audiences"):
         status["audiences"] = spec["audiences"]

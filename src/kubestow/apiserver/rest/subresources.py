@@ -1,4 +1,4 @@
-"""Subresources that are actions rather than a part of an object, each answered by one method."""
+"""Subresources that are actions rather than a part of an object; one method implements each."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,17 +24,17 @@ from kubestow.server.http.messages import Request, Response
 
 Object = dict[str, Any]
 Action = Callable[[Request, Target, Intent], Response]
-_NOTHING_INSIDE = "pods here are stand-ins that run no containers: there are no logs and there is nothing to enter"
+_NO_CONTAINERS = "pods are simulated and run no containers: log, exec, attach and portforward are not supported"
 _SUCCESS = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
 
 
-def _demand(document: Object, group: str, kind: str) -> None:
+def _require_valid(document: Object, group: str, kind: str) -> None:
     report = Report()
     struct_named(group, kind).check(document, "", report)
-    told = [f"{path}: {what}" for path, what in report.wrong]
-    told += [f"{path}: {what}" for path, _, what in report.invalid]
-    if told:
-        raise errors.bad_request(f"{kind}: {'; '.join(told)}")
+    problems = [f"{path}: {what}" for path, what in report.wrong]
+    problems += [f"{path}: {what}" for path, _, what in report.invalid]
+    if problems:
+        raise errors.bad_request(f"{kind}: {'; '.join(problems)}")
 
 
 class Subresources:
@@ -50,45 +50,45 @@ class Subresources:
             "eviction": self.evict,
             "scale": self.scale,
             "token": self.token,
-            **dict.fromkeys(("log", "exec", "attach", "portforward"), self.enter),
+            **dict.fromkeys(("log", "exec", "attach", "portforward"), self.refuse),
         }
 
-    def enter(self, _request: Request, _target: Target, _intent: Intent) -> Response:
-        """Refuses: there is nothing inside."""
-        raise errors.not_implemented(_NOTHING_INSIDE)
+    def refuse(self, _request: Request, _target: Target, _intent: Intent) -> Response:
+        """Raise ApiError: pods have no containers to connect to."""
+        raise errors.not_implemented(_NO_CONTAINERS)
 
     def bind(self, request: Request, target: Target, intent: Intent) -> Response:
-        """Binds a pod to a node."""
+        """Bind a pod to a node."""
         document = bodies.read_object(request)
-        bodies.demand_kind(document, "v1", "Binding")
-        _demand(document, "core.v1", "Binding")
+        bodies.require_kind(document, "v1", "Binding")
+        _require_valid(document, "core.v1", "Binding")
         name = target.name or document.get("metadata", {}).get("name", "")
         self._review("CREATE", target, document, None, intent)
         bind(self.store, target.namespace or "", name, document, intent)
         return _SUCCESS
 
     def evict(self, request: Request, target: Target, intent: Intent) -> Response:
-        """Removes a pod if the budgets allow it."""
+        """Evict a pod if its disruption budgets allow it."""
         document = bodies.read_object(request)
-        bodies.demand_kind(document, "policy/v1", "Eviction")
-        _demand(document, "policy.v1", "Eviction")
+        bodies.require_kind(document, "policy/v1", "Eviction")
+        _require_valid(document, "policy.v1", "Eviction")
         self._review("CREATE", target, document, None, intent)
         options = document.get("deleteOptions")
         evict(self.remover, target.namespace or "", target.name, options, request.query, intent)
         return _SUCCESS
 
     def _review(self, operation: str, target: Target, new: Object, old: Object | None, intent: Intent) -> None:
-        """Has policies look at what a subresource is asked for."""
+        """Run the admission policies on the body of a subresource request."""
         metadata = new.setdefault("metadata", {})
         metadata.setdefault("namespace", target.namespace or "")
         metadata.setdefault("name", target.name)
         self.writer.admission.review(Write(operation, target.resource, new, old, intent, target.sub))
 
     def token(self, request: Request, target: Target, intent: Intent) -> Response:  # noqa: ARG002
-        """Issues a token for a service account."""
+        """Issue a token for a service account."""
         record = reading.get(self.store, target.resource, target.namespace or "", target.name)
         document = bodies.read_object(request)
-        _demand(document, "authentication.v1", "TokenRequest")
+        _require_valid(document, "authentication.v1", "TokenRequest")
         spec = document.get("spec", {})
         seconds = spec.get("expirationSeconds", 3600)
         if not 600 <= seconds <= 2**32:
@@ -107,7 +107,7 @@ class Subresources:
         return Response(201, encode(body))
 
     def scale(self, request: Request, target: Target, intent: Intent) -> Response:
-        """The scale of a workload, as it is or as it becomes by a whole Scale or a patch of it."""
+        """Return the Scale of a workload, after writing it in the case of an update or a patch."""
         resource = target.resource
         record = reading.get(self.store, resource, target.namespace or "", target.name)
         current = _scale(resource, record)
@@ -115,7 +115,7 @@ class Subresources:
             return Response(200, encode(current))
         if request.method == "PUT":
             wanted = bodies.read_object(request)
-            bodies.demand_kind(wanted, "autoscaling/v1", "Scale")
+            bodies.require_kind(wanted, "autoscaling/v1", "Scale")
         else:
             media = bodies.media_type(request)
             patch = bodies.read_json(request.body)
@@ -125,7 +125,7 @@ class Subresources:
                 wanted = merge_patch.apply(current, patch)
             else:
                 raise errors.unsupported_media_type(media, (bodies.JSON_PATCH, bodies.MERGE_PATCH))
-        _demand(wanted, "autoscaling.v1", "Scale")
+        _require_valid(wanted, "autoscaling.v1", "Scale")
         replicas = wanted.get("spec", {}).get("replicas", 0)
         if replicas < 0:
             message = f"Invalid value: {replicas}: must be greater than or equal to 0"

@@ -1,6 +1,6 @@
-"""Objects as they go out: whole, as rows of tables, or their metadata only, whichever form a client wants.
+"""The forms of objects in responses: whole objects, rows of tables, or metadata only, as the client accepts.
 
-Whole objects are the stored bytes where possible; other forms are made from the decoded object.
+Whole objects are sent as the stored bytes where possible; other forms are built from the decoded object.
 """
 
 from functools import lru_cache
@@ -19,8 +19,8 @@ _FORMS = {"Table": TABLE, "PartialObjectMetadata": PARTIAL, "PartialObjectMetada
 
 
 @lru_cache(maxsize=256)
-def wanted_form(accept: str) -> str:
-    """The first form of an Accept header that this server writes."""
+def negotiate_form(accept: str) -> str:
+    """Return the first form in an Accept header that is supported; raises ApiError if there is none."""
     if not accept.strip():
         return OBJECT
     for choice in accept.split(","):
@@ -47,7 +47,7 @@ def _partial(metadata: Object) -> Object:
 
 
 def single(resource: Resource, record: Record, form: str, include: str = "Metadata") -> bytes:
-    """Return one object in the form wanted."""
+    """Return an object in a form."""
     if form == OBJECT:
         return _body(resource, record)
     if form == PARTIAL:
@@ -56,7 +56,7 @@ def single(resource: Resource, record: Record, form: str, include: str = "Metada
 
 
 def listing(resource: Resource, records: list[Record], metadata: Object, form: str, include: str) -> bytes:
-    """Return many objects in the form wanted."""
+    """Return a list of objects in a form."""
     if form == TABLE:
         return encode(_table(resource, metadata, [_row(resource, record, include) for record in records]))
     if form == PARTIAL:
@@ -90,7 +90,7 @@ def _table(resource: Resource, metadata: Object, rows: list[Object]) -> Object:
 
 
 def _row(resource: Resource, record: Record, include: str) -> Object:
-    """The cells of one object, and with them its metadata, the whole object or nothing."""
+    """Return the table row of an object; `include` selects what is added to the cells: metadata, object or nothing."""
     obj = record.object()
     row: Object = {"cells": [one.value(obj) for one in resource.columns]}
     if include != "None":
@@ -99,13 +99,13 @@ def _row(resource: Resource, record: Record, include: str) -> Object:
 
 
 def watch_line(resource: Resource, change: Change, type_: str, form: str, include: str = "Metadata") -> bytes:
-    """One event of a watch, made once for all watchers that want this form of it."""
+    """Return a watch event as bytes, encoded once for all watchers with the same form."""
     key = (type_, f"{form}{include}" if form == TABLE else form + resource.api_version)
     line = change.lines.get(key)
     if line is None:
         record = change.record
         if type_ == "DELETED" and change.type != "DELETED" and change.previous is not None:
-            # It left the selection rather than the store: the state before, under the version at which it left.
+            # The object left the selection, not the store: send its previous state with the version of this change.
             obj = change.previous.object()
             obj["metadata"]["resourceVersion"] = str(change.rv)
             record = change.previous.renewed(change.rv, encode(obj))
@@ -115,12 +115,12 @@ def watch_line(resource: Resource, change: Change, type_: str, form: str, includ
 
 
 def event_line(type_: str, body: bytes) -> bytes:
-    """A watch event, framed as a chunk of its own."""
+    """Return a watch event, framed as one HTTP chunk."""
     return chunk(b'{"type":"%b","object":%b}\n' % (type_.encode(), body))
 
 
 def bookmark(resource: Resource, rv: int, form: str, *, initial_end: bool = False) -> bytes:
-    """An event that says how far a watch has come."""
+    """Return a BOOKMARK event: the version up to which a watch has sent all changes."""
     metadata: Object = {"resourceVersion": str(rv), "creationTimestamp": None}
     if initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

@@ -1,8 +1,8 @@
-"""Watches: streams of changes from a version on.
+"""Watches: streams of the changes after a resource version.
 
-Each watcher gathers the lines it is due; all that are due are sent together, at most every two milliseconds, so that
-a burst of writes costs one send for each watcher rather than one for each change. A watcher that does not take what
-it is sent is cut off by its connection: its client starts again from the last version it saw.
+Each watch buffers its lines; all buffers are flushed together, at most every two milliseconds, so that a burst of
+writes costs one send per watch rather than one per change. The connection closes a watch whose client does not read
+fast enough; that client watches again from the last version it received.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _DEFAULT_SECONDS = 2400.0
 
 
 class Watchers:
-    """All watches of a server."""
+    """The open watches of a server."""
 
     def __init__(self, store: Store, *, max_watches: int) -> None:
         self.store = store
@@ -42,7 +42,7 @@ class Watchers:
     def open(
         self, request: Request, connection: Connection, resource: Resource, selected: Selection, form: str
     ) -> None:
-        """Answers a watch request."""
+        """Start the response to a watch request; raises ApiError at the limit of open watches."""
         if len(self._open) >= self._max_watches:
             raise errors.too_many_requests(
                 f"{self._max_watches} watches are open, which is the limit; try again later", retry_after=5
@@ -54,8 +54,8 @@ class Watchers:
         watch.timer = self._loop.call_later(min(seconds, 24 * 3600.0), watch.finish)
         connection.open_stream(b"application/json", watch.close, b"".join(lines))
 
-    def due(self, watch: "Watch") -> None:
-        """Has a watcher's lines sent soon."""
+    def schedule_flush(self, watch: "Watch") -> None:
+        """Flush a watch within two milliseconds."""
         self._due.append(watch)
         if self._flush_timer is None:
             wait = self._flushed_at + _FLUSH_SECONDS - self._loop.time()
@@ -71,8 +71,8 @@ class Watchers:
             watch.flush()
         self._flushed_at = self._loop.time()
 
-    def forget(self, watch: "Watch") -> None:
-        """A watch is over."""
+    def remove(self, watch: "Watch") -> None:
+        """Remove a finished watch."""
         self._open.discard(watch)
 
     def _send_bookmarks(self) -> None:
@@ -82,7 +82,7 @@ class Watchers:
         self._bookmark_timer = self._loop.call_later(_BOOKMARK_SECONDS, self._send_bookmarks)
 
     def close(self) -> None:
-        """Ends all watches."""
+        """Finish all watches."""
         self._bookmark_timer.cancel()
         if self._flush_timer is not None:
             self._flush_timer.cancel()
@@ -91,7 +91,7 @@ class Watchers:
 
 
 class Watch:
-    """One client's view of the changes of one resource."""
+    """A stream of the selected changes of one resource to one client."""
 
     def __init__(
         self,
@@ -115,11 +115,11 @@ class Watch:
         self._collection: Collection = watchers.store.collection(resource.storage)
         self._everything = selected.everything
         self._topic = selected.topic
-        self._tell: Callable[[Change], None] = self.offer
-        self._end: Callable[[], None] = self.finish
+        self._change_callback: Callable[[Change], None] = self.on_change
+        self._end_callback: Callable[[], None] = self.finish
 
     def first_lines(self, query: dict[str, str]) -> list[bytes]:
-        """What the client missed, or what there is; from here on changes are offered."""
+        """Subscribe to changes; return the events that come before: missed changes, or the existing objects."""
         store = self._watchers.store
         rv = version_of(query.get("resourceVersion", ""))
         initial = query.get("sendInitialEvents")
@@ -149,12 +149,12 @@ class Watch:
                 line = self._line(change)
                 if line is not None:
                     lines.append(line)
-        self._collection.follow(self._tell, self._topic)
-        self._collection.enders.append(self._end)
+        self._collection.follow(self._change_callback, self._topic)
+        self._collection.enders.append(self._end_callback)
         return lines
 
     def _line(self, change: Change) -> bytes | None:
-        """The line this watcher gets for a change, seen through its selection."""
+        """Return the event of a change in terms of the selection; None if it is not concerned."""
         type_ = change.type
         if not self._everything:
             before = change.previous is not None and self._selected.matches(change.previous)
@@ -167,26 +167,26 @@ class Watch:
                 return None
         return views.watch_line(self.resource, change, type_, self.form, self._include)
 
-    def offer(self, change: Change) -> None:
-        """A change was made public."""
+    def on_change(self, change: Change) -> None:
+        """Send a change to the client; called by the collection."""
         if change.rv > self._started_at:
             line = self._line(change)
             if line is not None:
                 self.append(line)
 
     def append(self, line: bytes) -> None:
-        """Adds a line to be sent."""
+        """Buffer a line and schedule its flush."""
         if not self._lines:
-            self._watchers.due(self)
+            self._watchers.schedule_flush(self)
         self._lines.append(line)
 
     def flush(self) -> None:
-        """Sends what is due."""
+        """Send the buffered lines."""
         lines, self._lines = self._lines, []
         self._connection.write(b"".join(lines))
 
     def finish(self) -> None:
-        """Ends the stream in good order."""
+        """Send a last bookmark and end the stream."""
         if self.bookmarks:
             self._lines.append(views.bookmark(self.resource, self._watchers.store.durable_rv, self.form))
         self.close()
@@ -194,10 +194,10 @@ class Watch:
         self._connection.end_stream()
 
     def close(self) -> None:
-        """Stops following; called when the client is gone."""
+        """Unsubscribe from changes; called when the client is gone."""
         if self.timer is not None:
             self.timer.cancel()
-        self._collection.unfollow(self._tell, self._topic)
-        if self._end in self._collection.enders:
-            self._collection.enders.remove(self._end)
-        self._watchers.forget(self)
+        self._collection.unfollow(self._change_callback, self._topic)
+        if self._end_callback in self._collection.enders:
+            self._collection.enders.remove(self._end_callback)
+        self._watchers.remove(self)
