@@ -1,4 +1,4 @@
-"""Who gets in, and what they may do."""
+"""Authentication and authorization."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ TOKENS = 'sched-token,system:kube-scheduler,1\nreader,jane,2,"dev,qa"\n'
 
 @pytest.fixture
 def shared(start: Callable[..., Running], tmp_path: Path) -> Running:
-    """A server that also knows a scheduler and a reader."""
+    """Return a server with users for a scheduler and a reader."""
     path = tmp_path / "tokens.csv"
     path.write_text(TOKENS)
     return start(token_file=path)
@@ -30,13 +30,13 @@ def shared(start: Callable[..., Running], tmp_path: Path) -> Running:
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping", "/version"])
 def test_health_and_version_are_open(plane: Running, path: str) -> None:
-    """Nobody has to say who they are."""
+    """They need no authentication."""
     assert plane.client(token=None).call("GET", path)[0] == 200
 
 
 @pytest.mark.parametrize("name", ["healthz", "livez", "readyz"])
-def test_health_in_words(plane: Running, name: str) -> None:
-    """With verbose each check is told; a check that there is not is no page."""
+def test_verbose_health_lists_each_check(plane: Running, name: str) -> None:
+    """An unknown check is not found."""
     client = plane.client(token=None)
     assert client.call("GET", f"/{name}?verbose") == (200, f"[+]ping ok\n[+]etcd ok\n{name} check passed\n".encode())
     assert client.call("GET", f"/{name}/etcd") == (200, b"ok")
@@ -46,13 +46,13 @@ def test_health_in_words(plane: Running, name: str) -> None:
 @pytest.mark.parametrize("token", [None, "wrong", ""])
 @pytest.mark.parametrize("path", [PODS, "/api", "/apis", "/openapi/v3", "/nowhere"])
 def test_everything_else_is_closed(plane: Running, path: str, token: str | None) -> None:
-    """401 without a token or with a wrong one."""
+    """401 without a token or with an unknown one."""
     status, body = plane.client(token=token).call("GET", path)
     assert (status, body["reason"]) == (401, "Unauthorized")
 
 
-def test_a_client_certificate_is_an_identity(plane: Running) -> None:
-    """The administrator's certificate, without any token."""
+def test_a_client_certificate_authenticates(plane: Running) -> None:
+    """The administrator's certificate, without a token."""
     config = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
     pki = plane.control_plane.ca.parent
     context = ssl.create_default_context(cafile=str(plane.control_plane.ca))
@@ -71,8 +71,8 @@ def test_secrets_on_disk_are_for_the_owner_only(plane: Running) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_server_proves_itself(plane: Running) -> None:
-    """Its certificate holds for localhost and loopback addresses under its own authority, and no other name."""
+def test_the_server_certificate_is_verified(plane: Running) -> None:
+    """It is valid for localhost and loopback addresses under its own authority, and for no other name."""
     for name, holds in (("localhost", True), ("127.0.0.1", True), ("example.com", False)):
         context = ssl.create_default_context(cafile=str(plane.control_plane.ca))
         raw = socket.create_connection(("127.0.0.1", plane.port))
@@ -102,22 +102,22 @@ def test_the_server_proves_itself(plane: Running) -> None:
         (TOKEN, "GET", "/api/v1/secrets", 200),
     ],
 )
-def test_the_policy(shared: Running, token: str, method: str, path: str, status: int) -> None:
-    """Administrators do everything, the scheduler its work, others read what is not secret."""
+def test_the_fixed_policy(shared: Running, token: str, method: str, path: str, status: int) -> None:
+    """Administrators may do everything, the scheduler its work, others read everything but secrets."""
     body = {"target": {"name": "n"}} if "binding" in path else pod() if method == "POST" else None
     if path == CLAIMS:
         body = {"metadata": {"generateName": "p-extended-resources-"}, "spec": {"devices": {"requests": []}}}
     assert shared.client(token=token).call(method, path, body)[0] == status
 
 
-def test_a_refusal_names_user_and_wish(shared: Running) -> None:
-    """403 in words."""
+def test_a_403_response_names_user_and_action(shared: Running) -> None:
+    """With the resource, the API group and the scope."""
     _, body = shared.client(token="reader").call("DELETE", f"{PODS}/a")
     assert 'User "jane" cannot delete resource "pods" in API group "" in the namespace "default"' in body["message"]
 
 
 def test_token_review(shared: Running) -> None:
-    """The scheduler's own server asks whose token it was shown."""
+    """The scheduler's server verifies the tokens of its clients."""
     client = shared.client(token="sched-token")
     path = "/apis/authentication.k8s.io/v1/tokenreviews"
     known = client.create(path, {"spec": {"token": "reader"}})["status"]
@@ -135,14 +135,14 @@ def test_token_review(shared: Running) -> None:
     ],
 )
 def test_access_reviews(shared: Running, review: str, spec: dict[str, dict[str, str]], expected: bool) -> None:
-    """The answer is what the policy would do."""
+    """The result is the decision of the policy."""
     path = f"/apis/authorization.k8s.io/v1/{review}"
     answer = shared.client(token="reader").create(path, {"spec": spec})
     assert answer["status"]["allowed"] is expected
 
 
-def test_somebody_else_is_reviewed(shared: Running) -> None:
-    """SubjectAccessReview is about the user it names."""
+def test_another_user_is_reviewed(shared: Running) -> None:
+    """SubjectAccessReview concerns the user that it names."""
     spec = {"user": "x", "groups": ["system:masters"], "resourceAttributes": {"verb": "delete", "resource": "nodes"}}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     client = shared.client(token="sched-token")
@@ -150,8 +150,8 @@ def test_somebody_else_is_reviewed(shared: Running) -> None:
     assert not client.create(path, {"spec": {**spec, "groups": []}})["status"]["allowed"]
 
 
-def test_strangers_may_do_nothing(shared: Running) -> None:
-    """Whoever asks on behalf of somebody unknown is told what this server itself would say."""
+def test_unauthenticated_users_have_no_permissions(shared: Running) -> None:
+    """In access reviews, too."""
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     stranger = {"user": "system:anonymous", "groups": ["system:unauthenticated"]}
     for wish in (
@@ -163,7 +163,7 @@ def test_strangers_may_do_nothing(shared: Running) -> None:
 
 
 def test_a_service_account_gets_a_token(client: Client, plane: Running) -> None:
-    """TokenRequest: the token works and names the account."""
+    """TokenRequest: the token authenticates the account."""
     client.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "robot"}})
     request = client.create("/api/v1/namespaces/default/serviceaccounts/robot/token", {"spec": {}})
     robot = plane.client(token=request["status"]["token"])
@@ -179,8 +179,8 @@ def test_a_body_over_the_limit_is_refused(start: Callable[..., Running]) -> None
     assert response.getheader("Connection") == "close"
 
 
-def test_the_administrator_acts_for_others(client: Client) -> None:
-    """As `kubectl --as` asks for: the answer is the other's, service accounts with their groups."""
+def test_the_administrator_may_impersonate_users(client: Client) -> None:
+    """As with `kubectl --as`; service accounts get their groups."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
     def who(**headers: str) -> Any:
@@ -194,24 +194,24 @@ def test_the_administrator_acts_for_others(client: Client) -> None:
     assert (robot["username"], robot["groups"][0]) == ("system:serviceaccount:x:robot", "system:serviceaccounts")
 
 
-def test_not_everybody_acts_for_somebody_else(shared: Running) -> None:
-    """Nobody becomes more than they are, and a group needs a user."""
+def test_impersonation_needs_permission(shared: Running) -> None:
+    """And impersonating groups needs a user."""
     response = shared.client("reader").raw("GET", PODS, headers={"Impersonate-User": "jane"})
-    told = json.loads(response.read())["message"]
-    assert (response.status, 'cannot impersonate resource "users"' in told) == (403, True)
+    message = json.loads(response.read())["message"]
+    assert (response.status, 'cannot impersonate resource "users"' in message) == (403, True)
     response = shared.client().raw("GET", PODS, headers={"Impersonate-Group": "a"})
     response.read()
     assert response.status == 400
 
 
 def test_head_has_no_body(client: Client) -> None:
-    """The connection stays in step."""
+    """The connection can be used for another request."""
     response = client.raw("HEAD", PODS)
     assert (response.status, response.read()) == (200, b"")
     assert client.get(PODS)["items"] == []
 
 
 def test_loopback_is_the_default(plane: Running) -> None:
-    """Nothing listens on other addresses unless told."""
+    """By default, the server listens on loopback addresses only."""
     assert plane.control_plane.options.bind_address == "127.0.0.1"
     assert plane.control_plane.url.startswith("https://127.0.0.1:")

@@ -1,4 +1,4 @@
-"""Admission: what limit ranges, quotas, runtime classes, accounts and namespaces make of objects that are written."""
+"""Admission plugins: the effect of limit ranges, quotas, runtime classes, accounts and namespaces on writes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,26 +13,26 @@ PODS = f"{DEFAULT}/pods"
 
 
 def limits(client: Client, **item: Any) -> None:
-    """A limit range with one item."""
+    """Create a limit range with one item."""
     body = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", **item}]}}
     client.create(f"{DEFAULT}/limitranges", body)
 
 
 def quota(client: Client, hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> None:
-    """A quota whose status is known, as the controller of quotas makes it known."""
+    """Create a quota with a status, as the quota controller sets it."""
     client.create(f"{DEFAULT}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}})
     status = {"hard": hard, "used": dict.fromkeys(hard, "0") | (used or {})}
     client.patch(f"{DEFAULT}/resourcequotas/q/status", {"status": status})
 
 
 def used(client: Client) -> dict[str, str]:
-    """What the quota says is used."""
+    """Return the used amounts of the quota."""
     found: dict[str, str] = client.get(f"{DEFAULT}/resourcequotas/q")["status"]["used"]
     return found
 
 
 def refusal(client: Client, path: str, body: Any) -> str:
-    """Why something is forbidden."""
+    """Return the message of a denied write."""
     status, refused = client.call("POST", path, body)
     assert (status, refused["reason"]) == (403, "Forbidden"), refused
     message: str = refused["message"]
@@ -40,12 +40,12 @@ def refusal(client: Client, path: str, body: Any) -> str:
 
 
 def sized(name: str = "a", **resources: dict[str, str]) -> dict[str, Any]:
-    """A pod of one container with these resources."""
+    """Return a pod with one container with these resources."""
     return pod(name, containers=[{"name": "c", "image": "i", "resources": resources}])
 
 
 def test_containers_get_the_defaults_of_a_limit_range(client: Client) -> None:
-    """Requests and limits that they do not state, told in an annotation; the class of service follows."""
+    """Missing requests and limits are set and listed in an annotation; the QoS class follows."""
     limits(client, default={"cpu": "500m"}, defaultRequest={"cpu": "100m", "memory": "1Mi"})
     made = client.create(PODS, sized())
     assert made["spec"]["containers"][0]["resources"] == {
@@ -58,8 +58,8 @@ def test_containers_get_the_defaults_of_a_limit_range(client: Client) -> None:
     )
 
 
-def test_a_limit_range_completes_itself(client: Client) -> None:
-    """Limits default to what is allowed at most, requests to limits."""
+def test_a_limit_range_gets_defaults(client: Client) -> None:
+    """Default limits are the maximum, default requests are the limits."""
     limits(client, max={"cpu": "2"}, min={"memory": "1Mi"})
     (item,) = client.get(f"{DEFAULT}/limitranges/l")["spec"]["limits"]
     assert item["default"] == {"cpu": "2"}
@@ -74,7 +74,7 @@ def test_a_limit_range_completes_itself(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "resources", "said"),
+    ("item", "resources", "message"),
     [
         (
             {"max": {"cpu": "1"}},
@@ -94,25 +94,25 @@ def test_a_limit_range_completes_itself(client: Client) -> None:
         ({"type": "Pod", "max": {"cpu": "1"}}, {}, "maximum cpu usage per Pod is 1.  No limit is specified"),
     ],
 )
-def test_pods_outside_of_a_limit_range_are_refused(client: Client, item: Any, resources: Any, said: str) -> None:
-    """In the words of kube-apiserver."""
+def test_pods_outside_of_a_limit_range_are_refused(client: Client, item: Any, resources: Any, message: str) -> None:
+    """The messages are those of kube-apiserver."""
     limits(client, **item)
-    assert refusal(client, PODS, sized(**resources)) == f'pods "a" is forbidden: {said}'
+    assert refusal(client, PODS, sized(**resources)) == f'pods "a" is forbidden: {message}'
 
 
 def test_claims_outside_of_a_limit_range_are_refused(client: Client) -> None:
-    """By the size they ask for."""
+    """The requested size counts."""
     limits(client, type="PersistentVolumeClaim", max={"storage": "1Gi"})
     claim = {
         "metadata": {"name": "c"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}},
     }
-    said = refusal(client, f"{DEFAULT}/persistentvolumeclaims", claim)
-    assert said.endswith("maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi")
+    message = refusal(client, f"{DEFAULT}/persistentvolumeclaims", claim)
+    assert message.endswith("maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi")
 
 
 def test_a_quota_is_charged_until_it_is_used_up(client: Client) -> None:
-    """Pods and what they ask for; a dry run costs nothing."""
+    """Pods and their requests are charged; a dry run is free."""
     quota(client, {"pods": "2", "requests.cpu": "1"})
     client.create(f"{PODS}?dryRun=All", sized("dry", requests={"cpu": "600m"}))
     client.create(PODS, sized("a", requests={"cpu": "600m"}))
@@ -127,16 +127,16 @@ def test_a_quota_is_charged_until_it_is_used_up(client: Client) -> None:
     )
 
 
-def test_what_a_quota_counts_must_be_stated(client: Client) -> None:
-    """Of every container, for CPU and memory."""
+def test_pods_must_request_what_a_quota_counts(client: Client) -> None:
+    """Every container needs CPU and memory."""
     quota(client, {"limits.cpu": "1", "memory": "1Gi"})
     assert refusal(client, PODS, sized()) == (
         'pods "a" is forbidden: failed quota: q: must specify limits.cpu for: c; memory for: c'
     )
 
 
-def test_a_quota_that_nobody_has_counted_refuses(client: Client) -> None:
-    """Until its status is known nobody can tell what is left; other kinds are not concerned."""
+def test_a_quota_without_a_status_denies_writes(client: Client) -> None:
+    """Remaining amounts are unknown until the status is set; other kinds are not concerned."""
     client.create(f"{DEFAULT}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}})
     assert refusal(client, PODS, sized()).endswith("status unknown for quota: q, resources: pods")
     client.create(f"{DEFAULT}/configmaps", {"metadata": {"name": "a"}})
@@ -159,15 +159,15 @@ def test_quotas_count_objects_of_any_kind(client: Client) -> None:
     assert (status, "requested: services.nodeports=2" in refused["message"]) == (403, True)
 
 
-def test_a_quota_counts_only_what_is_in_its_scopes(client: Client) -> None:
-    """Best effort pods, here."""
+def test_a_quota_counts_only_objects_in_its_scopes(client: Client) -> None:
+    """The scope here is BestEffort."""
     quota(client, {"pods": "0"}, scopes=["BestEffort"])
     client.create(PODS, sized("a", requests={"cpu": "1"}))
     assert "exceeded quota" in refusal(client, PODS, sized("b"))
 
 
-def test_a_runtime_class_brings_its_overhead_and_nodes(client: Client) -> None:
-    """Put into the pod; what contradicts them is refused."""
+def test_a_runtime_class_sets_overhead_and_node_selector(client: Client) -> None:
+    """Pods that contradict the class are denied."""
     runtime = {
         "handler": "h",
         "overhead": {"podFixed": {"cpu": "250m"}},
@@ -177,8 +177,8 @@ def test_a_runtime_class_brings_its_overhead_and_nodes(client: Client) -> None:
     spec = client.create(PODS, pod(runtimeClassName="x", nodeSelector={"a": "b"}))["spec"]
     assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "250m"}, {"a": "b", "runtime": "x"})
     assert {"key": "r", "operator": "Exists"} in spec["tolerations"]
-    said = refusal(client, PODS, pod("b", runtimeClassName="x", overhead={"cpu": "1"}))
-    assert said.endswith("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+    message = refusal(client, PODS, pod("b", runtimeClassName="x", overhead={"cpu": "1"}))
+    assert message.endswith("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
     assert refusal(client, PODS, pod("b", runtimeClassName="y")).endswith('RuntimeClass "y" not found')
     assert "conflict: runtimeClass.scheduling.nodeSelector[runtime] = x" in refusal(
         client, PODS, pod("b", runtimeClassName="x", nodeSelector={"runtime": "z"})
@@ -186,9 +186,9 @@ def test_a_runtime_class_brings_its_overhead_and_nodes(client: Client) -> None:
 
 
 def test_a_pod_needs_its_service_account(client: Client) -> None:
-    """One that is named must be there; its secrets for images go to the pod."""
-    said = refusal(client, PODS, pod(serviceAccountName="robot"))
-    assert said == (
+    """An account that a pod names must exist; its image pull secrets are added to the pod."""
+    message = refusal(client, PODS, pod(serviceAccountName="robot"))
+    assert message == (
         'pods "a" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found'
     )
     account = {"metadata": {"name": "robot"}, "imagePullSecrets": [{"name": "s"}]}
@@ -198,13 +198,13 @@ def test_a_pod_needs_its_service_account(client: Client) -> None:
 
 
 def test_a_priority_that_contradicts_the_class_is_refused(client: Client) -> None:
-    """So is a preemption policy."""
-    said = refusal(client, PODS, pod(preemptionPolicy="Never"))
-    assert "the string value of PreemptionPolicy (Never) must not be provided in pod spec" in said
+    """A preemption policy is checked, too."""
+    message = refusal(client, PODS, pod(preemptionPolicy="Never"))
+    assert "the string value of PreemptionPolicy (Never) must not be provided in pod spec" in message
 
 
-def test_plugins_can_be_turned_on_and_off(start: Callable[..., Running]) -> None:
-    """PodNodeSelector is off unless asked for; a plugin that there is not stops the server from starting."""
+def test_plugins_can_be_enabled_and_disabled(start: Callable[..., Running]) -> None:
+    """PodNodeSelector is disabled by default; an unknown plugin prevents the start."""
     client = start(
         enable_admission_plugins=("PodNodeSelector",), disable_admission_plugins=("DefaultTolerationSeconds",)
     ).client()
@@ -212,8 +212,8 @@ def test_plugins_can_be_turned_on_and_off(start: Callable[..., Running]) -> None
     client.patch("/api/v1/namespaces/default", {"metadata": {"annotations": {key: "env=test, disk=ssd"}}})
     spec = client.create(PODS, pod(nodeSelector={"disk": "ssd"}))["spec"]
     assert (spec["nodeSelector"], "tolerations" in spec) == ({"disk": "ssd", "env": "test"}, False)
-    said = refusal(client, PODS, pod("b", nodeSelector={"disk": "hdd"}))
-    assert said.endswith("pod node label selector conflicts with its namespace node label selector")
+    message = refusal(client, PODS, pod("b", nodeSelector={"disk": "hdd"}))
+    assert message.endswith("pod node label selector conflicts with its namespace node label selector")
     with pytest.raises(StartError, match="unknown admission plugin Magic; known plugins: LimitRanger, "):
         start(enable_admission_plugins=("Magic",))
 
@@ -222,10 +222,10 @@ def test_plugins_can_be_turned_on_and_off(start: Callable[..., Running]) -> None
     ("controllers", "tainted"),
     [(True, True), (False, False), ("none", False), ("*,-node-lifecycle-controller", False)],
 )
-def test_new_nodes_wait_until_they_are_known_to_be_ready(
+def test_new_nodes_are_tainted_until_they_are_ready(
     start: Callable[..., Running], controllers: bool | str, tainted: bool
 ) -> None:
-    """They are tainted where a controller takes the taint off again, and not elsewhere."""
+    """Only where a controller removes the taint."""
     made = start(controllers=controllers).client().create("/api/v1/nodes", {"metadata": {"name": "n"}})
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     assert made["spec"].get("taints", []) == ([taint] if tainted else [])

@@ -1,4 +1,4 @@
-"""The audit log: who did what."""
+"""The audit log."""
 
 import json
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from apiserver.running import Running, pod
 PODS = "/api/v1/namespaces/default/pods"
 
 
-def test_requests_on_resources_are_on_record(start: Callable[..., Running], tmp_path: Path) -> None:
-    """With verb, object, user and outcome; discovery is left out."""
+def test_requests_to_resources_are_recorded(start: Callable[..., Running], tmp_path: Path) -> None:
+    """With verb, object, user and status; discovery is left out."""
     path = tmp_path / "logs" / "audit.jsonl"
     plane = start(audit_log=path)
     client = plane.client()

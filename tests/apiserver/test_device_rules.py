@@ -1,4 +1,4 @@
-"""What may be written of devices: claims, their allocations and reservations, templates, classes and slices."""
+"""Rules of devices: claims, allocations and reservations, templates, classes and slices."""
 
 from typing import Any
 
@@ -23,23 +23,23 @@ OTHER = {"resource": "pods", "name": "q", "uid": "uid-2"}
 
 
 def result(request: str = "r", device: str = "gpu-0") -> dict[str, Any]:
-    """A device that was given to a request."""
+    """Return an allocated device."""
     return {"request": request, "driver": "gpu.example.com", "pool": "node-1", "device": device}
 
 
 def allocation(*results: dict[str, Any]) -> dict[str, Any]:
-    """Devices given to a claim."""
+    """Return an allocation of devices."""
     return {"devices": {"results": list(results or (result(),))}}
 
 
 def selecting(expression: str) -> dict[str, Any]:
-    """A request with a selector."""
+    """Return a request with a selector."""
     selector = {"cel": {"expression": expression}}
     return {"name": "r", "exactly": {"deviceClassName": "gpu", "selectors": [selector]}}
 
 
 def requesting(*requests: Any, **more: Any) -> dict[str, Any]:
-    """The spec of a claim."""
+    """Return the spec of a claim."""
     return {"devices": {"requests": list(requests), **more}}
 
 
@@ -47,12 +47,12 @@ TOLERATION = "requests[0].exactly.tolerations[0]"
 
 
 def tolerating(**toleration: str) -> dict[str, Any]:
-    """The spec of a claim with a toleration."""
+    """Return the spec of a claim with a toleration."""
     return requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "tolerations": [toleration]}})
 
 
 def a_claim(client: Client, **status: Any) -> dict[str, Any]:
-    """A claim with a status."""
+    """Create a claim with a status."""
     claim = client.create(CLAIMS, {"metadata": {"name": "c"}, "spec": requesting(REQUEST, EITHER)})
     code, written = client.call("PUT", f"{CLAIMS}/c/status", {**claim, "status": status})
     assert code == 200, written
@@ -60,7 +60,7 @@ def a_claim(client: Client, **status: Any) -> dict[str, Any]:
 
 
 def refusal(client: Client, method: str, path: str, body: Any, **more: Any) -> dict[str, str]:
-    """Field and message of each thing that is wrong."""
+    """Return field and message of each cause."""
     status, refused = client.call(method, path, body, **more)
     assert (status, refused["reason"]) == (422, "Invalid"), refused
     return {cause["field"]: cause["message"] for cause in refused["details"]["causes"]}
@@ -181,15 +181,13 @@ def refusal(client: Client, method: str, path: str, body: Any, **more: Any) -> d
         ),
     ],
 )
-def test_a_claim_that_cannot_be_meant_is_refused(
-    client: Client, spec: dict[str, Any], field: str, message: str
-) -> None:
+def test_an_invalid_claim_is_rejected(client: Client, spec: dict[str, Any], field: str, message: str) -> None:
     """By itself, and in a template."""
-    told = refusal(client, "POST", CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
-    assert list(told) == [f"spec.devices.{field}"]
-    assert told[f"spec.devices.{field}"].startswith(message)
-    told = refusal(client, "POST", TEMPLATES, {"metadata": {"name": "t"}, "spec": {"spec": spec}})
-    assert list(told) == [f"spec.spec.devices.{field}"]
+    causes = refusal(client, "POST", CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
+    assert list(causes) == [f"spec.devices.{field}"]
+    assert causes[f"spec.devices.{field}"].startswith(message)
+    causes = refusal(client, "POST", TEMPLATES, {"metadata": {"name": "t"}, "spec": {"spec": spec}})
+    assert list(causes) == [f"spec.spec.devices.{field}"]
 
 
 @pytest.mark.parametrize(
@@ -201,13 +199,11 @@ def test_a_claim_that_cannot_be_meant_is_refused(
         ({"config": [{}]}, "spec.config[0].opaque", "Required value"),
     ],
 )  # fmt: skip
-def test_a_class_that_selects_nothing_is_refused(
-    client: Client, spec: dict[str, Any], field: str, message: str
-) -> None:
-    """Its expressions compile, and what it stands for can be requested."""
-    told = refusal(client, "POST", CLASSES, {"metadata": {"name": "gpu"}, "spec": spec})
-    assert list(told) == [field]
-    assert told[field].startswith(message)
+def test_an_invalid_class_is_rejected(client: Client, spec: dict[str, Any], field: str, message: str) -> None:
+    """Its expressions must compile, and its extended resource name must be valid."""
+    causes = refusal(client, "POST", CLASSES, {"metadata": {"name": "gpu"}, "spec": spec})
+    assert list(causes) == [field]
+    assert causes[field].startswith(message)
 
 
 ATTRIBUTE = "spec.devices[0].attributes[model]"
@@ -215,7 +211,7 @@ TERM = {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}
 
 
 def with_attribute(value: dict[str, Any]) -> dict[str, Any]:
-    """The change that gives the slice a device with one attribute."""
+    """Return a change that gives the slice a device with one attribute."""
     return {"devices": [{"name": "a", "attributes": {"model": value}}]}
 
 
@@ -261,17 +257,15 @@ def with_attribute(value: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_slice_that_cannot_be_meant_is_refused(
-    client: Client, change: dict[str, Any], field: str, message: str
-) -> None:
-    """One driver, one pool, one way to say which nodes, and devices with names of their own."""
-    told = refusal(client, "POST", SLICES, {"metadata": {"name": "s"}, "spec": {**SLICE, **change}})
-    assert list(told) == [field]
-    assert told[field].startswith(message)
+def test_an_invalid_slice_is_rejected(client: Client, change: dict[str, Any], field: str, message: str) -> None:
+    """It needs a driver, a pool, one selection of nodes, and devices with unique names."""
+    causes = refusal(client, "POST", SLICES, {"metadata": {"name": "s"}, "spec": {**SLICE, **change}})
+    assert list(causes) == [field]
+    assert causes[field].startswith(message)
 
 
-def test_what_was_asked_for_and_offered_stays(client: Client) -> None:
-    """The spec of claims and templates, and the driver, pool and node of a slice."""
+def test_specs_of_claims_templates_and_slices_are_immutable(client: Client) -> None:
+    """Of slices: driver, pool and node."""
     claim = client.create(CLAIMS, {"metadata": {"name": "c"}, "spec": requesting(REQUEST)})
     claim["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2
     assert refusal(client, "PUT", f"{CLAIMS}/c", claim) == {"spec": "Invalid value: field is immutable"}
@@ -280,8 +274,8 @@ def test_what_was_asked_for_and_offered_stays(client: Client) -> None:
     assert list(refusal(client, "PUT", f"{TEMPLATES}/t", template)) == ["spec"]
     offered = client.create(SLICES, {"metadata": {"name": "s"}, "spec": SLICE})
     changed = {"driver": "other.example.com", "nodeName": "node-2", "pool": {**POOL, "name": "node-2"}}
-    told = refusal(client, "PUT", f"{SLICES}/s", {**offered, "spec": changed})
-    assert sorted(told) == ["spec.driver", "spec.nodeName", "spec.pool.name"]
+    causes = refusal(client, "PUT", f"{SLICES}/s", {**offered, "spec": changed})
+    assert sorted(causes) == ["spec.driver", "spec.nodeName", "spec.pool.name"]
     more = {**offered, "spec": {**SLICE, "pool": {**POOL, "generation": 2}, "devices": [{"name": "gpu-0"}]}}
     assert client.call("PUT", f"{SLICES}/s", more)[1]["metadata"]["generation"] == 2
 
@@ -318,22 +312,20 @@ def test_what_was_asked_for_and_offered_stays(client: Client) -> None:
         ),
     ],
 )
-def test_an_allocation_that_cannot_be_is_refused(
-    client: Client, status: dict[str, Any], field: str, message: str
-) -> None:
-    """Devices for requests of the claim, and reservations of what is allocated."""
+def test_an_invalid_allocation_is_rejected(client: Client, status: dict[str, Any], field: str, message: str) -> None:
+    """Results are for requests of the claim, and reservations need an allocation."""
     claim = a_claim(client)
-    told = refusal(client, "PUT", f"{CLAIMS}/c/status", {**claim, "status": status})
-    assert list(told) == [f"status.{field}"]
-    assert told[f"status.{field}"].startswith(message)
+    causes = refusal(client, "PUT", f"{CLAIMS}/c/status", {**claim, "status": status})
+    assert list(causes) == [f"status.{field}"]
+    assert causes[f"status.{field}"].startswith(message)
 
 
-def test_an_allocation_is_written_once_and_taken_back_as_a_whole(client: Client) -> None:
-    """Not changed, not taken from those who hold a reservation; reservations come and go."""
+def test_an_allocation_is_written_once_and_removed_as_a_whole(client: Client) -> None:
+    """It cannot change, or be removed while reserved; reservations can be added and removed."""
     claim = a_claim(client, allocation=allocation(result("e/a")), reservedFor=[HOLDER])
     status, path = claim["status"], f"{CLAIMS}/c/status"
-    told = refusal(client, "PUT", path, {**claim, "status": {**status, "allocation": allocation()}})
-    assert told == {"status.allocation": "Invalid value: field is immutable"}
+    causes = refusal(client, "PUT", path, {**claim, "status": {**status, "allocation": allocation()}})
+    assert causes == {"status.allocation": "Invalid value: field is immutable"}
     assert list(refusal(client, "PUT", path, {**claim, "status": {"reservedFor": [HOLDER]}})) == ["status.reservedFor"]
     code, claim = client.call("PUT", path, {**claim, "status": {**status, "reservedFor": [HOLDER, OTHER]}})
     assert code == 200
@@ -341,44 +333,44 @@ def test_an_allocation_is_written_once_and_taken_back_as_a_whole(client: Client)
     assert (code, claim.get("status", {})) == (200, {})
 
 
-def test_a_reservation_is_dropped_by_its_uid(client: Client) -> None:
-    """With a strategic merge patch, which answers with the claim."""
+def test_a_reservation_is_removed_by_its_uid(client: Client) -> None:
+    """With a strategic merge patch; the response is the claim."""
     a_claim(client, allocation=allocation(), reservedFor=[HOLDER, OTHER])
     drop = {"status": {"reservedFor": [{"$patch": "delete", "uid": "uid-1"}]}}
     left = client.patch(f"{CLAIMS}/c/status", drop, "strategic-merge-patch+json")
     assert left["status"] == {"allocation": allocation(), "reservedFor": [OTHER]}
 
 
-def test_a_claim_that_goes_takes_no_new_reservations(client: Client) -> None:
-    """It stays while it is protected."""
+def test_a_terminating_claim_accepts_no_reservations(client: Client) -> None:
+    """A finalizer protects it."""
     claim = a_claim(client, allocation=allocation(), reservedFor=[HOLDER])
     claim["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
     assert client.call("PUT", f"{CLAIMS}/c", claim)[0] == 200
     client.delete(f"{CLAIMS}/c")
     more = {"status": {"reservedFor": [HOLDER, OTHER]}}
-    told = refusal(client, "PATCH", f"{CLAIMS}/c/status", more, content_type="application/merge-patch+json")
-    assert told["status.reservedFor"].startswith("Forbidden: new entries may not be added while")
+    causes = refusal(client, "PATCH", f"{CLAIMS}/c/status", more, content_type="application/merge-patch+json")
+    assert causes["status.reservedFor"].startswith("Forbidden: new entries may not be added while")
 
 
-def test_what_is_told_of_devices_is_of_those_allocated_and_goes_with_them(client: Client) -> None:
-    """A claim that gets a device again does not begin with what was said of it before."""
+def test_device_status_is_removed_with_the_allocation(client: Client) -> None:
+    """A device that is allocated again starts without a status."""
     here = {"driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
     claim = a_claim(client, allocation=allocation(), devices=[here])
     path, elsewhere = f"{CLAIMS}/c/status", {**here, "device": "gpu-1"}
-    told = refusal(client, "PUT", path, {**claim, "status": {**claim["status"], "devices": [elsewhere]}})
+    causes = refusal(client, "PUT", path, {**claim, "status": {**claim["status"], "devices": [elsewhere]}})
     message = 'Invalid value: "gpu.example.com/node-1/gpu-1": must be an allocated device in the claim'
-    assert told == {"status.devices[0]": message}
+    assert causes == {"status.devices[0]": message}
     code, claim = client.call("PUT", path, {**claim, "status": {"devices": [here]}})
     assert (code, claim["status"]) == (200, {})
 
 
-def test_devices_in_use_are_for_namespaces_of_administrators(client: Client) -> None:
-    """Whose label says so."""
+def test_admin_access_needs_a_labelled_namespace(client: Client) -> None:
+    """Other namespaces are rejected."""
     admin = requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "adminAccess": True}})
     claim, template = {"metadata": {"name": "c"}, "spec": admin}, {"metadata": {"name": "t"}, "spec": {"spec": admin}}
     needed = "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label"
-    told = refusal(client, "POST", CLAIMS, claim)["spec.devices.requests[0].adminAccess"]
-    assert told == f"{needed} on the containing namespace"
+    causes = refusal(client, "POST", CLAIMS, claim)["spec.devices.requests[0].adminAccess"]
+    assert causes == f"{needed} on the containing namespace"
     assert "spec.spec.devices.requests[0].adminAccess" in refusal(client, "POST", TEMPLATES, template)
     label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
     client.patch("/api/v1/namespaces/default", label, "merge-patch+json")
@@ -386,31 +378,31 @@ def test_devices_in_use_are_for_namespaces_of_administrators(client: Client) -> 
     client.create(TEMPLATES, template)
 
 
-def test_a_template_gives_only_labels_that_can_be(client: Client) -> None:
-    """They are checked before a pod waits for the claim."""
+def test_a_template_must_have_valid_labels(client: Client) -> None:
+    """They are checked before a pod needs the claim."""
     spec = {"metadata": {"labels": {"a b": "c"}}, "spec": requesting(REQUEST)}
     assert list(refusal(client, "POST", TEMPLATES, {"metadata": {"name": "t"}, "spec": spec})) == [
         "spec.metadata.labels"
     ]
 
 
-def test_a_toleration_means_equality_unless_it_says_otherwise(client: Client) -> None:
-    """As it is written in the claim."""
+def test_the_default_operator_of_a_toleration_is_equal(client: Client) -> None:
+    """It is set in the stored claim."""
     made = client.create(CLAIMS, {"metadata": {"name": "c"}, "spec": tolerating(key="a")})
     assert made["spec"]["devices"]["requests"][0]["exactly"]["tolerations"] == [{"key": "a", "operator": "Equal"}]
 
 
-def test_a_claim_for_an_extended_resource_is_named_in_its_pod(client: Client) -> None:
-    """The name is made up by the server, and patched into the status of the pod."""
+def test_a_claim_for_an_extended_resource_is_recorded_in_the_pod_status(client: Client) -> None:
+    """The server generates the name, and a patch adds it to the status."""
     made = client.create(CLAIMS, {"metadata": {"generateName": "p-extended-"}, "spec": requesting(REQUEST)})
     name = made["metadata"]["name"]
     assert name.startswith("p-extended-")
     client.create("/api/v1/namespaces/default/pods", pod("p"))
     mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
-    told = {"resourceClaimName": name, "requestMappings": [mapping]}
-    patch = {"status": {"extendedResourceClaimStatus": told}}
+    causes = {"resourceClaimName": name, "requestMappings": [mapping]}
+    patch = {"status": {"extendedResourceClaimStatus": causes}}
     written = client.patch("/api/v1/namespaces/default/pods/p/status", patch, "strategic-merge-patch+json")
-    assert written["status"]["extendedResourceClaimStatus"] == told
+    assert written["status"]["extendedResourceClaimStatus"] == causes
 
 
 @pytest.mark.parametrize(
@@ -420,7 +412,7 @@ def test_a_claim_for_an_extended_resource_is_named_in_its_pod(client: Client) ->
         ("device.allowMultipleAllocations", "DRAConsumableCapacity=false", ""),
     ],
 )
-def test_expressions_use_what_gates_give_them(expression: str, without: str, with_it: str) -> None:
+def test_expressions_can_use_functions_of_enabled_gates(expression: str, without: str, with_it: str) -> None:
     """In classes, claims and templates."""
     request = selecting(expression)
     selectors = request["exactly"]["selectors"]
@@ -444,7 +436,7 @@ LISTS_ON = "DRAListTypeAttributes=true"
 
 
 def listing(*attributes: dict[str, Any]) -> dict[str, Any]:
-    """A slice with a device that has these attributes."""
+    """Return a slice with a device that has these attributes."""
     return {**SLICE, "devices": [{"name": "a", "attributes": {f"m{n}": one for n, one in enumerate(attributes)}}]}
 
 
@@ -461,14 +453,14 @@ def listing(*attributes: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
-def test_lists_that_cannot_be_meant_are_refused(attribute: dict[str, Any], message: str) -> None:
-    """In the words of kube-apiserver."""
+def test_invalid_lists_are_rejected(attribute: dict[str, Any], message: str) -> None:
+    """With the messages of kube-apiserver."""
     with pytest.raises(ApiError, match=message):
         World(gates=LISTS_ON).create(LISTED, "s", listing(attribute))
 
 
-def test_lists_are_kept_with_their_gate_alone() -> None:
-    """All kinds of them, with values that repeat; without the gate they are not there, as fields nobody knows."""
+def test_lists_are_dropped_unless_their_gate_is_enabled() -> None:
+    """Lists of all types, also with repeated values, are kept with the gate."""
     lists: list[dict[str, Any]] = [
         {"ints": [*range(40)]},
         {"bools": [True, True]},
@@ -481,8 +473,8 @@ def test_lists_are_kept_with_their_gate_alone() -> None:
     assert dropped["spec"]["devices"][0]["attributes"] == {"m0": {"int": 1}}
 
 
-def test_slices_with_lists_stay_as_they_are() -> None:
-    """When the gate goes, those that have lists may keep them."""
+def test_slices_with_lists_keep_them_without_the_gate() -> None:
+    """An update after disabling the gate keeps existing lists."""
     world = World(gates=LISTS_ON)
     world.create(LISTED, "s", listing({"ints": [1, 2]}))
     world.writer.admission.features = Features()

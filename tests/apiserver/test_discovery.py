@@ -1,4 +1,4 @@
-"""What the server tells of itself: resources one by one and at once, and their schemas."""
+"""Discovery of resources, one by one and aggregated, and their schemas."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 def test_every_resource_is_discovered(client: Client) -> None:
-    """The same resources group by group and in the aggregated form."""
+    """The resources by group are those of the aggregated form."""
     plain = set()
     for group in client.get("/apis")["groups"]:
         for version in group["versions"]:
@@ -28,8 +28,8 @@ def test_every_resource_is_discovered(client: Client) -> None:
     assert together == plain
 
 
-def test_schemas_are_whole(client: Client) -> None:
-    """Every reference in every document leads to a schema of that document; each kind is marked."""
+def test_schemas_are_complete(client: Client) -> None:
+    """Every reference is to a schema in the same document, and each kind is marked."""
     kinds = set()
     for entry in client.get("/openapi/v3")["paths"].values():
         document = client.get(entry["serverRelativeURL"])
@@ -43,7 +43,7 @@ def test_schemas_are_whole(client: Client) -> None:
 
 
 def references(value: Any) -> list[str]:
-    """All $ref inside a value."""
+    """Yield all $ref inside a value."""
     if isinstance(value, dict):
         return (
             [value["$ref"]]
@@ -54,15 +54,15 @@ def references(value: Any) -> list[str]:
 
 
 def test_merge_keys_are_published(client: Client) -> None:
-    """kubectl makes its patches from them."""
+    """kubectl builds its patches from them."""
     document = client.get("/openapi/v3/api/v1")
     containers = document["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
     assert containers["x-kubernetes-patch-merge-key"] == "name"
     assert containers["x-kubernetes-list-map-keys"] == ["name"]
 
 
-def test_patches_take_field_validation(client: Client) -> None:
-    """By this parameter kubectl decides who checks fields."""
+def test_patches_have_a_field_validation_parameter(client: Client) -> None:
+    """By this parameter, kubectl decides whether the server validates fields."""
     document = client.get("/openapi/v3/apis/apps/v1")
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
     assert {"dryRun", "fieldValidation"} <= {one["name"] for one in patch["parameters"]}

@@ -1,4 +1,4 @@
-"""Wrong fields and values: refused, with the field in the message."""
+"""Field validation: errors that name the unknown, repeated or invalid field."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 def causes(body: dict[str, Any]) -> list[str]:
-    """Fields that a Status complains about."""
+    """Return the fields in the causes of a Status."""
     return [one["field"] for one in body["details"]["causes"]]
 
 
 def test_unknown_fields_are_refused_when_strict(client: Client) -> None:
-    """400 names every one of them."""
+    """The 400 response names all of them."""
     wanted = pod(colour="red")
     wanted["spec"]["containers"][0]["imagee"] = "x"
     status, body = client.call("POST", f"{PODS}?fieldValidation=Strict", wanted)
@@ -27,7 +27,7 @@ def test_unknown_fields_are_refused_when_strict(client: Client) -> None:
 
 
 def test_unknown_fields_are_dropped_with_a_warning(client: Client) -> None:
-    """By default the client is told and the field is not stored."""
+    """The default: a warning, and the field is not stored."""
     response = client.raw(
         "POST", PODS, b'{"metadata":{"name":"a"},"colour":1,"spec":{"containers":[{"name":"c","image":"i"}]}}'
     )
@@ -36,8 +36,8 @@ def test_unknown_fields_are_dropped_with_a_warning(client: Client) -> None:
     assert b"colour" not in response.read()
 
 
-def test_a_strict_reader_goes_through_the_body_in_order(client: Client) -> None:
-    """Unknown and repeated fields as they come, each once; what is below an unknown field is not looked at."""
+def test_strict_errors_have_the_order_of_the_body(client: Client) -> None:
+    """Unknown and repeated fields are listed once; values of unknown fields are not searched."""
     body = (
         b'{"kind":"Node","odd":{"x":1,"x":2},"metadata":{"name":"a","labels":{"l":"1","l":"2"}},'
         b'"spec":{"unschedulable":true,"unknown":1,"unschedulable":false,"unknown":2}}'
@@ -50,29 +50,32 @@ def test_a_strict_reader_goes_through_the_body_in_order(client: Client) -> None:
     )
 
 
-def test_a_strict_reader_gives_up_on_depth(client: Client) -> None:
-    """400, not an internal error."""
+def test_a_deeply_nested_body_is_a_bad_request(client: Client) -> None:
+    """The response is 400, not an internal error."""
     deep = b'{"kind":"ConfigMap","data":' + b'{"a":' * 900 + b"1" + b"}" * 901
     status, _ = client.call("POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict", deep)
     assert status == 400
 
 
-def test_an_applied_manifest_says_each_thing_once(client: Client) -> None:
-    """Keys that are given twice are told by their line; a strict client is refused, others are warned."""
+def test_repeated_keys_of_an_applied_manifest_are_reported(client: Client) -> None:
+    """With their line; strict requests are rejected, others get a warning."""
     body = b"apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\nspec:\n  podCIDR: a\n  podCIDR: b\n"
     media = "application/apply-patch+yaml"
     path = "/api/v1/nodes/n1?fieldManager=me&fieldValidation"
     status, refused = client.call("PATCH", f"{path}=Strict", body, content_type=media)
-    said = 'yaml: unmarshal errors:\n  line 7: key "podCIDR" already set in map'
-    assert (status, refused["message"]) == (400, f"error strict decoding YAML: error converting YAML to JSON: {said}")
+    expected = 'yaml: unmarshal errors:\n  line 7: key "podCIDR" already set in map'
+    assert (status, refused["message"]) == (
+        400,
+        f"error strict decoding YAML: error converting YAML to JSON: {expected}",
+    )
     response = client.raw("PATCH", f"{path}=Warn", body, {"Content-Type": media})
     assert (response.status, b'"podCIDR":"b"' in response.read()) == (201, True)
     assert "already set in map" in (response.getheader("Warning") or "")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
-def test_fields_given_twice_are_refused_when_strict(client: Client, method: str) -> None:
-    """JSON may repeat a name; the last one counts, and a strict client learns which ones."""
+def test_repeated_fields_are_rejected_when_strict(client: Client, method: str) -> None:
+    """Otherwise the last one counts."""
     nodes = "/api/v1/nodes"
     body = (
         b'{"kind":"Node","apiVersion":"v1","metadata":{"name":"a","name":"b"},'
@@ -93,7 +96,7 @@ def test_fields_given_twice_are_refused_when_strict(client: Client, method: str)
 
 
 def test_unknown_fields_can_be_ignored(client: Client) -> None:
-    """No warning then."""
+    """Without a warning."""
     body = b'{"metadata":{"name":"a"},"colour":1,"spec":{"containers":[{"name":"c","image":"i"}]}}'
     response = client.raw("POST", f"{PODS}?fieldValidation=Ignore", body)
     response.read()
@@ -101,7 +104,7 @@ def test_unknown_fields_can_be_ignored(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "expected"),
     [
         ({"hostNetwork": "yes"}, 'spec.hostNetwork: must be true or false, not "yes"'),
         ({"priority": 1.5}, "spec.priority: must be a whole number, not 1.5"),
@@ -111,11 +114,11 @@ def test_unknown_fields_can_be_ignored(client: Client) -> None:
         ({"overhead": {"cpu": "much"}}, 'spec.overhead.cpu: must be a quantity such as 100m or 2Gi, not "much"'),
     ],
 )
-def test_a_wrong_type_is_a_bad_request(client: Client, spec: dict[str, Any], said: str) -> None:
-    """400 names the field, what it must be and what it is."""
+def test_a_wrong_type_is_a_bad_request(client: Client, spec: dict[str, Any], expected: str) -> None:
+    """The 400 response names the field, the expected and the actual type."""
     status, body = client.call("POST", PODS, pod("a", **spec))
     assert (status, body["reason"]) == (400, "BadRequest")
-    assert said in body["message"]
+    assert expected in body["message"]
 
 
 @pytest.mark.parametrize(
@@ -137,15 +140,15 @@ def test_a_wrong_type_is_a_bad_request(client: Client, spec: dict[str, Any], sai
         ({"nodeName": "n", "schedulingGates": [{"name": "g"}]}, "spec.nodeName"),
     ],
 )  # fmt: skip
-def test_a_value_that_may_not_be_is_invalid(client: Client, spec: dict[str, Any], field: str) -> None:
-    """422 with a cause for the field."""
+def test_an_invalid_value_is_unprocessable(client: Client, spec: dict[str, Any], field: str) -> None:
+    """The 422 response has a cause for the field."""
     status, body = client.call("POST", PODS, pod("a", **spec))
     assert (status, body["reason"]) == (422, "Invalid")
     assert causes(body) == [field]
 
 
 def test_requests_may_not_exceed_limits(client: Client) -> None:
-    """Compared as amounts, not as texts."""
+    """They are compared as amounts, not as strings."""
     wanted = pod()
     wanted["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1001m"}, "limits": {"cpu": "1"}}
     status, body = client.call("POST", PODS, wanted)
@@ -154,21 +157,21 @@ def test_requests_may_not_exceed_limits(client: Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["A", "a_b", "-a", "a" * 254])
-def test_names_have_a_form(client: Client, name: str) -> None:
-    """422 on metadata.name."""
+def test_names_must_be_valid(client: Client, name: str) -> None:
+    """The 422 response names metadata.name."""
     status, body = client.call("POST", PODS, {**pod(), "metadata": {"name": name}})
     assert (status, causes(body)) == (422, ["metadata.name"])
 
 
 def test_a_body_for_another_kind_is_refused(client: Client) -> None:
-    """What the body says it is must be what the path takes."""
+    """apiVersion and kind must match the path."""
     status, body = client.call("POST", PODS, {**pod(), "kind": "Node"})
     assert status == 400
     assert "kind in the body is 'Node'" in body["message"]
 
 
 def test_another_namespace_than_the_path_is_refused(client: Client) -> None:
-    """Neither of the two is guessed to be meant."""
+    """Neither of the two takes precedence."""
     wanted = pod()
     wanted["metadata"]["namespace"] = "other"
     status, body = client.call("POST", PODS, wanted)
@@ -177,25 +180,25 @@ def test_another_namespace_than_the_path_is_refused(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"), [(b"{", "not valid JSON"), (b"[1]", "not an object"), (b'"\xff"', "not valid JSON")]
+    ("body", "expected"), [(b"{", "not valid JSON"), (b"[1]", "not an object"), (b'"\xff"', "not valid JSON")]
 )
-def test_a_body_that_is_no_object(client: Client, body: bytes, said: str) -> None:
-    """400 says so."""
+def test_the_body_must_be_an_object(client: Client, body: bytes, expected: str) -> None:
+    """Other bodies get a 400 response."""
     status, answer = client.call("POST", PODS, body)
     assert status == 400
-    assert said in answer["message"]
+    assert expected in answer["message"]
 
 
-def test_quantities_are_written_one_way(client: Client) -> None:
-    """As Kubernetes writes them, numbers as text."""
+def test_quantities_are_stored_in_canonical_form(client: Client) -> None:
+    """As in Kubernetes; numbers become strings."""
     wanted = pod()
     wanted["spec"]["containers"][0]["resources"] = {"limits": {"cpu": 0.5, "memory": "1024Mi", "x.io/y": 3}}
     created = client.create(PODS, wanted)
     assert created["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "500m", "memory": "1Gi", "x.io/y": "3"}
 
 
-def test_workloads_need_a_selector_that_selects(client: Client) -> None:
-    """A template without the selected labels would never be found again."""
+def test_a_selector_must_match_the_template(client: Client) -> None:
+    """Otherwise a workload would never find its pods."""
     path = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"app": "b"}}, "spec": pod()["spec"]}
     body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": template}}

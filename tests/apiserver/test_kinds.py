@@ -1,4 +1,4 @@
-"""Kinds beyond the everyday ones: how they are served, and what the server does with some of them by itself."""
+"""Less common kinds: how they are served, and what the server sets in them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +14,8 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
-def test_every_group_and_version_listed_answers(client: Client) -> None:
-    """Group, version, and a list of each resource that can be listed."""
+def test_every_listed_group_and_version_is_served(client: Client) -> None:
+    """The group, the version, and a list of each resource that supports it."""
     for group in client.get("/apis")["groups"]:
         assert client.get(f"/apis/{group['name']}")["name"] == group["name"]
         for version in group["versions"]:
@@ -26,7 +26,7 @@ def test_every_group_and_version_listed_answers(client: Client) -> None:
 
 
 def test_the_server_is_found_by_its_service(start: Callable[..., Running], tmp_path: Path) -> None:
-    """default/kubernetes leads to where the server listens, also when that has changed."""
+    """default/kubernetes has the address of the server, also after it changes."""
     for _ in range(2):
         plane = start(data_dir=tmp_path / "data")
         client = plane.client()
@@ -39,8 +39,8 @@ def test_the_server_is_found_by_its_service(start: Callable[..., Running], tmp_p
         plane.stop()
 
 
-def test_an_autoscaler_reads_and_writes_in_both_versions(client: Client) -> None:
-    """What v1 has no field for survives a write in v1."""
+def test_an_autoscaler_is_served_in_both_versions(client: Client) -> None:
+    """Fields that v1 lacks survive a write in v1."""
     old, new = (f"/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers" for version in ("v1", "v2"))
     target = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
     memory = {
@@ -61,15 +61,15 @@ def test_an_autoscaler_reads_and_writes_in_both_versions(client: Client) -> None
 
 
 def test_binding_clears_the_nomination(client: Client) -> None:
-    """A pod that has its place holds no room elsewhere."""
+    """A bound pod reserves no other node."""
     client.create(PODS, pod())
     client.patch(f"{PODS}/a/status", {"status": {"nominatedNodeName": "n1"}})
     client.create(f"{PODS}/a/binding", {"target": {"name": "n2"}})
     assert "nominatedNodeName" not in client.get(f"{PODS}/a")["status"]
 
 
-def test_label_keys_become_conditions(client: Client) -> None:
-    """Those of affinity and of spread, with the values this pod has; keys it lacks say nothing."""
+def test_label_keys_become_selector_requirements(client: Client) -> None:
+    """Those of affinity and spread, with this pod's values; keys that it lacks are skipped."""
     selector = {"matchLabels": {"app": "a"}}
     term = {"topologyKey": "zone", "labelSelector": selector, "matchLabelKeys": ["app"], "mismatchLabelKeys": ["none"]}
     against = {"topologyKey": "zone", "labelSelector": selector, "mismatchLabelKeys": ["app"]}
@@ -92,8 +92,8 @@ def test_label_keys_become_conditions(client: Client) -> None:
     assert spec["topologySpreadConstraints"][0]["labelSelector"]["matchExpressions"] == condition("In")
 
 
-def test_a_suspended_job_can_be_directed(client: Client) -> None:
-    """Nodes, tolerations and resources of its pods may change until it runs; images may not."""
+def test_scheduling_directives_of_a_suspended_job_are_mutable(client: Client) -> None:
+    """Node selectors, tolerations and resources can change until it runs; images cannot."""
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i:1"}]}}
     client.create(JOBS, {"metadata": {"name": "a"}, "spec": {"suspend": True, "template": template}})
     directed = {"nodeSelector": {"zone": "a"}, "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}
@@ -110,8 +110,8 @@ def test_a_suspended_job_can_be_directed(client: Client) -> None:
     assert refused({"nodeSelector": {"zone": "b"}})
 
 
-def test_all_that_is_wrong_is_named(client: Client) -> None:
-    """What the rules find and what the schema finds, each once."""
+def test_all_errors_are_reported(client: Client) -> None:
+    """Those of the rules and of the schema, each once."""
     bad = pod("bad_name", restartPolicy="Sometimes", containers=[{"name": "A"}], nodeSelector={"a b": "c"})
     status, refused = client.call("POST", PODS, bad)
     assert status == 422
@@ -129,15 +129,15 @@ def test_all_that_is_wrong_is_named(client: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", ["selfsubjectaccessreviews", "selfsubjectreviews"])
-def test_what_has_no_table_is_not_shown_as_one(client: Client, kind: str) -> None:
-    """406, as of a backend that knows no tables."""
+def test_reviews_have_no_table(client: Client, kind: str) -> None:
+    """406, as from a server without table support."""
     group = "authorization" if "access" in kind else "authentication"
     status, refused = client.call("POST", f"/apis/{group}.k8s.io/v1/{kind}", {"spec": {}}, accept=TABLE)
     assert (status, refused["reason"]) == (406, "NotAcceptable")
 
 
 def test_a_collection_of_any_kind_can_be_deleted(client: Client) -> None:
-    """By label, leaving the others."""
+    """By label; other objects stay."""
     roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
     for name in ("a", "b"):
         client.create(roles, {"metadata": {"name": name, "labels": {"app": name}}, "rules": []})
@@ -145,8 +145,8 @@ def test_a_collection_of_any_kind_can_be_deleted(client: Client) -> None:
     assert [one["metadata"]["name"] for one in client.get(roles)["items"]] == ["b"]
 
 
-def test_a_certificate_request_is_approved_apart_from_its_status(client: Client) -> None:
-    """Approval sets conditions and nothing else."""
+def test_approval_changes_only_conditions(client: Client) -> None:
+    """A write of the approval subresource keeps the rest of a certificate request."""
     path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
     storage = "certificatesigningrequests.certificates.k8s.io"
     made = client.create(path, {"metadata": {"name": "a"}, **SEEDS[storage]})
@@ -156,8 +156,8 @@ def test_a_certificate_request_is_approved_apart_from_its_status(client: Client)
     assert client.get(path, accept=TABLE)["rows"][0]["cells"][-1] == "Approved"
 
 
-def test_a_certificate_request_says_who_asks(client: Client) -> None:
-    """Whatever its author writes there."""
+def test_a_certificate_request_records_its_user(client: Client) -> None:
+    """It overrides the values in the request."""
     storage = "certificatesigningrequests.certificates.k8s.io"
     spec = {**SEEDS[storage]["spec"], "username": "somebody-else", "extra": {"a": ["b"]}}
     made = client.create(

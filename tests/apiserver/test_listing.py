@@ -11,7 +11,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 def names(body: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:
-    """Names of the items of a list."""
+    """Return the names of the items of a list."""
     return [one["metadata"]["name"] for one in body["items"]]
 
 
@@ -56,7 +56,7 @@ def test_label_selectors(client: Client, selector: str, expected: list[str]) -> 
     ],
 )
 def test_field_selectors(client: Client, selector: str, expected: list[str]) -> None:
-    """The fields of pods that schedulers and kubectl select by."""
+    """The fields of pods that schedulers and kubectl use."""
     client.create(PODS, pod("a"))
     client.create(PODS, pod("b", nodeName="n"))
     assert names(client.get(f"{PODS}?fieldSelector={quote(selector)}")) == expected
@@ -73,15 +73,15 @@ def test_field_selectors(client: Client, selector: str, expected: list[str]) -> 
         ("resourceVersionMatch=Exact", "resourceVersionMatch"),
     ],
 )
-def test_wrong_parameters_are_named(client: Client, query: str, word: str) -> None:
+def test_invalid_parameters_are_named(client: Client, query: str, word: str) -> None:
     """400 with the parameter in the message."""
     status, body = client.call("GET", f"{PODS}?{query}")
     assert status == 400
     assert word in body["message"]
 
 
-def test_pages_show_one_state(client: Client) -> None:
-    """Later pages show the world as it was at the first, whatever happened since."""
+def test_all_pages_show_the_same_version(client: Client) -> None:
+    """Later pages have the state of the first one."""
     for name in "abcde":
         client.create(PODS, pod(name))
     first = client.get(f"{PODS}?limit=2")
@@ -97,8 +97,8 @@ def test_pages_show_one_state(client: Client) -> None:
     assert "continue" not in third["metadata"]
 
 
-def test_pages_of_a_forgotten_state_can_go_on_in_the_state_there_is(start: Callable[..., Running]) -> None:
-    """410 brings a token for the rest, which then comes from one state again."""
+def test_an_expired_list_can_continue_in_the_current_state(start: Callable[..., Running]) -> None:
+    """The 410 response has a token for the rest, which is again of one version."""
     client = start(retained_changes=4).client()
     for name in "abcdef":
         client.create(PODS, pod(name))
@@ -117,7 +117,7 @@ def test_pages_of_a_forgotten_state_can_go_on_in_the_state_there_is(start: Calla
 
 
 def test_an_exact_version_is_shown_while_it_is_retained(start: Callable[..., Running]) -> None:
-    """resourceVersionMatch=Exact goes back in time; too far back is 410."""
+    """resourceVersionMatch=Exact reads an older version; 410 if it is no longer retained."""
     client = start(retained_changes=4).client()
     version = client.create(PODS, pod("a"))["metadata"]["resourceVersion"]
     client.delete(f"{PODS}/a")
@@ -129,7 +129,7 @@ def test_an_exact_version_is_shown_while_it_is_retained(start: Callable[..., Run
 
 
 def test_a_version_of_the_future_is_refused(client: Client) -> None:
-    """A server that lost its memory must not answer for versions it has not reached."""
+    """As after the loss of the server's state."""
     status, body = client.call("GET", f"{PODS}?resourceVersion=4711")
     assert (status, body["reason"]) == (504, "Timeout")
 
@@ -143,7 +143,7 @@ def test_all_namespaces_in_order(client: Client) -> None:
     assert names(client.get("/api/v1/pods?fieldSelector=metadata.namespace%3Ddefault")) == ["z"]
 
 
-def test_a_table_has_the_columns_people_know(client: Client) -> None:
+def test_a_table_has_the_columns_of_kubectl(client: Client) -> None:
     """Pods: ready, status, restarts, age; more of them for -o wide."""
     client.create(PODS, pod("a", nodeName="n"))
     table = client.get(PODS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -158,22 +158,22 @@ def test_a_table_has_the_columns_people_know(client: Client) -> None:
     assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
 
 
-def test_metadata_alone(client: Client) -> None:
-    """A PartialObjectMetadataList for clients that need no more."""
+def test_a_list_of_metadata_only(client: Client) -> None:
+    """A PartialObjectMetadataList."""
     client.create(PODS, pod("a"))
     listed = client.get(PODS, accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
     assert listed["kind"] == "PartialObjectMetadataList"
     assert set(listed["items"][0]) == {"kind", "apiVersion", "metadata"}
 
 
-def test_a_client_that_prefers_protobuf_takes_json(client: Client) -> None:
-    """As client-go asks: protobuf first, then anything."""
+def test_a_client_that_prefers_protobuf_gets_json(client: Client) -> None:
+    """As client-go accepts: protobuf first, then anything."""
     client.create(PODS, pod("a"))
     assert names(client.get(PODS, accept="application/vnd.kubernetes.protobuf, */*")) == ["a"]
 
 
-def test_a_format_nobody_writes_is_refused(client: Client) -> None:
-    """406 says what there is."""
+def test_an_unsupported_format_is_not_acceptable(client: Client) -> None:
+    """The 406 response lists the supported one."""
     status, body = client.call("GET", PODS, accept="application/vnd.kubernetes.protobuf")
     assert status == 406
     assert "application/json" in body["message"]

@@ -12,7 +12,7 @@ NODES = "/api/v1/nodes"
 
 
 def test_a_created_object_has_identity_version_and_time(client: Client) -> None:
-    """The server sets uid, version, time and generation; what the client says of them is ignored."""
+    """The server sets uid, version, time and generation, overriding those in the request."""
     wanted = pod()
     wanted["metadata"] |= {"uid": "mine", "resourceVersion": "77", "generation": 9}
     created = client.create(PODS, wanted)
@@ -25,14 +25,14 @@ def test_a_created_object_has_identity_version_and_time(client: Client) -> None:
 
 
 def test_versions_come_from_one_counter(client: Client) -> None:
-    """A later write has a larger version, whatever the resource."""
+    """A later write has a larger version, for all resources."""
     first = client.create(PODS, pod())
     second = client.create(NODES, {"metadata": {"name": "n"}})
     assert int(second["metadata"]["resourceVersion"]) == int(first["metadata"]["resourceVersion"]) + 1
 
 
 def test_generate_name_is_completed(client: Client) -> None:
-    """Names that begin alike do not collide."""
+    """Names with the same prefix do not collide."""
     wanted = pod()
     wanted["metadata"] = {"generateName": "web-"}
     names = {client.create(PODS, wanted)["metadata"]["name"] for _ in range(3)}
@@ -49,13 +49,13 @@ def test_a_second_object_of_a_name_is_refused(client: Client) -> None:
 
 
 def test_a_missing_namespace_is_named(client: Client) -> None:
-    """Objects cannot be created where there is no namespace."""
+    """Objects cannot be created in a namespace that does not exist."""
     status, body = client.call("POST", "/api/v1/namespaces/nowhere/pods", pod())
     assert (status, body["message"]) == (404, 'namespaces "nowhere" not found')
 
 
 def test_an_update_of_an_old_version_conflicts(client: Client) -> None:
-    """Optimistic concurrency: the version sent must be the current one; 0 stands for any."""
+    """Optimistic concurrency: the version sent must be the current one; 0 matches any."""
     created = client.create(NODES, {"metadata": {"name": "n"}})
     created["metadata"]["labels"] = {"a": "b"}
     status, updated = client.call("PUT", f"{NODES}/n", created)
@@ -68,13 +68,13 @@ def test_an_update_of_an_old_version_conflicts(client: Client) -> None:
 
 
 def test_an_update_that_changes_nothing_is_no_write(client: Client) -> None:
-    """The version stays when nothing changed."""
+    """The version stays the same."""
     created = client.create(NODES, {"metadata": {"name": "n"}})
     assert client.call("PUT", f"{NODES}/n", created) == (200, created)
 
 
 def test_a_write_of_the_status_may_leave_the_spec_empty(client: Client) -> None:
-    """Clients in Go send one whether they mean it or not."""
+    """Go clients always send a spec."""
     client.create(PODS, pod())
     patch = {"spec": {"containers": None}, "status": {"phase": "Running"}}
     patched = client.patch(f"{PODS}/a/status", patch)
@@ -82,7 +82,7 @@ def test_a_write_of_the_status_may_leave_the_spec_empty(client: Client) -> None:
 
 
 def test_status_and_spec_are_written_apart(client: Client) -> None:
-    """A write of the object leaves the status alone, a write of the status leaves the spec alone."""
+    """A write of the object keeps the status, a write of the status keeps the spec."""
     created = client.create(PODS, pod())
     created["status"]["phase"] = "Running"
     created["spec"]["priority"] = 7
@@ -123,7 +123,7 @@ def test_status_and_spec_are_written_apart(client: Client) -> None:
 def test_metadata_may_change_along_with_the_status(
     client: Client, path: str, body: dict[str, Any], changed: set[str]
 ) -> None:
-    """As controllers are used to: a Deployment's revision is an annotation written with its status, say."""
+    """The revision of a Deployment, for example, is an annotation that is written with the status."""
     client.create(path, body)
     marks = {"labels": {"mark": "x"}, "annotations": {"mark": "x"}}
     metadata = client.patch(f"{path}/a/status", {"metadata": marks})["metadata"]
@@ -146,8 +146,8 @@ def test_generation_counts_changes_of_the_spec(client: Client) -> None:
     assert client.patch(f"{path}/r", {"spec": {"replicas": 5}})["metadata"]["generation"] == 2
 
 
-def test_finalizers_hold_an_object_until_they_are_gone(client: Client) -> None:
-    """Deletion only marks an object that has finalizers; removing the last one removes it."""
+def test_finalizers_keep_an_object_until_they_are_removed(client: Client) -> None:
+    """Deletion only marks an object with finalizers; removing the last one removes it."""
     path = "/api/v1/namespaces/default/configmaps"
     client.create(path, {"metadata": {"name": "c", "finalizers": ["example.com/hold"]}})
     marked = client.delete(f"{path}/c")
@@ -157,7 +157,7 @@ def test_finalizers_hold_an_object_until_they_are_gone(client: Client) -> None:
 
 
 def test_a_bound_pod_is_deleted_gracefully(client: Client) -> None:
-    """It stays, marked, until its node lets it go; a pod that runs nowhere goes at once."""
+    """It is marked until its kubelet removes it; an unbound pod is removed at once."""
     client.create(PODS, pod("bound", nodeName="n"))
     client.create(PODS, pod("unbound"))
     marked = client.delete(f"{PODS}/bound")
@@ -168,15 +168,15 @@ def test_a_bound_pod_is_deleted_gracefully(client: Client) -> None:
     assert client.get(PODS)["items"] == []
 
 
-def test_preconditions_protect_a_namesake(client: Client) -> None:
-    """A deletion for another uid does not touch the object."""
+def test_preconditions_protect_a_new_object_of_the_same_name(client: Client) -> None:
+    """A deletion with another uid has no effect."""
     client.create(PODS, pod())
     status, body = client.call("DELETE", f"{PODS}/a", {"preconditions": {"uid": "another"}})
     assert (status, body["reason"]) == (409, "Conflict")
 
 
-def test_dry_run_answers_and_writes_nothing(client: Client) -> None:
-    """All checks are made, nothing is stored."""
+def test_a_dry_run_writes_nothing(client: Client) -> None:
+    """All checks are run."""
     status, body = client.call("POST", f"{PODS}?dryRun=All", pod())
     assert (status, body["metadata"]["name"]) == (201, "a")
     assert client.call("GET", f"{PODS}/a")[0] == 404
@@ -185,16 +185,16 @@ def test_dry_run_answers_and_writes_nothing(client: Client) -> None:
     assert client.call("GET", f"{PODS}/a")[0] == 200
 
 
-def test_deletecollection_removes_what_is_selected(client: Client) -> None:
-    """Only objects with the label go."""
+def test_deletecollection_removes_the_selected_objects(client: Client) -> None:
+    """Only objects with the label."""
     for name in ("a", "b", "c"):
         client.create(PODS, pod(name))
     client.delete(f"{PODS}?labelSelector=app in (a,c)".replace(" ", "%20"))
     assert [one["metadata"]["name"] for one in client.get(PODS)["items"]] == ["b"]
 
 
-def test_events_are_one_thing_in_two_groups(client: Client) -> None:
-    """What is written as events.k8s.io/v1 is read as v1, field by field, and the other way round."""
+def test_events_are_served_in_two_groups(client: Client) -> None:
+    """Events of events.k8s.io/v1 are converted to v1, field by field, and back."""
     written = {
         "metadata": {"name": "e"},
         "eventTime": "2026-01-01T00:00:00.000000Z",
@@ -214,8 +214,8 @@ def test_events_are_one_thing_in_two_groups(client: Client) -> None:
     assert client.get("/apis/events.k8s.io/v1/events?fieldSelector=regarding.name=a")["items"] == [created]
 
 
-def test_yaml_is_read_too(client: Client) -> None:
-    """A body may be YAML; times in it stay text."""
+def test_a_body_may_be_yaml(client: Client) -> None:
+    """Times in it stay strings."""
     body = b"metadata: {name: written, annotations: {at: '2026-01-01'}}\ndata: {day: 2026-01-02}\n"
     path = "/api/v1/namespaces/default/configmaps"
     status, created = client.call("POST", path, body, content_type="application/yaml")

@@ -1,4 +1,4 @@
-"""What may be written of pod groups and workloads."""
+"""Rules of pod groups and workloads."""
 
 from typing import Any
 
@@ -27,14 +27,14 @@ def made_from(workload_name: str, template: str) -> dict[str, Any]:
 
 
 def wrong(client: Client, path: str, body: Any) -> dict[str, str]:
-    """Field and message of each thing that is wrong."""
+    """Return field and message of each cause."""
     status, refused = client.call("POST", path, body)
     assert (status, refused["reason"]) == (422, "Invalid"), refused
     return {cause["field"]: cause["message"] for cause in refused["details"]["causes"]}
 
 
-def test_defaults(client: Client) -> None:
-    """Pods of a group can be disrupted one by one; its priority is that of the default class, or none."""
+def test_defaults_are_set(client: Client) -> None:
+    """Pods of a group are disrupted one by one; its priority is that of the default class, if any."""
     made = client.create(GROUPS, group())
     assert made["spec"] == {"schedulingPolicy": GANG, "disruptionMode": "Pod", "priority": 0}
     assert "generation" not in made["metadata"]
@@ -78,8 +78,8 @@ def test_defaults(client: Client) -> None:
         ({"podGroupTemplateRef": {}}, "spec.podGroupTemplateRef", 'Invalid value: "": must specify one of: `workload`'),
     ],
 )
-def test_what_is_wrong_with_a_group(client: Client, spec: dict[str, Any], field: str, message: str) -> None:
-    """Every field is named, in Kubernetes' words."""
+def test_an_invalid_group_is_rejected(client: Client, spec: dict[str, Any], field: str, message: str) -> None:
+    """Every invalid field is named, with Kubernetes' messages."""
     assert wrong(client, GROUPS, group(**spec)) == {field: message}
 
 
@@ -96,8 +96,8 @@ def test_what_is_wrong_with_a_group(client: Client, spec: dict[str, Any], field:
         (workload(controllerRef={"kind": "Job"}), "spec.controllerRef.name", "Required value"),
     ],
 )
-def test_what_is_wrong_with_a_workload(client: Client, body: dict[str, Any], field: str, message: str) -> None:
-    """Templates have names of their own, and not too many."""
+def test_an_invalid_workload_is_rejected(client: Client, body: dict[str, Any], field: str, message: str) -> None:
+    """Templates have unique names and a maximum number."""
     assert wrong(client, WORKLOADS, body) == {field: message}
 
 
@@ -111,8 +111,8 @@ def test_what_is_wrong_with_a_workload(client: Client, body: dict[str, Any], fie
         (WORKLOADS, workload(), "podGroupTemplates", [{**TEMPLATE, "name": "other"}]),
     ],
 )
-def test_what_they_ask_for_stays(client: Client, path: str, body: dict[str, Any], field: str, value: Any) -> None:
-    """Labels may change."""
+def test_specs_are_immutable(client: Client, path: str, body: dict[str, Any], field: str, value: Any) -> None:
+    """Labels are not."""
     made = client.create(path, body)
     place = f"{path}/{made['metadata']['name']}"
     status, refused = client.call("PUT", place, {**made, "spec": {**made["spec"], field: value}})
@@ -139,7 +139,7 @@ def test_the_template_of_a_group_must_exist(client: Client) -> None:
 
 
 def test_priority_comes_from_the_class(client: Client) -> None:
-    """And may not be another."""
+    """Another priority is rejected."""
     body = {"metadata": {"name": "high"}, "value": 100}
     client.create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
     status, refused = client.call("POST", GROUPS, group(priorityClassName="high", priority=7))
@@ -148,18 +148,18 @@ def test_priority_comes_from_the_class(client: Client) -> None:
     assert client.create(GROUPS, group(priorityClassName="high"))["spec"]["priority"] == 100
 
 
-def test_conditions_are_whole(client: Client) -> None:
+def test_conditions_must_be_complete(client: Client) -> None:
     """A condition has a type, a status, a reason and a time."""
     made = client.create(GROUPS, group())
-    said = {"type": "PodGroupScheduled", "status": "True", "message": ""}
-    status, refused = client.call("PUT", f"{GROUPS}/g/status", {**made, "status": {"conditions": [said]}})
+    condition = {"type": "PodGroupScheduled", "status": "True", "message": ""}
+    status, refused = client.call("PUT", f"{GROUPS}/g/status", {**made, "status": {"conditions": [condition]}})
     assert status == 422
     fields = {cause["field"] for cause in refused["details"]["causes"]}
     assert fields >= {"status.conditions[0].reason", "status.conditions[0].lastTransitionTime"}
 
 
-def test_a_pod_names_its_group(client: Client) -> None:
-    """If it says that it has one; and for good."""
+def test_the_group_of_a_pod_is_immutable(client: Client) -> None:
+    """A scheduling group must name a group."""
     made = pod("p")
     made["spec"]["schedulingGroup"] = {}
     assert "must specify one of: `podGroupName`" in wrong(client, PODS, made)["spec.schedulingGroup.podGroupName"]

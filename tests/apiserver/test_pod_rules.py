@@ -1,4 +1,4 @@
-"""Pods: defaults, priority, binding, eviction and what cannot change."""
+"""Rules of pods: defaults, priority, binding, eviction and immutable fields."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
 def test_defaults_that_schedulers_rely_on(client: Client) -> None:
-    """Scheduler name, requests from limits, priority, tolerations for nodes that go away, a pending status."""
+    """Scheduler name, requests from limits, priority, default tolerations, phase Pending."""
     wanted = pod()
     wanted["spec"]["containers"][0]["resources"] = {
         "limits": {"cpu": "1", "memory": "1Gi"},
@@ -30,8 +30,8 @@ def test_defaults_that_schedulers_rely_on(client: Client) -> None:
     assert status == {"phase": "Pending", "qosClass": "Burstable"}
 
 
-def test_host_network_takes_host_ports(client: Client) -> None:
-    """A port of a pod on the node's network is a port of the node; 0, as typed clients send it, means none given."""
+def test_host_network_sets_host_ports(client: Client) -> None:
+    """Container ports are host ports; 0, as typed clients send it, means unset."""
     wanted = pod("a", hostNetwork=True)
     wanted["spec"]["containers"][0]["ports"] = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 0}]
     ports = client.create(PODS, wanted)["spec"]["containers"][0]["ports"]
@@ -49,15 +49,15 @@ def test_host_network_takes_host_ports(client: Client) -> None:
         ({"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed"),
     ],
 )
-def test_quality_of_service(client: Client, resources: dict[str, Any], expected: str) -> None:
-    """From requests and limits, after defaults."""
+def test_the_qos_class_is_set(client: Client, resources: dict[str, Any], expected: str) -> None:
+    """From requests and limits, after defaulting."""
     wanted = pod()
     wanted["spec"]["containers"][0]["resources"] = resources
     assert client.create(PODS, wanted)["status"]["qosClass"] == expected
 
 
 def test_priority_comes_from_the_class(client: Client) -> None:
-    """By name, or from the default class; a number of one's own and an unknown name are refused."""
+    """By name, or from the default class; another priority or an unknown class is rejected."""
     client.create(CLASSES, {"metadata": {"name": "high"}, "value": 100, "preemptionPolicy": "Never"})
     named = client.create(PODS, pod("named", priorityClassName="high"))["spec"]
     assert (named["priority"], named["preemptionPolicy"]) == (100, "Never")
@@ -70,7 +70,7 @@ def test_priority_comes_from_the_class(client: Client) -> None:
 
 
 def test_binding_sets_node_and_condition(client: Client) -> None:
-    """As kube-scheduler does it; the answer is a Status."""
+    """The response is a Status."""
     created = client.create(PODS, pod())
     binding = {
         "kind": "Binding",
@@ -87,23 +87,25 @@ def test_binding_sets_node_and_condition(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "metadata", "said"),
+    ("spec", "metadata", "expected"),
     [
         ({"nodeName": "m"}, {}, 'pod a is already assigned to node "m"'),
         ({}, {"uid": "another"}, "UID in precondition: another"),
         ({"schedulingGates": [{"name": "g"}]}, {}, "schedulingGates"),
     ],
 )
-def test_a_binding_that_cannot_be(client: Client, spec: dict[str, Any], metadata: dict[str, str], said: str) -> None:
-    """409 says why."""
+def test_an_impossible_binding_conflicts(
+    client: Client, spec: dict[str, Any], metadata: dict[str, str], expected: str
+) -> None:
+    """The 409 response has the reason."""
     client.create(PODS, pod("a", **spec))
     status, body = client.call("POST", f"{PODS}/a/binding", {"metadata": metadata, "target": {"name": "n"}})
     assert (status, body["reason"]) == (409, "Conflict")
-    assert said in body["message"]
+    assert expected in body["message"]
 
 
-def test_a_pod_that_is_going_is_not_bound(client: Client) -> None:
-    """Deletion wins over binding."""
+def test_a_terminating_pod_is_not_bound(client: Client) -> None:
+    """Deletion takes precedence over binding."""
     wanted = pod()
     wanted["metadata"]["finalizers"] = ["example.com/hold"]
     client.create(PODS, wanted)
@@ -124,15 +126,15 @@ def test_a_pod_that_is_going_is_not_bound(client: Client) -> None:
         ({"terminationGracePeriodSeconds": 5}, False),
     ],
 )
-def test_what_an_update_may_change(client: Client, change: dict[str, Any], accepted: bool) -> None:
-    """Little; above all not the node."""
+def test_few_fields_of_a_pod_are_mutable(client: Client, change: dict[str, Any], accepted: bool) -> None:
+    """The node, above all, is not."""
     client.create(PODS, pod("a", nodeName="n"))
     status, _ = client.call("PATCH", f"{PODS}/a", {"spec": change}, content_type="application/merge-patch+json")
     assert status == (200 if accepted else 422)
 
 
 def test_gates_can_only_be_removed(client: Client) -> None:
-    """A gated pod says so in its status and may be directed until the gate opens."""
+    """A gated pod has a condition, and its scheduling directives are mutable."""
     created = client.create(PODS, pod("a", schedulingGates=[{"name": "g"}]))
     assert created["status"]["conditions"][0]["reason"] == "SchedulingGated"
     client.patch(f"{PODS}/a", {"spec": {"nodeSelector": {"disk": "ssd"}}})
@@ -141,7 +143,7 @@ def test_gates_can_only_be_removed(client: Client) -> None:
 
 
 def test_resize_changes_resources_only(client: Client) -> None:
-    """Through its subresource, within the class of service."""
+    """Only through its subresource, and within the QoS class."""
     client.create(PODS, pod("a", nodeName="n"))
     change = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "200m"}}}]}}
     kind = "strategic-merge-patch+json"
@@ -153,8 +155,8 @@ def test_resize_changes_resources_only(client: Client) -> None:
     assert status == 422
 
 
-def test_eviction_asks_the_budget(client: Client) -> None:
-    """429 while nothing may go, and the budget is charged when something does."""
+def test_eviction_is_limited_by_the_budget(client: Client) -> None:
+    """429 while no disruption is allowed; an eviction is charged to the budget."""
     client.create(PODS, pod("a", nodeName="n"))
     selector = {"matchLabels": {"app": "a"}}
     client.create(BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector}})
@@ -169,8 +171,8 @@ def test_eviction_asks_the_budget(client: Client) -> None:
     assert client.get(f"{BUDGETS}/b")["status"]["disruptionsAllowed"] == 0
 
 
-def test_priority_classes_do_not_change(client: Client) -> None:
-    """Value and policy are for ever; values above a billion are for the system."""
+def test_priority_classes_are_immutable(client: Client) -> None:
+    """Value and policy cannot change; values above a billion are reserved for the system."""
     client.create(CLASSES, {"metadata": {"name": "c"}, "value": 1})
     merge = "application/merge-patch+json"
     assert client.call("PATCH", f"{CLASSES}/c", {"value": 2}, content_type=merge)[0] == 422

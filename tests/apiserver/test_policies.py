@@ -1,4 +1,4 @@
-"""Admission policies: in force where a binding puts them, in the words of kube-apiserver."""
+"""Admission policies: enabled by bindings, with the messages of kube-apiserver."""
 
 import json
 from collections.abc import Callable
@@ -15,14 +15,14 @@ RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDA
 
 
 def policy(*validations: Any, **spec: Any) -> dict[str, Any]:
-    """A policy about ConfigMaps."""
-    told = [{"expression": one} if isinstance(one, str) else one for one in validations]
+    """Return a policy for ConfigMaps."""
+    listed = [{"expression": one} if isinstance(one, str) else one for one in validations]
     match = {"matchConstraints": {"resourceRules": [RULE]}}
-    return {"metadata": {"name": "p"}, "spec": {**match, "validations": told, **spec}}
+    return {"metadata": {"name": "p"}, "spec": {**match, "validations": listed, **spec}}
 
 
 def enforce(client: Client, body: dict[str, Any], *actions: str, kind: str = "validating", **spec: Any) -> None:
-    """Creates a policy and a binding of it."""
+    """Create a policy and a binding of it."""
     client.create(f"{GROUP}/{kind}admissionpolicies", body)
     bound: dict[str, Any] = {"policyName": body["metadata"]["name"], **spec}
     if kind == "validating":
@@ -31,29 +31,29 @@ def enforce(client: Client, body: dict[str, Any], *actions: str, kind: str = "va
 
 
 def config(name: str = "a", **more: Any) -> dict[str, Any]:
-    """A ConfigMap."""
+    """Return a ConfigMap."""
     return {"metadata": {"name": name, **more.pop("metadata", {})}, **more}
 
 
-def test_a_policy_refuses(client: Client) -> None:
-    """What breaks a validation is refused with its message; the rest is written; without a binding all is."""
+def test_a_policy_denies_writes(client: Client) -> None:
+    """A failed validation denies the write with its message; without a binding, all writes pass."""
     body = policy({"expression": "has(object.data) && object.data.size() > 0", "message": "no data"})
     client.create(f"{GROUP}/validatingadmissionpolicies", body)
     client.create(MAPS, config("before"))
     spec = {"policyName": "p", "validationActions": ["Deny"]}
     client.create(f"{GROUP}/validatingadmissionpolicybindings", {"metadata": {"name": "b"}, "spec": spec})
     status, refused = client.call("POST", MAPS, config())
-    told = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no data"
+    message = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no data"
     assert (status, refused["reason"]) == (422, "Invalid")
-    assert refused["message"] == f'configmaps "a" is forbidden: {told}'
-    assert refused["details"]["causes"] == [{"message": told}]
+    assert refused["message"] == f'configmaps "a" is forbidden: {message}'
+    assert refused["details"]["causes"] == [{"message": message}]
     client.create(MAPS, config(data={"x": "1"}))
     assert client.call("PATCH", f"{MAPS}/a", {"data": None}, content_type="application/merge-patch+json")[0] == 422
     assert client.call("POST", f"{MAPS}?dryRun=All", config("b"))[0] == 422
 
 
 @pytest.mark.parametrize(
-    ("validation", "status", "told"),
+    ("validation", "status", "message"),
     [
         ({"expression": "false"}, 422, "failed expression: false"),
         ({"expression": "false", "reason": "Forbidden"}, 403, "failed expression: false"),
@@ -65,21 +65,23 @@ def test_a_policy_refuses(client: Client) -> None:
         ({"expression": "oldObject != null"}, 422, "failed expression"),
     ],
 )
-def test_reasons_and_words(client: Client, validation: dict[str, str], status: int, told: str) -> None:
-    """The author of a policy chooses reason and message; what fails to evaluate refuses."""
+def test_a_policy_sets_reason_and_message(
+    client: Client, validation: dict[str, str], status: int, message: str
+) -> None:
+    """An expression that fails to evaluate denies the write."""
     enforce(client, policy(validation))
     answer, refused = client.call("POST", MAPS, config())
-    assert (answer, told in refused["message"]) == (status, True), refused
+    assert (answer, message in refused["message"]) == (status, True), refused
 
 
 def test_a_failing_policy_can_be_ignored(client: Client) -> None:
-    """With failurePolicy Ignore only what is false refuses."""
+    """With failurePolicy Ignore, only a false expression denies the write."""
     enforce(client, policy("object.none == 1", failurePolicy="Ignore"))
     client.create(MAPS, config())
 
 
-def test_variables_are_evaluated_when_asked_for(client: Client) -> None:
-    """One sees those before it; one that fails does no harm where it is not needed."""
+def test_variables_are_evaluated_on_first_use(client: Client) -> None:
+    """A variable can use those before it; one that fails has no effect unless it is used."""
     variables = [
         {"name": "size", "expression": "has(object.data) ? object.data.size() : 0"},
         {"name": "odd", "expression": "variables.size % 2 == 1"},
@@ -107,22 +109,22 @@ def test_variables_are_evaluated_when_asked_for(client: Client) -> None:
         ({"excludeResourceRules": [RULE]}, False),
     ],
 )
-def test_a_binding_says_where(client: Client, where: dict[str, Any], refused: bool) -> None:
-    """Rules and selectors of the binding narrow what the policy is about."""
+def test_a_binding_restricts_the_policy(client: Client, where: dict[str, Any], refused: bool) -> None:
+    """Rules and selectors of the binding restrict the writes that match."""
     enforce(client, policy("false"), matchResources=where)
     assert client.call("POST", MAPS, config(metadata={"labels": {"strict": "yes"}}))[0] == (422 if refused else 201)
 
 
-def test_conditions_say_when(client: Client) -> None:
-    """A write that a condition is false for is not looked at."""
+def test_match_conditions_restrict_the_policy(client: Client) -> None:
+    """A write with a false condition is not evaluated."""
     skips = [{"name": "not-me", "expression": "object.metadata.name != 'skip-me'"}]
     enforce(client, policy("false", matchConditions=skips))
     client.create(MAPS, config("skip-me"))
     assert client.call("POST", MAPS, config())[0] == 422
 
 
-def test_parameters(client: Client) -> None:
-    """Each object of parameters that the binding selects is asked about; none at all may refuse."""
+def test_a_policy_is_evaluated_for_each_parameter_object(client: Client) -> None:
+    """Without any parameter object, the binding can deny the write."""
     client.create(MAPS, config("most", data={"n": "2"}))
     kind = {"apiVersion": "v1", "kind": "ConfigMap"}
     body = policy("object.data.size() <= int(params.data.n)", paramKind=kind)
@@ -135,7 +137,7 @@ def test_parameters(client: Client) -> None:
     assert "no params found for policy binding with `Deny` parameterNotFoundAction" in refused["message"]
 
 
-def test_deletions_can_be_refused(client: Client) -> None:
+def test_deletions_can_be_denied(client: Client) -> None:
     """A deletion has an old object and no new one."""
     rule = {**RULE, "operations": ["DELETE"]}
     guard = policy("object == null && !('keep' in oldObject.data)", matchConstraints={"resourceRules": [rule]})
@@ -146,8 +148,8 @@ def test_deletions_can_be_refused(client: Client) -> None:
     client.delete(f"{MAPS}/b")
 
 
-def test_what_governs_admission_is_not_governed(client: Client) -> None:
-    """A policy that refuses everything can be deleted."""
+def test_admission_policies_are_exempt_from_policies(client: Client) -> None:
+    """A policy that denies everything can be deleted."""
     everything = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
     enforce(client, policy("false", matchConstraints={"resourceRules": [everything]}))
     assert client.call("POST", MAPS, config())[0] == 422
@@ -155,8 +157,8 @@ def test_what_governs_admission_is_not_governed(client: Client) -> None:
     client.create(MAPS, config())
 
 
-def test_a_rule_for_one_version_is_about_the_others(client: Client) -> None:
-    """The object is shown in the version that the rule names, unless it is to match exactly."""
+def test_a_rule_for_one_version_matches_the_others(client: Client) -> None:
+    """Expressions see the object in the version of the rule; with matchPolicy Exact, other versions do not match."""
     rule = {"apiGroups": ["autoscaling"], "apiVersions": ["v1"], "operations": ["CREATE"]}
     rule["resources"] = ["horizontalpodautoscalers"]
     guard = policy("object.spec.targetCPUUtilizationPercentage < 90", matchConstraints={"resourceRules": [rule]})
@@ -169,9 +171,9 @@ def test_a_rule_for_one_version_is_about_the_others(client: Client) -> None:
     assert (status, "targetCPUUtilizationPercentage" in refused["message"]) == (422, True)
 
 
-def test_bindings_evictions_and_scales_are_shown(client: Client) -> None:
-    """As what they are: a Binding, an Eviction, a Scale before and after."""
-    told = (
+def test_subresources_are_reviewed(client: Client) -> None:
+    """Expressions see a Binding, an Eviction, and a Scale before and after the write."""
+    expression = (
         "request.kind.kind == 'Binding' ? object.target.name != 'forbidden' :"
         " request.kind.kind == 'Scale' ? object.spec.replicas <= oldObject.spec.replicas + 1 : false"
     )
@@ -179,7 +181,7 @@ def test_bindings_evictions_and_scales_are_shown(client: Client) -> None:
         {"apiGroups": ["", "apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": [one]}
         for one in ("pods/binding", "pods/eviction", "deployments/scale")
     ]
-    enforce(client, policy(told, matchConstraints={"resourceRules": rules}))
+    enforce(client, policy(expression, matchConstraints={"resourceRules": rules}))
     pods, deployments = "/api/v1/namespaces/default/pods", "/apis/apps/v1/namespaces/default/deployments"
     client.create(pods, pod())
     for node, status in (("forbidden", 422), ("allowed", 201)):
@@ -194,19 +196,19 @@ def test_bindings_evictions_and_scales_are_shown(client: Client) -> None:
         assert client.call("PATCH", f"{deployments}/d/scale", change, content_type=media)[0] == status
 
 
-def test_warnings_and_audit(start: Callable[..., Running], tmp_path: Path) -> None:
-    """Actions other than Deny let the write pass: the author is warned, or the audit log says it."""
+def test_actions_can_warn_and_audit(start: Callable[..., Running], tmp_path: Path) -> None:
+    """Without Deny, the write passes with a warning or an audit annotation."""
     log = tmp_path / "audit.log"
     client = start(audit_log=log).client()
     annotation = [{"key": "who", "valueExpression": "'by ' + request.userInfo.username"}]
     enforce(client, policy({"expression": "false", "message": "hm"}, auditAnnotations=annotation), "Warn", "Audit")
     response = client.raw("POST", MAPS, json.dumps(config()).encode())
     assert response.status == 201
-    told = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': hm"
-    assert response.getheader("Warning") == f'299 - "{told}"'
-    said = json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["annotations"]
-    assert said["p/who"].startswith("by ")
-    (failure,) = json.loads(said["validation.policy.admission.k8s.io/validation_failure"])
+    message = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': hm"
+    assert response.getheader("Warning") == f'299 - "{message}"'
+    annotations = json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["annotations"]
+    assert annotations["p/who"].startswith("by ")
+    (failure,) = json.loads(annotations["validation.policy.admission.k8s.io/validation_failure"])
     assert (failure["message"], failure["policy"], failure["expressionIndex"]) == ("hm", "p", 0)
 
 
@@ -224,7 +226,7 @@ MUTATIONS = {
 
 @pytest.mark.parametrize("how", MUTATIONS)
 def test_a_mutating_policy_changes_the_object(client: Client, how: str) -> None:
-    """By a configuration that is applied, or by a JSON patch; at creation and at updates."""
+    """By apply configurations and JSON patches, at creation and at updates."""
     spec = {"matchConstraints": {"resourceRules": [RULE]}, "mutations": [MUTATIONS[how]]}
     enforce(client, {"metadata": {"name": "p"}, "spec": spec}, kind="mutating")
     created = client.create(MAPS, config(data={"x": "1"}))
@@ -233,8 +235,8 @@ def test_a_mutating_policy_changes_the_object(client: Client, how: str) -> None:
     assert patched["metadata"]["labels"] == {"by": "policy"}
 
 
-def test_a_mutation_that_makes_nonsense_is_refused(client: Client) -> None:
-    """What comes out must be an object of the kind; what fails refuses, unless it is to be ignored."""
+def test_an_invalid_mutation_denies_the_write(client: Client) -> None:
+    """The result must be valid; errors deny the write unless they are ignored."""
     bad = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{data: 1}"}}
     spec = {"matchConstraints": {"resourceRules": [RULE]}, "mutations": [bad]}
     enforce(client, {"metadata": {"name": "p"}, "spec": spec}, kind="mutating")
@@ -269,8 +271,8 @@ def test_a_mutation_that_makes_nonsense_is_refused(client: Client) -> None:
         ({"failurePolicy": "Hope"}, "spec.failurePolicy"),
     ],
 )
-def test_policies_that_cannot_work_are_refused(client: Client, spec: dict[str, Any], field: str) -> None:
-    """With the field that is wrong."""
+def test_invalid_policies_are_rejected(client: Client, spec: dict[str, Any], field: str) -> None:
+    """The causes name the invalid fields."""
     status, refused = client.call("POST", f"{GROUP}/validatingadmissionpolicies", policy("true", **spec))
     assert (status, field in [one["field"] for one in refused["details"]["causes"]]) == (422, True), refused
 
@@ -287,8 +289,8 @@ def test_policies_that_cannot_work_are_refused(client: Client, spec: dict[str, A
         ({"paramRef": {"name": "a"}}, "spec.paramRef.parameterNotFoundAction"),
     ],
 )
-def test_bindings_that_cannot_work_are_refused(client: Client, spec: dict[str, Any], field: str) -> None:
-    """With the field that is wrong."""
+def test_invalid_bindings_are_rejected(client: Client, spec: dict[str, Any], field: str) -> None:
+    """The causes name the invalid fields."""
     body = {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"], **spec}}
     status, refused = client.call("POST", f"{GROUP}/validatingadmissionpolicybindings", body)
     assert (status, field in [one["field"] for one in refused["details"]["causes"]]) == (422, True), refused
@@ -317,8 +319,8 @@ HOOK = {
     ],
 )
 @pytest.mark.parametrize("kind", ["validating", "mutating"])
-def test_webhooks_that_cannot_work_are_refused(client: Client, kind: str, change: dict[str, Any], field: str) -> None:
-    """With the field that is wrong."""
+def test_invalid_webhooks_are_rejected(client: Client, kind: str, change: dict[str, Any], field: str) -> None:
+    """The causes name the invalid fields."""
     body = {"metadata": {"name": "w"}, "webhooks": [{**HOOK, **change}]}
     status, refused = client.call("POST", f"{GROUP}/{kind}webhookconfigurations", body)
     assert (status, refused["details"]["causes"][0]["field"]) == (422, f"webhooks[0].{field}"), refused

@@ -1,4 +1,4 @@
-"""Bodies in protobuf are read as the JSON they stand for."""
+"""Protobuf bodies are decoded to the equivalent JSON."""
 
 from struct import pack
 
@@ -14,7 +14,7 @@ MEDIA = "application/vnd.kubernetes.protobuf"
 
 
 def field(number: int, value: int | bytes | str) -> bytes:
-    """One field on the wire."""
+    """Encode a field."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value & (1 << 64) - 1)
     data = value.encode() if isinstance(value, str) else value
@@ -22,7 +22,7 @@ def field(number: int, value: int | bytes | str) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """A number on the wire."""
+    """Encode an integer."""
     out = b""
     while value > 0x7F:
         out += bytes([value & 0x7F | 0x80])
@@ -31,12 +31,12 @@ def varint(value: int) -> bytes:
 
 
 def envelope(api_version: str, kind: str, message: bytes) -> bytes:
-    """A whole body."""
+    """Encode a request body."""
     return protobuf.MAGIC + field(1, field(1, api_version) + field(2, kind)) + field(2, message)
 
 
-def test_every_kind_can_be_read() -> None:
-    """Every field of every type has a number, inline parts included; but for what no definition of a kind may say."""
+def test_every_field_has_a_number() -> None:
+    """Of every type, including inlined messages; except for JSON schema fields that definitions cannot use."""
     numbers = protobuf._numbers()
 
     def names(message: str) -> set[str]:
@@ -52,8 +52,8 @@ def test_every_kind_can_be_read() -> None:
     assert all(protobuf.struct_for(one.api_version, one.kind) in (one.schema, None) for one in RESOURCES)
 
 
-def test_a_message_becomes_an_object() -> None:
-    """Texts, numbers, lists, maps, quantities, times, and parts that JSON writes in place."""
+def test_a_message_is_decoded() -> None:
+    """Strings, numbers, lists, maps, quantities, times, and inlined messages."""
     amount = field(1, "cpu") + field(2, field(1, "100m"))
     port = field(3, 80) + field(4, "TCP")
     probe = field(1, field(2, field(1, "/healthz") + field(2, field(1, 1) + field(3, "http"))))
@@ -80,8 +80,8 @@ def test_a_message_becomes_an_object() -> None:
     }
 
 
-def test_zeros_that_go_always_writes_are_not_given() -> None:
-    """`tty: false` and `minReadySeconds: 0` say nothing; `replicas: 0` and `hostUsers: false` do."""
+def test_zero_values_that_go_always_writes_are_dropped() -> None:
+    """`tty: false` and `minReadySeconds: 0` are absent; `replicas: 0` and `hostUsers: false` are not."""
     container = field(1, "c") + field(16, 0) + field(18, 1)
     template = field(1, field(7, 0)) + field(2, field(2, container) + field(11, 0) + field(37, 0))
     message = field(2, field(1, 0) + field(3, template) + field(5, 0) + field(7, 0))
@@ -97,7 +97,7 @@ def test_zeros_that_go_always_writes_are_not_given() -> None:
 
 
 def test_a_body_in_protobuf_creates_an_object(client: Client) -> None:
-    """As typed clients send it; the answer is JSON."""
+    """As typed clients send it; the response is JSON."""
     message = field(1, field(1, "made"))
     path = "/api/v1/namespaces"
     status, created = client.call("POST", path, envelope("v1", "Namespace", message), content_type=MEDIA)
@@ -105,7 +105,7 @@ def test_a_body_in_protobuf_creates_an_object(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         (b"{}", "missing the prefix"),
         (envelope("v1", "Nothing", b""), "kind 'Nothing' in 'v1' is not supported"),
@@ -114,21 +114,21 @@ def test_a_body_in_protobuf_creates_an_object(client: Client) -> None:
         (envelope("v1", "Namespace", field(1, 5)), "a number instead of bytes"),
     ],
 )
-def test_a_damaged_message_is_refused(client: Client, body: bytes, said: str) -> None:
-    """400 says what is wrong."""
+def test_an_invalid_message_is_a_bad_request(client: Client, body: bytes, expected: str) -> None:
+    """The 400 response has the reason."""
     status, answer = client.call("POST", "/api/v1/namespaces", body, content_type=MEDIA)
     assert status == 400
-    assert said in answer["message"]
+    assert expected in answer["message"]
 
 
-def test_times_before_most_calendars() -> None:
-    """The first seconds of time as Go has it: years have four figures."""
+def test_years_have_four_digits() -> None:
+    """Also in the zero time of Go."""
     read = protobuf.read(struct_named("coordination.v1", "LeaseSpec"), field(3, field(1, -62_135_596_798)))
     assert read == {"acquireTime": "0001-01-01T00:00:02.000000Z"}
 
 
-def test_a_schema_becomes_an_object() -> None:
-    """Numbers, values of any type, and what is either a schema or allowed altogether."""
+def test_a_schema_is_decoded() -> None:
+    """Numbers, values of any type, and fields that are a schema or a boolean."""
     text = field(5, "string")
     maximum = varint(9 << 3 | 1) + pack("<d", 2.5)
     free = field(29, field(1, "free") + field(2, field(30, field(1, 1))))

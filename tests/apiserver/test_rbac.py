@@ -1,4 +1,4 @@
-"""Roles and their bindings, where the server was asked to go by them."""
+"""RBAC authorization."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,8 +46,8 @@ def _rule(verbs: str, resources: str, groups: str = "", **more: Any) -> dict[str
     return {"verbs": verbs.split(), "resources": resources.split(), "apiGroups": groups.split() or [""], **more}
 
 
-def test_nobody_may_do_what_no_role_allows(plane: Running) -> None:
-    """Not even read; the refusal names who, what and where."""
+def test_everything_is_forbidden_without_a_role(plane: Running) -> None:
+    """Even reading; the message names the user, the action and the scope."""
     status, answer = plane.client("t-joe").call("GET", PODS)
     assert status == 403
     assert (
@@ -58,8 +58,8 @@ def test_nobody_may_do_what_no_role_allows(plane: Running) -> None:
     assert plane.client("t-joe").call("GET", "/metrics")[0] == 403
 
 
-def test_a_role_counts_in_its_namespace(plane: Running) -> None:
-    """For the user it is bound to, as soon as it is bound, until it is not."""
+def test_a_role_applies_in_its_namespace(plane: Running) -> None:
+    """To the bound user, as soon as and as long as the binding exists."""
     admin, jane = plane.client(), plane.client("t-jane")
     _role(admin, "reader", _rule("get list", "pods"))
     assert jane.call("GET", PODS)[0] == 403
@@ -73,8 +73,8 @@ def test_a_role_counts_in_its_namespace(plane: Running) -> None:
     assert jane.call("GET", PODS)[0] == 403
 
 
-def test_a_cluster_role_counts_where_it_is_bound(plane: Running) -> None:
-    """In one namespace by a RoleBinding, everywhere by a ClusterRoleBinding; to a group or a service account."""
+def test_a_cluster_role_applies_where_it_is_bound(plane: Running) -> None:
+    """In a namespace by RoleBinding, everywhere by ClusterRoleBinding; for groups and service accounts, too."""
     admin = plane.client()
     _bind(admin, "view", {"kind": "ServiceAccount", "name": "robot", "namespace": "default"}, kind="ClusterRole")
     robot = plane.client("t-account")
@@ -97,7 +97,7 @@ def test_a_scheduler_may_not_read_secrets(plane: Running) -> None:
 
 
 def test_rules_may_name_objects_and_subresources(plane: Running) -> None:
-    """`resourceNames` allow single objects only; a subresource is a resource of its own."""
+    """`resourceNames` allow single objects; a subresource is a resource of its own."""
     admin, jane = plane.client(), plane.client("t-jane")
     for name in ("a", "b"):
         admin.create(PODS, pod(name))
@@ -111,8 +111,8 @@ def test_rules_may_name_objects_and_subresources(plane: Running) -> None:
     assert jane.call("DELETE", f"{PODS}/a")[0] == 200
 
 
-def test_aggregated_roles(plane: Running) -> None:
-    """A ClusterRole has the rules of those that its selectors choose, also of later ones."""
+def test_aggregated_roles_include_selected_roles(plane: Running) -> None:
+    """Also those created later."""
     admin, jane = plane.client(), plane.client("t-jane")
     selector = {"matchLabels": {"for": "jane"}}
     body = {"metadata": {"name": "all"}, "aggregationRule": {"clusterRoleSelectors": [selector]}, "rules": []}
@@ -124,8 +124,8 @@ def test_aggregated_roles(plane: Running) -> None:
     assert jane.call("GET", "/api/v1/nodes")[0] == 200
 
 
-def test_reviews_tell_the_same(plane: Running) -> None:
-    """SubjectAccessReview and SelfSubjectRulesReview go by the same rules."""
+def test_reviews_use_the_same_rules(plane: Running) -> None:
+    """SubjectAccessReview and SelfSubjectRulesReview."""
     admin, jane = plane.client(), plane.client("t-jane")
     _role(admin, "reader", _rule("list", "deployments", "apps"))
     _bind(admin, "reader", {"kind": "Group", "name": "devs"})
@@ -147,8 +147,8 @@ def test_reviews_tell_the_same(plane: Running) -> None:
     assert _rule("list", "deployments", "apps") in answer["status"]["resourceRules"]
 
 
-def test_the_scheduler_may_what_it_needs(plane: Running) -> None:
-    """It binds, and does not create pods."""
+def test_the_scheduler_has_its_permissions(plane: Running) -> None:
+    """It can bind pods, but not create them."""
     admin, scheduler = plane.client(), plane.client("t-scheduler")
     admin.create(PODS, pod("p"))
     binding = {

@@ -1,4 +1,4 @@
-"""Nobody gives rights that they do not have."""
+"""Users cannot grant permissions that they do not have."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,14 +39,14 @@ def _binding(role: str, kind: str = "Role") -> dict[str, Any]:
 
 
 def _jane(plane: Running, *rules: dict[str, Any]) -> Client:
-    """Jane, who may do so much, everywhere."""
+    """Return a client of the user Jane, with these permissions everywhere."""
     plane.client().create(f"{RBAC}/clusterroles", _role("hers", *rules))
     plane.client().create(f"{RBAC}/clusterrolebindings", _binding("hers", "ClusterRole"))
     return plane.client("t-jane")
 
 
-def test_a_role_with_what_its_author_has(plane: Running) -> None:
-    """Any part of it may be given on, by names too."""
+def test_authors_may_grant_their_own_permissions(plane: Running) -> None:
+    """Any part of them, also by resource names."""
     jane = _jane(plane, WRITE, READ, {"verbs": ["get"], "nonResourceURLs": ["/logs/*"]})
     named = READ | {"verbs": ["get"], "resourceNames": ["one", "two"]}
     assert jane.call("POST", ROLES, _role("reading", READ, named))[0] == 201
@@ -55,8 +55,8 @@ def test_a_role_with_what_its_author_has(plane: Running) -> None:
 
 
 @pytest.mark.parametrize("verb", ["POST", "PUT", "PATCH"])
-def test_a_role_with_more_is_refused(plane: Running, verb: str) -> None:
-    """However it is written; the refusal says what is missing."""
+def test_a_role_with_more_permissions_is_denied(plane: Running, verb: str) -> None:
+    """By any verb; the message lists the missing permissions."""
     jane = _jane(plane, WRITE, READ)
     path = ROLES
     if verb != "POST":
@@ -72,8 +72,8 @@ def test_a_role_with_more_is_refused(plane: Running, verb: str) -> None:
     )
 
 
-def test_a_binding_to_a_role_with_more_is_refused(plane: Running) -> None:
-    """Unless its author may do all of it, or may bind that role."""
+def test_a_binding_to_a_role_with_more_permissions_is_denied(plane: Running) -> None:
+    """Unless its author has them, or may bind that role."""
     plane.client().create(ROLES, _role("secrets", SECRETS))
     plane.client().create(ROLES, _role("reading", READ))
     jane = _jane(plane, MANAGE, READ)
@@ -87,8 +87,8 @@ def test_a_binding_to_a_role_with_more_is_refused(plane: Running) -> None:
 
 
 @pytest.mark.parametrize("verb", ["bind", "escalate"])
-def test_who_may_bind_or_escalate(plane: Running, verb: str) -> None:
-    """These verbs are the way to let somebody give more than they have."""
+def test_bind_and_escalate_lift_the_restriction(plane: Running, verb: str) -> None:
+    """These verbs allow granting permissions that the author lacks."""
     plane.client().create(ROLES, _role("secrets", SECRETS))
     may = MANAGE | {"verbs": [verb], "resources": ["roles"]}
     jane = _jane(plane, MANAGE, WRITE, READ, may)
@@ -96,8 +96,8 @@ def test_who_may_bind_or_escalate(plane: Running, verb: str) -> None:
     assert jane.call("POST", BINDINGS, _binding("secrets"))[0] == (201 if verb == "bind" else 403)
 
 
-def test_aggregated_roles_are_for_those_who_may_do_everything(plane: Running) -> None:
-    """Such a role may become anything."""
+def test_aggregated_roles_need_all_permissions(plane: Running) -> None:
+    """Such a role can get any rules later."""
     jane = _jane(plane, WRITE, READ)
     selectors = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
     status, answer = jane.call("POST", f"{RBAC}/clusterroles", _role("all", aggregationRule=selectors))
@@ -105,8 +105,8 @@ def test_aggregated_roles_are_for_those_who_may_do_everything(plane: Running) ->
     assert answer["message"].endswith("must have cluster-admin privileges to use the aggregationRule")
 
 
-def test_an_unchanged_role_may_be_written_by_those_who_have_less(plane: Running) -> None:
-    """Garbage collection changes owners and finalizers, and gives no rights by that."""
+def test_an_unchanged_role_may_be_written_with_fewer_permissions(plane: Running) -> None:
+    """Garbage collection changes owners and finalizers, which grants nothing."""
     plane.client().create(ROLES, _role("secrets", SECRETS))
     jane = _jane(plane, WRITE)
     body: dict[str, Any] = {"metadata": {"finalizers": ["example.com/wait"]}}
@@ -116,8 +116,8 @@ def test_an_unchanged_role_may_be_written_by_those_who_have_less(plane: Running)
     assert jane.call("PATCH", f"{ROLES}/secrets", body, content_type=media)[0] == 403
 
 
-def test_a_rule_of_very_many_combinations(plane: Running) -> None:
-    """It is refused at once."""
+def test_a_rule_with_many_combinations_is_checked_as_a_whole(plane: Running) -> None:
+    """It is denied without delay."""
     jane = _jane(plane, WRITE, READ)
     many = [f"x{number}" for number in range(2000)]
     rule = {"verbs": many, "apiGroups": many, "resources": many, "resourceNames": many}

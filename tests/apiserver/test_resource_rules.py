@@ -1,4 +1,4 @@
-"""Defaults and refusals of resources beside pods, as kube-apiserver has them."""
+"""Defaults and validation of resources besides pods, as in kube-apiserver."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 
 
 def contains(whole: Any, part: Any) -> bool:
-    """Whether everything in `part` is in `whole`."""
+    """Return whether everything in `part` is in `whole`."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(key in whole and contains(whole[key], part[key]) for key in part)
     if isinstance(part, list):
@@ -115,16 +115,14 @@ def contains(whole: Any, part: Any) -> bool:
         ),
     ],
 )
-def test_what_is_left_out_is_filled_in(
-    client: Client, path: str, body: dict[str, Any], defaults: dict[str, Any]
-) -> None:
-    """What people and controllers then find in the object."""
+def test_defaults_are_set(client: Client, path: str, body: dict[str, Any], defaults: dict[str, Any]) -> None:
+    """With the values that users and controllers rely on."""
     created = client.create(path, {"metadata": {"name": "o"}, **body})
     assert contains(created, defaults), created
 
 
-def test_a_service_on_nodes_has_a_port_there(client: Client) -> None:
-    """It stays when the service is written without it, and kubectl get shows it."""
+def test_a_node_port_service_gets_a_node_port(client: Client) -> None:
+    """It is kept by updates without it, and shown by kubectl get."""
     path = f"{CORE}/services"
     body = {"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}
     (port,) = client.create(path, body)["spec"]["ports"]
@@ -159,15 +157,15 @@ def test_a_service_on_nodes_has_a_port_there(client: Client) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused(client: Client, path: str, body: dict[str, Any], field: str) -> None:
-    """With a 422 that names the field."""
+def test_invalid_objects_are_rejected(client: Client, path: str, body: dict[str, Any], field: str) -> None:
+    """The 422 response names the field."""
     status, refused = client.call("POST", path, {"metadata": {"name": "o"}, **body})
     assert (status, refused["reason"]) == (422, "Invalid"), refused
     assert [cause["field"] for cause in refused["details"]["causes"]] == [field]
 
 
 def test_names_of_system_priority_classes_are_reserved(client: Client) -> None:
-    """Nobody makes a class that looks like the system's."""
+    """Other classes cannot have the prefix system-."""
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
     status, refused = client.call("POST", path, {"metadata": {"name": "system-mine"}, "value": 1})
     assert (status, refused["details"]["causes"][0]["field"]) == (422, "metadata.name")
@@ -185,17 +183,17 @@ def test_names_of_system_priority_classes_are_reserved(client: Client) -> None:
         ),
     ],
 )
-def test_what_volumes_were_made_by_stays(
+def test_storage_classes_and_claims_are_immutable(
     client: Client, path: str, body: dict[str, Any], patch: dict[str, Any], field: str
 ) -> None:
-    """Classes and claims cannot ask for something else later."""
+    """Their specs cannot change after creation."""
     client.create(path, {"metadata": {"name": "o"}, **body})
     status, refused = client.call("PATCH", f"{path}/o", patch, content_type="application/merge-patch+json")
     assert (status, refused["details"]["causes"][0]["field"]) == (422, field)
 
 
-def test_a_claim_may_grow_and_find_its_volume(client: Client) -> None:
-    """What was left open, and once it is bound the size."""
+def test_a_claim_may_grow_and_be_bound(client: Client) -> None:
+    """Unset fields can be set, and the size can change once the claim is bound."""
     path = f"{CORE}/persistentvolumeclaims"
     client.create(path, {"metadata": {"name": "o"}, "spec": CLAIM})
     grown = {"resources": {"requests": {"storage": "2Gi"}}}

@@ -1,4 +1,4 @@
-"""Whatever is sent, the server answers with a Status that fits and never with an internal error."""
+"""Fuzzing of the REST API: every response is valid, and none is an internal error."""
 
 import asyncio
 import copy
@@ -33,7 +33,7 @@ SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=list(
 
 
 def sane(kind: Type, draw: Any, depth: int = 0) -> Any:
-    """A value of a type, now and then of another."""
+    """Generate a value of a type, sometimes of another."""
     if draw(st.integers(0, 40)) == 0:
         return draw(VALUES)
     if isinstance(kind, Choice):
@@ -68,7 +68,7 @@ def sane(kind: Type, draw: Any, depth: int = 0) -> Any:
 
 @st.composite
 def objects(draw: Any, resource: Resource) -> Any:
-    """An object of a resource, more or less."""
+    """Generate an object of a resource, not always a valid one."""
     obj = sane(resource.schema, draw)
     if isinstance(obj, dict):
         obj.pop("apiVersion", None)
@@ -106,7 +106,7 @@ ACCEPTS = st.sampled_from(["application/json", "application/json;as=Table;v=v1;g
 
 @st.composite
 def requests(draw: Any) -> tuple[str, str, Any, str]:
-    """Method, target, body and media type of a request that more or less makes sense."""
+    """Generate method, target, body and media type of a request, mostly a valid one."""
     resource = draw(st.sampled_from(RESOURCES))
     base = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     if resource.namespaced and draw(st.integers(0, 5)):
@@ -141,7 +141,7 @@ def requests(draw: Any) -> tuple[str, str, Any, str]:
 @SETTINGS
 @given(st.lists(requests(), min_size=1, max_size=12), ACCEPTS)
 def test_no_request_is_an_internal_error(sent: list[tuple[str, str, Any, str]], accept: str) -> None:
-    """Requests of all kinds, one after another on one server: none ends in a 500, errors carry a Status."""
+    """Requests of all kinds, one after another on one server: no 500, and errors have a Status."""
 
     async def play() -> None:
         direct = Direct()
@@ -158,13 +158,13 @@ def test_no_request_is_an_internal_error(sent: list[tuple[str, str, Any, str]], 
 
 
 def collection_path(resource: Resource) -> str:
-    """Where objects of a resource are created."""
+    """Return the path at which objects of a resource are created."""
     base = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     return f"{base}/namespaces/default/{resource.plural}" if resource.namespaced else f"{base}/{resource.plural}"
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Paths to everything inside a value."""
+    """Return the paths to all values inside a value."""
     found = [path] if path else []
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
@@ -173,8 +173,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("storage", sorted(BY_STORAGE))
-def test_objects_without_what_they_need(storage: str) -> None:
-    """Each part of a valid object is left out, or emptied: it is taken, or refused for what is missing."""
+def test_objects_with_missing_parts_are_accepted_or_rejected(storage: str) -> None:
+    """Each part of a valid object is removed or emptied in turn."""
     good = {"metadata": {"generateName": "a"}, **copy.deepcopy(SEEDS[storage])}
     path = collection_path(BY_STORAGE[storage])
 
@@ -201,8 +201,8 @@ def test_objects_without_what_they_need(storage: str) -> None:
 @pytest.mark.parametrize("storage", sorted(BY_STORAGE))
 @settings(SETTINGS, max_examples=12)
 @given(data=st.data())
-def test_damaged_objects_are_refused_or_repaired(storage: str, data: st.DataObject) -> None:
-    """A valid object with one part replaced by anything: created, put, patched and applied, read in every form."""
+def test_damaged_objects_are_rejected_or_repaired(storage: str, data: st.DataObject) -> None:
+    """A valid object with one part replaced: created, put, patched, applied, and read in every form."""
     resource = BY_STORAGE[storage]
     name = OTHER_NAMES.get(storage, "a")
     good = {"metadata": {"name": name, "labels": {"app": "a"}}, **copy.deepcopy(SEEDS[storage])}

@@ -1,4 +1,4 @@
-"""What may be written of the devices in a slice, and of rules that taint them, in the words of kube-apiserver."""
+"""Rules of devices in slices and of device taint rules, with the messages of kube-apiserver."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ CONSUMED = {"counterSet": "s", "counters": {"c": {"value": "1"}}}
 
 
 def a_slice(device: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    """A slice with one device, on a node unless it says otherwise."""
+    """Return a slice with one device, by default on a node."""
     place = {} if spec else {"nodeName": "node-1"}
     devices = [{"name": "a", **device}]
     return {
@@ -25,12 +25,12 @@ def a_slice(device: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def shared(capacity: str = "4", **policy: Any) -> dict[str, Any]:
-    """A device that shares out its memory."""
+    """Return a device with shared memory."""
     return {"allowMultipleAllocations": True, "capacity": {"m": {"value": capacity, "requestPolicy": policy}}}
 
 
 def causes(client: Client, made: dict[str, Any], path: str = SLICES) -> list[tuple[str, str]]:
-    """Field and message of each thing that is wrong."""
+    """Return field and message of each cause."""
     status, refused = client.call("POST", path, made)
     assert (status, refused["reason"]) == (422, "Invalid"), refused
     return [(cause["field"], cause["message"]) for cause in refused["details"]["causes"]]
@@ -96,13 +96,11 @@ def causes(client: Client, made: dict[str, Any], path: str = SLICES) -> list[tup
         ),
     ],
 )
-def test_a_device_that_cannot_be_meant_is_refused(
-    client: Client, device: dict[str, Any], field: str, message: str
-) -> None:
-    """Where it is, what it is like, what it consumes, and what must happen before it can be used."""
-    ((where, told),) = causes(client, a_slice(device))
+def test_an_invalid_device_is_rejected(client: Client, device: dict[str, Any], field: str, message: str) -> None:
+    """Nodes, attributes, consumed counters and binding conditions are checked."""
+    ((where, found),) = causes(client, a_slice(device))
     assert where == f"spec.devices[0]{field}"
-    assert told.startswith(message)
+    assert found.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +120,13 @@ def test_a_device_that_cannot_be_meant_is_refused(
         ),
     ],
 )
-def test_each_device_has_one_place_where_the_slice_has_none(
+def test_each_device_selects_nodes_if_the_slice_does_not(
     client: Client, device: dict[str, Any], field: str, message: str
 ) -> None:
-    """A node, a selector of nodes, or all."""
-    ((where, told),) = causes(client, a_slice(device, **EVERYWHERE))
+    """By node name, by node selector, or all nodes."""
+    ((where, found),) = causes(client, a_slice(device, **EVERYWHERE))
     assert where == f"spec.devices[0]{field}"
-    assert told.startswith(message)
+    assert found.startswith(message)
     client.create(SLICES, a_slice({"nodeName": "n"}, **EVERYWHERE))
 
 
@@ -175,23 +173,23 @@ def test_each_device_has_one_place_where_the_slice_has_none(
         ),
     ],
 )
-def test_a_policy_that_allows_nothing_sensible_is_refused(
+def test_an_invalid_request_policy_is_rejected(
     client: Client, device: dict[str, Any], field: str, message: str
 ) -> None:
-    """Values or a range with steps, within the capacity, and a default among them."""
-    ((where, told),) = causes(client, a_slice(device))
+    """It has values or a range with steps, within the capacity, and a default among them."""
+    ((where, found),) = causes(client, a_slice(device))
     assert where == f"spec.devices[0].capacity[m].requestPolicy{field}"
-    assert told.startswith(message)
+    assert found.startswith(message)
 
 
-def test_a_range_without_its_least_is_refused_once(client: Client) -> None:
+def test_a_range_without_a_minimum_is_rejected_once(client: Client) -> None:
     """By the schema."""
-    ((where, told),) = causes(client, a_slice(shared(default="1", validRange={"max": "2"})))
-    assert (where.rpartition(".")[2], told) == ("min", "Required value")
+    ((where, found),) = causes(client, a_slice(shared(default="1", validRange={"max": "2"})))
+    assert (where.rpartition(".")[2], found) == ("min", "Required value")
 
 
-def test_counters_have_names_and_there_are_some(client: Client) -> None:
-    """In each set."""
+def test_counter_sets_need_named_counters(client: Client) -> None:
+    """Each set has at least one counter."""
     made = a_slice({})
     del made["spec"]["devices"]
     made["spec"]["sharedCounters"] = [
@@ -199,7 +197,7 @@ def test_counters_have_names_and_there_are_some(client: Client) -> None:
         {"name": "b", "counters": {"C": {"value": "1"}}},
         {"name": "c", "counters": {f"c{number}": {"value": "1"} for number in range(33)}},
     ]
-    assert [(where, told[:14]) for where, told in causes(client, made)] == [
+    assert [(where, found[:14]) for where, found in causes(client, made)] == [
         ("spec.sharedCounters[0].counters", "Required value"),
         ("spec.sharedCounters[1].counters", "Invalid value:"),
         ("spec.sharedCounters[2].counters", "Too many: 33: "),
@@ -216,20 +214,18 @@ def test_counters_have_names_and_there_are_some(client: Client) -> None:
         ({"deviceSelector": {"device": "a.b"}}, "spec.deviceSelector.device", 'Invalid value: "a.b": a lowercase'),
     ],
 )
-def test_a_taint_rule_that_cannot_be_meant_is_refused(
-    client: Client, spec: dict[str, Any], field: str, message: str
-) -> None:
-    """It selects by names, and its taint is one."""
-    ((where, told),) = causes(client, {"metadata": {"name": "r"}, "spec": {"taint": TAINT, **spec}}, RULES)
+def test_an_invalid_taint_rule_is_rejected(client: Client, spec: dict[str, Any], field: str, message: str) -> None:
+    """Its selector has valid names, and its taint is valid."""
+    ((where, found),) = causes(client, {"metadata": {"name": "r"}, "spec": {"taint": TAINT, **spec}}, RULES)
     assert where == field
-    assert told.startswith(message)
+    assert found.startswith(message)
 
 
-def test_a_taint_rule_has_a_status_of_its_own(client: Client) -> None:
-    """Where a controller tells what became of it."""
+def test_a_taint_rule_has_a_status_subresource(client: Client) -> None:
+    """A controller reports the effect there."""
     rule = {"metadata": {"name": "r"}, "spec": {"taint": TAINT}}
     made = client.create(RULES, {**rule, "status": {"conditions": []}})
     assert "status" not in made
     condition = {"type": "Done", "status": "True", "reason": "a", "message": "", "lastTransitionTime": None}
-    told = client.patch(f"{RULES}/r/status", {"status": {"conditions": [condition]}}, "merge-patch+json")
-    assert [one["type"] for one in told["status"]["conditions"]] == ["Done"]
+    found = client.patch(f"{RULES}/r/status", {"status": {"conditions": [condition]}}, "merge-patch+json")
+    assert [one["type"] for one in found["status"]["conditions"]] == ["Done"]

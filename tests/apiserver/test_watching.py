@@ -1,4 +1,4 @@
-"""Watches: what they begin with, what they tell, how they resume, and who is dropped."""
+"""Watches: their first events, changes, resuming, and the closing of slow ones."""
 
 import asyncio
 import itertools
@@ -17,8 +17,8 @@ PODS = "/api/v1/namespaces/default/pods"
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 
-def test_a_watch_without_a_version_begins_with_what_there_is(plane: Running, client: Client) -> None:
-    """Existing objects come as ADDED, then changes follow in order."""
+def test_a_watch_without_a_version_starts_with_existing_objects(plane: Running, client: Client) -> None:
+    """They are sent as ADDED, followed by changes in order."""
     client.create(PODS, pod("a"))
     watch = plane.watch(f"{PODS}?watch=1")
     assert (watch.next()["type"], client.create(PODS, pod("b"))["kind"]) == ("ADDED", "Pod")
@@ -31,17 +31,17 @@ def test_a_watch_without_a_version_begins_with_what_there_is(plane: Running, cli
 
 
 def test_a_watch_resumes_from_a_version(plane: Running, client: Client) -> None:
-    """Everything after the version is told, nothing before."""
+    """All changes after the version are sent, and no earlier ones."""
     first = client.create(PODS, pod("a"))
     client.create(PODS, pod("b"))
     client.delete(f"{PODS}/a")
     watch = plane.watch(f"{PODS}?watch=1&resourceVersion={first['metadata']['resourceVersion']}")
-    told = [(event["type"], event["object"]["metadata"]["name"]) for event in (watch.next(), watch.next())]
-    assert told == [("ADDED", "b"), ("DELETED", "a")]
+    events = [(event["type"], event["object"]["metadata"]["name"]) for event in (watch.next(), watch.next())]
+    assert events == [("ADDED", "b"), ("DELETED", "a")]
 
 
-def test_a_forgotten_version_is_gone(start: Callable[..., Running]) -> None:
-    """410 Expired when changes since the version are no longer retained, or it was never reached."""
+def test_an_expired_version_is_gone(start: Callable[..., Running]) -> None:
+    """410 Expired if the changes since the version are no longer retained, or it is from the future."""
     plane = start(retained_changes=2)
     client = plane.client()
     for name in "abcdefgh":
@@ -52,7 +52,7 @@ def test_a_forgotten_version_is_gone(start: Callable[..., Running]) -> None:
 
 
 def test_a_field_selector_turns_entering_and_leaving_into_added_and_deleted(plane: Running, client: Client) -> None:
-    """A pod enters `spec.nodeName!=` when it is bound; lines begin with the type, as PartialObjectMetadata too."""
+    """A bound pod enters `spec.nodeName!=`; lines start with the type, also for PartialObjectMetadata."""
     version = client.get(PODS)["metadata"]["resourceVersion"]
     watch = plane.watch(f"{PODS}?watch=1&resourceVersion={version}&fieldSelector=spec.nodeName!%3D", PARTIAL)
     client.create(PODS, pod("a"))
@@ -65,7 +65,7 @@ def test_a_field_selector_turns_entering_and_leaving_into_added_and_deleted(plan
 
 
 def test_a_label_selector_sees_an_object_leave(plane: Running, client: Client) -> None:
-    """The DELETED event carries the state before, under the version at which it left."""
+    """The DELETED event has the previous state, with the version of the change."""
     watch = plane.watch(f"{PODS}?watch=1&labelSelector=app%3Da")
     client.create(PODS, pod("a"))
     changed = client.patch(f"{PODS}/a", {"metadata": {"labels": {"app": "other"}}})
@@ -90,7 +90,7 @@ def test_a_watch_list_ends_its_first_part_with_a_bookmark(plane: Running, client
 
 
 def test_a_watch_ends_with_a_bookmark() -> None:
-    """When its time is up the client learns how far it has come."""
+    """At the timeout, the client gets the version that it has reached."""
 
     async def play() -> Wire:
         direct = Direct()
@@ -103,8 +103,8 @@ def test_a_watch_ends_with_a_bookmark() -> None:
     assert json.loads(line)["type"] == "BOOKMARK"
 
 
-def test_one_name_can_be_watched(plane: Running, client: Client) -> None:
-    """A watch on an object's own path tells of it alone."""
+def test_a_single_object_can_be_watched(plane: Running, client: Client) -> None:
+    """By its own path."""
     watch = plane.watch(f"{PODS}/b?watch=1")
     client.create(PODS, pod("a"))
     client.create(PODS, pod("b"))
@@ -112,7 +112,7 @@ def test_one_name_can_be_watched(plane: Running, client: Client) -> None:
 
 
 def test_tables_are_watched_too(plane: Running, client: Client) -> None:
-    """kubectl get -w asks for rows."""
+    """For kubectl get -w."""
     watch = plane.watch(f"{PODS}?watch=1", "application/json;as=Table;v=v1;g=meta.k8s.io")
     client.create(PODS, pod("a"))
     row = watch.next()["object"]["rows"][0]
@@ -120,7 +120,7 @@ def test_tables_are_watched_too(plane: Running, client: Client) -> None:
 
 
 def test_the_number_of_watches_is_bounded(start: Callable[..., Running]) -> None:
-    """One more than allowed is refused for now."""
+    """Beyond the limit, a watch gets a 429 response."""
     plane = start(max_watches=1)
     assert plane.watch(f"{PODS}?watch=1").status == 200
     status, body = plane.client().call("GET", f"{PODS}?watch=1")
@@ -128,7 +128,7 @@ def test_the_number_of_watches_is_bounded(start: Callable[..., Running]) -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "count"),
     [
         ("/api/v1/pods?watch=1", 4),
         (f"{PODS}?watch=1", 3),
@@ -138,14 +138,16 @@ def test_the_number_of_watches_is_bounded(start: Callable[..., Running]) -> None
         (f"{PODS}/a?watch=1", 2),
     ],
 )
-def test_a_watch_hears_of_what_it_is_about_alone(path: str, told: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand watches of other nodes cost a change nothing."""
-    heard: list[str] = []
+def test_a_watch_is_called_only_for_changes_of_its_topic(
+    path: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand watches of other nodes add no cost to a change."""
+    changed: list[str] = []
 
-    def hear(_: Watch, change: Change) -> None:
-        heard.append(change.record.name)
+    def record(_: Watch, change: Change) -> None:
+        changed.append(change.record.name)
 
-    monkeypatch.setattr(Watch, "on_change", hear)
+    monkeypatch.setattr(Watch, "on_change", record)
 
     async def play() -> None:
         direct = Direct()
@@ -159,11 +161,11 @@ def test_a_watch_hears_of_what_it_is_about_alone(path: str, told: int, monkeypat
         assert not direct.store.collection("pods")._narrow
 
     asyncio.run(play())
-    assert len(heard) == told
+    assert len(changed) == count
 
 
-def test_a_watch_that_is_refused_leaves_nothing_behind() -> None:
-    """Nobody follows the changes for it."""
+def test_a_rejected_watch_is_not_subscribed() -> None:
+    """It leaves no followers."""
 
     async def play() -> tuple[int, int, int]:
         direct = Direct()
@@ -175,8 +177,8 @@ def test_a_watch_that_is_refused_leaves_nothing_behind() -> None:
     assert asyncio.run(play()) == (400, 0, 0)
 
 
-def test_a_client_that_does_not_take_its_events_is_cut_off(start: Callable[..., Running]) -> None:
-    """It loses its watch; another one does not, and the pods are all told there."""
+def test_a_watch_whose_client_does_not_read_is_closed(start: Callable[..., Running]) -> None:
+    """Other watches get all pods."""
     plane = start(limits=Limits(unsent=100_000))
     slow, quick, client = plane.watch(f"{PODS}?watch=1"), plane.watch(f"{PODS}?watch=1"), plane.client()
     names = (f"p{number}" for number in itertools.count())
@@ -188,7 +190,7 @@ def test_a_client_that_does_not_take_its_events_is_cut_off(start: Callable[..., 
 
 
 def test_a_burst_is_sent_together() -> None:
-    """Changes made within one turn of the loop reach a watcher as one write, in order."""
+    """Changes within one turn of the event loop are one write to each watch, in order."""
 
     async def play() -> list[bytes]:
         direct = Direct()

@@ -1,4 +1,4 @@
-"""What is wrong with objects that people write by hand, in the words of kube-apiserver v1.36."""
+"""Validation of common kinds, with the messages of kube-apiserver v1.36."""
 
 import copy
 from typing import Any
@@ -21,16 +21,16 @@ PORT = "must be between 1 and 65535, inclusive"
 
 
 def refused(client: Client, path: str, body: dict[str, Any]) -> str:
-    """What is wrong, without the name of the object."""
+    """Return the message of a rejected write, without the name of the object."""
     body = {"metadata": {"name": "x"}, **copy.deepcopy(body)}
     status, answer = client.call("POST", f"{path}?dryRun=All", body)
     assert status == 422, answer
-    told: str = answer["message"].split(" is invalid: ", 1)[1]
-    return told
+    message: str = answer["message"].split(" is invalid: ", 1)[1]
+    return message
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"ports": [{"name": "a"}]}, "ports[0].containerPort: Required value"),
         ({"ports": [{"containerPort": 80, "hostPort": 70000}]}, f"ports[0].hostPort: Invalid value: 70000: {PORT}"),
@@ -94,14 +94,14 @@ def refused(client: Client, path: str, body: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_containers(client: Client, change: dict[str, Any], told: str) -> None:
+def test_containers(client: Client, change: dict[str, Any], expected: str) -> None:
     """Ports, environment, resources, probes, hooks, mounts."""
     spec = {"containers": [{**CONTAINER, **change}]}
-    assert refused(client, f"{CORE}/pods", {"spec": spec}) == f"spec.containers[0].{told}"
+    assert refused(client, f"{CORE}/pods", {"spec": spec}) == f"spec.containers[0].{expected}"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (
             {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]},
@@ -162,13 +162,13 @@ def test_containers(client: Client, change: dict[str, Any], told: str) -> None:
         ),
     ],
 )
-def test_pods(client: Client, change: dict[str, Any], told: str) -> None:
+def test_pods(client: Client, change: dict[str, Any], expected: str) -> None:
     """Volumes, gates, tolerations and the rest of a spec."""
-    assert refused(client, f"{CORE}/pods", {"spec": {"containers": [CONTAINER], **change}}) == f"spec.{told}"
+    assert refused(client, f"{CORE}/pods", {"spec": {"containers": [CONTAINER], **change}}) == f"spec.{expected}"
 
 
 @pytest.mark.parametrize(
-    ("plural", "change", "told"),
+    ("plural", "change", "expected"),
     [
         (
             "deployments",
@@ -214,13 +214,13 @@ def test_pods(client: Client, change: dict[str, Any], told: str) -> None:
         ),
     ],
 )
-def test_workloads(client: Client, plural: str, change: dict[str, Any], told: str) -> None:
+def test_workloads(client: Client, plural: str, change: dict[str, Any], expected: str) -> None:
     """Selectors, strategies and claims."""
-    assert refused(client, f"{APPS}/{plural}", {"spec": {**WORKLOAD, **change}}) == f"spec.{told}"
+    assert refused(client, f"{APPS}/{plural}", {"spec": {**WORKLOAD, **change}}) == f"spec.{expected}"
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "expected"),
     [
         ({}, "[spec.selector: Required value, spec.template: Required value]"),
         ({"template": {"spec": {"containers": [CONTAINER]}}}, "spec.selector: Required value"),
@@ -231,20 +231,20 @@ def test_workloads(client: Client, plural: str, change: dict[str, Any], told: st
         ),
     ],
 )
-def test_replication_controllers(client: Client, spec: dict[str, Any], told: str) -> None:
-    """Selectors that are plain labels."""
-    assert refused(client, f"{CORE}/replicationcontrollers", {"spec": spec}) == told
+def test_replication_controllers(client: Client, spec: dict[str, Any], expected: str) -> None:
+    """Their selectors are plain labels."""
+    assert refused(client, f"{CORE}/replicationcontrollers", {"spec": spec}) == expected
 
 
 def test_replication_controllers_are_labelled_like_their_pods(client: Client) -> None:
-    """They take selector and labels from the template, where they have none."""
+    """Missing selectors and labels are set from the template."""
     body = {"metadata": {"name": "rc"}, "spec": {"selector": {}, "template": TEMPLATE}}
     made = client.create(f"{CORE}/replicationcontrollers", body)
     assert made["metadata"]["labels"] == made["spec"]["selector"] == {"a": "b"}
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"ttlSecondsAfterFinished": -1}, f"ttlSecondsAfterFinished: Invalid value: -1: {ZERO}"),
         ({"backoffLimitPerIndex": 1}, "backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"),
@@ -266,13 +266,13 @@ def test_replication_controllers_are_labelled_like_their_pods(client: Client) ->
         ({"managedBy": "x"}, 'managedBy: Invalid value: "x": must be a domain-prefixed path (such as "acme.io/foo")'),
     ],
 )
-def test_jobs(client: Client, change: dict[str, Any], told: str) -> None:
+def test_jobs(client: Client, change: dict[str, Any], expected: str) -> None:
     """Counts, indexes and policies."""
-    assert refused(client, f"{BATCH}/jobs", {"spec": {**JOB, **change}}) == f"spec.{told}"
+    assert refused(client, f"{BATCH}/jobs", {"spec": {**JOB, **change}}) == f"spec.{expected}"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"schedule": ""}, "schedule: Required value"),
         ({"schedule": "* * * *"}, 'schedule: Invalid value: "* * * *": expected exactly 5 fields, found 4: [* * * *]'),
@@ -280,14 +280,14 @@ def test_jobs(client: Client, change: dict[str, Any], told: str) -> None:
         ({"timeZone": "Foo/Bar"}, 'timeZone: Invalid value: "Foo/Bar": unknown time zone Foo/Bar'),
     ],
 )
-def test_cron_jobs(client: Client, change: dict[str, Any], told: str) -> None:
-    """Schedules and time zones are read when they are written."""
+def test_cron_jobs(client: Client, change: dict[str, Any], expected: str) -> None:
+    """Schedules and time zones are validated."""
     spec = {"schedule": "@daily", "jobTemplate": {"spec": JOB}, **change}
-    assert refused(client, f"{BATCH}/cronjobs", {"spec": spec}) == f"spec.{told}"
+    assert refused(client, f"{BATCH}/cronjobs", {"spec": spec}) == f"spec.{expected}"
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "told"),
+    ("path", "body", "expected"),
     [
         (f"{CORE}/services", {"spec": {}}, "spec.ports: Required value"),
         (
@@ -361,16 +361,16 @@ def test_cron_jobs(client: Client, change: dict[str, Any], told: str) -> None:
         ),
     ],
 )
-def test_other_kinds(client: Client, path: str, body: dict[str, Any], told: str) -> None:
+def test_other_kinds(client: Client, path: str, body: dict[str, Any], expected: str) -> None:
     """Services, configuration, limits, volumes, access, networks."""
-    assert refused(client, path, body) == told
+    assert refused(client, path, body) == expected
 
 
 IMMUTABLE = "field is immutable when `immutable` is set"
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "change", "told"),
+    ("path", "body", "change", "expected"),
     [
         (
             f"{CORE}/configmaps",
@@ -416,15 +416,17 @@ IMMUTABLE = "field is immutable when `immutable` is set"
         ),
     ],
 )
-def test_what_stays(client: Client, path: str, body: dict[str, Any], change: dict[str, Any], told: str) -> None:
-    """What cannot change once it is there."""
+def test_immutable_fields(
+    client: Client, path: str, body: dict[str, Any], change: dict[str, Any], expected: str
+) -> None:
+    """Fields that cannot change after creation."""
     client.create(path, {"metadata": {"name": "x"}, **copy.deepcopy(body)})
     status, answer = client.call("PATCH", f"{path}/x", change, content_type="application/merge-patch+json")
-    assert (status, answer["message"].split(" is invalid: ", 1)[1]) == (422, told)
+    assert (status, answer["message"].split(" is invalid: ", 1)[1]) == (422, expected)
 
 
 @pytest.mark.parametrize(
-    ("room", "told"),
+    ("reported", "expected"),
     [
         ({"capacity": {"cpu": "-4"}, "allocatable": {}}, f'status.capacity.cpu: Invalid value: "-4": {ZERO}'),
         ({"allocatable": {"memory": "-1Gi"}}, f'status.allocatable.memory: Invalid value: "-1Gi": {ZERO}'),
@@ -432,12 +434,12 @@ def test_what_stays(client: Client, path: str, body: dict[str, Any], change: dic
         ({"allocatable": {"pods": "1500m"}}, 'status.allocatable.pods: Invalid value: "1500m": must be an integer'),
     ],
 )
-def test_the_room_of_nodes(client: Client, room: dict[str, Any], told: str) -> None:
-    """Nothing or more, when a node comes and when it changes; what it does not say of pods is what it has."""
+def test_the_resources_of_nodes(client: Client, reported: dict[str, Any], expected: str) -> None:
+    """Amounts cannot be negative; allocatable resources default to the capacity."""
     whole = client.create("/api/v1/nodes?dryRun=All", {"metadata": {"name": "y"}, "status": {"capacity": {"cpu": "4"}}})
     assert whole["status"]["allocatable"] == {"cpu": "4"}
-    assert refused(client, "/api/v1/nodes", {"status": room}) == told
+    assert refused(client, "/api/v1/nodes", {"status": reported}) == expected
     client.create("/api/v1/nodes", {"metadata": {"name": "x"}})
     merge = "application/merge-patch+json"
-    status, answer = client.call("PATCH", "/api/v1/nodes/x/status", {"status": room}, content_type=merge)
-    assert (status, answer["message"].split(" is invalid: ", 1)[1]) == (422, told)
+    status, answer = client.call("PATCH", "/api/v1/nodes/x/status", {"status": reported}, content_type=merge)
+    assert (status, answer["message"].split(" is invalid: ", 1)[1]) == (422, expected)
