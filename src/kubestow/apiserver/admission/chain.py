@@ -23,10 +23,10 @@ class Plugin:
     """The functions of a plugin, by storage. Each returns the reason to deny the write, or None."""
 
     on_create: dict[str, Hook] = field(default_factory=dict)
-    """Change new objects."""
+    """Functions that change new objects."""
     validate: dict[str, Hook] = field(default_factory=dict)
     on_update: dict[str, Hook] = field(default_factory=dict)
-    """Change objects that are updated."""
+    """Functions that change updated objects."""
 
 
 PLUGINS = {
@@ -44,12 +44,12 @@ PLUGINS = {
     "DefaultStorageClass": Plugin({"persistentvolumeclaims": defaults.set_default_class}),
     "PodGroupProtection": Plugin({_POD_GROUPS: pod_groups.protect}),
     "PodGroupWorkloadExists": Plugin({_POD_GROUPS: pod_groups.check_template}),
-    "JobValidation": Plugin(validate={"jobs.batch": pod_groups.keep_parallelism}),
+    "JobValidation": Plugin(validate={"jobs.batch": pod_groups.check_parallelism}),
     "MutatingAdmissionPolicy": Plugin(),
     "ValidatingAdmissionPolicy": Plugin(),
     "ResourceQuota": Plugin(),
 }
-"""Plugins in the order in which they run; quotas are charged last, when no other plugin denies the write."""
+"""Plugins in the order in which they run; quotas are charged last, after all other plugins."""
 
 OFF_BY_DEFAULT = ("PodGroupProtection", "PodNodeSelector")
 
@@ -120,9 +120,9 @@ class Admission:
             if namespace in self._store.collection("resourcequotas").by_namespace:
                 self._raise_if_denied(resource, new, quotas.charge(self._store, resource, new, old, dry_run=dry_run))
 
-    def _raise_if_denied(self, resource: Resource, obj: Object, complaint: str | None) -> None:
-        if complaint:
-            raise forbidden(resource.group, resource.plural, obj["metadata"].get("name", ""), complaint)
+    def _raise_if_denied(self, resource: Resource, obj: Object, reason: str | None) -> None:
+        if reason:
+            raise forbidden(resource.group, resource.plural, obj["metadata"].get("name", ""), reason)
 
 
 def _by_storage(tables: Iterable[dict[str, Hook]]) -> dict[str, list[Hook]]:

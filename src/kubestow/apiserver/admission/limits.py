@@ -39,7 +39,7 @@ def set_defaults(pod: Object, store: Store) -> None:
 
 def check_pod(pod: Object, store: Store) -> str | None:
     """Return the violated bounds of the containers and of the pod as a whole, if any."""
-    wrong: list[str] = []
+    violations: list[str] = []
     for item in _items(store, pod, "Container", "Pod"):
         if item["type"] == "Pod":
             parts = [{side: _totals(pod["spec"], side) for side in ("requests", "limits")}]
@@ -47,8 +47,8 @@ def check_pod(pod: Object, store: Store) -> str | None:
             spec = pod["spec"]
             parts = [one.get("resources", {}) for one in (*spec.get("containers", ()), *spec.get("initContainers", ()))]
         for resources in parts:
-            wrong += _violations(item, resources)
-    return _join(wrong)
+            violations += _violations(item, resources)
+    return _join(violations)
 
 
 def _totals(spec: Object, side: str) -> Object:
@@ -58,23 +58,23 @@ def _totals(spec: Object, side: str) -> Object:
 def check_claim(claim: Object, store: Store) -> str | None:
     """Return the violated bounds on the size of a claim, if any."""
     requests = claim["spec"].get("resources", {}).get("requests", {})
-    wrong: list[str] = []
+    violations: list[str] = []
     for item in _items(store, claim, "PersistentVolumeClaim"):
         for name, minimum in item.get("min", {}).items():
-            wrong += _below_minimum(item["type"], name, minimum, requests, {})
+            violations += _below_minimum(item["type"], name, minimum, requests, {})
         for name, maximum in item.get("max", {}).items():
             what = f"maximum {name} usage per {item['type']} is {maximum}"
             if name not in requests:
-                wrong.append(f"{what}.  No request is specified")
+                violations.append(f"{what}.  No request is specified")
             elif quantity.nano(requests[name]) > quantity.nano(maximum):
-                wrong.append(f"{what}, but request is {requests[name]}")
-    return _join(wrong)
+                violations.append(f"{what}, but request is {requests[name]}")
+    return _join(violations)
 
 
-def _join(wrong: list[str]) -> str | None:
-    if not wrong:
+def _join(violations: list[str]) -> str | None:
+    if not violations:
         return None
-    unique = list(dict.fromkeys(wrong))
+    unique = list(dict.fromkeys(violations))
     return unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
 
 

@@ -37,7 +37,7 @@ def check_template(group: Object, store: Store) -> str | None:
     return None
 
 
-def keep_parallelism(job: Object, store: Store) -> str | None:
+def check_parallelism(job: Object, store: Store) -> str | None:
     """Deny a change of the parallelism of a Job that runs as a gang."""
     metadata = job["metadata"]
     record = store.get(_JOBS, metadata["namespace"], metadata["name"])

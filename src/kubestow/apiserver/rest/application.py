@@ -203,9 +203,9 @@ class Application:
             return self.subresources.bind(request, target, intent)
         review = bodies.read_object(request)
         bodies.require_kind(review, target.resource.api_version, target.resource.kind)
-        wrong = check(target.resource, review, intent)
-        if wrong:
-            raise errors.invalid(target.resource.group, target.resource.kind, "", wrong)
+        causes = check(target.resource, review, intent)
+        if causes:
+            raise errors.invalid(target.resource.group, target.resource.kind, "", causes)
         answered = reviews.answer(
             target.resource, review, request.user, self.identities, self._authorizer, self.store.now()
         )

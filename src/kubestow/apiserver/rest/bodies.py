@@ -46,9 +46,9 @@ def read_yaml(body: bytes) -> Any:
         tree = None if document is None else decode(msgspec.json.encode(document.tree))
     except (DocumentError, UnicodeDecodeError, OverflowError) as error:
         raise bad_request(f"the body is not valid YAML: {error}") from error
-    wrong = [fault for fault in document.faults if fault.message != REPEATED] if document is not None else []
-    if wrong:
-        raise bad_request(f"the body is not valid YAML: {wrong[0]}")
+    faults = [fault for fault in document.faults if fault.message != REPEATED] if document is not None else []
+    if faults:
+        raise bad_request(f"the body is not valid YAML: {faults[0]}")
     return tree
 
 

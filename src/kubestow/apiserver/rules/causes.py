@@ -84,13 +84,13 @@ def immutable(*names: str, of: str = "") -> Callable[[dict[str, Any], dict[str, 
     return lambda new, old: check_unchanged(holder(new), holder(old), of, *names)
 
 
-def check_text(holder: dict[str, Any], path: str, name: str, wrong: Wrong | None = None) -> Iterator[Cause]:
-    """Check that a field is set and, with `wrong`, valid."""
+def check_text(holder: dict[str, Any], path: str, name: str, name_format: Wrong | None = None) -> Iterator[Cause]:
+    """Check that a field is set and, with `name_format`, valid."""
     text = holder.get(name)
     if not text:
         yield required(f"{path}.{name}")
-    elif wrong is not None:
-        yield from wrong_name(f"{path}.{name}", text, wrong)
+    elif name_format is not None:
+        yield from wrong_name(f"{path}.{name}", text, name_format)
 
 
 def check_one(holder: dict[str, Any], path: str, kinds: Sequence[str], what: str) -> Iterator[Cause]:

@@ -30,12 +30,12 @@ _NO_IDENTIFIER = (
 )
 
 
-def check_text(text: str | None, path: str, wrong: Wrong) -> Iterator[Cause]:
+def check_text(text: str | None, path: str, name_format: Wrong) -> Iterator[Cause]:
     """Check that a text is set and valid."""
     if not text:
         yield required(path)
     else:
-        yield from wrong_name(path, text, wrong)
+        yield from wrong_name(path, text, name_format)
 
 
 def check_driver(driver: str, path: str) -> Iterator[Cause]:

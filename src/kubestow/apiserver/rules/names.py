@@ -30,16 +30,16 @@ Wrong = Callable[[str], Sequence[str]]
 def _pattern(description: str, pattern: str, max_length: int, *examples: str) -> Wrong:
     """Return a format: a pattern and a maximum length."""
     matches = re.compile(rf"(?:{pattern})\Z").match
-    shown = " or ".join(f"'{one}', " for one in examples)
-    message = f"{description} (e.g. {shown}regex used for validation is '{pattern}')"
+    listed = " or ".join(f"'{one}', " for one in examples)
+    message = f"{description} (e.g. {listed}regex used for validation is '{pattern}')"
 
-    def wrong(text: str) -> Sequence[str]:
+    def check(text: str) -> Sequence[str]:
         if matches(text) is not None and len(text) <= max_length:
             return ()
         messages = [f"must be no more than {max_length} bytes"] if len(text.encode()) > max_length else []
         return messages if matches(text) is not None else [*messages, message]
 
-    return wrong
+    return check
 
 
 dns_label = _pattern(
@@ -65,14 +65,14 @@ _name_part = _pattern(
 
 def port_name(text: str) -> Sequence[str]:
     """Check the name of a port: at most 15 characters, one of them a letter."""
-    wrong = {
+    broken = {
         "must be no more than 15 characters": len(text) > 15,
         "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)": not re.fullmatch("[-a-z0-9]+", text),
         "must contain at least one letter (a-z)": not re.search("[a-z]", text),
         "must not contain consecutive hyphens": "--" in text,
         "must not begin or end with a hyphen": text.startswith("-") or text.endswith("-"),
     }
-    return [message for message, holds in wrong.items() if holds]
+    return [message for message, holds in broken.items() if holds]
 
 
 @lru_cache(maxsize=4096)
@@ -102,9 +102,9 @@ def shown(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def wrong_name(path: str, text: str, wrong: Wrong) -> Iterator[Cause]:
+def wrong_name(path: str, text: str, name_format: Wrong) -> Iterator[Cause]:
     """Check the format of the text in a field."""
-    for message in wrong(text):
+    for message in name_format(text):
         yield path, INVALID, f"Invalid value: {shown(text)}: {message}"
 
 

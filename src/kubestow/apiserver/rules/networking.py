@@ -149,10 +149,10 @@ def validate_range_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[
 def address(name: str) -> list[str]:
     """Check that a name is an IP address in canonical form."""
     try:
-        wrong = str(ipaddress.ip_address(name)) != name
+        invalid_name = str(ipaddress.ip_address(name)) != name
     except ValueError:
-        wrong = True
-    return ["must be an IP address in canonical form, (e.g. 10.9.8.7 or 2001:db8::ffff)"] if wrong else []
+        invalid_name = True
+    return ["must be an IP address in canonical form, (e.g. 10.9.8.7 or 2001:db8::ffff)"] if invalid_name else []
 
 
 def validate_address(obj: dict[str, Any]) -> Iterator[Cause]:

@@ -65,9 +65,9 @@ def check_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         for name in ("hostNetwork", "hostPID", "hostIPC"):
             if spec.get(name):
                 yield forbidden(f"{path}.{name}", "when `hostUsers` is false")
-    for name, wrong in _NAMES.items():
+    for name, name_format in _NAMES.items():
         if spec.get(name):
-            yield from wrong_name(f"{path}.{name}", spec[name], wrong)
+            yield from wrong_name(f"{path}.{name}", spec[name], name_format)
     deadline = spec.get("activeDeadlineSeconds", 1)
     if not 0 < deadline < 2**31:
         yield invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")

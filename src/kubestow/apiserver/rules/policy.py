@@ -62,12 +62,12 @@ def validate_autoscaler(obj: dict[str, Any]) -> Iterator[Cause]:
 
 
 def _check_metric(metric: dict[str, Any], path: str) -> Iterator[Cause]:
-    wrong = list(check_enums(metric, path, {"type": tuple(_METRICS)}))
-    yield from wrong
+    causes = list(check_enums(metric, path, {"type": tuple(_METRICS)}))
+    yield from causes
     name = _METRICS.get(metric.get("type", ""), "")
     source = metric.get(name)
     if source is None:
-        if not wrong:
+        if not causes:
             yield required(f"{path}.{name}", "must populate information for the given metric source")
     elif name == "resource":
         target, where = source.get("target", {}), f"{path}.resource.target"

@@ -104,9 +104,9 @@ def validate_service(obj: dict[str, Any]) -> Iterator[Cause]:
 
 
 def _check_cluster_address(text: str) -> Iterator[Cause]:
-    wrong = list(check_address(text, "spec.clusterIPs[0]"))
-    yield from wrong
-    if not wrong and ipaddress.ip_address(text) not in ipaddress.ip_network(SERVICES):
+    causes = list(check_address(text, "spec.clusterIPs[0]"))
+    yield from causes
+    if not causes and ipaddress.ip_address(text) not in ipaddress.ip_network(SERVICES):
         why = f"the provided IP ({text}) is not in the valid range. The range of valid IPs is {SERVICES}"
         yield invalid("spec.clusterIPs", [text], f"failed to allocate IP {text}: {why}")
 

@@ -120,15 +120,15 @@ def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
     spec, kind = obj["spec"], obj["kind"]
     yield from check_not_negative(spec, "spec", "replicas", "minReadySeconds")
     selector, labels = spec.get("selector"), _labels(spec)
-    wrong = list(check_label_selector(selector, "spec.selector"))
-    yield from wrong
+    causes = list(check_label_selector(selector, "spec.selector"))
+    yield from causes
     if selector is None:
         yield required("spec.selector")
     elif not selector:
         # ReplicaSets have the message of Deployments.
         named = kind.lower() if kind in ("DaemonSet", "StatefulSet") else "deployment"
         yield invalid("spec.selector", {}, f"empty selector is invalid for {named}")
-    if selector != {} and not wrong:
+    if selector != {} and not causes:
         matcher = from_object(selector)
         if matcher is None or not matcher.matches(labels or {}):
             yield invalid("spec.template.metadata.labels", labels, UNMATCHED)
