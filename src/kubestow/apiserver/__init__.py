@@ -1,7 +1,7 @@
-"""The embedded control plane: a Kubernetes API server small enough to ship, with controllers and nodes that act.
+"""The embedded control plane: a small Kubernetes API server with controllers and simulated kubelets.
 
-It works on plain JSON objects: each is encoded once when it is written, and lists and watches hand out those bytes.
-Nothing here knows the scheduler; it is one client among others.
+It works on plain JSON objects: each is encoded once, when it is written, and lists and watches send those bytes.
+Promise: no dependency on the scheduler, which is one client among others.
 """
 
 from importlib import import_module
@@ -22,7 +22,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imported only when asked for: its rules are used where no control plane is."""
+    """Import a public name on first use; other parts of the package are also used without a control plane."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

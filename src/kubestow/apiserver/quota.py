@@ -1,6 +1,6 @@
-"""What objects use of a ResourceQuota, and which of them a quota counts: pure functions of objects.
+"""The usage of ResourceQuotas by objects, and the scopes of quotas, as pure functions.
 
-Amounts are in billionths, as `model.quantity` counts.
+Amounts are in billionths (nano units), as in `kubestow.api.quantity`.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _CLASS = ".storageclass.storage.k8s.io/"
 
 
 def usage_of(storage: str, obj: Object) -> Usage:
-    """What one object uses, by the names that quotas limit."""
+    """Return the usage of one object, by the resource names of quotas."""
     used: Usage = {f"count/{storage}": _ONE}
     if storage == "pods":
         if obj.get("status", {}).get("phase") in ("Succeeded", "Failed"):
@@ -59,7 +59,7 @@ def _pod_usage(spec: Object) -> Usage:
 
 
 def pod_amounts(spec: Object, side: str) -> Usage:
-    """What a pod asks for at its most: init containers one after another, sidecars and the rest together."""
+    """Return the largest requests or limits of a pod: init containers run one by one, all others at the same time."""
     running: Usage = {}
     most: Usage = {}
     for one in spec.get("initContainers", ()):
@@ -79,7 +79,7 @@ def pod_amounts(spec: Object, side: str) -> Usage:
 
 
 def requested(pods: Iterable[Object]) -> Usage:
-    """Return what pods request together."""
+    """Return the sum of the requests of pods."""
     total: Usage = {}
     for pod in pods:
         _add(total, pod_amounts(pod["spec"], "requests"))
@@ -96,7 +96,7 @@ def _add(total: Usage, more: Usage) -> None:
 
 
 def is_counted(quota: Object, storage: str, obj: Object) -> bool:
-    """Whether an object is in the scopes of a quota; those speak of pods only."""
+    """Return whether an object is in all scopes of a quota; only pods match a scope."""
     wanted = [{"scopeName": name, "operator": "Exists"} for name in quota["spec"].get("scopes", ())]
     wanted += quota["spec"].get("scopeSelector", {}).get("matchExpressions", ())
     return not wanted or (storage == "pods" and all(_in_scope(one, obj["spec"]) for one in wanted))
@@ -118,5 +118,5 @@ def _in_scope(wanted: Object, spec: Object) -> bool:
 
 
 def format_amount(name: str, amount: int) -> str:
-    """An amount as a status tells it."""
+    """Format an amount as in the status of a quota."""
     return quantity.format_nano(amount, binary="memory" in name or "storage" in name or "hugepages" in name)

@@ -1,4 +1,4 @@
-"""The resources served: those built in, gathered from the tables of kinds/, and for each server the custom ones."""
+"""The served resources: the built-in ones, from the tables of kinds/, and the custom ones of each server."""
 
 from types import MappingProxyType
 
@@ -16,39 +16,39 @@ RESOURCES: tuple[Resource, ...] = (
 BY_STORAGE: MappingProxyType[str, Resource] = MappingProxyType(
     {one.storage: one for one in RESOURCES if one.stored and one.conversion is None}
 )
-"""The resource in whose form objects are stored, by storage name: `pods`, `deployments.apps`, ..."""
+"""The resource in the stored version, by storage name: `pods`, `deployments.apps`, ..."""
 
 BY_KIND: MappingProxyType[tuple[str, str], Resource] = MappingProxyType(
     {(one.api_version, one.kind): one for one in RESOURCES}
 )
-"""Resources by apiVersion and kind."""
+"""The resources by apiVersion and kind."""
 
 
 class Registry:
-    """The resources of one server; what is made from them is made again when `version` has changed."""
+    """The resources of one server. `version` changes with them; derived data is then computed again."""
 
     def __init__(self) -> None:
         self.version = 0
         self.by_path: dict[tuple[str, str, str], Resource] = {}
-        """Resources by group, version and plural name."""
+        """The resources by group, version and plural name."""
         self.by_kind: dict[tuple[str, str], Resource] = {}
         for one in RESOURCES:
-            self._enter(one)
+            self._add(one)
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """All of them, in the order served."""
+        """All resources, in the order in which they were added."""
         return tuple(self.by_path.values())
 
-    def _enter(self, resource: Resource) -> None:
+    def _add(self, resource: Resource) -> None:
         self.by_path[(resource.group, resource.version, resource.plural)] = resource
         self.by_kind[(resource.api_version, resource.kind)] = resource
 
     def replace(self, old: tuple[Resource, ...], new: tuple[Resource, ...]) -> None:
-        """Custom resources take the place of others."""
+        """Remove custom resources and add others."""
         for one in old:
             del self.by_path[(one.group, one.version, one.plural)]
             del self.by_kind[(one.api_version, one.kind)]
         for one in new:
-            self._enter(one)
+            self._add(one)
         self.version += 1

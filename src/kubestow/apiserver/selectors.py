@@ -1,7 +1,7 @@
-"""Label and field selectors as they stand in a query string, and label selectors as they stand in objects.
+"""Label and field selectors of query strings, and label selectors of objects.
 
-Both become conditions over what the store keeps beside each object (labels, a few fields), so that selecting never
-decodes an object.
+They are compiled to conditions on the labels and fields that the store keeps beside each object, so that no object is
+decoded to evaluate them.
 """
 
 import re
@@ -26,12 +26,12 @@ LabelCondition = tuple[str, str, frozenset[str]]
 
 @dataclass(slots=True, eq=False)
 class LabelSelector:
-    """Conditions on labels, all of which must hold."""
+    """Conditions on labels; all of them must match."""
 
     conditions: tuple[LabelCondition, ...]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy every condition."""
+        """Return whether labels match every condition."""
         return all(_label_holds(labels.get(key), operator, values) for key, operator, values in self.conditions)
 
 
@@ -54,30 +54,30 @@ def _label_holds(value: str | None, operator: str, values: frozenset[str]) -> bo
 
 
 def parse_labels(text: str) -> LabelSelector | None:
-    """The selector of a `labelSelector` parameter; None when it selects everything."""
+    """Parse a `labelSelector` parameter; None if it selects everything. Raises ApiError if it is invalid."""
     conditions: list[LabelCondition] = []
     for part in _split(text):
         if match := _SET.match(part):
             key, word, listed = match.groups()
             values = [value.strip() for value in listed.split(",")]
             if not all(_PLAIN_VALUE.match(value) for value in values):
-                raise bad_request(f'labelSelector: "{part.strip()}" has a value that is no label value')
+                raise bad_request(f'labelSelector: "{part.strip()}" contains an invalid label value')
             conditions.append((key, "In" if word == "in" else "NotIn", frozenset(values)))
         elif match := _COMPARE.match(part):
             key, sign, value = match.groups()
             operator = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}[sign]
             if operator in ("Gt", "Lt") and not value.isdecimal():
-                raise bad_request(f'labelSelector: "{part.strip()}" compares with something that is no number')
+                raise bad_request(f'labelSelector: "{part.strip()}" compares with a value that is not a number')
             conditions.append((key, operator, frozenset((value,))))
         elif match := _EXISTS.match(part):
             conditions.append((match[2], "DoesNotExist" if match[1] else "Exists", frozenset()))
         else:
-            raise bad_request(f'labelSelector: cannot understand "{part.strip()}"; try key=value or key in (a,b)')
+            raise bad_request(f'labelSelector: cannot parse "{part.strip()}"; try key=value or key in (a,b)')
     return LabelSelector(tuple(conditions)) if conditions else None
 
 
 def _split(text: str) -> list[str]:
-    """Splits at commas that are not inside parentheses."""
+    """Split at commas outside parentheses."""
     if not text.strip():
         return []
     parts: list[str] = []
@@ -96,13 +96,13 @@ def _split(text: str) -> list[str]:
 
 
 def equalities(text: str) -> dict[str, str]:
-    """The labels in a text such as `a=b,c=d`."""
+    """Parse labels such as `a=b,c=d`."""
     pairs = (part.partition("=") for part in text.split(",") if "=" in part)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def from_object(selector: Mapping[str, Any] | None) -> LabelSelector | None:
-    """The selector of a LabelSelector object; None, which selects nothing, when it is missing."""
+    """Compile a LabelSelector object; None if it is missing, which selects nothing."""
     if selector is None:
         return None
     conditions: list[LabelCondition] = [
@@ -117,15 +117,15 @@ def from_object(selector: Mapping[str, Any] | None) -> LabelSelector | None:
 
 @dataclass(slots=True, eq=False)
 class FieldSelector:
-    """Equalities on fields of an object, all of which must hold."""
+    """Comparisons with fields of an object; all of them must match."""
 
     name: list[tuple[bool, str]] = field(default_factory=list)
     namespace: list[tuple[bool, str]] = field(default_factory=list)
     terms: list[tuple[int, int, bool, str]] = field(default_factory=list)
-    """Number of a field, number of the one that counts where it is empty, whether it equals, and what."""
+    """Index of the field, index of the field used if it is empty, whether the values must be equal, and the value."""
 
     def matches(self, record: Record) -> bool:
-        """Whether a stored object satisfies every equality."""
+        """Return whether a stored object matches every comparison."""
         fields = record.fields
         for index, fallback, equal, value in self.terms:
             if ((fields[index] or fields[fallback]) == value) is not equal:
@@ -136,7 +136,7 @@ class FieldSelector:
 
 
 def parse_fields(text: str, resource: Resource) -> FieldSelector | None:
-    """The selector of a `fieldSelector` parameter; None when it selects everything."""
+    """Parse a `fieldSelector` parameter; None if it selects everything. Raises ApiError if it is invalid."""
     selector = FieldSelector()
     for part in text.split(",") if text.strip() else ():
         if not part.strip():
@@ -146,7 +146,7 @@ def parse_fields(text: str, resource: Resource) -> FieldSelector | None:
             if found:
                 break
         else:
-            raise bad_request(f'fieldSelector: cannot understand "{part}"; try path=value or path!=value')
+            raise bad_request(f'fieldSelector: cannot parse "{part}"; try path=value or path!=value')
         path = path.strip()
         equal = sign != "!="
         path = resource.field_aliases.get(path, path)
