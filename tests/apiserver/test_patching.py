@@ -47,7 +47,7 @@ def test_json_patch(client: Client) -> None:
 @pytest.mark.parametrize(
     ("operation", "said"),
     [
-        ({"op": "test", "path": "/metadata/name", "value": "x"}, "the test failed, the value is another"),
+        ({"op": "test", "path": "/metadata/name", "value": "x"}, "the test failed: the value differs"),
         ({"op": "remove", "path": "/metadata/nothing"}, "can't remove a non-existent object 'nothing'"),
         ({"op": "add", "path": "/spec/taints/7", "value": {}}, "can't insert outside of list"),
         ({"op": "move", "path": "/spec/taints", "from": "/spec"}, "Cannot move values into their own children"),

@@ -1,1 +1,1 @@
-"""What can be done with objects, without HTTP: requests and the controllers within both come through here."""
+"""Operations on objects, used by API requests and by the controllers. Promise: no HTTP here."""

@@ -1,4 +1,4 @@
-"""Binding a pod to a node: once, while the pod is alive, not gated and the one the scheduler meant."""
+"""Binding of a pod to a node: a pod is bound once, while it is not being deleted, not gated, and its UID matches."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from kubestow.apiserver.store.store import Store
 
 
 def bind(store: Store, namespace: str, name: str, binding: dict[str, Any], intent: Intent) -> None:
-    """Bind a pod in a store as a Binding says."""
+    """Bind a pod to the target of a Binding. Raises ApiError if the pod cannot be bound."""
     target = binding.get("target", {})
     node = target.get("name", "")
     if not node:
@@ -21,7 +21,7 @@ def bind(store: Store, namespace: str, name: str, binding: dict[str, Any], inten
         raise errors.invalid("", "Binding", name, [cause])
     metadata = binding.get("metadata", {})
     if metadata.get("name", name) not in ("", name):
-        raise errors.bad_request(f'metadata.name is "{metadata["name"]}", the path says "{name}"')
+        raise errors.bad_request(f'metadata.name is "{metadata["name"]}", the name in the path is "{name}"')
     current = store.get("pods", namespace, name)
     if current is None:
         raise errors.not_found("", "pods", name)
@@ -33,23 +33,23 @@ def bind(store: Store, namespace: str, name: str, binding: dict[str, Any], inten
         raise errors.outdated("", "pods", name)
     pod = current.object()
     if "deletionTimestamp" in pod["metadata"]:
-        raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise _rejection(name, f"pod {name} is being deleted, cannot be assigned to a host")
     bound = pod["spec"].get("nodeName")
     if bound:
-        raise _refused(name, f'pod {name} is already assigned to node "{bound}"')
+        raise _rejection(name, f'pod {name} is already assigned to node "{bound}"')
     if pod["spec"].get("schedulingGates"):
-        raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
+        raise _rejection(name, f"pod {name} has non-empty .spec.schedulingGates")
     if intent.dry_run:
         return
     pod["spec"]["nodeName"] = node
     for key in ("annotations", "labels"):
         if metadata.get(key):
             pod["metadata"].setdefault(key, {}).update(metadata[key])
-    # The nomination has done its work; kept, it would hold room on a node for a pod that has its place.
+    # The nomination is no longer needed, and would keep reserving capacity on the nominated node.
     pod.get("status", {}).pop("nominatedNodeName", None)
     set_condition(pod, "PodScheduled", "True", store.now())
     store.put("pods", pod)
 
 
-def _refused(name: str, why: str) -> ApiError:
+def _rejection(name: str, why: str) -> ApiError:
     return errors.conflict("", "pods/binding", name, why)

@@ -1,4 +1,4 @@
-"""Evicting a pod: a deletion that disruption budgets may refuse."""
+"""Eviction of a pod: a deletion that a disruption budget can reject."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def evict(
     query: dict[str, str],
     intent: Intent,
 ) -> None:
-    """Delete a pod, unless a disruption budget allows no more disruptions."""
+    """Delete a pod. Raises ApiError if its disruption budget allows no more disruptions."""
     record = remover.store.get("pods", namespace, name)
     if record is None:
         raise errors.not_found("", "pods", name)
@@ -29,11 +29,11 @@ def evict(
     pod = record.object()
     finished = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
     if not finished and "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName"):
-        _take_from_budget(remover.store, record, pod, intent.dry_run or options.dry_run)
+        _charge_budget(remover.store, record, pod, intent.dry_run or options.dry_run)
     remover.delete(BY_STORAGE["pods"], namespace, name, options, intent)
 
 
-def _take_from_budget(store: Store, record: Record, pod: dict[str, Any], dry_run: bool) -> None:
+def _charge_budget(store: Store, record: Record, pod: dict[str, Any], dry_run: bool) -> None:
     budgets = _budgets_of(store, record)
     if not budgets:
         return

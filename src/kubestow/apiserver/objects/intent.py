@@ -1,4 +1,4 @@
-"""Who wants something, and how it is meant."""
+"""The user and the options of a write."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(slots=True, frozen=True)
 class User:
-    """Somebody the server knows."""
+    """An authenticated user."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -18,25 +18,25 @@ SYSTEM = User("system:control-plane", ("system:masters",))
 
 @dataclass(slots=True)
 class Intent:
-    """How a write is meant; warnings for its author gather here."""
+    """The user and options of a write; collects warnings for the response."""
 
     user: User = SYSTEM
     manager: str = "unknown"
     dry_run: bool = False
     validation: str = "Warn"
     trusted: bool = False
-    """Whether the object is known to fit its schema."""
+    """Whether to skip the schema check."""
     applies: bool = False
-    """Whether the write is an apply, which says itself who owns what."""
+    """Whether the write is a server-side apply, which sets managedFields itself."""
     named: bool = False
-    """Whether the author gave a name for managedFields, and so wants them kept."""
+    """Whether the request names a field manager; only then are managedFields tracked from creation."""
     strict: list[str] = field(default_factory=list)
-    """What a strict reader has to say of the body: fields nobody knows, and fields given twice."""
+    """Strict decoding errors of the body: unknown and duplicate fields."""
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, Any] = field(default_factory=dict)
-    """What policies have to say to the auditor."""
+    """Audit annotations of policies."""
 
 
 def internal() -> Intent:
-    """A write of the control plane itself, whose objects need no schema check."""
+    """Return the intent of a write by the control plane itself, without a schema check."""
     return Intent(manager="control-plane", trusted=True)

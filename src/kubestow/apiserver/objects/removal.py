@@ -1,4 +1,4 @@
-"""Deleting objects: at once, after a grace period, when finalizers are done, with or without their dependents."""
+"""Deletion of objects: immediately, after a grace period or finalizers, with or without their dependents."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ _POLICIES = ("Background", "Foreground", "Orphan")
 
 @dataclass(slots=True)
 class DeleteOptions:
-    """How to delete."""
+    """The options of a deletion."""
 
     grace_seconds: int | None = None
     propagation: str = "Background"
@@ -32,7 +32,7 @@ class DeleteOptions:
 
 
 def read_options(body: dict[str, Any] | None, query: dict[str, str]) -> DeleteOptions:
-    """Options from the body of a request and its query string."""
+    """Read the options from the body and query of a request. Raises ApiError if they are invalid."""
     options = DeleteOptions()
     given = dict(body or {})
     if given:
@@ -62,8 +62,8 @@ def read_options(body: dict[str, Any] | None, query: dict[str, str]) -> DeleteOp
     return options
 
 
-def may_vanish(resource: Resource, obj: dict[str, Any]) -> bool:
-    """Whether an object whose deletion was asked for has nothing left to wait for."""
+def is_removable(resource: Resource, obj: dict[str, Any]) -> bool:
+    """Return whether an object that is being deleted can be removed: no finalizers and no grace period are left."""
     metadata = obj["metadata"]
     if metadata.get("finalizers"):
         return False
@@ -73,7 +73,7 @@ def may_vanish(resource: Resource, obj: dict[str, Any]) -> bool:
 
 
 def set_owners(obj: dict[str, Any], owners: list[dict[str, Any]]) -> None:
-    """Set the owner references of an object; without any it has no such field."""
+    """Set the owner references of an object; an empty list removes the field."""
     obj["metadata"]["ownerReferences"] = owners
     if not owners:
         del obj["metadata"]["ownerReferences"]
@@ -89,11 +89,11 @@ class Remover:
     def delete(
         self, resource: Resource, namespace: str, name: str, options: DeleteOptions, intent: Intent
     ) -> tuple[Record, bool]:
-        """Deletes an object; returns its last or current state, and whether it is gone."""
+        """Delete an object; return its last or current state, and whether it is removed. Raises ApiError."""
         current = self.store.get(resource.storage, namespace, name)
         if current is None:
             raise errors.not_found(resource.group, resource.plural, name)
-        self._demand_preconditions(resource, current, options)
+        self._check_preconditions(resource, current, options)
         if resource.storage == "namespaces" and name in _PROTECTED and not intent.trusted:
             raise errors.forbidden("", "namespaces", name, "this namespace may not be deleted")
         obj = current.object()
@@ -119,14 +119,14 @@ class Remover:
             if resource.storage == "namespaces":
                 obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
         if options.dry_run or intent.dry_run:
-            return Record(resource, obj, current.rv, encode(obj)), may_vanish(resource, obj)
-        if may_vanish(resource, obj):
+            return Record(resource, obj, current.rv, encode(obj)), is_removable(resource, obj)
+        if is_removable(resource, obj):
             return self.store.delete(resource.storage, current), True
         if metadata == before:
             return current, False
         return self.store.put(resource.storage, obj), False
 
-    def _demand_preconditions(self, resource: Resource, current: Record, options: DeleteOptions) -> None:
+    def _check_preconditions(self, resource: Resource, current: Record, options: DeleteOptions) -> None:
         for label, wanted, actual in (
             ("UID", options.uid, current.uid),
             ("ResourceVersion", options.resource_version, str(current.rv)),
@@ -145,7 +145,7 @@ class Remover:
 
 
 def _grace(resource: Resource, obj: dict[str, Any], options: DeleteOptions) -> int:
-    """Seconds an object is given: only pods that run somewhere get any."""
+    """Return the grace period in seconds; 0 for all objects except unfinished pods bound to a node."""
     if resource.storage != "pods":
         return 0
     spec = obj.get("spec", {})

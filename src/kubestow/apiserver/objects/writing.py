@@ -1,4 +1,4 @@
-"""Creating and updating objects: schema, server-set metadata, rules of the resource, optimistic concurrency."""
+"""Creation and update of objects: schema, server-set metadata, rules of the resource, optimistic concurrency."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,32 +26,32 @@ _KEPT = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletio
 
 
 def check(resource: Resource, obj: Object, intent: Intent) -> list[Cause]:
-    """Compares an object with its schema, and returns the values that may not be.
+    """Check an object against its schema, and return the invalid values.
 
-    Values of another type are refused; unknown fields are refused, warned of or ignored, as the author wishes.
+    Raises ApiError for values of a wrong type. Unknown fields are rejected, warned of or ignored, as requested.
     """
     report = Report()
     resource.schema.check(obj, "", report)
     if report.wrong:
-        told = "; ".join(f"{path or 'the body'}: {what}" for path, what in report.wrong[:10])
+        found = "; ".join(f"{path or 'the body'}: {what}" for path, what in report.wrong[:10])
         raise errors.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {told}'
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {found}'
         )
-    told_all = intent.strict
+    problems = intent.strict
     if report.unknown and intent.validation != "Ignore":
-        told_all = list(dict.fromkeys([*told_all, *(f'unknown field "{path}"' for path in report.unknown)]))[:100]
-    if told_all:
+        problems = list(dict.fromkeys([*problems, *(f'unknown field "{path}"' for path in report.unknown)]))[:100]
+    if problems:
         if intent.validation == "Strict":
             raise errors.bad_request(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-                f"strict decoding error: {', '.join(told_all)}"
+                f"strict decoding error: {', '.join(problems)}"
             )
-        intent.warnings += told_all
+        intent.warnings += problems
     return report.invalid
 
 
 def new_uid(random: Callable[[int], bytes]) -> str:
-    """A random identity."""
+    """Return a random UID (UUID version 4)."""
     raw = bytearray(random(16))
     raw[6] = raw[6] & 0x0F | 0x40
     raw[8] = raw[8] & 0x3F | 0x80
@@ -60,7 +60,7 @@ def new_uid(random: Callable[[int], bytes]) -> str:
 
 
 def generated_name(prefix: str, random: Callable[[int], bytes]) -> str:
-    """A prefix completed with five random letters."""
+    """Return a name of a prefix and five random characters."""
     suffix = "".join(_SUFFIX_ALPHABET[byte % len(_SUFFIX_ALPHABET)] for byte in random(5))
     return prefix[:MOST_GENERATED] + suffix
 
@@ -73,7 +73,7 @@ class Writer:
         self.admission = admission or Admission(store)
 
     def create(self, resource: Resource, namespace: str, obj: Object, intent: Intent) -> Record:
-        """Puts a new object into the store."""
+        """Create an object. Raises ApiError if it is rejected."""
         causes = [] if intent.trusted else check(resource, obj, intent)
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         if resource.conversion is not None:
@@ -94,15 +94,15 @@ class Writer:
         if rules.suits is not None:
             wrong += rules.suits(obj, self._labels_of(namespace))
         wrong += rules.gated(obj, self.admission.features)
-        self._demand_valid(resource, obj, [*wrong, *rules.validate(obj)], causes)
-        self._demand_valid(resource, obj, list(rules.judge(obj, None)))
+        self._require_valid(resource, obj, [*wrong, *rules.validate(obj)], causes)
+        self._require_valid(resource, obj, list(rules.judge(obj, None)))
         if self.store.get(resource.storage, namespace, name) is not None:
             raise errors.already_exists(resource.group, resource.plural, name)
         self.admission.check(resource, obj)
         self.admission.review(write)
         self.admission.charge(resource, obj, None, "", dry_run=intent.dry_run)
         if intent.named and not intent.applies:
-            ownership.follow_create(resource, obj, intent, self.store.now())
+            ownership.track_create(resource, obj, intent, self.store.now())
         if intent.dry_run:
             return Record(resource, obj, self.store.rv, encode(obj))
         return self.store.put(resource.storage, obj)
@@ -116,7 +116,7 @@ class Writer:
             if given != namespace:
                 raise errors.bad_request(_OTHER_NAMESPACE)
             metadata["namespace"] = namespace
-            self._demand_namespace(resource, namespace, metadata.get("name", ""))
+            self._require_namespace(resource, namespace, metadata.get("name", ""))
         else:
             metadata.pop("namespace", None)
         if not metadata.get("name"):
@@ -134,16 +134,16 @@ class Writer:
         return metadata
 
     def _mutate(self, write: Write) -> None:
-        """Has policies change a new object, which must fit its schema afterwards and is completed again."""
+        """Apply mutating policies to a new object, then check its schema and set defaults again."""
         if self.admission.mutate(write) and write.new is not None:
             report = Report()
             write.resource.schema.check(write.new, "", report)
             if report.wrong:
-                told = "; ".join(f"{path}: {what}" for path, what in report.wrong[:10])
-                raise errors.internal(f"what admission made of the object is no {write.resource.kind}: {told}")
+                found = "; ".join(f"{path}: {what}" for path, what in report.wrong[:10])
+                raise errors.internal(f"the object is not a valid {write.resource.kind} after admission: {found}")
             write.resource.rules.default(write.new)
 
-    def _demand_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+    def _require_namespace(self, resource: Resource, namespace: str, name: str) -> None:
         record = self.store.get("namespaces", "", namespace)
         if record is None:
             raise errors.not_found("", "namespaces", namespace)
@@ -157,14 +157,14 @@ class Writer:
         record = self.store.get("namespaces", "", namespace)
         return {} if record is None else record.object()["metadata"].get("labels", {})
 
-    def _demand_valid(
+    def _require_valid(
         self, resource: Resource, obj: Object, causes: list[Cause], by_schema: Sequence[Cause] = ()
     ) -> None:
-        """Raises what rules and schema have to say; of a field, and of what is in it, the rules know better."""
+        """Raise the errors of rules and schema, if any; an error of a rule hides those of the schema for its field."""
         if by_schema:
-            told = [field for field, _, _ in causes]
+            paths = [path for path, _, _ in causes]
             causes = causes + [
-                one for one in by_schema if not any(field == one[0] or field.startswith(f"{one[0]}.") for field in told)
+                one for one in by_schema if not any(path == one[0] or path.startswith(f"{one[0]}.") for path in paths)
             ]
         if causes:
             raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
@@ -180,10 +180,10 @@ class Writer:
         sub: str = "",
         reviewed: bool = False,
     ) -> Record:
-        """Replaces an object, or the part a subresource stands for, with what `change` makes of it.
+        """Replace an object, or the part of a subresource, with the result of `change`.
 
-        `change` is given the current object, which it may alter, and returns the new one. What is `reviewed` has been
-        shown to policies, in another form than it is stored.
+        `change` receives a copy of the current object, which it may modify, and returns the new one. `reviewed`:
+        policies have already been evaluated, on another form of the object. Raises ApiError if the object is rejected.
         """
         current = self.store.get(resource.storage, namespace, name)
         if current is None:
@@ -212,31 +212,31 @@ class Writer:
             rules.date(new, old, self.store.now())
             causes = [*wrong_metadata(metadata), *rules.validate(new), *rules.gated(new, self.admission.features)]
             causes += (part.validate_update or rules.validate_update)(new, old)
-            self._demand_valid(resource, new, causes, wrong)
-            if resource.counts_generation and _wanted(new) != _wanted(old):
+            self._require_valid(resource, new, causes, wrong)
+            if resource.counts_generation and _desired_state(new) != _desired_state(old):
                 metadata["generation"] = metadata.get("generation", 0) + 1
         else:
-            # What the request says of the spec is not taken, however wrong it is.
+            # The spec of the request is ignored, even if it is invalid.
             wrong = [one for one in wrong if not one[0].startswith("spec")]
             rules.prepare_status(new, old)
             wrong += rules.validate_status(new, old)
             if metadata != old["metadata"]:
                 wrong += wrong_metadata(metadata)
-            self._demand_valid(resource, new, wrong)
+            self._require_valid(resource, new, wrong)
         if new == old:
             return current
-        self._demand_valid(resource, new, list(rules.judge(new, old)))
+        self._require_valid(resource, new, list(rules.judge(new, old)))
         self.admission.check(resource, new, old, sub)
         write.new = new
         if not reviewed:
             self.admission.review(write)
         self.admission.charge(resource, new, old, sub, dry_run=intent.dry_run)
         if not intent.applies:
-            ownership.follow_update(resource, new, old, intent, sub, self.store.now())
+            ownership.track_update(resource, new, old, intent, sub, self.store.now())
         if intent.dry_run:
             return Record(resource, new, current.rv, encode(new))
         record = self.store.put(resource.storage, new)
-        if "deletionTimestamp" in metadata and removal.may_vanish(resource, new):
+        if "deletionTimestamp" in metadata and removal.is_removable(resource, new):
             return self.store.delete(resource.storage, record)
         return record
 
@@ -269,11 +269,11 @@ class Writer:
             added = set(metadata.get("finalizers") or ()) - set(kept.get("finalizers") or ())
             if added:
                 message = "Forbidden: no new finalizers can be added if the object is being deleted"
-                self._demand_valid(resource, new, [("metadata.finalizers", FORBIDDEN, message)])
+                self._require_valid(resource, new, [("metadata.finalizers", FORBIDDEN, message)])
 
 
-def _wanted(obj: Object) -> Object:
-    """The part of an object whose changes count as a new generation."""
+def _desired_state(obj: Object) -> Object:
+    """Return the part of an object whose changes increase the generation."""
     return {key: value for key, value in obj.items() if key not in ("metadata", "status", "apiVersion", "kind")}
 
 
@@ -287,4 +287,4 @@ def _keep_status(new: Object, old: Object, resource: Resource) -> Object:
 
 
 _WHOLE = Part(_keep_status, validate_update=None)
-"""An object without its status, if that is a subresource."""
+"""The whole object, without its status if that is a subresource."""

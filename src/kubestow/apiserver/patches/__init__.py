@@ -1,1 +1,1 @@
-"""Ways to change part of an object: JSON patch, merge patch, strategic merge patch, server-side apply."""
+"""Patch formats: JSON, merge and strategic merge patch, server-side apply. Promise: no access to the store, no I/O."""

@@ -1,6 +1,6 @@
-"""Sets of fields, in the form that managedFields has: a tree of `f:name`, `k:{keys}` and `v:value`.
+"""Sets of fields in the format of managedFields: a tree of `f:name`, `k:{keys}` and `v:value`.
 
-A leaf is an empty tree; `.` in a tree means the item itself beside what is below it, or a list or map without items.
+A leaf is an empty tree; `.` in a tree stands for the item itself beside its fields, or for a list or map without items.
 """
 
 from collections.abc import Iterator
@@ -16,52 +16,52 @@ _UNOWNED = (
     "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "deletionTimestamp",
     "deletionGracePeriodSeconds", "managedFields", "generateName",
 )  # fmt: skip
-"""Fields of the metadata that nobody owns."""
+"""Metadata fields that have no owner."""
 
 
-def of_object(obj: dict[str, Any], schema: Struct) -> Tree:
-    """The fields an object sets, without those nobody owns."""
+def from_object(obj: dict[str, Any], schema: Struct) -> Tree:
+    """Return the set of fields of an object, without fields that have no owner."""
     owned = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
     metadata = owned.get("metadata")
     if isinstance(metadata, dict):
         owned["metadata"] = {k: v for k, v in metadata.items() if k not in _UNOWNED}
         if not owned["metadata"]:
             del owned["metadata"]
-    return _of_struct(owned, schema)
+    return _from_struct(owned, schema)
 
 
-def _of_struct(value: dict[str, Any], schema: Struct) -> Tree:
+def _from_struct(value: dict[str, Any], schema: Struct) -> Tree:
     tree: Tree = {}
     for key, item in value.items():
         field = schema.fields.get(key)
         if field is not None and item is not None:
-            tree[f"f:{key}"] = _of_field(item, field)
+            tree[f"f:{key}"] = _from_field(item, field)
     return tree
 
 
-def _of_field(value: Any, field: Field) -> Tree:
+def _from_field(value: Any, field: Field) -> Tree:
     kind = field.type
     if field.atomic:
         return {}
     if isinstance(kind, ListOf) and isinstance(value, list):
         if field.keys:
-            return {key_of(item, field): {".": {}, **_of_item(item, kind.item)} for item in value} or {".": {}}
+            return {key_of(item, field): {".": {}, **_from_item(item, kind.item)} for item in value} or {".": {}}
         if field.set:
             return {f"v:{_text(item)}": {} for item in value} or {".": {}}
         return {}
-    return _of_value(value, kind)
+    return _from_value(value, kind)
 
 
-def _of_value(value: Any, kind: Type) -> Tree:
+def _from_value(value: Any, kind: Type) -> Tree:
     if isinstance(kind, Struct) and isinstance(value, dict) and not kind.atomic:
-        return _of_struct(value, kind) or {".": {}}
+        return _from_struct(value, kind) or {".": {}}
     if isinstance(kind, MapOf) and isinstance(value, dict):
-        return {f"f:{key}": _of_value(item, kind.value) for key, item in value.items()} or {".": {}}
+        return {f"f:{key}": _from_value(item, kind.value) for key, item in value.items()} or {".": {}}
     return {}
 
 
-def _of_item(item: Any, kind: Type) -> Tree:
-    return _of_struct(item, kind) if isinstance(kind, Struct) and isinstance(item, dict) else {}
+def _from_item(item: Any, kind: Type) -> Tree:
+    return _from_struct(item, kind) if isinstance(kind, Struct) and isinstance(item, dict) else {}
 
 
 def _text(value: Any) -> str:
@@ -69,7 +69,7 @@ def _text(value: Any) -> str:
 
 
 def key_of(item: Any, field: Field) -> str:
-    """The name of a list item in a tree; a port without a protocol is TCP."""
+    """Return the key of a list item in a tree; the default of `protocol` is TCP."""
     keys = {
         key: item.get(key, "TCP" if key == "protocol" else "") if isinstance(item, dict) else ""
         for key in sorted(field.keys)
@@ -78,7 +78,7 @@ def key_of(item: Any, field: Field) -> str:
 
 
 def union(left: Tree, right: Tree) -> Tree:
-    """Fields in either."""
+    """Return the fields in either tree."""
     merged = dict(left)
     for key, below in right.items():
         merged[key] = union(merged[key], below) if key in merged else below
@@ -86,7 +86,7 @@ def union(left: Tree, right: Tree) -> Tree:
 
 
 def difference(left: Tree, right: Tree) -> Tree:
-    """Fields in `left` and not in `right`."""
+    """Return the fields in `left` that are not in `right`."""
     rest: Tree = {}
     for key, below in left.items():
         if key not in right:
@@ -99,7 +99,7 @@ def difference(left: Tree, right: Tree) -> Tree:
 
 
 def intersection(left: Tree, right: Tree) -> Tree:
-    """Fields in both."""
+    """Return the fields in both trees."""
     common: Tree = {}
     for key, below in left.items():
         if key in right:
@@ -110,7 +110,7 @@ def intersection(left: Tree, right: Tree) -> Tree:
 
 
 def leaves(tree: Tree, path: str = "") -> Iterator[str]:
-    """The fields of a tree, as people write them."""
+    """Yield the paths of the fields of a tree, as in messages."""
     for key, below in tree.items():
         if key == ".":
             continue

@@ -1,4 +1,4 @@
-"""Merge patch (RFC 7386): an object whose fields replace those of the target; null removes."""
+"""Merge patch (RFC 7386): an object whose fields replace those of the target; null removes a field."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from kubestow.apiserver.errors import bad_request
 
 
 def apply(document: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """The document with the patch merged in; it is altered."""
+    """Merge a patch into a document in place, and return it. Raises ApiError if the patch is not an object."""
     if not isinstance(patch, dict):
-        raise bad_request("a merge patch is an object")
+        raise bad_request("a merge patch must be an object")
     for key, value in patch.items():
         if value is None:
             document.pop(key, None)

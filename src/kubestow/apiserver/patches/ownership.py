@@ -1,8 +1,8 @@
-"""Who owns which field: managedFields.
+"""Ownership of fields by managers, in managedFields.
 
-Ownership is followed from the creation of an object if its author gives a name for it (`fieldManager`, as kubectl
-does), else from the moment it is first applied: what was there before then belongs to `before-first-apply`. Other
-objects carry no managedFields, which keeps what controllers make small and cheap to write.
+Ownership is tracked from the creation of an object if the request names a `fieldManager`, as kubectl does, else from
+the first server-side apply: fields that were set before belong to `before-first-apply`. Other objects have no
+managedFields, so that objects of controllers are small and cheap to write.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ BEFORE = "before-first-apply"
 
 
 def entry(resource: Resource, manager: str, operation: str, fields: Tree, now: str, sub: str = "") -> Object:
-    """One line of managedFields."""
+    """Return an entry of managedFields."""
     line: Object = {
         "manager": manager,
         "operation": operation,
@@ -34,33 +34,33 @@ def entry(resource: Resource, manager: str, operation: str, fields: Tree, now: s
 
 
 def managed(obj: Object) -> list[Object]:
-    """The managedFields of an object."""
+    """Return the managedFields of an object."""
     found: list[Object] = obj["metadata"].get("managedFields") or []
     return found
 
 
-def follow_create(resource: Resource, obj: Object, intent: Intent, now: str) -> None:
-    """The creator owns what it set, and what was set for it."""
+def track_create(resource: Resource, obj: Object, intent: Intent, now: str) -> None:
+    """Make the creator of an object the owner of all its fields, including defaults."""
     owned = {key: value for key, value in obj.items() if key != "status" or not resource.has_status}
-    fields = fieldsets.of_object(owned, resource.schema)
+    fields = fieldsets.from_object(owned, resource.schema)
     obj["metadata"]["managedFields"] = [entry(resource, intent.manager, "Update", fields, now)]
 
 
-def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, sub: str, now: str) -> None:
-    """After an update the updater owns what it changed, and nobody owns what is gone."""
+def track_update(resource: Resource, new: Object, old: Object, intent: Intent, sub: str, now: str) -> None:
+    """Make the manager of an update the owner of the changed fields, and drop the ownership of removed ones."""
     lines = managed(old)
     given = new["metadata"].get("managedFields")
     if given is not None and given != lines:
         if not any(given):
-            # An empty list, or one empty entry, which clients can write where null means no change.
+            # An empty list or one empty entry resets managedFields, since null in a patch means no change.
             new["metadata"].pop("managedFields", None)
-        elif not all(_is_sound(line) for line in given):
+        elif not all(_is_valid(line) for line in given):
             new["metadata"]["managedFields"] = lines
         return
     if not lines:
         new["metadata"].pop("managedFields", None)
         return
-    now_set = fieldsets.of_object(new, resource.schema)
+    now_set = fieldsets.from_object(new, resource.schema)
     changed = changed_fields(now_set, new, old)
     kept: list[Object] = []
     mine: Object | None = None
@@ -83,11 +83,11 @@ def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, 
 
 
 def belongs_to(line: Object, manager: str, operation: str, sub: str) -> bool:
-    """Return whether a line of managedFields is that of a manager, an operation and a subresource."""
+    """Return whether an entry of managedFields has a certain manager, operation and subresource."""
     return (line["manager"], line["operation"], line.get("subresource", "")) == (manager, operation, sub)
 
 
-def _is_sound(line: Object) -> bool:
+def _is_valid(line: Object) -> bool:
     return bool(
         line.get("manager")
         and line.get("operation") in ("Apply", "Update")
@@ -97,7 +97,7 @@ def _is_sound(line: Object) -> bool:
 
 
 def changed_fields(tree: Tree, new: Any, old: Any) -> Tree:
-    """The fields of a tree whose values differ between two objects."""
+    """Return the fields of a tree whose values differ between two objects."""
     result: Tree = {}
     for key, below in tree.items():
         if key == ".":
@@ -115,7 +115,7 @@ def changed_fields(tree: Tree, new: Any, old: Any) -> Tree:
 
 
 def member(value: Any, key: str) -> Any:
-    """What a key of a tree stands for in a value; None if it is not there."""
+    """Return the part of a value that a key of a tree selects; None if it does not exist."""
     kind, _, name = key.partition(":")
     if kind == "f":
         return value.get(name) if isinstance(value, dict) else None

@@ -1,7 +1,7 @@
-"""Server-side apply: a manager states the fields it cares about; the server merges them and remembers who owns what.
+"""Server-side apply: a manager sends the fields it manages; the server merges them and tracks their ownership.
 
-Fields that another manager owns with another value are conflicts unless forced. Fields this manager applied before
-and left out now are removed, if nobody else owns them.
+A field that another manager owns with a different value is a conflict, unless forced. Fields that this manager applied
+before and omits now are removed, unless another manager owns them.
 """
 
 import copy
@@ -20,16 +20,16 @@ Object = dict[str, Any]
 def apply(
     resource: Resource, live: Object | None, applied: Object, manager: str, now: str, *, force: bool, sub: str = ""
 ) -> Object:
-    """The object that results; `live` is None when it does not exist yet."""
+    """Return the resulting object; `live` is None if it does not exist yet. Raises ApiError for conflicts."""
     schema = resource.schema
-    stated = fieldsets.of_object(applied, schema)
+    stated = fieldsets.from_object(applied, schema)
     if live is None:
         created = copy.deepcopy(applied)
         created.setdefault("metadata", {})["managedFields"] = [entry(resource, manager, "Apply", stated, now, sub)]
         return created
     lines = managed(live)
     if not lines:
-        lines = [entry(resource, BEFORE, "Update", fieldsets.of_object(live, schema), now)]
+        lines = [entry(resource, BEFORE, "Update", fieldsets.from_object(live, schema), now)]
     mine = next((line for line in lines if belongs_to(line, manager, "Apply", sub)), None)
     others = [line for line in lines if line is not mine]
     different = changed_fields(stated, applied, live)
@@ -61,12 +61,12 @@ def _conflicts(others: list[Object], different: Tree) -> list[Cause]:
     causes: list[Cause] = []
     for line in others:
         for path in fieldsets.leaves(fieldsets.intersection(different, line.get("fieldsV1", {}))):
-            who = f'"{line["manager"]}"'
+            owner = f'"{line["manager"]}"'
             if line.get("subresource"):
-                who += f' with subresource "{line["subresource"]}"'
+                owner += f' with subresource "{line["subresource"]}"'
             if line["operation"] == "Update":
-                who += f" using {line['apiVersion']}"
-            causes.append((path, "FieldManagerConflict", f"conflict with {who}"))
+                owner += f" using {line['apiVersion']}"
+            causes.append((path, "FieldManagerConflict", f"conflict with {owner}"))
     return causes
 
 

@@ -1,7 +1,7 @@
-"""Strategic merge patch: a merge patch in which the schema says which lists are merged, and by which key.
+"""Strategic merge patch: a merge patch in which the schema defines which lists are merged, and by which key.
 
 Directives in the patch: `$patch: replace | delete | merge` for an object or a list item, `$deleteFromPrimitiveList/F`
-removes plain values from list F, `$setElementOrder/F` gives the order of list F, `$retainKeys` drops fields not named.
+removes primitive values from list F, `$setElementOrder/F` sets the order of list F, `$retainKeys` drops other fields.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ _RETAIN = "$retainKeys"
 
 
 def apply(document: dict[str, Any], patch: Any, schema: Type | None) -> dict[str, Any]:
-    """The document with the patch merged in; it is altered."""
+    """Merge a patch into a document in place, and return it. Raises ApiError if the patch is invalid."""
     if not isinstance(patch, dict):
-        raise bad_request("a strategic merge patch is an object")
+        raise bad_request("a strategic merge patch must be an object")
     directive = patch.get(_DIRECTIVE)
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != _DIRECTIVE and value is not None}
@@ -48,7 +48,7 @@ def apply(document: dict[str, Any], patch: Any, schema: Type | None) -> dict[str
             document[key] = value
     for key, value in patch.items():
         if key.startswith(_REMOVE):
-            _remove_plain(document, key.removeprefix(_REMOVE), value)
+            _remove_primitives(document, key.removeprefix(_REMOVE), value)
     for key, value in patch.items():
         name = key.removeprefix(_ORDER)
         target = document.get(name)
@@ -75,7 +75,7 @@ def _merge_list(target: list[Any], patch: list[Any], field: Field, name: str) ->
         return [item for item in patch if not (isinstance(item, dict) and _DIRECTIVE in item)]
     for item in patch:
         if not isinstance(item, dict):
-            raise bad_request(f"strategic merge patch: items of `{name}` are objects")
+            raise bad_request(f"strategic merge patch: items of `{name}` must be objects")
         if merge_key not in item:
             raise bad_request(f"strategic merge patch: an item of `{name}` lacks its key `{merge_key}`")
         position = next(
@@ -91,14 +91,14 @@ def _merge_list(target: list[Any], patch: list[Any], field: Field, name: str) ->
     return target
 
 
-def _remove_plain(document: dict[str, Any], key: str, values: Any) -> None:
+def _remove_primitives(document: dict[str, Any], key: str, values: Any) -> None:
     target = document.get(key)
     if isinstance(target, list) and isinstance(values, list):
         document[key] = [value for value in target if value not in values]
 
 
 def _arranged(merged: list[Any], order: Any, old: list[Any], field: Field | None) -> list[Any]:
-    """Items that the patch names in its order; those it does not name stay behind their old predecessors."""
+    """Return the items in the order of the patch; an item that it does not name stays behind its old predecessor."""
     if not isinstance(order, list):
         return merged
     merge_key = field.merge_key if field is not None else None
