@@ -326,7 +326,7 @@ def test_names_that_are_taken_are_not_accepted(plane: Running) -> None:
             "Required value: must not be empty for specified object fields",
         ),
         ({"scope": "Galaxy"}, "spec.scope", 'Unsupported value: "Galaxy"'),
-        ({"conversion": {"strategy": "Webhook"}}, "spec.conversion.strategy", "calls no webhooks"),
+        ({"conversion": {"strategy": "Webhook"}}, "spec.conversion.strategy", "does not call webhooks"),
     ],
 )
 def test_definitions_that_cannot_be_are_refused(client: Client, change: Any, field: str, said: str) -> None:

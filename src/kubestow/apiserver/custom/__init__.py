@@ -1,1 +1,1 @@
-"""Kinds that people define: CustomResourceDefinitions, their schemas, and how they come to be served."""
+"""Custom resources: CustomResourceDefinitions, their schemas and validation rules, and serving their kinds."""

@@ -1,7 +1,7 @@
-"""What rules may cost before they are accepted: how often they run at most, times the steps of one run.
+"""Estimated cost of validation rules: the maximum number of evaluations, times the steps of one evaluation.
 
-Both follow from the largest sizes that the schema allows, or that fit into a request. Only what a loop multiplies is
-counted in full, so the estimate never exceeds that of Kubernetes.
+Both follow from the maximum sizes in the schema, or in a request. Only steps that a loop multiplies are counted in
+full, so the estimate never exceeds that of Kubernetes.
 """
 
 from typing import Any
@@ -12,37 +12,37 @@ from kubestow.api.cel.syntax import Ident as Identifier
 Schema = dict[str, Any]
 LIMIT = 10_000_000
 _REQUEST = 3 * 1024 * 1024
-_SMALLEST = {"integer": 1, "number": 1, "boolean": 4}
+_MIN_SIZES = {"integer": 1, "number": 1, "boolean": 4}
 _PER_ROUND = 2
 
 
-def most_items(schema: Schema) -> int:
-    """How many items or values an array or a map can have."""
+def max_items(schema: Schema) -> int:
+    """Return the maximum number of items of an array, or values of a map."""
     if schema.get("type") == "array":
         inner, bound = schema.get("items", {}), schema.get("maxItems")
     else:
         inner, bound = schema.get("additionalProperties"), schema.get("maxProperties")
     if bound is not None:
         return int(bound)
-    # Each takes a comma, and a key if it is in a map.
+    # Each item has a comma, and in a map a key.
     extra = 1 if schema.get("type") == "array" else 4
-    return _REQUEST // (_smallest(inner if isinstance(inner, dict) else {}) + extra)
+    return _REQUEST // (_min_size(inner if isinstance(inner, dict) else {}) + extra)
 
 
-def _smallest(schema: Schema) -> int:
-    """How few bytes of JSON a value takes."""
+def _min_size(schema: Schema) -> int:
+    """Return the minimum size of a value in bytes of JSON."""
     properties = schema.get("properties", {})
-    needed = sum(len(name) + 4 + _smallest(properties.get(name, {})) for name in schema.get("required", ()))
-    return _SMALLEST.get(schema.get("type", ""), 2) + needed
+    needed = sum(len(name) + 4 + _min_size(properties.get(name, {})) for name in schema.get("required", ()))
+    return _MIN_SIZES.get(schema.get("type", ""), 2) + needed
 
 
 def steps(node: Node, known: dict[str, Schema | None]) -> float:
-    """How many steps an expression takes at most, given the schemas of its variables."""
+    """Return the maximum number of steps of an expression, given the schemas of its variables."""
     return _steps(node, known)[0]
 
 
 def _steps(node: Node, known: dict[str, Schema | None]) -> tuple[float, Schema | None]:
-    """The steps, and the schema of the value if it is a part of the object."""
+    """Return the steps, and the schema of the value if it is a part of the object."""
     match node:
         case Identifier():
             return 1, known.get(node.name)
@@ -68,9 +68,9 @@ def _steps(node: Node, known: dict[str, Schema | None]) -> tuple[float, Schema |
 
 def _loop(node: Loop, known: dict[str, Schema | None]) -> float:
     cost, schema = _steps(node.range, known)
-    rounds = most_items(schema) if schema else 1
+    rounds = max_items(schema) if schema else 1
     is_array = schema is not None and schema.get("type") == "array"
-    # Of a map, a single variable runs through the keys.
+    # With a single variable, a loop over a map iterates over its keys.
     element = _inner(schema) if is_array or len(node.variables) == 2 else None
     inside = {**known, node.variables[0]: None, node.variables[-1]: element}
     filtered = _steps(node.filter, inside)[0] if node.filter else 0

@@ -1,7 +1,7 @@
-"""What rules in CEL see of a custom object: types for what its schema describes, and values of these types.
+"""CEL types and values of custom objects, derived from their schemas.
 
-An object with properties is a struct, whose fields have names that CEL can write; fields that are null are absent.
-Times, durations and bytes are such, not text. What the schema leaves open is dynamic.
+An object with properties is a struct, whose field names are escaped for CEL; fields that are null are absent. Strings
+in the formats of times, durations and bytes have these types. Values without a schema are dynamic.
 """
 
 import base64
@@ -28,7 +28,7 @@ from kubestow.api.cel.types import (
 Schema = dict[str, Any]
 Structs = dict[str, dict[str, Type]]
 
-_KEEPS = "x-kubernetes-preserve-unknown-fields"
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _SCALARS = {"boolean": BOOL, "integer": INT, "number": DOUBLE, "string": STRING}
 _FORMATS = {"byte": BYTES, "date": TIMESTAMP, "date-time": TIMESTAMP, "duration": DURATION}
 _TEXT: Schema = {"type": "string"}
@@ -39,32 +39,32 @@ _IDENTITY: Schema = {
 }
 _NAME = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*\Z")
 _SPECIAL = re.compile(r"__|[./-]")
-_SPELLED = {"__": "__underscores__", ".": "__dot__", "/": "__slash__", "-": "__dash__"}
+_ESCAPES = {"__": "__underscores__", ".": "__dot__", "/": "__slash__", "-": "__dash__"}
 _RESERVED = frozenset(
     ("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import")
 ) | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
 
 
-def spelled(name: str) -> str | None:
-    """The name by which CEL knows a field; None for one it cannot write."""
+def escaped(name: str) -> str | None:
+    """Return the escaped name of a field in CEL; None if it cannot be escaped."""
     if name in _RESERVED:
         return f"__{name}__"
-    return _SPECIAL.sub(lambda found: _SPELLED[found[0]], name) if _NAME.match(name) else None
+    return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], name) if _NAME.match(name) else None
 
 
 def with_identity(schema: Schema) -> Schema:
-    """The schema of a whole object, in which rules see of its metadata the name alone."""
+    """Return the schema of a whole object, with only the names of its metadata."""
     return {**schema, "properties": {**schema.get("properties", {}), **_IDENTITY}}
 
 
 def fields_of(schema: Schema) -> Schema:
-    """The properties of an object, with those that every embedded one has."""
+    """Return the properties of an object, with those of every object if it is an embedded resource."""
     properties: Schema = schema.get("properties", {})
     return {**properties, **_IDENTITY} if schema.get("x-kubernetes-embedded-resource") else properties
 
 
 def declare(schema: Schema, name: str, structs: Structs) -> Type:
-    """The type of what a schema describes; the structs it takes are added, under names that begin with `name`."""
+    """Return the CEL type of a schema; the required structs are added, under names that begin with `name`."""
     if schema.get("x-kubernetes-int-or-string"):
         return DYN
     kind, values = schema.get("type"), schema.get("additionalProperties")
@@ -74,12 +74,12 @@ def declare(schema: Schema, name: str, structs: Structs) -> Type:
         if isinstance(values, dict):
             return map_of(STRING, declare(values, f"{name}.@values", structs))
         properties = fields_of(schema)
-        if values or (schema.get(_KEEPS) and not properties):
+        if values or (schema.get(_PRESERVE) and not properties):
             return DYN
         structs[name] = {
             known: declare(inner, f"{name}.{field}", structs)
             for field, inner in properties.items()
-            if (known := spelled(field)) is not None
+            if (known := escaped(field)) is not None
         }
         return Type(Kind.STRUCT, name)
     if kind == "string" and schema.get("format") in _FORMATS:
@@ -88,7 +88,7 @@ def declare(schema: Schema, name: str, structs: Structs) -> Type:
 
 
 def value_of(value: Any, schema: Schema) -> Any:
-    """A value that fits its schema, as rules see it."""
+    """Convert a value that is valid for its schema to CEL."""
     if isinstance(value, list):
         items = schema.get("items", {})
         return [value_of(item, items) for item in value]
@@ -101,7 +101,7 @@ def value_of(value: Any, schema: Schema) -> Any:
         return {
             known: value_of(value[field], inner)
             for field, inner in properties.items()
-            if value.get(field) is not None and (known := spelled(field)) is not None
+            if value.get(field) is not None and (known := escaped(field)) is not None
         }
     if isinstance(value, str):
         return _read(value, schema.get("format"))

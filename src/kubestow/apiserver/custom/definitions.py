@@ -1,11 +1,11 @@
-"""Rules for CustomResourceDefinitions: names that fit, one version that is stored, schemas that are structural."""
+"""Rules for CustomResourceDefinitions: consistent names, exactly one stored version, structural schemas."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.api.cel.library import regex
 from kubestow.apiserver.custom import expressions, values
-from kubestow.apiserver.custom.costs import most_items
+from kubestow.apiserver.custom.costs import max_items
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.printing import paths
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, dns_label, dns_subdomain, wrong_name
@@ -18,7 +18,7 @@ _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPr
 
 
 def default(obj: Object) -> None:
-    """Names that follow from others; no conversion."""
+    """Set the default names and conversion strategy."""
     spec = obj.setdefault("spec", {})
     names = spec.setdefault("names", {})
     if names.get("kind"):
@@ -28,13 +28,13 @@ def default(obj: Object) -> None:
 
 
 def prepare(obj: Object) -> None:
-    """Nothing is accepted yet; the version that is stored from now on is on record."""
+    """Set the initial status: no accepted names, and the stored version."""
     stored = [one.get("name", "") for one in obj["spec"].get("versions", ()) if one.get("storage")]
     obj["status"] = {"conditions": [], "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
 
 
 def remember_stored(new: Object, old: Object) -> None:
-    """Objects may be there in each version that ever was the stored one."""
+    """Add the stored version to the list of all versions in which objects may be stored."""
     status = {**old.get("status", {})}
     stored = [one.get("name", "") for one in new["spec"].get("versions", ()) if one.get("storage")]
     status["storedVersions"] = list(dict.fromkeys([*status.get("storedVersions", ()), *stored]))
@@ -42,7 +42,7 @@ def remember_stored(new: Object, old: Object) -> None:
 
 
 def validate(obj: Object) -> Iterator[Cause]:
-    """What is wrong with a definition."""
+    """Yield the errors of a definition."""
     spec, name = obj["spec"], obj["metadata"].get("name", "")
     names, versions = spec.get("names", {}), spec.get("versions", [])
     plural, group = names.get("plural", ""), spec.get("group", "")
@@ -58,7 +58,7 @@ def validate(obj: Object) -> Iterator[Cause]:
         message = "Invalid value: true: must be false in order to use defaults in the schema"
         yield "spec.preserveUnknownFields", INVALID, message
     if spec.get("conversion", {}).get("strategy") == "Webhook":
-        yield "spec.conversion.strategy", FORBIDDEN, "Forbidden: this server calls no webhooks; use None"
+        yield "spec.conversion.strategy", FORBIDDEN, "Forbidden: this server does not call webhooks; use None"
     for part, text in (("plural", plural), ("singular", names.get("singular", "")), ("kind", names.get("kind", ""))):
         if not text:
             yield f"spec.names.{part}", REQUIRED, "Required value"
@@ -86,9 +86,9 @@ def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0, runs: f
     if depth > _MAX_DEPTH:
         yield path, FORBIDDEN, f"Forbidden: must not be nested more than {_MAX_DEPTH} levels deep"
         return
-    kind, keeps = schema.get("type", ""), schema.get("x-kubernetes-preserve-unknown-fields")
-    free = schema.get("x-kubernetes-int-or-string") or keeps
-    if not kind and not free:
+    kind, preserve = schema.get("type", ""), schema.get("x-kubernetes-preserve-unknown-fields")
+    untyped = schema.get("x-kubernetes-int-or-string") or preserve
+    if not kind and not untyped:
         yield f"{path}.type", REQUIRED, f"Required value: must not be empty {where}"
     if depth == 0 and kind and kind != "object":
         yield f"{path}.type", INVALID, f'Invalid value: "{kind}": must be object at the root'
@@ -108,7 +108,7 @@ def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0, runs: f
         yield f"{path}.x-kubernetes-list-map-keys", REQUIRED, message
     if "default" in schema:
         for _, _, message in values.wrong_value(schema["default"], schema, "default"):
-            yield f"{path}.default", INVALID, f"Invalid value: {values.shown(schema['default'])}: {message}"
+            yield f"{path}.default", INVALID, f"Invalid value: {values.as_json(schema['default'])}: {message}"
     below = list(_wrong_below(schema, path, depth + 1, runs))
     yield from below or expressions.wrong_rules(schema, path, runs, root=depth == 0)
 
@@ -118,23 +118,23 @@ def _wrong_below(schema: Object, path: str, depth: int, runs: float) -> Iterator
         if depth > 1 or name != "metadata":
             yield from _wrong_schema(inner, f"{path}.properties[{name}]", "for specified object fields", depth, runs)
     if "items" in schema:
-        more = runs * most_items(schema)
+        more = runs * max_items(schema)
         yield from _wrong_schema(schema["items"], f"{path}.items", "for specified array items", depth, more)
     inner = schema.get("additionalProperties")
     if isinstance(inner, dict):
         path = f"{path}.additionalProperties"
-        # It may be other things than a schema, so nobody has looked inside yet.
+        # The field can also be a boolean, so the schema check has not validated its content yet.
         report = Report()
         structs()[_SCHEMA].check(inner, path, report)
         if report.wrong:
             yield from ((field, INVALID, f"Invalid value: {what}") for field, what in report.wrong)
         else:
-            more = runs * most_items(schema)
+            more = runs * max_items(schema)
             yield from _wrong_schema(inner, path, "for specified object fields", depth, more)
 
 
 def keep_identity(new: Object, old: Object) -> Iterator[Cause]:
-    """What is established keeps its scope and its kind; versions that may be stored stay."""
+    """Yield the errors of an update that changes immutable names, or removes versions that may be stored."""
     accepted = old.get("status", {}).get("acceptedNames", {})
     for part in ("group", "scope"):
         if new["spec"].get(part) != old["spec"].get(part):

@@ -1,8 +1,8 @@
-"""Rules in CEL that schemas have, `x-kubernetes-validations`: they judge values that are valid otherwise.
+"""The CEL rules of schemas, `x-kubernetes-validations`, evaluated for values that are otherwise valid.
 
-A rule is compiled against its schema when the definition is written, so that it cannot name what is not there. A rule
-that mentions `oldSelf` is about changes: it holds where there is an old value to compare with. What did not change is
-not judged again, so that a new rule does not stop updates of what is old.
+A rule is compiled against its schema when the definition is written, so that unknown fields are errors. A rule that
+uses `oldSelf` is a transition rule: it is evaluated only if there is an old value. Unchanged values are not validated
+again, so that a new rule does not block updates of existing objects.
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ from kubestow.apiserver.rules.names import DUPLICATE, FORBIDDEN, INVALID, REQUIR
 from kubestow.apiserver.store.records import encode
 
 RULES = "x-kubernetes-validations"
-_LONGEST_MESSAGE = 5 * 1024
-_MOST_COMPILED = 1_024
+_MAX_MESSAGE = 5 * 1024
+_MAX_COMPILED = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Rule:
 
     condition: Program
     message: Program | None
-    about_changes: bool
+    is_transition: bool
 
 
-@lru_cache(maxsize=_MOST_COMPILED)
+@lru_cache(maxsize=_MAX_COMPILED)
 def _compiled(schema_text: bytes, source: str, message: str, optional_old: bool) -> Rule:
     structs: Structs = {}
     self_type = declare(msgspec.json.decode(schema_text), "object", structs)
@@ -47,11 +47,11 @@ def _compiled(schema_text: bytes, source: str, message: str, optional_old: bool)
     condition = Program(source, environment)
     if condition.type != BOOL:
         raise CompileError("must evaluate to a bool")
-    told = Program(message, environment) if message else None
-    if told is not None and told.type != STRING:
+    text = Program(message, environment) if message else None
+    if text is not None and text.type != STRING:
         raise CompileError("messageExpression must evaluate to a string")
-    mentioned = {one.name for one in walk(condition.tree) if isinstance(one, Ident)}
-    return Rule(condition, told, "oldSelf" in mentioned)
+    used = {one.name for one in walk(condition.tree) if isinstance(one, Ident)}
+    return Rule(condition, text, "oldSelf" in used)
 
 
 def _compile(rule: Schema, schema: Schema) -> Rule:
@@ -61,7 +61,7 @@ def _compile(rule: Schema, schema: Schema) -> Rule:
 
 
 def wrong_rules(schema: Schema, path: str, runs: float, *, root: bool = False) -> Iterator[Cause]:
-    """What is wrong with the rules of a schema, where each value of it is there `runs` times at most."""
+    """Yield the errors of the rules of a schema whose values occur at most `runs` times in an object."""
     seen = with_identity(schema) if root else schema
     for index, rule in enumerate(schema.get(RULES, ())):
         here, text = f"{path}.{RULES}[{index}]", rule.get("rule", "")
@@ -75,21 +75,21 @@ def wrong_rules(schema: Schema, path: str, runs: float, *, root: bool = False) -
             continue
         factor = runs * costs.steps(compiled.condition.tree, {"self": seen, "oldSelf": seen}) / costs.LIMIT
         if factor > 1:
-            much = "more than 100x" if factor > 100 else f"factor of {factor:.1f}x"
+            excess = "more than 100x" if factor > 100 else f"factor of {factor:.1f}x"
             hint = "adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared"
-            why = f"estimated rule cost exceeds budget by {much} (try simplifying the rule, or {hint})"
+            why = f"estimated rule cost exceeds budget by {excess} (try simplifying the rule, or {hint})"
             yield f"{here}.rule", FORBIDDEN, f"Forbidden: {why}"
 
 
 def broken_rules(value: Any, old: Any, schema: Schema, path: str = "", *, root: bool = False) -> Iterator[Cause]:
-    """The rules that a value breaks, and values below it."""
+    """Yield the violations of rules by a value and the values below it."""
     if value is None:
         return
     rules = schema.get(RULES)
     if rules:
         seen = with_identity(schema) if root else schema
         for rule in rules:
-            if cause := _judge(rule, value, old, seen, path):
+            if cause := _evaluate(rule, value, old, seen, path):
                 yield cause
     properties, values = schema.get("properties", {}), schema.get("additionalProperties")
     if isinstance(value, dict):
@@ -99,14 +99,14 @@ def broken_rules(value: Any, old: Any, schema: Schema, path: str = "", *, root: 
             if isinstance(below, dict) and not (root and name == "metadata"):
                 yield from broken_rules(inner, before.get(name), below, f"{path}.{name}" if path else name)
     elif isinstance(value, list):
-        partners = _partners(old, schema)
+        old_items = _items_by_identity(old, schema)
         for index, item in enumerate(value):
-            partner = partners.get(_identity(item, schema)) if partners else None
-            yield from broken_rules(item, partner, schema.get("items", {}), f"{path}[{index}]")
+            old_item = old_items.get(_identity(item, schema)) if old_items else None
+            yield from broken_rules(item, old_item, schema.get("items", {}), f"{path}[{index}]")
 
 
-def _partners(old: Any, schema: Schema) -> dict[bytes, Any]:
-    """Old items by what identifies them; items of lists that are no maps have nothing to be known again by."""
+def _items_by_identity(old: Any, schema: Schema) -> dict[bytes, Any]:
+    """Return the old items of a list by their keys; empty for lists of another type than map."""
     if not isinstance(old, list) or schema.get("x-kubernetes-list-type") != "map":
         return {}
     return {_identity(item, schema): item for item in old}
@@ -117,15 +117,15 @@ def _identity(item: Any, schema: Schema) -> bytes:
     return encode([item.get(key) for key in keys] if isinstance(item, dict) else item)
 
 
-def _judge(rule: Schema, value: Any, old: Any, schema: Schema, path: str) -> Cause | None:
+def _evaluate(rule: Schema, value: Any, old: Any, schema: Schema, path: str) -> Cause | None:
     compiled = _compile(rule, schema)
     optional = rule.get("optionalOldSelf")
-    if compiled.about_changes:
+    if compiled.is_transition:
         if old is None and not optional:
             return None
     elif old is not None and old == value:
         return None
-    told = rule.get("message", "").strip() or rule["rule"].strip()
+    text = rule.get("message", "").strip() or rule["rule"].strip()
     here = path or "<nil>"
     kind = f'Invalid value: "{schema.get("type", "")}"'
     try:
@@ -135,14 +135,14 @@ def _judge(rule: Schema, value: Any, old: Any, schema: Schema, path: str) -> Cau
         if compiled.condition.evaluate(now, before):
             return None
     except CostLimitError as error:
-        why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {told}"
+        why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {text}"
         return here, INVALID, f"{kind}: {why}"
     except EvaluationError as error:
         if str(error).startswith("no such overload"):
             what = "call arguments did not match a supported operator, function or macro signature for rule"
-            return here, INVALID, f"{kind}: '{error}': {what}: {told}"
-        return here, INVALID, f"{kind}: {error} evaluating rule: {told}"
-    return _broken(rule, value, _message(compiled, rule, now, before), path)
+            return here, INVALID, f"{kind}: '{error}': {what}: {text}"
+        return here, INVALID, f"{kind}: {error} evaluating rule: {text}"
+    return _violation(rule, value, _message(compiled, rule, now, before), path)
 
 
 def _message(compiled: Rule, rule: Schema, now: Any, before: Any) -> str:
@@ -151,13 +151,13 @@ def _message(compiled: Rule, rule: Schema, now: Any, before: Any) -> str:
             text = str(compiled.message.evaluate(now, before)).strip()
         except CelError:
             text = ""
-        if text and "\n" not in text and len(text) <= _LONGEST_MESSAGE:
+        if text and "\n" not in text and len(text) <= _MAX_MESSAGE:
             return text
     given: str = rule.get("message", "").strip()
     return given or f"failed rule: {rule['rule'].strip()}"
 
 
-def _broken(rule: Schema, value: Any, detail: str, path: str) -> Cause:
+def _violation(rule: Schema, value: Any, detail: str, path: str) -> Cause:
     where = rule.get("fieldPath", "")
     here = (path + where if path else where.lstrip(".")) or "<nil>"
     shown = "" if isinstance(value, dict | list) else f": {encode(value).decode()}"

@@ -1,4 +1,4 @@
-"""The resources that a CustomResourceDefinition stands for: one for each version that is served."""
+"""The resources of a CustomResourceDefinition: one for each served version."""
 
 import copy
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 from kubestow.apiserver.custom import definitions
 from kubestow.apiserver.custom.expressions import broken_rules
 from kubestow.apiserver.custom.structure import Custom, set_defaults
-from kubestow.apiserver.custom.values import shown, wrong_value
+from kubestow.apiserver.custom.values import as_json, wrong_value
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.kinds.resource import Conversion, Resource, Rules, Scale, drop_status
 from kubestow.apiserver.printing import cells, paths
@@ -21,14 +21,14 @@ _SCALE = ("specReplicas", "statusReplicas", "labelSelector")
 
 
 def resources_of(definition: Object) -> tuple[Resource, ...]:
-    """The resources of a definition, the stored version first."""
+    """Return the resources of a definition, the stored version first."""
     versions = sorted(definition["spec"]["versions"], key=lambda one: not one.get("storage"))
     stored = versions[0]["name"]
     return tuple(_resource(definition, one, stored) for one in versions if one.get("served") or one is versions[0])
 
 
 def resources_described(manifest: Object) -> tuple[Resource, ...]:
-    """The resources that a manifest of a definition stands for; none if the server would refuse it."""
+    """Return the resources of the manifest of a definition; none if the server would reject it."""
     definition, report = copy.deepcopy(manifest), Report()
     structs()[openapi_name("apiextensions.k8s.io/v1", "CustomResourceDefinition")].check(definition, "", report)
     if report.wrong or report.invalid:
@@ -114,7 +114,7 @@ def _column(given: Object) -> Column:
             return cells.age(found) if isinstance(found, str) else "<unknown>"
         if found is None:
             return None if kind in ("integer", "number", "boolean") else ""
-        return found if isinstance(found, str | int | float) else shown(found)
+        return found if isinstance(found, str | int | float) else as_json(found)
 
     return Column(
         given["name"], cell, bool(given.get("priority", 0)), kind, given.get("format", ""), given.get("description", "")

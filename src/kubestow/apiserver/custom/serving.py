@@ -1,8 +1,8 @@
-"""Serves the kinds that definitions describe, as they come, change and go.
+"""Serving of custom resources according to the current definitions.
 
-A definition whose names are free is established: its resources enter the registry and the store. One that is deleted
-takes its objects along: a finalizer keeps it until they are gone. This is part of the server, as in kube-apiserver, and
-works without controllers.
+A definition without name conflicts is established: its resources are added to the registry and the store. When it is
+deleted, its objects are deleted first: a finalizer delays its removal. As in kube-apiserver, this is part of the server
+and works without controllers.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class CustomKinds:
-    """Follows definitions."""
+    """Adds and removes the resources of definitions."""
 
     def __init__(self, writer: Writer, remover: Remover) -> None:
         self._writer = writer
@@ -32,18 +32,18 @@ class CustomKinds:
         self._store = writer.store
         self._served: dict[str, tuple[Resource, ...]] = {}
         self._generations: dict[str, int] = {}
-        """Of each definition: the generation that is served."""
+        """The served generation of each definition."""
         self._loop = asyncio.get_running_loop()
         definitions = self._store.collection(_DEFINITIONS)
         definitions.subscribers.append(self._changed)
         for record in definitions.ordered(None):
-            self._follow(record.name)
+            self._update(record.name)
 
     def _changed(self, change: Change) -> None:
-        self._loop.call_soon(self._follow, change.record.name)
+        self._loop.call_soon(self._update, change.record.name)
 
-    def _follow(self, name: str) -> None:
-        """Brings what is served in line with a definition."""
+    def _update(self, name: str) -> None:
+        """Update the served resources of a definition, and its status."""
         record = self._store.get(_DEFINITIONS, "", name)
         if record is None:
             self._serve(name, ())
@@ -51,14 +51,14 @@ class CustomKinds:
             return
         definition = record.object()
         if "deletionTimestamp" in definition["metadata"]:
-            self._take_along(name, definition)
+            self._delete_objects(name, definition)
             return
         conflict = self._conflict(definition)
         generation = definition["metadata"].get("generation", 0)
         if conflict is None and self._generations.get(name) != generation:
             self._serve(name, resources_of(definition))
             self._generations[name] = generation
-        self._tell(definition, conflict)
+        self._report(definition, conflict)
 
     def _serve(self, name: str, resources: tuple[Resource, ...]) -> None:
         before = self._served.pop(name, ())
@@ -71,7 +71,7 @@ class CustomKinds:
         self._store.registry.replace(tuple(one for one in before if one.served), served)
 
     def _conflict(self, definition: Object) -> tuple[str, str] | None:
-        """Which name is taken, and by what word to call that; of several the last."""
+        """Return reason and message if a name is in use by another resource; the last one if there are several."""
         found: tuple[str, str] | None = None
         names, group = definition["spec"]["names"], definition["spec"]["group"]
         own = self._served.get(definition["metadata"]["name"], ())
@@ -87,7 +87,7 @@ class CustomKinds:
                 found = reason, f'"{min(wanted & taken)}" is already in use'
         return found
 
-    def _tell(self, definition: Object, conflict: tuple[str, str] | None) -> None:
+    def _report(self, definition: Object, conflict: tuple[str, str] | None) -> None:
         def change(current: Object) -> Object:
             status = current.setdefault("status", {})
             conditions = status.setdefault("conditions", [])
@@ -109,27 +109,27 @@ class CustomKinds:
         if FINALIZER not in definition["metadata"].get("finalizers", ()):
             self._writer.update(resource, "", name, _with_finalizer, internal())
 
-    def _take_along(self, name: str, definition: Object) -> None:
-        """Deletes the objects of a definition, and lets it go when none is left."""
+    def _delete_objects(self, name: str, definition: Object) -> None:
+        """Delete the objects of a definition, and remove its finalizer when none is left."""
         served = self._served.get(name, ())
         left = 0
         for record in self._store.collection(served[0].storage).ordered(None) if served else ():
             try:
                 options, resource = DeleteOptions(uid=record.uid), served[0]
-                _, gone = self._remover.delete(resource, record.namespace, record.name, options, internal())
-                left += not gone
+                _, removed = self._remover.delete(resource, record.namespace, record.name, options, internal())
+                left += not removed
             except ApiError:
                 left += 1
         if left:
             if not any(one["type"] == "Terminating" for one in definition["status"].get("conditions", ())):
                 change = partial(_terminating, self._store.now())
                 self._writer.update(BY_STORAGE[_DEFINITIONS], "", name, change, internal(), sub="status")
-            self._loop.call_later(0.5, self._follow, name)
+            self._loop.call_later(0.5, self._update, name)
         elif FINALIZER in definition["metadata"].get("finalizers", ()):
             self._writer.update(BY_STORAGE[_DEFINITIONS], "", name, _without_finalizer, internal())
 
     def close(self) -> None:
-        """Stops following."""
+        """Stop watching definitions."""
         self._store.collection(_DEFINITIONS).subscribers.remove(self._changed)
 
 

@@ -1,4 +1,4 @@
-"""A structural schema as a type: which fields there are, which are dropped, which get defaults, how they are merged."""
+"""Structural schemas as types: known fields, pruning of unknown ones, defaults, and merge strategies."""
 
 import copy
 from typing import Any
@@ -9,20 +9,20 @@ from kubestow.apiserver.schema.types import SCALARS, Field, ListOf, MapOf, Repor
 Object = dict[str, Any]
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _ALWAYS = frozenset(("apiVersion", "kind", "metadata"))
-_WORDS = {
+_DESCRIPTIONS = {
     "apiVersion": "APIVersion defines group and version of this object's kind.",
     "kind": "Kind is what this object is.",
     "metadata": "Standard object's metadata: name, labels and bookkeeping.",
 }
-_KEEPS = "x-kubernetes-preserve-unknown-fields"
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _ANYTHING = MapOf(SCALARS["any"])
 _ANYTHING.value = _ANYTHING
-"""What is not described: objects are merged field by field, the rest changes as a whole."""
+"""The type of values without a schema: objects are merged field by field, other values are replaced."""
 
 
 class _OpenFields(dict[str, Field]):
-    """Fields of an object that may have others, too."""
+    """The fields of an object that preserves unknown fields."""
 
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ARG002
         return super().get(key) or Field(key, _ANYTHING)
@@ -37,14 +37,14 @@ class Custom(Struct):
         reverse = ".".join(reversed(group.split(".")))
         super().__init__(f"{reverse}.{version}", kind, schema.get("description", ""), atomic=False)
         self.openapi = schema
-        self.closed = not schema.get(_KEEPS)
+        self.closed = not schema.get(_PRESERVE)
         self.fields = _fields(schema)
         for name in ("apiVersion", "kind"):
-            self.fields[name] = Field(name, SCALARS["string"], description=_WORDS[name])
-        self.fields["metadata"] = Field("metadata", structs()[_META], description=_WORDS["metadata"])
+            self.fields[name] = Field(name, SCALARS["string"], description=_DESCRIPTIONS[name])
+        self.fields["metadata"] = Field("metadata", structs()[_META], description=_DESCRIPTIONS["metadata"])
 
     def check(self, value: Any, path: str, report: Report) -> None:
-        """Drops unknown fields; types and bounds of the others are judged once defaults are set."""
+        """Drop unknown fields; types and limits of the others are checked after defaults are set."""
         metadata = value.get("metadata")
         if metadata is not None:
             structs()[_META].check(metadata, "metadata", report)
@@ -55,7 +55,7 @@ class Custom(Struct):
 
 
 def _fields(schema: Object) -> dict[str, Field]:
-    fields: dict[str, Field] = _OpenFields() if schema.get(_KEEPS) else {}
+    fields: dict[str, Field] = _OpenFields() if schema.get(_PRESERVE) else {}
     for name, inner in schema.get("properties", {}).items():
         field = fields[name] = Field(name, _type(inner), description=inner.get("description", ""))
         kind = inner.get("x-kubernetes-list-type")
@@ -69,14 +69,14 @@ def _type(schema: Object) -> Type:
     if schema.get("type") == "array":
         return ListOf(_type(schema.get("items", {})))
     if schema.get("type") != "object":
-        return _ANYTHING if schema.get(_KEEPS) else SCALARS["any"]
+        return _ANYTHING if schema.get(_PRESERVE) else SCALARS["any"]
     values = schema.get("additionalProperties")
     if isinstance(values, dict):
         return MapOf(_type(values))
-    if values or (schema.get(_KEEPS) and not schema.get("properties")):
+    if values or (schema.get(_PRESERVE) and not schema.get("properties")):
         return _ANYTHING
     struct = _Inner("", "", "", atomic=schema.get("x-kubernetes-map-type") == "atomic")
-    struct.closed = not schema.get(_KEEPS)
+    struct.closed = not schema.get(_PRESERVE)
     struct.fields = _fields(schema)
     if schema.get(_EMBEDDED):
         struct.fields |= {name: Field(name, _ANYTHING) for name in _ALWAYS if name not in struct.fields}
@@ -101,13 +101,13 @@ def _prune(value: Any, schema: Object, path: str, report: Report, *, root: bool 
             _prune(value[key], known[key], here, report)
         elif isinstance(values, dict):
             _prune(value[key], values, here, report)
-        elif not (key in own or values or schema.get(_KEEPS)):
+        elif not (key in own or values or schema.get(_PRESERVE)):
             report.unknown.append(here)
             del value[key]
 
 
 def set_defaults(value: Any, schema: Object) -> None:
-    """Fills in what is missing, or null where it may not be."""
+    """Set the defaults of fields that are missing, or null although not nullable."""
     if isinstance(value, list):
         for item in value:
             set_defaults(item, schema.get("items", {}))

@@ -1,4 +1,4 @@
-"""What is wrong with a value by a schema, in the words of Kubernetes."""
+"""Validation of values against a schema, with the messages of Kubernetes."""
 
 import ipaddress
 import re
@@ -40,7 +40,7 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def type_name(value: Any) -> str:
-    """The type of a JSON value."""
+    """Return the type of a JSON value."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else "boolean"
     names: tuple[tuple[type, str], ...] = (
@@ -49,13 +49,13 @@ def type_name(value: Any) -> str:
     return next(name for kind, name in names if isinstance(value, kind))
 
 
-def shown(value: Any) -> str:
-    """A value as messages show it."""
+def as_json(value: Any) -> str:
+    """Return a value as JSON for messages."""
     return encode(value).decode()
 
 
 def wrong_value(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
-    """Everything that is wrong with a value, and below it."""
+    """Yield the errors of a value, and of the values below it."""
     if value is None and schema.get("nullable"):
         return
     wanted, found = schema.get("type"), type_name(value)
@@ -71,10 +71,10 @@ def wrong_value(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
         )
         return
     if "enum" in schema and value not in schema["enum"]:
-        listed = ", ".join(shown(one) for one in schema["enum"])
-        yield path, NOT_SUPPORTED, f"Unsupported value: {shown(value)}: supported values: {listed}"
+        listed = ", ".join(as_json(one) for one in schema["enum"])
+        yield path, NOT_SUPPORTED, f"Unsupported value: {as_json(value)}: supported values: {listed}"
     for why in _out_of_bounds(value, schema):
-        yield path, INVALID, f"Invalid value: {shown(value)}: {path} in body {why}"
+        yield path, INVALID, f"Invalid value: {as_json(value)}: {path} in body {why}"
     yield from _wrong_size(value, schema, path)
     if isinstance(value, dict):
         yield from _wrong_fields(value, schema, path)
@@ -94,11 +94,11 @@ def _out_of_bounds(value: Any, schema: Schema) -> Iterator[str]:
         if accepts is not None and not accepts(value):
             yield f'must be of type {schema["format"]}: "{value}"'
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        least, most = schema.get("minimum"), schema.get("maximum")
-        if least is not None and (value < least or (value == least and schema.get("exclusiveMinimum"))):
-            yield f"should be greater than {'' if schema.get('exclusiveMinimum') else 'or equal to '}{least}"
-        if most is not None and (value > most or (value == most and schema.get("exclusiveMaximum"))):
-            yield f"should be less than {'' if schema.get('exclusiveMaximum') else 'or equal to '}{most}"
+        minimum, maximum = schema.get("minimum"), schema.get("maximum")
+        if minimum is not None and (value < minimum or (value == minimum and schema.get("exclusiveMinimum"))):
+            yield f"should be greater than {'' if schema.get('exclusiveMinimum') else 'or equal to '}{minimum}"
+        if maximum is not None and (value > maximum or (value == maximum and schema.get("exclusiveMaximum"))):
+            yield f"should be less than {'' if schema.get('exclusiveMaximum') else 'or equal to '}{maximum}"
         if schema.get("multipleOf") and value % schema["multipleOf"]:
             yield f"should be a multiple of {schema['multipleOf']}"
         bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))

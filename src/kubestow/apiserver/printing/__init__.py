@@ -1,1 +1,1 @@
-"""Tables for people: the columns that `kubectl get` shows."""
+"""Tables: the columns that `kubectl get` shows. Promise: pure functions of objects and the current time."""

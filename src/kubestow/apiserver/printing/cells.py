@@ -1,4 +1,4 @@
-"""Values of table cells: short texts out of objects."""
+"""Table cells: each function formats a part of an object as short text, as kubectl does."""
 
 import time
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ NONE = "<none>"
 
 
 def age(text: str | None) -> str:
-    """How long ago, in at most two units."""
+    """Return the time since a timestamp, in at most two units."""
     if not text:
         return "<unknown>"
     try:
@@ -24,7 +24,7 @@ def _seconds(text: str) -> float:
 
 
 def duration(seconds: float) -> str:
-    """A span of time in at most two units, as kubectl writes it."""
+    """Format a duration in at most two units."""
     total = int(seconds)
     if total < 0:
         return "0s"
@@ -47,12 +47,12 @@ def duration(seconds: float) -> str:
 
 
 def joined(values: Iterable[Any], none: str = NONE) -> str:
-    """Values with commas between."""
+    """Join values with commas; `none` if there are none."""
     return ",".join(str(value) for value in values) or none
 
 
 def selector(spec: Object | None) -> str:
-    """A label selector on one line."""
+    """Format a label selector."""
     if not spec:
         return NONE
     parts = [f"{key}={value}" for key, value in sorted(spec.get("matchLabels", {}).items())]
@@ -65,40 +65,40 @@ def selector(spec: Object | None) -> str:
 
 
 def plain_selector(labels: Object | None) -> str:
-    """Equalities on one line."""
+    """Format the labels of a selector that consists of equalities."""
     return joined(f"{key}={value}" for key, value in sorted((labels or {}).items()))
 
 
 def pod_status(pod: Object) -> str:
-    """The word for what a pod is doing."""
+    """Return the status of a pod: its phase, or a more specific reason."""
     status = pod.get("status", {})
-    word: str = status.get("reason") or status.get("phase", "Unknown")
+    text: str = status.get("reason") or status.get("phase", "Unknown")
     for condition in status.get("conditions", ()):
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
-            word = "SchedulingGated"
+            text = "SchedulingGated"
     for container in status.get("containerStatuses", ()):
         state = container.get("state", {})
         if state.get("waiting", {}).get("reason"):
-            word = state["waiting"]["reason"]
+            text = state["waiting"]["reason"]
         elif state.get("terminated", {}).get("reason"):
-            word = state["terminated"]["reason"]
+            text = state["terminated"]["reason"]
     if pod["metadata"].get("deletionTimestamp"):
         return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
-    return word
+    return text
 
 
 def ready_count(pod: Object) -> str:
-    """Ready containers of all."""
+    """Return the number of ready containers and of all containers, such as `1/2`."""
     spec, status = pod.get("spec", {}), pod.get("status", {})
-    # Init containers that stay count like the others.
-    staying = {one["name"] for one in spec.get("initContainers", ()) if one.get("restartPolicy") == "Always"}
+    # Sidecars (init containers with restart policy Always) count, too.
+    sidecars = {one["name"] for one in spec.get("initContainers", ()) if one.get("restartPolicy") == "Always"}
     ready = sum(1 for one in status.get("containerStatuses", ()) if one.get("ready"))
-    ready += sum(1 for one in status.get("initContainerStatuses", ()) if one.get("ready") and one["name"] in staying)
-    return f"{ready}/{len(spec.get('containers', ())) + len(staying)}"
+    ready += sum(1 for one in status.get("initContainerStatuses", ()) if one.get("ready") and one["name"] in sidecars)
+    return f"{ready}/{len(spec.get('containers', ())) + len(sidecars)}"
 
 
 def readiness_gates(pod: Object) -> str:
-    """Gates that are open, of all."""
+    """Return the number of readiness gates that are true, and of all gates."""
     gates = pod.get("spec", {}).get("readinessGates", ())
     if not gates:
         return NONE
@@ -107,26 +107,26 @@ def readiness_gates(pod: Object) -> str:
 
 
 def restarts(pod: Object) -> str:
-    """How often containers started again."""
+    """Return the number of container restarts."""
     return str(sum(one.get("restartCount", 0) for one in pod.get("status", {}).get("containerStatuses", ())))
 
 
 def node_status(node: Object) -> str:
-    """Ready or not, and whether new pods may come."""
+    """Return whether a node is ready, and whether scheduling is disabled."""
     ready = next((one for one in node.get("status", {}).get("conditions", ()) if one.get("type") == "Ready"), None)
-    word = "Unknown" if ready is None else ("Ready" if ready.get("status") == "True" else "NotReady")
-    return word + (",SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else "")
+    text = "Unknown" if ready is None else ("Ready" if ready.get("status") == "True" else "NotReady")
+    return text + (",SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else "")
 
 
 def node_roles(node: Object) -> str:
-    """Roles from labels."""
+    """Return the roles of a node, from its labels."""
     prefix = "node-role.kubernetes.io/"
     labels = node["metadata"].get("labels", {})
     return joined(sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix)))
 
 
 def address(node: Object, type_: str) -> str:
-    """An address of a node."""
+    """Return the address of a node of one type."""
     for one in node.get("status", {}).get("addresses", ()):
         if one.get("type") == type_:
             return str(one.get("address"))
@@ -134,7 +134,7 @@ def address(node: Object, type_: str) -> str:
 
 
 def external_address(service: Object) -> str:
-    """Where a service is reached from outside."""
+    """Return the external addresses of a service."""
     spec = service.get("spec", {})
     balanced = service.get("status", {}).get("loadBalancer", {}).get("ingress", ())
     found = [one.get("ip") or one.get("hostname", "") for one in balanced] + spec.get("externalIPs", [])
@@ -144,7 +144,7 @@ def external_address(service: Object) -> str:
 
 
 def service_ports(service: Object) -> str:
-    """Ports of a service."""
+    """Return the ports of a service."""
     return joined(
         f"{port.get('port')}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol', 'TCP')}"
         for port in service.get("spec", {}).get("ports", ())
@@ -152,13 +152,13 @@ def service_ports(service: Object) -> str:
 
 
 def access_modes(modes: Iterable[str]) -> str:
-    """Access modes as kubectl shortens them."""
+    """Return the abbreviations of access modes."""
     short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
     return ",".join(short.get(mode, mode) for mode in modes)
 
 
 def job_status(job: Object) -> str:
-    """Running, Complete, Failed or Suspended."""
+    """Return the status of a Job: Complete, Failed, Suspended, Terminating or Running."""
     for condition in job.get("status", {}).get("conditions", ()):
         if condition.get("status") == "True" and condition.get("type") in ("Complete", "Failed", "Suspended"):
             return str(condition["type"])
@@ -166,7 +166,7 @@ def job_status(job: Object) -> str:
 
 
 def job_completions(job: Object) -> str:
-    """Finished pods of those wanted."""
+    """Return the number of succeeded pods, and the desired number."""
     done = job.get("status", {}).get("succeeded", 0)
     spec = job.get("spec", {})
     if "completions" in spec:
@@ -176,13 +176,13 @@ def job_completions(job: Object) -> str:
 
 
 def last_schedule(cron_job: Object) -> str:
-    """When a job was last begun."""
+    """Return the time since a CronJob last created a Job."""
     last = cron_job.get("status", {}).get("lastScheduleTime")
     return age(last) if last else NONE
 
 
 def job_duration(job: Object) -> str:
-    """How long a job took, or has taken so far."""
+    """Return the duration of a Job, until now if it has not ended."""
     status = job.get("status", {})
     if not status.get("startTime"):
         return ""
@@ -191,7 +191,7 @@ def job_duration(job: Object) -> str:
 
 
 def quota(obj: Object, *, limits: bool) -> str:
-    """Used and allowed of what a quota bounds, requests or limits."""
+    """Return usage and limit of each resource of a quota: those of `limits.`, or all others."""
     status = obj.get("status", {})
     allowed, used = status.get("hard", {}), status.get("used", {})
     names = [name for name in sorted(allowed) if name.startswith("limits.") is limits]
@@ -199,7 +199,7 @@ def quota(obj: Object, *, limits: bool) -> str:
 
 
 def endpoints(obj: Object) -> str:
-    """The first few addresses behind a service."""
+    """Return the first addresses of an Endpoints object."""
     found = [
         f"{one.get('ip')}:{port.get('port')}"
         for subset in obj.get("subsets", ())
@@ -210,12 +210,12 @@ def endpoints(obj: Object) -> str:
 
 
 def slice_ports(obj: Object) -> str:
-    """Ports of an endpoint slice."""
+    """Return the first ports of an endpoint slice."""
     return _few([str(one.get("port", "*")) for one in obj.get("ports") or ()], "<unset>")
 
 
 def slice_addresses(obj: Object) -> str:
-    """The first few addresses of an endpoint slice."""
+    """Return the first addresses of an endpoint slice."""
     return _few([address for one in obj.get("endpoints") or () for address in one.get("addresses", ())], "<unset>")
 
 
@@ -225,7 +225,7 @@ def _few(values: list[str], none: str = NONE) -> str:
 
 
 def controller(obj: Object) -> str:
-    """The kind and name of the owner that manages an object."""
+    """Return the kind and name of the controller of an object."""
     for owner in obj["metadata"].get("ownerReferences", ()):
         if owner.get("controller"):
             group, slash, _ = owner["apiVersion"].partition("/")
@@ -234,20 +234,20 @@ def controller(obj: Object) -> str:
 
 
 def event_object(event: Object) -> str:
-    """What an event is about."""
+    """Return the kind and name of the object of an event."""
     about = event["involvedObject"]
     return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
 
 
 def event_source(event: Object) -> str:
-    """Who told of an event."""
+    """Return the component and host that reported an event."""
     source = event.get("source", {})
     parts = [source.get("component", ""), source.get("host", "")]
     return ", ".join(part for part in parts if part) or event.get("reportingComponent", "")
 
 
 def last_seen(event: Object) -> str:
-    """When an event was last told."""
+    """Return the time since an event was last reported."""
     return age(
         event.get("series", {}).get("lastObservedTime")
         or event.get("lastTimestamp")
@@ -257,13 +257,13 @@ def last_seen(event: Object) -> str:
 
 
 def claim_of(volume: Object) -> str:
-    """The claim a volume is bound to."""
+    """Return the claim that a volume is bound to."""
     claim = volume.get("spec", {}).get("claimRef")
     return f"{claim.get('namespace')}/{claim.get('name')}" if claim else ""
 
 
 def claim_state(claim: Object) -> str:
-    """Where a device claim stands."""
+    """Return the state of a resource claim: deleted, allocated, reserved, pending."""
     states = []
     if claim["metadata"].get("deletionTimestamp"):
         states.append("deleted")
@@ -277,16 +277,16 @@ def claim_state(claim: Object) -> str:
 
 
 def certificate_state(request: Object) -> str:
-    """Pending, or what was said of it."""
+    """Return the conditions of a certificate request, Pending if there are none."""
     status = request.get("status", {})
-    told = [one.get("type", "") for one in status.get("conditions", ())]
+    states = [one.get("type", "") for one in status.get("conditions", ())]
     if status.get("certificate"):
-        told.append("Issued")
-    return joined(told, "Pending")
+        states.append("Issued")
+    return joined(states, "Pending")
 
 
 def subjects(binding: Object, kind: str) -> str:
-    """Who a role is given to."""
+    """Return the subjects of one kind in a role binding."""
     return ", ".join(
         f"{one['namespace']}/{one['name']}" if kind == "ServiceAccount" else one.get("name", "")
         for one in binding.get("subjects", ())
@@ -295,22 +295,22 @@ def subjects(binding: Object, kind: str) -> str:
 
 
 def scale_targets(autoscaler: Object) -> str:
-    """What an autoscaler measures, and what it aims at."""
-    told = []
+    """Return the current and target values of the metrics of an autoscaler."""
+    found = []
     current = {
         one.get("resource", {}).get("name"): one for one in autoscaler.get("status", {}).get("currentMetrics") or ()
     }
     for metric in autoscaler.get("spec", {}).get("metrics", ()):
         source = metric.get("resource", {})
-        aim = source.get("target", {})
+        goal = source.get("target", {})
         now = current.get(source.get("name"), {}).get("resource", {}).get("current", {})
-        if "averageUtilization" in aim:
-            told.append(f"{source['name']}: {_percent(now.get('averageUtilization'))}/{aim['averageUtilization']}%")
+        if "averageUtilization" in goal:
+            found.append(f"{source['name']}: {_percent(now.get('averageUtilization'))}/{goal['averageUtilization']}%")
         elif source:
-            told.append(f"{source.get('name')}: {now.get('averageValue', '<unknown>')}/{aim.get('averageValue', '')}")
+            found.append(f"{source.get('name')}: {now.get('averageValue', '<unknown>')}/{goal.get('averageValue', '')}")
         else:
-            told.append("<unknown>")
-    return _few(told)
+            found.append("<unknown>")
+    return _few(found)
 
 
 def _percent(value: int | None) -> str:
@@ -318,18 +318,18 @@ def _percent(value: int | None) -> str:
 
 
 def ingress_hosts(ingress: Object) -> str:
-    """The hosts an Ingress routes."""
+    """Return the first hosts of an Ingress."""
     return _few([one["host"] for one in ingress.get("spec", {}).get("rules", ()) if one.get("host")], "*")
 
 
 def balanced(obj: Object) -> str:
-    """Addresses of a load balancer."""
+    """Return the addresses of a load balancer."""
     found = obj.get("status", {}).get("loadBalancer", {}).get("ingress", ())
     return joined((one.get("ip") or one.get("hostname", "") for one in found), "")
 
 
 def class_parameters(ingress_class: Object) -> str:
-    """Where the settings of a class are."""
+    """Return the reference to the parameters of an IngressClass."""
     found = ingress_class.get("spec", {}).get("parameters")
     if not found:
         return NONE
@@ -338,13 +338,13 @@ def class_parameters(ingress_class: Object) -> str:
 
 
 def address_parent(address_: Object) -> str:
-    """What an address belongs to."""
+    """Return the parent reference of an IPAddress."""
     parent = address_.get("spec", {}).get("parentRef", {})
     return "/".join(str(parent[key]) for key in ("group", "resource", "namespace", "name") if parent.get(key))
 
 
 def requested_duration(request: Object) -> str:
-    """How long a certificate is to last."""
+    """Return the requested duration of a certificate."""
     seconds = request.get("spec", {}).get("expirationSeconds")
     return NONE if seconds is None else duration(seconds)
 
@@ -356,16 +356,16 @@ def availability(service: Object) -> str:
 
 
 def group_policy(group: Object) -> str:
-    """How the pods of a group are scheduled."""
+    """Return the scheduling policy of a pod group."""
     return "Gang" if group["spec"].get("schedulingPolicy", {}).get("gang") is not None else "Basic"
 
 
 def group_status(group: Object) -> str:
-    """Where a group of pods stands."""
-    told = {one["type"]: one for one in group.get("status", {}).get("conditions", ())}
-    if "DisruptionTarget" in told:
-        return str(told["DisruptionTarget"].get("reason", ""))
-    scheduled = told.get("PodGroupScheduled")
+    """Return the status of a pod group: a disruption reason, Scheduled, Unschedulable or Pending."""
+    conditions = {one["type"]: one for one in group.get("status", {}).get("conditions", ())}
+    if "DisruptionTarget" in conditions:
+        return str(conditions["DisruptionTarget"].get("reason", ""))
+    scheduled = conditions.get("PodGroupScheduled")
     if scheduled is None:
         return "Pending"
     return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"

@@ -1,4 +1,4 @@
-"""Columns of tables: a title, and what an object has to say under it."""
+"""Columns of tables: a title, and a function that returns the cell of an object."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ _NUMBERS = frozenset(
 
 
 class Column(NamedTuple):
-    """One column."""
+    """A column of a table."""
 
     name: str
     value: Value
@@ -29,7 +29,7 @@ Titled = tuple[str, Value | str]
 
 
 def column(title: str, value: Value | str) -> Column:
-    """A column by its title, which begins with + if only `-o wide` shows it, and its value or the path to it."""
+    """Return a column; a title that begins with + is shown only by `-o wide`. `value` is a function or a path."""
     name = title.lstrip("+")
     kind = "integer" if name in _NUMBERS else "string"
     form = "name" if title == "Name" else ""
@@ -37,13 +37,13 @@ def column(title: str, value: Value | str) -> Column:
 
 
 def printed(*given: Titled, after: tuple[Titled, ...] = (), wide: tuple[Titled, ...] = ()) -> Columns:
-    """Name, some columns, age, some more, and those that only `-o wide` shows."""
+    """Return the columns Name, `given`, Age, `after`, and `wide`, which only `-o wide` shows."""
     hidden = ((f"+{title}", value) for title, value in wide)
     return (NAME, *(column(*one) for one in given), AGE, *(column(*one) for one in (*after, *hidden)))
 
 
 def at(path: str, none: Any = NONE) -> Value:
-    """The value at a path such as status.phase."""
+    """Return a function that reads the value at a path such as status.phase."""
     keys = path.split(".")
 
     def value(obj: Object) -> Any:
@@ -56,30 +56,30 @@ def at(path: str, none: Any = NONE) -> Value:
 
 
 def zero(path: str) -> Value:
-    """A number at a path, 0 when it is not there."""
+    """Return a function that reads a number at a path, 0 if it is missing."""
     return at(path, none=0)
 
 
 def truth(path: str, none: bool = False) -> Value:
-    """Whether something is so, in lower case."""
+    """Return a function that reads a boolean at a path, as `true` or `false`."""
     value = at(path, none=none)
     return lambda obj: str(bool(value(obj))).lower()
 
 
 def count(path: str) -> Value:
-    """How many items are at a path."""
+    """Return a function that counts the items at a path."""
     value = at(path, none=())
     return lambda obj: len(value(obj))
 
 
 def each(path: str, key: str, none: str = NONE) -> Value:
-    """Return a field of each object in the list at a path, with commas between."""
+    """Return a function that joins a field of each object in the list at a path with commas."""
     value = at(path, none=())
     return lambda obj: cells.joined((one.get(key, "") for one in value(obj)), none)
 
 
 def pair(path: str, first: str, second: str, none: str = "/") -> Value:
-    """Return two fields of the object at a path, with a slash between; `none` if there is no object."""
+    """Return a function that joins two fields of the object at a path with a slash; `none` if there is no object."""
     value = at(path)
 
     def shown(obj: Object) -> str:

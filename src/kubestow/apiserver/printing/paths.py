@@ -1,4 +1,4 @@
-"""Simple JSON paths, as columns of custom kinds use them: names, positions, `[*]` and `[?(@.a=="b")]`."""
+"""Simple JSON paths for columns of custom resources: names, indexes, `[*]` and `[?(@.a=="b")]`."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,13 +13,13 @@ Step = Callable[[Any], Iterator[Any]]
 
 
 def reader(path: str) -> Callable[[Any], Any]:
-    """Reads the first value at a path; None if there is none. Raises ValueError for a path it does not understand."""
+    """Return a function that reads the first value at a path, None if there is none. Raises ValueError if invalid."""
     steps: list[Step] = []
     at = 0
     while at < len(path):
         match = _STEP.match(path, at)
         if match is None:
-            raise ValueError(f'"{path[at:]}" is no part of a simple JSON path')
+            raise ValueError(f'"{path[at:]}" is not part of a simple JSON path')
         steps.append(_step(match))
         at = match.end()
 
@@ -36,7 +36,7 @@ def _step(match: re.Match[str]) -> Step:
     if match["field"]:
         inside = reader(f".{match['field']}")
         wanted = next(match[name] for name in ("text", "plain", "bare") if match[name] is not None)
-        return lambda value: (one for one in _items(value) if _word(inside(one)) == wanted)
+        return lambda value: (one for one in _items(value) if _text(inside(one)) == wanted)
     if match["index"]:
         return lambda value: iter(_items(value)[int(match["index"]) :][:1])
     if match["all"]:
@@ -49,5 +49,5 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _word(value: Any) -> str:
+def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
