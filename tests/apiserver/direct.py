@@ -45,7 +45,7 @@ class Direct:
         self.store = store or Store()
         self.watchers = Watchers(self.store, max_watches=1000)
         self.application = Application(self.store, Identities("token"), self.watchers)
-        bootstrap.fill(self.application.mutations.writer)
+        bootstrap.add_initial_objects(self.application.mutations.writer)
 
     def send(
         self,

@@ -158,7 +158,7 @@ def test_a_watch_is_called_only_for_changes_of_its_topic(
         direct.call("POST", "/api/v1/namespaces/other/pods", pod("c", nodeName="n3"))
         direct.call("DELETE", f"{PODS}/a?gracePeriodSeconds=0")
         direct.watchers.close()
-        assert not direct.store.collection("pods")._narrow
+        assert not direct.store.collection("pods")._by_topic
 
     asyncio.run(play())
     assert len(changed) == count

@@ -50,7 +50,7 @@ class Scheduler:
         """Follows pods without a node."""
         return {"pods": lambda change: own_key(change) if not change.record.fields[NODE] else ()}
 
-    def visit(self, key: tuple[str, str]) -> float | None:
+    def reconcile(self, key: tuple[str, str]) -> float | None:
         """Binds a pod."""
         record = self._store.get("pods", *key)
         nodes = [one.name for one in self._store.collection("nodes").objects.values() if b"NoSchedule" not in one.body]
@@ -92,22 +92,22 @@ class World:
             Writer(self.store, Admission(self.store, protects, features=features)),
             Remover(self.store),
         )
-        bootstrap.fill(self.writer)
-        bootstrap.add_nodes(self.writer, description.plain(nodes))
+        bootstrap.add_initial_objects(self.writer)
+        bootstrap.add_nodes(self.writer, description.default_nodes(nodes))
         pods = Pods(Api(self.writer, self.remover))
         acting: list[Controller] = standard.controllers(pods, "authority", wanted, features)
         acting += [Scheduler(self.store)] if schedules else []
         acting += [Fleet(pods, pace)] if kubelets else []
         self.controllers = Controllers(self.store, acting)
-        self.visits = 0
+        self.runs = 0
 
     def run(self, seconds: float = 5.0) -> None:
         """Lets time pass."""
         end = self.clock.time + seconds
         while (due := self.controllers.next_due()) is not None and due <= end:
             self.clock.time = max(self.clock.time, due)
-            self.controllers.visit_next()
-            self.visits += 1
+            self.controllers.reconcile_next()
+            self.runs += 1
         self.clock.time = end
 
     def until(self, found: Callable[[], Any], limit: float = 3600.0) -> Any:
@@ -118,7 +118,7 @@ class World:
             assert due is not None, "it never happened"
             assert due <= end, "it did not happen in time"
             self.clock.time = max(self.clock.time, due)
-            self.controllers.visit_next()
+            self.controllers.reconcile_next()
         return result
 
     # Objects

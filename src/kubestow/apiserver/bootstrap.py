@@ -1,4 +1,4 @@
-"""What is there from the start: namespaces, priority classes, and the service by which pods find this server."""
+"""Initial objects: namespaces, priority classes, roles, nodes, and the service through which pods reach this server."""
 
 from functools import partial
 from typing import Any
@@ -13,13 +13,13 @@ from kubestow.apiserver.rules.services import SERVICE_ADDRESS, SERVICES
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITIES = {
-    "system-cluster-critical": (2_000_000_000, "For pods the cluster cannot do without; they may move to other nodes."),
-    "system-node-critical": (2_000_001_000, "For pods a node cannot do without."),
+    "system-cluster-critical": (2_000_000_000, "For pods that the cluster requires; they may move to other nodes."),
+    "system-node-critical": (2_000_001_000, "For pods that a node requires."),
 }
 
 
-def fill(writer: Writer) -> None:
-    """Creates what is missing."""
+def add_initial_objects(writer: Writer) -> None:
+    """Create the initial namespaces, priority classes and service CIDR, as far as they are missing."""
     for name in _NAMESPACES:
         _ensure(writer, "namespaces", {"metadata": {"name": name}})
     for name, (value, description) in _PRIORITIES.items():
@@ -31,7 +31,7 @@ def fill(writer: Writer) -> None:
 
 
 def add_roles(writer: Writer) -> None:
-    """The roles that RBAC begins with: what everybody known may ask, what a scheduler needs, and some to hand out."""
+    """Create the default RBAC roles and bindings: for all authenticated users, for schedulers, and roles to bind."""
     for name, rules in policy.ROLES.items():
         _ensure(writer, "clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": name}, "rules": rules})
     for role, subject in policy.ROLE_BINDINGS.items():
@@ -41,7 +41,7 @@ def add_roles(writer: Writer) -> None:
 
 
 def advertise(writer: Writer, address: str, port: int) -> None:
-    """The service default/kubernetes, and where it leads: here."""
+    """Create or update the service default/kubernetes and its endpoints, which lead to this server."""
     ready = {"ip": address}
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     names = {"name": "kubernetes"}
@@ -70,17 +70,17 @@ def advertise(writer: Writer, address: str, port: int) -> None:
         if current is None:
             writer.create(BY_STORAGE[storage], "default", obj, internal())
         else:
-            # It may have been started on another port before.
+            # An earlier run may have used another port.
             obj["metadata"] = current.object()["metadata"]
-            writer.update(BY_STORAGE[storage], "default", "kubernetes", partial(_instead, obj), internal())
+            writer.update(BY_STORAGE[storage], "default", "kubernetes", partial(_replacement, obj), internal())
 
 
-def _instead(new: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
+def _replacement(new: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
     return new
 
 
 def add_nodes(writer: Writer, nodes: list[dict[str, Any]]) -> None:
-    """Creates the nodes that are not there yet."""
+    """Create the nodes that do not exist yet. Raises NodesFileError if one is rejected."""
     for node in nodes:
         metadata = node.get("metadata")
         name = metadata.get("name", "") if isinstance(metadata, dict) else ""

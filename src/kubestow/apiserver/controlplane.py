@@ -1,4 +1,4 @@
-"""The control plane in one object: store, API server, controllers and stand-in kubelets, started and stopped together.
+"""The control plane as one object: store, API server, controllers and simulated kubelets, started and stopped together.
 
 async with ControlPlane(Options(nodes=3)) as cp:
     print(cp.url, cp.kubeconfig_path)
@@ -51,55 +51,54 @@ _PROTECTION = "PodGroupProtection"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run a control plane."""
+    """The settings of a control plane."""
 
     bind_address: str = "127.0.0.1"
     port: int = 0
     data_dir: Path | None = None
-    """Where objects are kept; in memory if None."""
+    """Folder that stores the objects; None keeps them in memory."""
     token: str | None = None
-    """The administrator's token; made up if None."""
+    """The administrator's token; None generates one."""
     token_file: Path | None = None
     kubeconfig: Path | None = None
-    """Where to write the kubeconfig; in a folder of its own if None."""
+    """Path of the kubeconfig to write; None: in the data folder, or a temporary one."""
     controllers: bool | str = True
-    """Whether workloads become pods, what is orphaned is collected, and so on; or which controllers do so, as in
-    kube-controller-manager's --controllers."""
+    """Whether controllers run; or the list of those that run, as in kube-controller-manager's --controllers."""
     kubelets: bool = True
-    """Whether nodes act: pods bound to them run and end."""
+    """Whether simulated kubelets run and terminate the pods bound to nodes."""
     nodes: int = 0
-    """How many plain nodes to create, if there are none of that name."""
+    """Number of default nodes; those that do not exist yet are created."""
     nodes_if_none: int = 0
-    """How many plain nodes to create if there is no node at all."""
+    """Number of default nodes to create if there is no node at all."""
     nodes_file: Path | None = None
-    """Nodes to create: Node manifests, or a description of groups of nodes."""
+    """File of nodes to create: Node manifests, or a description of groups of nodes."""
     devices: str = ""
-    """What each node offers: a number of GPUs, `gpus` or `partitionable-gpus`; or a file of ResourceSlices."""
+    """The devices of each node: a number of GPUs, `gpus` or `partitionable-gpus`; or a file of ResourceSlices."""
     pace: Pace = field(default_factory=Pace)
-    """How fast nodes act."""
+    """The delays of simulated kubelets."""
     retained_changes: int = DEFAULT_RETAIN
-    """How many changes of each resource watches can go back."""
+    """Number of past changes of each resource at which a watch can start."""
     max_watches: int = 5_000
     limits: Limits = field(default_factory=Limits)
-    """What clients may cost."""
+    """The limits on connections and requests of clients."""
     rbac: bool = False
-    """Whether roles and their bindings say who may do what, and not the fixed policy."""
+    """Whether RBAC authorizes requests, instead of the fixed policy."""
     audit_log: Path | None = None
-    """Where to write who did what, a line of JSON for each request."""
+    """Path of the audit log: one line of JSON for each request."""
     features: Features = field(default_factory=Features)
-    """Feature gates: GenericWorkload protects pod groups that are in use, WorkloadWithJob makes them for Jobs."""
+    """Feature gates: GenericWorkload protects pod groups in use, WorkloadWithJob creates pod groups for Jobs."""
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
     extra_names: tuple[str, ...] = field(default=())
-    """More names and addresses for the server's certificate."""
+    """Additional names and addresses in the server's certificate."""
 
 
 class StartError(Exception):
-    """The control plane cannot start; the message says why and what to do."""
+    """The control plane cannot start; the message contains the cause and the remedy."""
 
 
 class ControlPlane:
-    """A running control plane; `url`, `kubeconfig_path`, `admin_token` and `ca` tell how to reach it."""
+    """A control plane; once started, it is reached with `url`, `kubeconfig_path`, `admin_token` and `ca`."""
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options or Options()
@@ -120,16 +119,16 @@ class ControlPlane:
 
     @property
     def ca(self) -> Path:
-        """The certificate of the authority that signed the server's."""
+        """Path of the certificate authority that signed the server's certificate."""
         return self._certificates.ca
 
     @property
     def kubeconfig_path(self) -> Path:
-        """The kubeconfig for the administrator."""
+        """Path of the administrator's kubeconfig."""
         return self.options.kubeconfig or self._certificates.ca.parent / "admin.kubeconfig"
 
     async def start(self) -> None:
-        """Starts everything; raises StartError when it cannot, with a message for people."""
+        """Start all parts. Raises StartError if one of them cannot start."""
         try:
             await self._start()
         except (
@@ -152,7 +151,7 @@ class ControlPlane:
 
     async def _start(self) -> None:
         options = self.options
-        described = description.plain(options.nodes)
+        described = description.default_nodes(options.nodes)
         if options.nodes_file is not None:
             described += description.read(options.nodes_file)
         devices = Devices(options.devices)
@@ -161,7 +160,7 @@ class ControlPlane:
         if options.bind_address not in ("0.0.0.0", "::"):  # noqa: S104
             addresses = (*addresses, options.bind_address)
         self._certificates = certificates.ensure(folder / "pki", addresses)
-        self.admin_token = options.token or _kept_token(folder / "pki" / "admin.token")
+        self.admin_token = options.token or _stored_token(folder / "pki" / "admin.token")
         self.identities = Identities(self.admin_token)
         if options.token_file is not None:
             self.identities.add_file(options.token_file)
@@ -171,7 +170,7 @@ class ControlPlane:
         self._watchers = Watchers(self.store, max_watches=options.max_watches)
         disabled = options.disable_admission_plugins
         if not standard.is_chosen("node-lifecycle-controller", self._chosen()):
-            # Nobody here would take the taint off again.
+            # No other controller would remove the taint again.
             disabled = (*disabled, "TaintNodesByCondition")
         enabled = options.enable_admission_plugins
         if options.features.generic_workload and _PROTECTION not in disabled:
@@ -189,14 +188,14 @@ class ControlPlane:
         if journal is not None:
             self.application.unhealthy = lambda: journal.failure
         writer, remover = self.application.mutations.writer, self.application.mutations.remover
-        bootstrap.fill(writer)
+        bootstrap.add_initial_objects(writer)
         if options.rbac:
             bootstrap.add_roles(writer)
         bootstrap.add_nodes(writer, described)
         if not self.store.collection("nodes").objects:
-            bootstrap.add_nodes(writer, description.plain(options.nodes_if_none))
+            bootstrap.add_nodes(writer, description.default_nodes(options.nodes_if_none))
         devices.add(writer)
-        self._driver = Driver(Controllers(self.store, self._acting(writer, remover, devices)), self.store.clock)
+        self._driver = Driver(Controllers(self.store, self._controllers(writer, remover, devices)), self.store.clock)
         listener = listen(options.bind_address, options.port, "--port, 0 for any that is free")
         self._server = Server(self.application, options.limits)
         self.port = self._server.start(listener, self._certificates.server_context())
@@ -205,18 +204,18 @@ class ControlPlane:
         self.url = f"https://[{host}]:{self.port}" if ":" in host else f"https://{host}:{self.port}"
         await asyncio.to_thread(kubeconfig.write, self.kubeconfig_path, self.url, self._certificates, self.admin_token)
 
-    def _acting(self, writer: Writer, remover: Remover, devices: Devices) -> list[Controller]:
-        """All that acts by itself: the server's own house-keeping, controllers and nodes."""
+    def _controllers(self, writer: Writer, remover: Remover, devices: Devices) -> list[Controller]:
+        """Return all controllers to run, including the server's own and those of the simulated nodes."""
         pods = Pods(Api(writer, remover))
         authority = self._certificates.ca.read_text(encoding="ascii")
-        acting: list[Controller] = [
+        controllers: list[Controller] = [
             Events(self.store),
             DeviceDriver(pods.api, devices),
             *standard.controllers(pods, authority, self._chosen(), self.options.features),
         ]
         if self.options.kubelets:
-            acting.append(Fleet(pods, self.options.pace))
-        return acting
+            controllers.append(Fleet(pods, self.options.pace))
+        return controllers
 
     def _chosen(self) -> str:
         wanted = self.options.controllers
@@ -233,7 +232,7 @@ class ControlPlane:
         return self._temporary
 
     async def stop(self) -> None:
-        """Stops everything; what was acknowledged is on disk if there is a data folder."""
+        """Stop all parts. With a data folder, every acknowledged write is on disk afterwards."""
         if self._driver is not None:
             self._driver.close()
         if self._watchers is not None:
@@ -259,8 +258,8 @@ class ControlPlane:
         await self.stop()
 
 
-def _kept_token(path: Path) -> str:
-    """The token of a data folder, so that a kubeconfig outlives a restart."""
+def _stored_token(path: Path) -> str:
+    """Return the token stored in a file, generated on first use, so that a kubeconfig remains valid after a restart."""
     if path.exists():
         return path.read_text(encoding="ascii").strip()
     token = secrets.token_urlsafe(24)

@@ -1,4 +1,4 @@
-"""Drives the queue of controllers in real time: one timer, visits in slices between which requests are answered."""
+"""Runs the queue of controllers in real time: one timer, and short time slices between which requests are served."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ _SLICE_SECONDS = 0.004
 
 
 class Driver:
-    """Makes visits when they are due, in the running event loop."""
+    """Reconciles keys when they are due, on the running event loop."""
 
     def __init__(self, controllers: Controllers, clock: Clock) -> None:
         self._controllers = controllers
@@ -17,7 +17,7 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        controllers.on_planned = self._set_timer
+        controllers.on_scheduled = self._set_timer
         self._run()
 
     def _set_timer(self, at: float) -> None:
@@ -30,13 +30,13 @@ class Driver:
         end = self._loop.time() + _SLICE_SECONDS
         due = self._controllers.next_due()
         while due is not None and due <= self._clock.now() and self._loop.time() < end:
-            self._controllers.visit_next()
+            self._controllers.reconcile_next()
             due = self._controllers.next_due()
         if due is not None:
             self._set_timer(due)
 
     def close(self) -> None:
-        """Makes no more visits."""
+        """Stop all reconciliation."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

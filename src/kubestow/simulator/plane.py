@@ -63,7 +63,7 @@ class Plane:
         self.controllers: Controllers
         self._settings = settings
         self._driver: Driver | None = None
-        bootstrap.fill(self.writer)
+        bootstrap.add_initial_objects(self.writer)
         self._watch({} if of is None else of.current)
 
     def _watch(self, known: Mapping[Which, Any]) -> None:

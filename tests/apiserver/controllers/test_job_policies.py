@@ -63,13 +63,13 @@ def test_the_first_rule_that_matches_decides(
     rules: list[dict[str, Any]], failed: dict[str, Any], action: str, counts: bool
 ) -> None:
     """Exit codes of a container or of any, or conditions of the pod."""
-    verdict = policies.judge_failure({"rules": rules}, failed)
+    verdict = policies.evaluate_failure({"rules": rules}, failed)
     assert (verdict.action, verdict.counts) == (action, counts)
 
 
 def test_a_failed_job_says_which_rule_failed_it() -> None:
     """In Kubernetes' words."""
-    verdict = policies.judge_failure({"rules": [{"action": "FailJob", **IN}]}, pod(42))
+    verdict = policies.evaluate_failure({"rules": [{"action": "FailJob", **IN}]}, pod(42))
     assert verdict.message == "Container c for pod n/p failed with exit code 42 matching FailJob rule at index 0"
 
 

@@ -160,5 +160,5 @@ def test_only_so_many_finished_pods_are_kept() -> None:
         world.create("pods", f"p{number}", template(restartPolicy="Never")["spec"])
         world.run(15)
     while collector.next_due() is not None:
-        collector.visit_next()
+        collector.reconcile_next()
     assert [one["metadata"]["name"] for one in world.all("pods")] == ["p2", "p3", "p4"]

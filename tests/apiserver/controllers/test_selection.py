@@ -33,7 +33,7 @@ def test_an_index_never_drifts(steps: list[tuple[str, str, Any]]) -> None:
     store = Store()
     selection = Selection(store, BUDGETS, lambda one: from_object(one["spec"].get("selector")))
     told: set[tuple[str, str]] = set()
-    for storage, of in ((BUDGETS, selection.of_selector), ("pods", selection.of_pod)):
+    for storage, of in ((BUDGETS, selection.selector_keys), ("pods", selection.pod_keys)):
 
         def tell(change: Change, of: Any = of) -> None:
             told.update(of(change))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.apiserver.kubelets.commands import Deed, deed
+from kubestow.apiserver.kubelets.commands import Prediction, predict
 from kubestow.apiserver.kubelets.scripts import Pace, Script
 
 FOREVER = float("inf")
@@ -13,16 +13,16 @@ FOREVER = float("inf")
 @pytest.mark.parametrize(
     ("command", "done"),
     [
-        (["sleep", "300"], Deed(300, 0)),
-        (["/bin/sleep", "1.5m"], Deed(90, 0)),
-        (["sleep", "infinity"], Deed(FOREVER, 0)),
-        (["true"], Deed(0, 0)),
-        (["false"], Deed(0, 1)),
-        (["/bin/sh", "-c", "exit 1"], Deed(0, 1)),
+        (["sleep", "300"], Prediction(300, 0)),
+        (["/bin/sleep", "1.5m"], Prediction(90, 0)),
+        (["sleep", "infinity"], Prediction(FOREVER, 0)),
+        (["true"], Prediction(0, 0)),
+        (["false"], Prediction(0, 1)),
+        (["/bin/sh", "-c", "exit 1"], Prediction(0, 1)),
         (["sh", "-c", "echo 'a; b'"], None),
-        (["sh", "-c", "date; sleep 5 && sleep 2; exit 42"], Deed(7, 42)),
-        (["sh", "-c", "\n sleep 1\n exit\n"], Deed(1, 0)),
-        (["sh", "-c", "false; exit"], Deed(0, 1)),
+        (["sh", "-c", "date; sleep 5 && sleep 2; exit 42"], Prediction(7, 42)),
+        (["sh", "-c", "\n sleep 1\n exit\n"], Prediction(1, 0)),
+        (["sh", "-c", "false; exit"], Prediction(0, 1)),
         (["sh", "-c", "false; echo on"], None),
         (["sh", "-c", "if [ -r x ]; then exit 0; fi"], None),
         (["sh", "-c", "exit $CODE"], None),
@@ -32,16 +32,16 @@ FOREVER = float("inf")
         (["serve"], None),
     ],
 )
-def test_commands(command: list[str], done: Deed | None) -> None:
+def test_commands(command: list[str], done: Prediction | None) -> None:
     """Plain ones are taken at their word, of others nobody knows."""
-    assert deed({"command": command}) == done
+    assert predict({"command": command}) == done
 
 
 @pytest.mark.parametrize("image", ["registry.example/pause:3.10", "pause", "pause-amd64:3"])
 def test_a_pause_image_waits(image: str) -> None:
     """Until it is told to stop."""
-    assert deed({"image": image}) == Deed(FOREVER, 0)
-    assert deed({"image": "example/pausable:1"}) is None
+    assert predict({"image": image}) == Prediction(FOREVER, 0)
+    assert predict({"image": "example/pausable:1"}) is None
 
 
 def script(policy: str, **annotations: str) -> Script:

@@ -43,7 +43,7 @@ def offer(world: World, wanted: str) -> list[dict[str, Any]]:
     devices.add(world.writer)
     driver = DeviceDriver(Api(world.writer, world.remover), devices)
     for node in world.all("nodes"):
-        driver.visit(("", node["metadata"]["name"]))
+        driver.reconcile(("", node["metadata"]["name"]))
     return world.all(SLICES)
 
 
@@ -127,7 +127,7 @@ def test_a_file_says_what_there_is(tmp_path: Path) -> None:
         ),
         (
             "\n---\n".join(["apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: c}"] * 2),
-            "line 5: DeviceClass c: there is another of this name",
+            "line 5: DeviceClass c: duplicate name",
         ),
     ],
 )

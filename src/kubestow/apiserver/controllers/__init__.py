@@ -1,4 +1,4 @@
-"""Small controllers: what keeps the world in line with what objects ask for.
+"""Controllers: each compares the state of the cluster with the specs of objects, and writes the difference.
 
-Each looks at one object at a time, by key, and writes what is missing; all share one queue in the server's own loop.
+All share one queue of keys. Promise: no I/O and no waiting; state and time come from the store and its clock.
 """

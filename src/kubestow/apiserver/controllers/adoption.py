@@ -1,7 +1,7 @@
-"""Owners and what their selectors match: orphans are adopted, what no longer matches is let go.
+"""Owner references by selectors: matching orphans are adopted, owned objects that no longer match are released.
 
-Looked at are only objects that changed, and, for a new owner, the orphans of its namespace: an owner is visited often,
-and its namespace may hold many objects.
+Only changed objects are checked, and for a new owner the orphans of its namespace: an owner is reconciled often, and
+its namespace can contain many objects.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from kubestow.apiserver.store.records import Change, Record
 
 
 class Adoption:
-    """Keeps the owner references of one storage in line with the selectors of another."""
+    """Updates the owner references of one storage according to the selectors of another."""
 
     def __init__(self, api: Api, owners: str, owned: str) -> None:
         self._api = api
@@ -25,8 +25,8 @@ class Adoption:
         self._selectors: dict[str, tuple[int, LabelSelector]] = {}
         self._candidates: dict[Key, dict[Key, None]] = {}
 
-    def of_owner(self, change: Change) -> Iterable[Key]:
-        """The changed owner; when it is new, the orphans it may adopt are noted."""
+    def owner_keys(self, change: Change) -> Iterable[Key]:
+        """Return the key of the changed owner; for a new one, record the orphans it can adopt."""
         owner = change.record
         key = (owner.namespace, owner.name)
         if change.type == "DELETED":
@@ -39,8 +39,8 @@ class Adoption:
                     self._candidates.setdefault(key, {})[(record.namespace, record.name)] = None
         return (key,)
 
-    def of_owned(self, change: Change) -> Iterable[Key]:
-        """The owners of a changed object, before and after; of an orphan, those that may adopt it."""
+    def owned_keys(self, change: Change) -> Iterable[Key]:
+        """Return the previous and current owners of a changed object; for an orphan, those that can adopt it."""
         record, previous = change.record, change.previous
         found: dict[Key, None] = {}
         for uid in {*record.owners, *(previous.owners if previous is not None else ())}:
@@ -58,8 +58,8 @@ class Adoption:
                     self._candidates.setdefault(key, {})[(record.namespace, record.name)] = None
         return found
 
-    def settle(self, owner: Record) -> None:
-        """Adopts and lets go what was noted for an owner."""
+    def apply(self, owner: Record) -> None:
+        """Adopt and release the objects recorded for an owner."""
         candidates = self._candidates.pop((owner.namespace, owner.name), None)
         if not candidates:
             return
@@ -74,7 +74,7 @@ class Adoption:
             if selected and not record.owners:
                 self._adopt(record, obj)
             elif not selected and owner.uid in record.owners:
-                self._let_go(record, owner.uid)
+                self._release(record, owner.uid)
 
     def _selects(self, owner: Record, record: Record) -> bool:
         known = self._selectors.get(owner.uid)
@@ -93,8 +93,8 @@ class Adoption:
 
         self._api.update(self._owned, record.namespace, record.name, adopt)
 
-    def _let_go(self, record: Record, uid: str) -> None:
-        def let_go(current: Object) -> None:
+    def _release(self, record: Record, uid: str) -> None:
+        def release(current: Object) -> None:
             set_owners(current, [one for one in current["metadata"]["ownerReferences"] if one["uid"] != uid])
 
-        self._api.update(self._owned, record.namespace, record.name, let_go)
+        self._api.update(self._owned, record.namespace, record.name, release)

@@ -1,7 +1,7 @@
-"""What a controller sees of the cluster and does to it.
+"""The interface through which controllers read and write the cluster.
 
-Reads come from the store, writes go to it at once, the time is the store's. Nothing here waits: a simulation gives the
-store a virtual clock and seeded chance, and the controllers do the same things in it, in the same order.
+Reads and writes go directly to the store, the time is the store's clock, and nothing waits. In a simulation, the store
+has a virtual clock and a seeded random generator, so that controllers act in the same order in every run.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 class Api:
-    """The store, as controllers use it."""
+    """Access of controllers to the store."""
 
     def __init__(self, writer: Writer, remover: Remover) -> None:
         self.store = writer.store
@@ -27,29 +27,29 @@ class Api:
         self._recorder = Recorder(writer)
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Return the current time in seconds since the epoch."""
         return self.store.clock.now()
 
     def read(self, storage: str, namespace: str, name: str) -> Object | None:
-        """An object, decoded afresh."""
+        """Return a new decoded copy of an object; None if it does not exist."""
         record = self.store.get(storage, namespace, name)
         return record.object() if record is not None else None
 
     def owned(self, uid: str, storage: str) -> Iterator[Record]:
-        """What an object controls in one storage, oldest first; owners of other kinds do not count."""
+        """Yield the objects of one storage that an object controls, oldest first."""
         for kind, namespace, name in tuple(self.store.dependents.get(uid, ())):
             record = self.store.get(kind, namespace, name) if kind == storage else None
             if record is not None and _controls(uid, record):
                 yield record
 
     def create(self, storage: str, namespace: str, obj: Object) -> Record:
-        """Creates an object; raises ApiError when it is refused."""
+        """Create an object. Raises ApiError if it is rejected."""
         return self._writer.create(self.store.collection(storage).resource, namespace, obj, internal())
 
     def update(
         self, storage: str, namespace: str, name: str, alter: Callable[[Object], Any], *, sub: str = ""
     ) -> Record:
-        """Has `alter` change the current object, and writes what became of it."""
+        """Call `alter` to modify the current object in place, and write the result."""
 
         def change(current: Object) -> Object:
             alter(current)
@@ -60,7 +60,7 @@ class Api:
         )
 
     def set_status(self, storage: str, obj: Object, status: Object) -> None:
-        """Writes a status if it differs from the one the object has."""
+        """Write a status if it differs from that of the object."""
         if obj.get("status", {}) != status:
             metadata = obj["metadata"]
             self.update(
@@ -71,7 +71,7 @@ class Api:
     def delete(
         self, storage: str, namespace: str, name: str, *, uid: str = "", grace: int | None = None, how: str = ""
     ) -> bool:
-        """Deletes an object; whether it is gone. One that is gone already is no error."""
+        """Delete an object; return whether it is removed already. It is no error if it does not exist."""
         options = DeleteOptions(grace_seconds=grace, uid=uid, propagation=how or "Background")
         try:
             return self._remover.delete(self.store.collection(storage).resource, namespace, name, options, internal())[
@@ -83,12 +83,12 @@ class Api:
             return True
 
     def event(self, component: str, obj: Object, reason: str, message: str, type_: str = "Normal") -> None:
-        """Tells people what a component did to an object."""
+        """Record an event of a component about an object."""
         self._recorder.record(component, obj, reason, message, type_)
 
 
 def reference(owner: Object) -> Object:
-    """A reference to the object that controls another."""
+    """Return an owner reference to the controller of an object."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -100,7 +100,7 @@ def reference(owner: Object) -> Object:
 
 
 def condition_of(obj: Object, type_: str) -> Object | None:
-    """A condition in an object's status."""
+    """Return a condition of an object's status; None if it is not set."""
     conditions: list[Object] = obj.get("status", {}).get("conditions", ())
     return next((one for one in conditions if one["type"] == type_), None)
 
@@ -108,7 +108,7 @@ def condition_of(obj: Object, type_: str) -> Object | None:
 def set_condition(
     conditions: list[Object], type_: str, status: str, reason: str, message: str, now: str, **more: Any
 ) -> None:
-    """Sets a condition in a list; its transition time changes only with its status."""
+    """Set a condition in a list; its transition time changes only with its status."""
     new = {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": now} | more
     for index, old in enumerate(conditions):
         if old["type"] == type_:

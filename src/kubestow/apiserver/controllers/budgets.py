@@ -1,4 +1,4 @@
-"""Disruption budgets: how many pods of a set may go right now."""
+"""Disruption budgets: the number of pods of a set that may be evicted now."""
 
 from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers.api import Object, set_condition
@@ -15,7 +15,7 @@ _SCALED = ("replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
 
 class Budgets:
-    """Keeps the status of PodDisruptionBudgets."""
+    """Updates the status of PodDisruptionBudgets."""
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
@@ -23,19 +23,19 @@ class Budgets:
         self._selection = Selection(pods.api.store, _BUDGETS, lambda one: from_object(one["spec"].get("selector")))
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows budgets and pods."""
-        return {_BUDGETS: self._selection.of_selector, "pods": self._selection.of_pod}
+        """Watch budgets and pods."""
+        return {_BUDGETS: self._selection.selector_keys, "pods": self._selection.pod_keys}
 
-    def visit(self, key: Key) -> float | None:
-        """Counts the pods of a budget."""
+    def reconcile(self, key: Key) -> float | None:
+        """Count the pods of a budget, and update its status."""
         budget = self._api.read(_BUDGETS, *key)
         if budget is None:
             return None
-        chosen = [self._pods.facts(pod) for pod in self._selection.pods(key)]
-        chosen = [pod for pod in chosen if pod.phase not in DONE]
-        disrupted = self._disrupted(budget, chosen)
-        healthy = sum(1 for pod in chosen if pod.ready and not pod.deleting and pod.name not in disrupted)
-        counted = self._needed(budget["spec"], chosen)
+        selected = [self._pods.facts(pod) for pod in self._selection.pods(key)]
+        selected = [pod for pod in selected if pod.phase not in DONE]
+        disrupted = self._disrupted(budget, selected)
+        healthy = sum(1 for pod in selected if pod.ready and not pod.deleting and pod.name not in disrupted)
+        counted = self._needed(budget["spec"], selected)
         conditions: list[Object] = [dict(one) for one in budget.get("status", {}).get("conditions", ())]
         now = self._api.store.now()
         generation = budget["metadata"].get("generation", 1)
@@ -63,30 +63,30 @@ class Budgets:
         self._api.set_status(_BUDGETS, budget, status)
         return float(_REMEMBER_SECONDS) if disrupted else None
 
-    def _disrupted(self, budget: Object, chosen: list[Facts]) -> dict[str, str]:
-        """Pods whose eviction was granted and that are not going yet, for a while."""
-        staying = {pod.name for pod in chosen if not pod.deleting}
+    def _disrupted(self, budget: Object, selected: list[Facts]) -> dict[str, str]:
+        """Return the pods whose eviction was granted recently and whose deletion has not begun."""
+        staying = {pod.name for pod in selected if not pod.deleting}
         granted: dict[str, str] = budget.get("status", {}).get("disruptedPods", {})
         since = self._api.now() - _REMEMBER_SECONDS
         return {name: at for name, at in granted.items() if name in staying and parse_time(at) > since}
 
-    def _needed(self, spec: Object, chosen: list[Facts]) -> tuple[int, int] | None:
-        """How many pods are expected, and how many of them must be healthy; None if nobody can tell."""
+    def _needed(self, spec: Object, selected: list[Facts]) -> tuple[int, int] | None:
+        """Return the expected number of pods, and the number that must be healthy; None if it cannot be determined."""
         if "minAvailable" in spec and not isinstance(spec["minAvailable"], str):
-            return len(chosen), int(spec["minAvailable"])
-        expected = self._expected(chosen)
+            return len(selected), int(spec["minAvailable"])
+        expected = self._expected(selected)
         if expected is None:
             return None
         if "minAvailable" in spec:
             return expected, share(spec["minAvailable"], expected, up=True)
         return expected, max(0, expected - share(spec.get("maxUnavailable", 1), expected, up=True))
 
-    def _expected(self, chosen: list[Facts]) -> int | None:
-        """What the owners of the pods want; pods without an owner count as one each."""
+    def _expected(self, selected: list[Facts]) -> int | None:
+        """Return the sum of the replicas of the pods' owners; each pod without an owner counts as one."""
         store = self._api.store
-        total = sum(1 for pod in chosen if not pod.record.owners)
+        total = sum(1 for pod in selected if not pod.record.owners)
         owners: dict[str, None] = {}
-        for uid in dict.fromkeys(uid for pod in chosen for uid in pod.record.owners):
+        for uid in dict.fromkeys(uid for pod in selected for uid in pod.record.owners):
             storage, record = store.by_uid.get(uid, ("", None))
             above = [one for one in record.owners if one in store.by_uid] if record is not None else []
             owners[above[0] if storage == "replicasets.apps" and above else uid] = None

@@ -1,6 +1,6 @@
-"""Resource claims: made from templates for the pods that name them, reservations dropped when pods are done.
+"""Resource claims: created from the templates that pods refer to; their reservations end with the pods.
 
-The scheduler reserves claims for the pods it binds; for those that somebody else has bound it is done here.
+The scheduler reserves claims for the pods it binds; for pods bound without it, the reservation is made here.
 """
 
 from collections.abc import Iterable
@@ -22,19 +22,19 @@ _MAX_RESERVATIONS = 256
 
 
 class ResourceClaims:
-    """Looks after the claims of pods; keys are those of pods, or of claims with `claim:` before the namespace."""
+    """Creates, reserves and releases claims; keys are those of pods, or of claims with a `claim:` prefix."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._store = api.store
         self._waiting: dict[Key, dict[Key, None]] = {}
-        """Pods by the template they lack, or by the claim that must be allocated before it can be reserved for them."""
+        """Pods by the missing template, or by the claim that must be allocated before it can be reserved for them."""
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows pods with claims, claims, and templates that were missing."""
-        return {"pods": self._of_pod, _CLAIMS: self._of_claim, _TEMPLATES: self._of_template}
+        """Watch pods with claims, claims, and claim templates."""
+        return {"pods": self._pod_keys, _CLAIMS: self._claim_keys, _TEMPLATES: self._template_keys}
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _pod_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
         if b'"resourceClaims":[' not in record.body and b'"extendedResourceClaimStatus":{' not in record.body:
             return
@@ -48,11 +48,11 @@ class ResourceClaims:
             if one.get("resourceClaimName"):
                 yield f"{_CLAIM}{record.namespace}", one["resourceClaimName"]
 
-    def _of_claim(self, change: Change) -> Iterable[Key]:
+    def _claim_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
         key = (f"{_CLAIM}{record.namespace}", record.name)
         if change.type == "DELETED":
-            # Made for a pod, which may need another.
+            # The pod it was created for may need a new one.
             owner = _owner(record.object())
             return () if owner is None else ((record.namespace, owner["name"]),)
         waiting = self._waiting.pop(key, {}) if b'"allocation":{' in record.body else {}
@@ -60,11 +60,11 @@ class ResourceClaims:
             return (*waiting, key)
         return waiting
 
-    def _of_template(self, change: Change) -> Iterable[Key]:
+    def _template_keys(self, change: Change) -> Iterable[Key]:
         return self._waiting.pop((change.record.namespace, change.record.name), ())
 
-    def visit(self, key: Key) -> float | None:
-        """Makes the claims a pod lacks, reserves them if it is bound; or frees a claim of pods that are done."""
+    def reconcile(self, key: Key) -> float | None:
+        """Create the missing claims of a pod, reserve them if it is bound; or release a claim from finished pods."""
         if key[0].startswith(_CLAIM):
             self._release(key[0].removeprefix(_CLAIM), key[1])
             return None
@@ -75,10 +75,10 @@ class ResourceClaims:
         named = dict(statuses)
         for wanted in pod["spec"].get("resourceClaims", ()):
             template, name = wanted.get("resourceClaimTemplateName"), wanted["name"]
-            if template and self._lacks(statuses.get(name), key[0]):
-                made = self._make(pod, name, template)
-                if made:
-                    named[name] = {"name": name, "resourceClaimName": made}
+            if template and self._is_missing(statuses.get(name), key[0]):
+                created = self._ensure(pod, name, template)
+                if created:
+                    named[name] = {"name": name, "resourceClaimName": created}
         if named != statuses:
             self._api.set_status("pods", pod, {**pod["status"], "resourceClaimStatuses": list(named.values())})
         if pod["spec"].get("nodeName"):
@@ -87,15 +87,15 @@ class ResourceClaims:
                     self._reserve(pod, one["resourceClaimName"])
         return None
 
-    def _lacks(self, status: Object | None, namespace: str) -> bool:
-        """Whether a claim is to be made, for the first time or again; one without a name is not needed."""
+    def _is_missing(self, status: Object | None, namespace: str) -> bool:
+        """Return whether a claim has to be created; a status without a name means that the pod needs none."""
         if status is None:
             return True
         name: str = status.get("resourceClaimName", "")
         return name != "" and self._store.get(_CLAIMS, namespace, name) is None
 
     def _reserve(self, pod: Object, name: str) -> None:
-        """Reserves a claim for a pod that was bound without the scheduler, as soon as it has devices."""
+        """Reserve a claim for a pod that was bound without the scheduler, once the claim is allocated."""
         metadata = pod["metadata"]
         namespace, uid = metadata["namespace"], metadata["uid"]
         claim = self._api.read(_CLAIMS, namespace, name)
@@ -110,8 +110,8 @@ class ResourceClaims:
             consumer = {"resource": "pods", "name": metadata["name"], "uid": uid}
             self._api.set_status(_CLAIMS, claim, {**claim["status"], "reservedFor": [*reserved, consumer]})
 
-    def _make(self, pod: Object, name: str, template_name: str) -> str | None:
-        """The claim a pod calls by a name, made if need be; None while its template is missing."""
+    def _ensure(self, pod: Object, name: str, template_name: str) -> str | None:
+        """Return the name of the claim for an entry of a pod, created if missing; None if there is no template."""
         namespace = pod["metadata"]["namespace"]
         for record in self._api.owned(pod["metadata"]["uid"], _CLAIMS):
             if record.object()["metadata"].get("annotations", {}).get(_POD_CLAIM) == name:
@@ -142,9 +142,9 @@ class ResourceClaims:
             raise
 
     def _release(self, namespace: str, name: str) -> None:
-        """Drops the reservations of pods that are done; a claim that nobody holds loses its devices and protection.
+        """Drop the reservations of finished pods; without any left, deallocate the claim and drop its finalizer.
 
-        One made for a pod that is done goes itself.
+        A claim that was created for a finished pod is deleted.
         """
         claim = self._api.read(_CLAIMS, namespace, name)
         if claim is None:
@@ -170,7 +170,7 @@ class ResourceClaims:
 
 
 def _owner(claim: Object) -> Object | None:
-    """The pod that a claim was made for."""
+    """Return the owner reference to the pod that a claim was created for; None if there is none."""
     return next((one for one in claim["metadata"].get("ownerReferences", ()) if one["kind"] == "Pod"), None)
 
 

@@ -1,4 +1,4 @@
-"""CronJobs: a Job whenever their schedule says so."""
+"""CronJobs: they create Jobs on a schedule."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
@@ -20,24 +20,24 @@ _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 class CronJobs:
-    """Starts Jobs on time, and forgets old ones."""
+    """Creates the Jobs of CronJobs, and deletes old ones."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows CronJobs and their Jobs."""
+        """Watch CronJobs and their Jobs."""
         return {_CRON_JOBS: own_key, _JOBS: owners_in(self._api.store, _CRON_JOBS)}
 
-    def visit(self, key: Key) -> float | None:
-        """Starts a Job if its time has come; returns when the next one's does."""
+    def reconcile(self, key: Key) -> float | None:
+        """Create a Job if one is due; return the seconds until the next one is."""
         cron_job = self._api.read(_CRON_JOBS, *key)
         if cron_job is None:
             return None
         jobs = [record.object() for record in self._api.owned(cron_job["metadata"]["uid"], _JOBS)]
         status = dict(cron_job.get("status", {}))
-        self._note_finished(cron_job, status, jobs)
-        self._forget_old(cron_job, jobs)
+        self._remove_finished(cron_job, status, jobs)
+        self._prune(cron_job, jobs)
         again = None
         try:
             if "deletionTimestamp" not in cron_job["metadata"] and not cron_job["spec"].get("suspend"):
@@ -48,17 +48,17 @@ class CronJobs:
             self._api.set_status(_CRON_JOBS, cron_job, status)
         return again
 
-    def _note_finished(self, cron_job: Object, status: Object, jobs: list[Object]) -> None:
-        """Takes Jobs that ended or are gone from the list of active ones."""
+    def _remove_finished(self, cron_job: Object, status: Object, jobs: list[Object]) -> None:
+        """Remove ended and deleted Jobs from the list of active ones, and set the last successful time."""
         by_uid = {job["metadata"]["uid"]: job for job in jobs}
         left = []
         for one in status.get("active", ()):
             job = by_uid.get(one["uid"])
             if job is None:
-                self._tell(cron_job, "MissingJob", f"Active job went missing: {one['name']}")
+                self._event(cron_job, "MissingJob", f"Active job went missing: {one['name']}")
             elif finish_time(job):
                 end = "Complete" if condition_of(job, "Complete") else "Failed"
-                self._tell(cron_job, "SawCompletedJob", f"Saw completed job: {one['name']}, condition: {end}")
+                self._event(cron_job, "SawCompletedJob", f"Saw completed job: {one['name']}, condition: {end}")
             else:
                 left.append(one)
         status["active"] = left
@@ -66,7 +66,7 @@ class CronJobs:
         if times:
             status["lastSuccessfulTime"] = max(*times, status.get("lastSuccessfulTime", ""))
 
-    def _forget_old(self, cron_job: Object, jobs: list[Object]) -> None:
+    def _prune(self, cron_job: Object, jobs: list[Object]) -> None:
         for end, name, default in (("Complete", "successful", 3), ("Failed", "failed", 1)):
             limit = cron_job["spec"].get(f"{name}JobsHistoryLimit", default)
             ended = [job for job in jobs if (one := condition_of(job, end)) and one["status"] == "True"]
@@ -80,13 +80,13 @@ class CronJobs:
             zone: tzinfo = ZoneInfo(spec["timeZone"]) if spec.get("timeZone") else UTC
         except (ZoneInfoNotFoundError, ValueError, OSError):
             message = f'invalid timeZone: "{spec["timeZone"]}": unknown time zone {spec["timeZone"]}'
-            self._tell(cron_job, "UnknownTimeZone", message, "Warning")
+            self._event(cron_job, "UnknownTimeZone", message, "Warning")
             return None
         try:
             schedule = cron.parse(spec["schedule"])
         except ValueError as error:
             message = f'unparseable schedule: "{spec["schedule"]}" : {error}'
-            self._tell(cron_job, "UnparseableSchedule", message, "Warning")
+            self._event(cron_job, "UnparseableSchedule", message, "Warning")
             return None
         next_time = schedule.after(now, zone)
         again = next_time - now if next_time is not None else None
@@ -99,14 +99,14 @@ class CronJobs:
             return again
         if missed > 100:
             message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            self._tell(cron_job, "TooManyMissedTimes", message, "Warning")
+            self._event(cron_job, "TooManyMissedTimes", message, "Warning")
         if deadline is not None and due + deadline < now:
             when = format_datetime(datetime.fromtimestamp(due, UTC))
-            self._tell(cron_job, "MissSchedule", f"Missed scheduled time to start a job: {when}", "Warning")
+            self._event(cron_job, "MissSchedule", f"Missed scheduled time to start a job: {when}", "Warning")
             return again
         if spec.get("concurrencyPolicy") == "Forbid" and status.get("active"):
             message = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self._tell(cron_job, "JobAlreadyActive", message)
+            self._event(cron_job, "JobAlreadyActive", message)
             return again
         if spec.get("concurrencyPolicy") == "Replace":
             for one in status.get("active", ()):
@@ -131,21 +131,21 @@ class CronJobs:
         }
         status["lastScheduleTime"] = format_time(due)
         try:
-            made = self._api.create(_JOBS, metadata["namespace"], job).object()
+            new = self._api.create(_JOBS, metadata["namespace"], job).object()
         except ApiError as error:
             if error.reason == "AlreadyExists":
                 return
             del status["lastScheduleTime"]
-            self._tell(cron_job, "FailedCreate", f"Error creating job: {error.message}", "Warning")
+            self._event(cron_job, "FailedCreate", f"Error creating job: {error.message}", "Warning")
             raise
-        self._tell(cron_job, "SuccessfulCreate", f"Created job {made['metadata']['name']}")
-        fields: Iterable[tuple[str, str]] = (("apiVersion", made["apiVersion"]), ("kind", made["kind"]))
-        active = dict(fields) | {key: made["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
+        self._event(cron_job, "SuccessfulCreate", f"Created job {new['metadata']['name']}")
+        fields: Iterable[tuple[str, str]] = (("apiVersion", new["apiVersion"]), ("kind", new["kind"]))
+        active = dict(fields) | {key: new["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
         status.setdefault("active", []).append(active)
 
     def _delete(self, cron_job: Object, name: str) -> None:
         self._api.delete(_JOBS, cron_job["metadata"]["namespace"], name)
-        self._tell(cron_job, "SuccessfulDelete", f"Deleted job {name}")
+        self._event(cron_job, "SuccessfulDelete", f"Deleted job {name}")
 
-    def _tell(self, cron_job: Object, reason: str, message: str, type_: str = "Normal") -> None:
+    def _event(self, cron_job: Object, reason: str, message: str, type_: str = "Normal") -> None:
         self._api.event(_COMPONENT, cron_job, reason, message, type_)

@@ -1,7 +1,7 @@
-"""DaemonSets: one pod on each node that wants it.
+"""DaemonSets: one pod on each eligible node.
 
-A pod is made for one node, by an affinity to its name; the scheduler places it. A visit looks at every node: where pods
-are missing, too many or out of place. Then the roll-out replaces old pods, node by node or with a surge.
+A pod is created for one node, with an affinity to its name; the scheduler binds it. Each reconciliation finds the nodes
+with missing, surplus or misplaced pods; then the rollout replaces old pods, node by node or with a surge.
 """
 
 from collections.abc import Iterable
@@ -37,19 +37,19 @@ _TOLERATIONS = [
 _HOST_NETWORK = {"key": f"{_PREFIX}network-unavailable", "operator": "Exists", "effect": "NoSchedule"}
 
 
-class _Look(NamedTuple):
-    """One look at a set and all nodes."""
+class _View(NamedTuple):
+    """The state of a set and of all nodes."""
 
     owner: Object
     hash: str
     fits: dict[str, tuple[bool, bool]]
-    """For each node: whether a pod shall run there, and whether one that does may stay."""
+    """For each node: whether a pod should run there, and whether a running one may continue."""
     pods: dict[str, list[Facts]]
-    """Pods by the node they are made for, oldest first."""
+    """Pods by the node they were created for, oldest first."""
 
 
 class DaemonSets:
-    """Looks after DaemonSets."""
+    """Creates, replaces and deletes the pods of DaemonSets."""
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
@@ -60,10 +60,10 @@ class DaemonSets:
         self._backoff: dict[tuple[str, str], tuple[float, float]] = {}
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows the sets, their pods, and nodes whose labels or taints change."""
-        return {_SETS: self._adoption.of_owner, "pods": self._adoption.of_owned, "nodes": self._of_node}
+        """Watch the sets, their pods, and nodes whose labels or taints change."""
+        return {_SETS: self._adoption.owner_keys, "pods": self._adoption.owned_keys, "nodes": self._node_keys}
 
-    def _of_node(self, change: Change) -> Iterable[Key]:
+    def _node_keys(self, change: Change) -> Iterable[Key]:
         before = self._taints.get(change.record.name)
         labels = change.previous.labels if change.previous is not None else None
         if change.type == "DELETED":
@@ -80,39 +80,39 @@ class DaemonSets:
             known = self._taints[node.name] = (node.rv, taints)
         return known[1]
 
-    def visit(self, key: Key) -> float | None:
-        """Takes the next step of one set."""
+    def reconcile(self, key: Key) -> float | None:
+        """Perform the next step of one set, and update its status."""
         record = self._api.store.get(_SETS, *key)
         if record is None:
             return None
-        self._adoption.settle(record)
+        self._adoption.apply(record)
         owner = record.object()
         revisions = self._history.revisions(owner)
-        look = self._look(owner, revisions[-1].hash)
+        view = self._observe(owner, revisions[-1].hash)
         again = None
         if "deletionTimestamp" not in owner["metadata"]:
-            again = self._manage(look)
+            again = self._manage(view)
             if owner["spec"]["updateStrategy"]["type"] == "RollingUpdate":
-                look = self._look(owner, look.hash, look.fits)
-                again = _sooner(again, self._roll(look))
-            look = self._look(owner, look.hash, look.fits)
-        waiting = self._report(look)
-        used = {pod.record.labels.get(HASH, "") for pods in look.pods.values() for pod in pods}
-        self._history.forget_old(owner, revisions, used)
-        return _sooner(again, waiting)
+                view = self._observe(owner, view.hash, view.fits)
+                again = _earliest(again, self._roll(view))
+            view = self._observe(owner, view.hash, view.fits)
+        waiting = self._report(view)
+        used = {pod.record.labels.get(HASH, "") for pods in view.pods.values() for pod in pods}
+        self._history.prune(owner, revisions, used)
+        return _earliest(again, waiting)
 
-    def _look(self, owner: Object, digest: str, fits: dict[str, tuple[bool, bool]] | None = None) -> _Look:
+    def _observe(self, owner: Object, digest: str, fits: dict[str, tuple[bool, bool]] | None = None) -> _View:
         pods: dict[str, list[Facts]] = {}
         for pod in self._pods.owned_by(owner["metadata"]["uid"]):
             pods.setdefault(pod.target, []).append(pod)
         for here in pods.values():
             here.sort(key=lambda pod: (not pod.node, pod.created))
-        return _Look(owner, digest, self._fits(owner) if fits is None else fits, pods)
+        return _View(owner, digest, self._fits(owner) if fits is None else fits, pods)
 
     def _fits(self, owner: Object) -> dict[str, tuple[bool, bool]]:
         spec = owner["spec"]["template"].get("spec", {})
         wanted = required_node_affinity(msgspec.convert({"metadata": {"name": "x"}, "spec": spec}, Pod))
-        bears = [*spec.get("tolerations", ()), *_tolerations(spec)]
+        given = [*spec.get("tolerations", ()), *_tolerations(spec)]
         named = spec.get("nodeName")
         found = {}
         for node in self._api.store.collection("nodes").objects.values():
@@ -120,19 +120,19 @@ class DaemonSets:
                 found[node.name] = (False, False)
                 continue
             effects = {
-                taint["effect"] for taint in self._taints_of(node) if not any(tolerates(one, taint) for one in bears)
+                taint["effect"] for taint in self._taints_of(node) if not any(tolerates(one, taint) for one in given)
             }
             found[node.name] = (not effects, "NoExecute" not in effects)
         return found
 
-    # Pods that are missing, too many or out of place
+    # Missing, surplus and misplaced pods
 
-    def _manage(self, look: _Look) -> float | None:
+    def _manage(self, view: _View) -> float | None:
         again: float | None = None
         missing: list[str] = []
         surplus: list[Facts] = []
-        for name, (run, stay) in look.fits.items():
-            pods = look.pods.get(name)
+        for name, (run, stay) in view.fits.items():
+            pods = view.pods.get(name)
             if pods is None:
                 missing += [name] if run else []
                 continue
@@ -145,111 +145,111 @@ class DaemonSets:
                 if pod.active:
                     running.append(pod)
                     continue
-                wait = self._may_replace(look.owner, name, pod)
+                wait = self._replacement_delay(view.owner, name, pod)
                 if wait:
-                    again = _sooner(again, wait)
+                    again = _earliest(again, wait)
                 else:
                     surplus.append(pod)
-            surplus += self._doubles(look, running)
-            if _surge(look) and run and not running and len(alive) == 0:
+            surplus += self._duplicates(view, running)
+            if _surge(view) and run and not running and len(alive) == 0:
                 missing.append(name)
-        for name, pods in look.pods.items():
-            if name not in look.fits:
+        for name, pods in view.pods.items():
+            if name not in view.fits:
                 surplus += [pod for pod in pods if not pod.node and not pod.deleting]
-        return _sooner(again, self._change(look, surplus, missing))
+        return _earliest(again, self._change(view, surplus, missing))
 
-    def _doubles(self, look: _Look, running: list[Facts]) -> list[Facts]:
-        """All but the oldest; with a surge an old and a new one may be there until the new one is available."""
-        if not _surge(look):
+    def _duplicates(self, view: _View, running: list[Facts]) -> list[Facts]:
+        """Return all pods but the oldest; with a surge, an old and a new one until the new one is available."""
+        if not _surge(view):
             return running[1:]
-        new = [pod for pod in running if pod.record.labels.get(HASH) == look.hash]
-        old = [pod for pod in running if pod.record.labels.get(HASH) != look.hash]
+        new = [pod for pod in running if pod.record.labels.get(HASH) == view.hash]
+        old = [pod for pod in running if pod.record.labels.get(HASH) != view.hash]
         surplus = new[1:] + old[1:]
-        if new and old and (not old[0].ready or self._is_available(look, new[0])):
+        if new and old and (not old[0].ready or self._is_available(view, new[0])):
             surplus.append(old[0])
         return surplus
 
-    def _may_replace(self, owner: Object, node: str, pod: Facts) -> float:
-        """In how many seconds a finished pod may be replaced: soon at first, later when it keeps failing."""
-        name, where = owner["metadata"]["uid"], f"{pod.record.namespace}/{pod.name} on node {node}"
+    def _replacement_delay(self, owner: Object, node: str, pod: Facts) -> float:
+        """Return the seconds until a finished pod may be replaced, with exponential backoff if it fails repeatedly."""
+        uid, where = owner["metadata"]["uid"], f"{pod.record.namespace}/{pod.name} on node {node}"
         if pod.phase == "Succeeded":
             message = f"Found succeeded daemon pod {where}, will try to delete it"
             self._api.event(_COMPONENT, owner, "SucceededDaemonPod", message)
             return 0.0
-        delay, since = self._backoff.get((name, node), (0.0, 0.0))
+        delay, since = self._backoff.get((uid, node), (0.0, 0.0))
         now = self._api.now()
         if now - since < delay:
             return since + delay - now
-        fresh = now - since > 2 * _LONGEST_BACKOFF
-        self._backoff[(name, node)] = (
-            _FIRST_BACKOFF if fresh or not delay else min(2 * delay, _LONGEST_BACKOFF), now
+        expired = now - since > 2 * _LONGEST_BACKOFF
+        self._backoff[(uid, node)] = (
+            _FIRST_BACKOFF if expired or not delay else min(2 * delay, _LONGEST_BACKOFF), now
         )  # fmt: skip
         self._api.event(
             _COMPONENT, owner, "FailedDaemonPod", f"Found failed daemon pod {where}, will try to kill it", "Warning"
         )
         return 0.0
 
-    # Roll-outs
+    # Rollouts
 
-    def _roll(self, look: _Look) -> float | None:
-        wanted = [name for name, (run, _) in look.fits.items() if run]
-        rolling = look.owner["spec"]["updateStrategy"].get("rollingUpdate", {})
+    def _roll(self, view: _View) -> float | None:
+        wanted = [name for name, (run, _) in view.fits.items() if run]
+        rolling = view.owner["spec"]["updateStrategy"].get("rollingUpdate", {})
         surge = share(rolling.get("maxSurge", 0), len(wanted), up=True)
-        may_miss = share(rolling.get("maxUnavailable", 1), len(wanted), up=True)
-        nodes = dict.fromkeys([*wanted, *(name for name in look.pods if name in look.fits)])
+        max_unavailable = share(rolling.get("maxUnavailable", 1), len(wanted), up=True)
+        nodes = dict.fromkeys([*wanted, *(name for name in view.pods if name in view.fits)])
         if surge:
-            return self._roll_with_surge(look, list(nodes), surge)
+            return self._roll_with_surge(view, list(nodes), surge)
         missing, free, candidates = 0, [], []
         for name in nodes:
-            alive = [pod for pod in look.pods.get(name, ()) if not pod.deleting]
+            alive = [pod for pod in view.pods.get(name, ()) if not pod.deleting]
             if len(alive) != 1:
                 missing += 1
-            elif alive[0].record.labels.get(HASH) == look.hash:
-                missing += not self._is_available(look, alive[0])
-            elif self._is_available(look, alive[0]):
+            elif alive[0].record.labels.get(HASH) == view.hash:
+                missing += not self._is_available(view, alive[0])
+            elif self._is_available(view, alive[0]):
                 candidates.append(alive[0])
             else:
                 free.append(alive[0])
                 missing += 1
-        return self._change(look, free + candidates[: max(0, max(1, may_miss) - missing)], [])
+        return self._change(view, free + candidates[: max(0, max(1, max_unavailable) - missing)], [])
 
-    def _roll_with_surge(self, look: _Look, nodes: list[str], surge: int) -> float | None:
+    def _roll_with_surge(self, view: _View, nodes: list[str], surge: int) -> float | None:
         surging, leaving = 0, []
         now: list[str] = []
         candidates: list[str] = []
         for name in nodes:
-            alive = [pod for pod in look.pods.get(name, ()) if not pod.deleting]
-            new = [pod for pod in alive if pod.record.labels.get(HASH) == look.hash]
-            old = [pod for pod in alive if pod.record.labels.get(HASH) != look.hash]
+            alive = [pod for pod in view.pods.get(name, ()) if not pod.deleting]
+            new = [pod for pod in alive if pod.record.labels.get(HASH) == view.hash]
+            old = [pod for pod in alive if pod.record.labels.get(HASH) != view.hash]
             if len(new) > 1 or len(old) > 1:
                 surging += 1
             elif old and new:
-                if self._is_available(look, new[0]):
+                if self._is_available(view, new[0]):
                     leaving.append(old[0])
                 else:
                     surging += 1
-            elif old and look.fits[name][0]:
-                (candidates if self._is_available(look, old[0]) else now).append(name)
-            elif old and not self._is_available(look, old[0]):
+            elif old and view.fits[name][0]:
+                (candidates if self._is_available(view, old[0]) else now).append(name)
+            elif old and not self._is_available(view, old[0]):
                 leaving.append(old[0])
-        return self._change(look, leaving, now + candidates[: max(0, surge - surging)])
+        return self._change(view, leaving, now + candidates[: max(0, surge - surging)])
 
-    def _is_available(self, look: _Look, pod: Facts) -> bool:
-        return pod.available_in(look.owner["spec"].get("minReadySeconds", 0), self._api.now()) == 0
+    def _is_available(self, view: _View, pod: Facts) -> bool:
+        return pod.available_in(view.owner["spec"].get("minReadySeconds", 0), self._api.now()) == 0
 
-    def _change(self, look: _Look, surplus: list[Facts], missing: list[str]) -> float | None:
-        """Deletes and creates pods, some at a time; returns when to go on."""
+    def _change(self, view: _View, surplus: list[Facts], missing: list[str]) -> float | None:
+        """Delete and create a batch of pods; return 0 if there are more, else None."""
         for pod in surplus[:_BURST]:
-            self._pods.delete(_COMPONENT, look.owner, pod)
+            self._pods.delete(_COMPONENT, view.owner, pod)
         for node in missing[:_BURST]:
-            self._create(look, node)
+            self._create(view, node)
         return 0.0 if max(len(surplus), len(missing)) > _BURST else None
 
-    def _create(self, look: _Look, node: str) -> None:
+    def _create(self, view: _View, node: str) -> None:
         def alter(pod: Object) -> None:
             spec = pod["spec"]
-            pod["metadata"]["labels"][HASH] = look.hash
-            spec["tolerations"] = [*spec.get("tolerations", ()), *_missing(spec)]
+            pod["metadata"]["labels"][HASH] = view.hash
+            spec["tolerations"] = [*spec.get("tolerations", ()), *_missing_tolerations(spec)]
             field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
             affinity = {**spec.get("affinity", {})}
             required = {"nodeSelectorTerms": [field]}
@@ -257,24 +257,24 @@ class DaemonSets:
             affinity["nodeAffinity"] = {**affinity.get("nodeAffinity", {}), key: required}
             spec["affinity"] = affinity
 
-        name = look.owner["metadata"]["name"]
-        self._pods.create(_COMPONENT, look.owner, look.owner["spec"]["template"], f"{name}-", alter)
+        name = view.owner["metadata"]["name"]
+        self._pods.create(_COMPONENT, view.owner, view.owner["spec"]["template"], f"{name}-", alter)
 
     # Status
 
-    def _report(self, look: _Look) -> float | None:
-        owner = look.owner
-        desired = current = out_of_place = ready = available = updated = 0
+    def _report(self, view: _View) -> float | None:
+        owner = view.owner
+        desired = current = misplaced = ready = available = updated = 0
         waits = []
-        for name, (run, _) in look.fits.items():
-            pods = look.pods.get(name)
+        for name, (run, _) in view.fits.items():
+            pods = view.pods.get(name)
             desired += run
             if not pods or not run:
-                out_of_place += bool(pods)
+                misplaced += bool(pods)
                 continue
             current += 1
             pod = pods[0]
-            updated += pod.record.labels.get(HASH) == look.hash
+            updated += pod.record.labels.get(HASH) == view.hash
             if pod.ready:
                 ready += 1
                 wait = pod.available_in(owner["spec"].get("minReadySeconds", 0), self._api.now())
@@ -282,7 +282,7 @@ class DaemonSets:
                 waits += [wait] if wait else []
         status: Object = {
             "currentNumberScheduled": current,
-            "numberMisscheduled": out_of_place,
+            "numberMisscheduled": misplaced,
             "desiredNumberScheduled": desired,
             "numberReady": ready,
             "observedGeneration": owner["metadata"].get("generation", 1),
@@ -297,8 +297,8 @@ class DaemonSets:
         return min(waits, default=None)
 
 
-def _surge(look: _Look) -> bool:
-    rolling = look.owner["spec"]["updateStrategy"].get("rollingUpdate", {})
+def _surge(view: _View) -> bool:
+    rolling = view.owner["spec"]["updateStrategy"].get("rollingUpdate", {})
     return rolling.get("maxSurge", 0) not in (0, "0%")
 
 
@@ -306,11 +306,11 @@ def _tolerations(spec: Object) -> list[Object]:
     return [*_TOLERATIONS, _HOST_NETWORK] if spec.get("hostNetwork") else _TOLERATIONS
 
 
-def _missing(spec: Object) -> list[Object]:
+def _missing_tolerations(spec: Object) -> list[Object]:
     have = [(one.get("key"), one.get("effect")) for one in spec.get("tolerations", ())]
     return [one for one in _tolerations(spec) if (one["key"], one["effect"]) not in have]
 
 
-def _sooner(first: float | None, second: float | None) -> float | None:
+def _earliest(first: float | None, second: float | None) -> float | None:
     given = [one for one in (first, second) if one is not None]
     return min(given, default=None)

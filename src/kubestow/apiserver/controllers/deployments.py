@@ -1,4 +1,4 @@
-"""Deployments: one ReplicaSet for each template there was; the newest grows while the older ones shrink."""
+"""Deployments: a ReplicaSet for each revision of the template; the newest is scaled up, older ones are scaled down."""
 
 import hashlib
 from collections.abc import Iterable
@@ -29,23 +29,23 @@ _ENDLESS = 2**31 - 1
 
 
 def template_hash(template: Object, collisions: int = 0) -> str:
-    """A short name for a template."""
+    """Return a short hash of a template, used in names and labels."""
     digest = hashlib.sha256(encode([template, collisions] if collisions else template)).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
 
 
 class Deployments:
-    """Rolls out Deployments."""
+    """Performs the rollouts of Deployments."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._adoption = Adoption(api, _DEPLOYMENTS, _SETS)
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows Deployments, their ReplicaSets, and the end of pods where the next ones wait for it."""
-        return {_DEPLOYMENTS: self._adoption.of_owner, _SETS: self._adoption.of_owned, "pods": self._of_pod}
+        """Watch Deployments, their ReplicaSets, and for the Recreate strategy the pods that end."""
+        return {_DEPLOYMENTS: self._adoption.owner_keys, _SETS: self._adoption.owned_keys, "pods": self._pod_keys}
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _pod_keys(self, change: Change) -> Iterable[Key]:
         if change.type != "DELETED" and change.record.fields[PHASE] not in DONE:
             return
         by_uid = self._api.store.by_uid
@@ -55,28 +55,28 @@ class Deployments:
                 if storage == _DEPLOYMENTS and b'"type":"Recreate"' in record.body:
                     yield record.namespace, record.name
 
-    def visit(self, key: Key) -> float | None:
-        """Takes the next step of a roll-out."""
+    def reconcile(self, key: Key) -> float | None:
+        """Perform the next step of a rollout, and update the status."""
         record = self._api.store.get(_DEPLOYMENTS, *key)
         if record is None:
             return None
         deployment = record.object()
-        self._adoption.settle(record)
+        self._adoption.apply(record)
         sets = sorted(
             (one.object() for one in self._api.owned(record.uid, _SETS)),
             key=lambda one: (one["metadata"]["creationTimestamp"], one["metadata"]["name"]),
         )
         newest = next((one for one in sets if _same_template(one, deployment)), None)
         if "deletionTimestamp" in deployment["metadata"]:
-            return self._report(deployment, newest, sets, made=False)
-        paused, made = deployment["spec"].get("paused", False), False
+            return self._report(deployment, newest, sets, created=False)
+        paused, created = deployment["spec"].get("paused", False), False
         if newest is not None:
             self._annotate(deployment, newest, sets)
         elif not paused:
             newest = self._create_set(deployment, sets)
             if newest is None:
                 return 0.0
-            made = True
+            created = True
             sets.append(newest)
         older = [one for one in sets if one is not newest]
         if paused or self._was_scaled(deployment, sets):
@@ -86,15 +86,15 @@ class Deployments:
                 self._recreate(deployment, newest, older)
             else:
                 self._roll(deployment, newest, older)
-        again = self._report(deployment, newest, sets, made=made)
+        again = self._report(deployment, newest, sets, created=created)
         if paused or (newest is not None and _is_complete(deployment, newest, sets)):
-            self._forget_old(deployment, older)
+            self._prune(deployment, older)
         return again
 
     # ReplicaSets
 
     def _create_set(self, deployment: Object, sets: list[Object]) -> Object | None:
-        """The set of the current template; None when its name is taken, then another is tried."""
+        """Create the set of the current template; None if its name is in use: the next run tries another name."""
         metadata, spec = deployment["metadata"], deployment["spec"]
         digest = template_hash(spec["template"], deployment.get("status", {}).get("collisionCount", 0))
         labels = {**spec["template"].get("metadata", {}).get("labels", {}), _HASH: digest}
@@ -105,7 +105,7 @@ class Deployments:
                 "name": f"{metadata['name']}-{digest}",
                 "labels": labels,
                 "annotations": {
-                    **_copied(deployment),
+                    **_copied_annotations(deployment),
                     **_scale_annotations(deployment),
                     _REVISION: str(_highest(sets) + 1),
                 },
@@ -126,15 +126,15 @@ class Deployments:
                 self._api.event(_COMPONENT, deployment, "ReplicaSetCreateError", message, "Warning")
                 raise
             status = deployment.get("status", {})
-            taken = {**status, "collisionCount": status.get("collisionCount", 0) + 1}
-            self._api.set_status(_DEPLOYMENTS, deployment, taken)
+            collided = {**status, "collisionCount": status.get("collisionCount", 0) + 1}
+            self._api.set_status(_DEPLOYMENTS, deployment, collided)
             return None
 
     def _annotate(self, deployment: Object, newest: Object, sets: list[Object]) -> None:
-        """The set of the current template is the newest revision, with the Deployment's annotations."""
+        """Give the set of the current template the highest revision, and the Deployment's annotations."""
         highest = _highest([one for one in sets if one is not newest])
         old: dict[str, str] = newest["metadata"].get("annotations", {})
-        new = {**old, **_copied(deployment)}
+        new = {**old, **_copied_annotations(deployment)}
         if _revision(newest) <= highest:
             new[_REVISION] = str(highest + 1)
             if old.get(_REVISION):
@@ -203,7 +203,7 @@ class Deployments:
         sizes = rollout.roll(wanted, surge, unavailable, _share(newest), [_share(one) for one in older])
         self._resize(deployment, sizes, (newest, *older))
 
-    def _forget_old(self, deployment: Object, older: list[Object]) -> None:
+    def _prune(self, deployment: Object, older: list[Object]) -> None:
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
         idle = [one for one in older if not one["spec"].get("replicas") and not one.get("status", {}).get("replicas")]
         for one in sorted(idle, key=_revision)[: max(0, len(idle) - limit)]:
@@ -211,7 +211,7 @@ class Deployments:
 
     # Status
 
-    def _report(self, deployment: Object, newest: Object | None, sets: list[Object], *, made: bool) -> float | None:
+    def _report(self, deployment: Object, newest: Object | None, sets: list[Object], *, created: bool) -> float | None:
         old = deployment.get("status", {})
         wanted = deployment["spec"]["replicas"]
         status = _counts(deployment, newest, sets)
@@ -219,17 +219,17 @@ class Deployments:
         strategy = deployment["spec"]["strategy"]
         missing = rollout.bounds(strategy.get("rollingUpdate"), wanted)[1] if strategy["type"] != "Recreate" else 0
         if status["availableReplicas"] >= wanted - missing:
-            self._note(
+            self._set_condition(
                 conditions, "Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
             )
         else:
             message = "Deployment does not have minimum availability."
-            self._note(conditions, "Available", "False", "MinimumReplicasUnavailable", message)
-        again = self._progress(deployment, newest, status, conditions, made=made)
+            self._set_condition(conditions, "Available", "False", "MinimumReplicasUnavailable", message)
+        again = self._progress(deployment, newest, status, conditions, created=created)
         failure = next(filter(None, (condition_of(one, "ReplicaFailure") for one in sets)), None)
         conditions = [one for one in conditions if one["type"] != "ReplicaFailure"]
         if failure is not None:
-            self._note(conditions, "ReplicaFailure", "True", failure["reason"], failure["message"])
+            self._set_condition(conditions, "ReplicaFailure", "True", failure["reason"], failure["message"])
         keep = ("observedGeneration", "terminatingReplicas")
         status = {name: value for name, value in status.items() if value or name in keep}
         status["conditions"] = conditions
@@ -240,9 +240,9 @@ class Deployments:
         return again
 
     def _progress(
-        self, deployment: Object, newest: Object | None, status: Object, conditions: list[Object], *, made: bool
+        self, deployment: Object, newest: Object | None, status: Object, conditions: list[Object], *, created: bool
     ) -> float | None:
-        """Whether the roll-out moves; it has failed if it has not moved for too long. Returns when to look again."""
+        """Set the condition Progressing; return the seconds until the progress deadline, if it has to be checked."""
         deadline = deployment["spec"].get("progressDeadlineSeconds", 600)
         if deadline >= _ENDLESS:
             return None
@@ -250,44 +250,44 @@ class Deployments:
         reason = current["reason"] if current else ""
         if deployment["spec"].get("paused"):
             if reason != "ProgressDeadlineExceeded":
-                self._note(conditions, "Progressing", "Unknown", "DeploymentPaused", "Deployment is paused")
+                self._set_condition(conditions, "Progressing", "Unknown", "DeploymentPaused", "Deployment is paused")
             return None
         if reason == "DeploymentPaused":
-            self._note(conditions, "Progressing", "Unknown", "DeploymentResumed", "Deployment is resumed")
+            self._set_condition(conditions, "Progressing", "Unknown", "DeploymentResumed", "Deployment is resumed")
             return float(deadline)
         name = newest["metadata"]["name"] if newest else ""
         old, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
         if status["updatedReplicas"] == status["replicas"] == status["availableReplicas"] == wanted:
             message = f'ReplicaSet "{name}" has successfully progressed.'
-            self._note(conditions, "Progressing", "True", "NewReplicaSetAvailable", message)
+            self._set_condition(conditions, "Progressing", "True", "NewReplicaSetAvailable", message)
             return None
         outdated = old.get("replicas", 0) - old.get("updatedReplicas", 0)
-        moved = status["replicas"] - status["updatedReplicas"] < outdated or any(
+        progressed = status["replicas"] - status["updatedReplicas"] < outdated or any(
             status[key] > old.get(key, 0) for key in ("updatedReplicas", "readyReplicas", "availableReplicas")
         )
         since = parse_time(current["lastUpdateTime"]) if current and current.get("lastUpdateTime") else self._api.now()
         left = since + deadline - self._api.now()
-        if made:
+        if created:
             message = f'Created new replica set "{name}"'
-            self._note(conditions, "Progressing", "True", "NewReplicaSetCreated", message)
-        elif current is None or moved or (reason == "NewReplicaSetAvailable" and name not in current["message"]):
+            self._set_condition(conditions, "Progressing", "True", "NewReplicaSetCreated", message)
+        elif current is None or progressed or (reason == "NewReplicaSetAvailable" and name not in current["message"]):
             message = f'ReplicaSet "{name}" is progressing.'
-            self._note(conditions, "Progressing", "True", "ReplicaSetUpdated", message, touched=True)
+            self._set_condition(conditions, "Progressing", "True", "ReplicaSetUpdated", message, updated=True)
             left = float(deadline)
         elif reason != "NewReplicaSetAvailable" and left <= 0:
             message = f'ReplicaSet "{name}" has timed out progressing.'
-            self._note(conditions, "Progressing", "False", "ProgressDeadlineExceeded", message)
+            self._set_condition(conditions, "Progressing", "False", "ProgressDeadlineExceeded", message)
         return left + 1 if left > 0 else None
 
-    def _note(
-        self, conditions: list[Object], type_: str, status: str, reason: str, message: str, *, touched: bool = False
+    def _set_condition(
+        self, conditions: list[Object], type_: str, status: str, reason: str, message: str, *, updated: bool = False
     ) -> None:
         old = next((one for one in conditions if one["type"] == type_), None)
         same = old is not None and (old["status"], old["reason"], old["message"]) == (status, reason, message)
         now = self._api.store.now()
         if not same:
             set_condition(conditions, type_, status, reason, message, now, lastUpdateTime=now)
-        elif touched and old is not None:
+        elif updated and old is not None:
             old["lastUpdateTime"] = now
 
     def _show_revision(self, deployment: Object, newest: Object | None) -> None:
@@ -332,7 +332,7 @@ def _share(one: Object) -> rollout.Share:
     )
 
 
-def _copied(deployment: Object) -> dict[str, str]:
+def _copied_annotations(deployment: Object) -> dict[str, str]:
     annotations: dict[str, str] = deployment["metadata"].get("annotations", {})
     return {key: value for key, value in annotations.items() if key not in _NOT_COPIED}
 
@@ -355,12 +355,12 @@ def _highest(sets: list[Object]) -> int:
 def _same_template(replica_set: Object, deployment: Object) -> bool:
     template = replica_set["spec"]["template"]
     labels = {key: value for key, value in template.get("metadata", {}).get("labels", {}).items() if key != _HASH}
-    mine = {**template, "metadata": {**template.get("metadata", {}), "labels": labels}}
-    return bool(_without_zeros(mine) == _without_zeros(deployment["spec"]["template"]))
+    bare = {**template, "metadata": {**template.get("metadata", {}), "labels": labels}}
+    return bool(_without_zeros(bare) == _without_zeros(deployment["spec"]["template"]))
 
 
 def _without_zeros(value: Any) -> Any:
-    """Leaves out what means nothing: clients differ in whether they send `hostNetwork: false`."""
+    """Drop empty and false values: some clients send defaults such as `hostNetwork: false`, others omit them."""
     if isinstance(value, dict):
         kept = {key: _without_zeros(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item}

@@ -1,8 +1,8 @@
-"""Pods leave a device with a NoExecute taint that their claim does not tolerate, now or when its patience ends.
+"""Eviction of pods from devices with a NoExecute taint that their claims do not tolerate, or no longer tolerate.
 
-Slices and DeviceTaintRules taint devices. A change of either, of a claim or of a pod has those pods visited whose
-devices are tainted; when a pod has to go follows from the age of the taints and the tolerations in its claims. A rule
-tells in its status how many pods are still to leave.
+Slices and DeviceTaintRules taint devices. A change of either, of a claim or of a pod adds the pods with tainted devices
+to the queue; the time of their eviction follows from the age of the taints and the tolerations of their claims. The
+status of a rule reports the number of pods that still have to be evicted.
 """
 
 from collections import Counter
@@ -35,25 +35,25 @@ _COMPONENT, _REASON = "device-taint-eviction-controller", "DeviceTaintManagerEvi
 _EVICTS = "NoExecute"
 _RULE = "rule:"
 _STATUS_SECONDS = 10.0
-"""Between two reports on a rule."""
+"""Minimum time between two status updates of a rule."""
 
 Pool = tuple[str, str]
-"""A driver, and the name of a pool."""
+"""The driver and name of a pool."""
 Taints = Mapping[str, tuple[DeviceTaint, ...]]
-"""The taints of devices, by their names."""
+"""The taints of devices by device name."""
 Rules = Mapping[str, DeviceTaintRule]
 _NONE: Taints = {}
 
 
 class _Eviction(NamedTuple):
-    """When a pod has to go, and the rules that want it."""
+    """The time at which a pod is evicted, and the rules that cause it."""
 
     at: float
     rules: tuple[str, ...]
 
 
 class DeviceTaintEviction:
-    """Deletes pods, and reports on rules; keys are those of pods, or `rule:` and the name of a rule."""
+    """Evicts pods, and updates the status of rules; keys are those of pods, or `rule:` with the name of a rule."""
 
     def __init__(self, pods: Pods, features: Features) -> None:
         self._pods = pods
@@ -61,24 +61,24 @@ class DeviceTaintEviction:
         self._store = pods.api.store
         self._features = features
         self._slices: dict[Pool, dict[str, tuple[int, Taints]]] = {}
-        """Generation and tainted devices of each slice."""
+        """Generation and tainted devices of each slice, by pool."""
         self._tainted: dict[Pool, Taints] = {}
-        """Tainted devices in the newest generation of each pool."""
+        """Tainted devices of the newest generation of each pool."""
         self._rules: dict[str, DeviceTaintRule] = {}
-        """Rules that evict, by name."""
+        """Rules with the effect NoExecute, by name."""
         self._waiting: set[str] = set()
-        """Pods that are to be deleted later."""
+        """UIDs of the pods that will be evicted later."""
         self._evicted: Counter[str] = Counter()
-        """How many pods each rule made leave."""
+        """Number of pods evicted by each rule."""
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows rules and slices, which taint devices, and claims and pods, which use them."""
+        """Watch rules and slices, which taint devices, and claims and pods, which use them."""
         if not self._features.dra_device_taints:
             return {}
-        rules: dict[str, KeysOf] = {_RULES: self._of_rule} if self._features.dra_device_taint_rules else {}
-        return {**rules, _SLICES: self._of_slice, _CLAIMS: self._of_claim, "pods": self._of_pod}
+        rules: dict[str, KeysOf] = {_RULES: self._rule_keys} if self._features.dra_device_taint_rules else {}
+        return {**rules, _SLICES: self._slice_keys, _CLAIMS: self._claim_keys, "pods": self._pod_keys}
 
-    def _of_rule(self, change: Change) -> Iterable[Key]:
+    def _rule_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
         rule = decode(DeviceTaintRule, record.body)
         self._rules.pop(record.name, None)
@@ -92,7 +92,7 @@ class DeviceTaintEviction:
             yield _RULE, record.name
         yield from self._affected(self._consumers(self._store.collection(_CLAIMS).objects.values()))
 
-    def _of_slice(self, change: Change) -> Iterable[Key]:
+    def _slice_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
         spec = decode(ResourceSlice, record.body).spec
         pool = (spec.driver, spec.pool.name)
@@ -115,12 +115,12 @@ class DeviceTaintEviction:
         claims = [one for one in self._store.collection(_CLAIMS).objects.values() if name in one.body]
         yield from self._affected(self._consumers(claims))
 
-    def _of_claim(self, change: Change) -> Iterable[Key]:
+    def _claim_keys(self, change: Change) -> Iterable[Key]:
         if not (self._tainted or self._rules):
             return ()
         return self._affected(self._consumers(one for one in (change.record, change.previous) if one is not None))
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _pod_keys(self, change: Change) -> Iterable[Key]:
         record, before = change.record, change.previous
         if change.type == "DELETED":
             self._waiting.discard(record.uid)
@@ -129,7 +129,7 @@ class DeviceTaintEviction:
         return ()
 
     def _consumers(self, claims: Iterable[Record]) -> Iterable[Key]:
-        """The pods that claims are reserved for."""
+        """Return the pods that claims are reserved for."""
         reserved = [one for one in claims if b'"reservedFor":[' in one.body]
         return dict.fromkeys(
             (claim.namespace, one.name)
@@ -138,7 +138,7 @@ class DeviceTaintEviction:
         )
 
     def _affected(self, pods: Iterable[Key]) -> Iterator[Key]:
-        """Those of the pods that have or had to go, and the rules that want it."""
+        """Yield those of the pods whose eviction is due, pending or cancelled, and the rules that cause it."""
         for key in pods:
             record = self._store.get("pods", *key)
             eviction = self._eviction(record, self._rules) if record is not None else None
@@ -147,8 +147,8 @@ class DeviceTaintEviction:
             if eviction is not None or (record is not None and record.uid in self._waiting):
                 yield key
 
-    def visit(self, key: Key) -> float | None:
-        """Deletes a pod, or reports on a rule; returns when to look again."""
+    def reconcile(self, key: Key) -> float | None:
+        """Evict a pod, or update the status of a rule; return the seconds until the next run, if any."""
         if key[0] == _RULE:
             return self._report(key[1])
         record = self._store.get("pods", *key)
@@ -164,19 +164,19 @@ class DeviceTaintEviction:
             message = "Device Taint manager: deleting due to NoExecute taint"
             self._pods.disrupt(record, "DeletionByDeviceTaintManager", message)
             self._evicted.update(eviction.rules)
-        elif record.uid in self._waiting and not _is_going(record):
+        elif record.uid in self._waiting and not _is_deleting(record):
             self._api.event(_COMPONENT, record.object(), _REASON, "Cancelling deletion")
         self._waiting.discard(record.uid)
         return None
 
     def _eviction(self, record: Record, rules: Rules) -> _Eviction | None:
-        """When a pod has to go for taints of its devices; None if it may stay, or goes already."""
-        if b'"resourceClaims":[' not in record.body or not record.fields[NODE] or _is_going(record):
+        """Return the eviction of a pod due to taints of its devices; None if there is none, or it is being deleted."""
+        if b'"resourceClaims":[' not in record.body or not record.fields[NODE] or _is_deleting(record):
             return None
         pod = decode(Pod, record.body)
         made = {one.name: one.resourceClaimName for one in pod.status.resourceClaimStatuses}
         ends: list[float] = []
-        wanting: dict[str, None] = {}
+        causes: dict[str, None] = {}
         for wanted in pod.spec.resourceClaims:
             name = wanted.resourceClaimName or made.get(wanted.name)
             found = self._store.get(_CLAIMS, record.namespace, name) if name else None
@@ -188,12 +188,12 @@ class DeviceTaintEviction:
                     end = _end(device, taint)
                     if end is not None:
                         ends.append(end)
-                        wanting[rule] = None
-        wanting.pop("", None)
-        return _Eviction(min(ends), tuple(wanting)) if ends else None
+                        causes[rule] = None
+        causes.pop("", None)
+        return _Eviction(min(ends), tuple(causes)) if ends else None
 
     def _taints(self, device: DeviceRequestAllocationResult, rules: Rules) -> Iterator[tuple[str, DeviceTaint]]:
-        """The taints of a device, each with the name of its rule, if it has one."""
+        """Yield the taints of a device, each with the name of its rule; empty for taints of slices."""
         for taint in self._tainted.get((device.driver, device.pool), _NONE).get(device.device, ()):
             yield "", taint
         for name, rule in rules.items():
@@ -201,7 +201,7 @@ class DeviceTaintEviction:
                 yield name, rule.spec.taint
 
     def _report(self, name: str) -> float | None:
-        """Says in the status of a rule how far its eviction is; returns when there will be something new."""
+        """Update the condition of a rule with the progress of eviction; return the seconds until the next update."""
         record = self._store.get(_RULES, "", name)
         if record is None:
             return None
@@ -221,14 +221,14 @@ class DeviceTaintEviction:
                 eviction = self._eviction(pod, {**self._rules, **rules})
                 if eviction is not None and name in eviction.rules:
                     ends[(pod.namespace, pod.name)] = eviction.at
-        status, reason, said = self._progress(rule, ends)
+        status, reason, sentences = self._progress(rule, ends)
         if self._evicted[name]:
-            said.append(f"{_count(self._evicted[name], 'pod')} evicted since starting the controller.")
+            sentences.append(f"{_count(self._evicted[name], 'pod')} evicted since starting the controller.")
         new = {
             "type": "EvictionInProgress",
             "status": status,
             "reason": reason,
-            "message": " ".join(said),
+            "message": " ".join(sentences),
             "observedGeneration": generation,
         }
         if old is None or new.items() - old.items():
@@ -238,27 +238,27 @@ class DeviceTaintEviction:
         return max(min(ends.values()) - now, 0.0) + _STATUS_SECONDS if ends and effect == _EVICTS else None
 
     def _progress(self, rule: DeviceTaintRule, pods: Iterable[Key]) -> tuple[str, str, list[str]]:
-        """Whether pods have to leave for a rule, why, and what there is to say of it."""
-        leaving, effect = list(pods), rule.spec.taint.effect
-        spaces = _count(len({namespace for namespace, _ in leaving}), "namespace", "different namespaces")
+        """Return status, reason and sentences of the message of a rule's condition, for the pods it would evict."""
+        evicted, effect = list(pods), rule.spec.taint.effect
+        namespaces = _count(len({namespace for namespace, _ in evicted}), "namespace", "different namespaces")
         if effect == "None":
             published, allocated = self._selected(rule)
-            would = f"{_count(len(leaving), 'pod')} would be evicted in {spaces} if the effect was NoExecute."
+            preview = f"{_count(len(evicted), 'pod')} would be evicted in {namespaces} if the effect was NoExecute."
             return "False", "NoEffect", [
                 f"{_count(published, 'published device')} selected.",
                 f"{_count(allocated, 'allocated device')} selected.",
-                would,
+                preview,
                 "This information will not be updated again. Recreate the DeviceTaintRule to trigger an update.",
             ]  # fmt: skip
         if effect != _EVICTS:
             return "False", "OtherEffect", ["Eviction only happens for the NoExecute effect."]
-        if leaving:
-            need = "pod needs" if len(leaving) == 1 else "pods need"
-            return "True", "PodsPendingEviction", [f"{len(leaving)} {need} to be evicted in {spaces}."]
+        if evicted:
+            need = "pod needs" if len(evicted) == 1 else "pods need"
+            return "True", "PodsPendingEviction", [f"{len(evicted)} {need} to be evicted in {namespaces}."]
         return "False", "Completed" if self._evicted[rule.metadata.name] else "NotStarted", []
 
     def _selected(self, rule: DeviceTaintRule) -> tuple[int, int]:
-        """How many devices of slices, and how many of claims a rule selects."""
+        """Return the number of devices in slices, and in allocated claims, that a rule selects."""
         published = allocated = 0
         for record in self._store.collection(_SLICES).objects.values():
             spec = decode(ResourceSlice, record.body).spec
@@ -272,7 +272,7 @@ class DeviceTaintEviction:
         return published, allocated
 
 
-def _is_going(pod: Record) -> bool:
+def _is_deleting(pod: Record) -> bool:
     return b'"deletionTimestamp":"' in pod.body
 
 
@@ -281,7 +281,7 @@ def _evicting(taints: Iterable[DeviceTaint]) -> tuple[DeviceTaint, ...]:
 
 
 def _selects(rule: DeviceTaintRule, driver: str, pool: str, device: str) -> bool:
-    """Whether a rule taints a device; without a selector it taints none, with an empty one all."""
+    """Return whether a rule selects a device; without a selector it selects none, with an empty one all."""
     wanted = rule.spec.deviceSelector
     return (
         wanted is not None
@@ -292,7 +292,7 @@ def _selects(rule: DeviceTaintRule, driver: str, pool: str, device: str) -> bool
 
 
 def _end(device: DeviceRequestAllocationResult, taint: DeviceTaint) -> float | None:
-    """When the patience with a taint ends; None for never. Only tolerations that name the effect count."""
+    """Return the time until which a taint is tolerated; None for ever. Only tolerations with the effect count."""
     spans = [
         one.tolerationSeconds for one in device.tolerations if one.effect == _EVICTS and tolerates_device(one, taint)
     ]

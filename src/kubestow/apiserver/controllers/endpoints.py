@@ -1,6 +1,6 @@
-"""Endpoints of Services: EndpointSlices of a hundred pods each, and for older clients Endpoints of them all.
+"""Endpoints of Services: EndpointSlices of up to a hundred pods, and for older clients one Endpoints object.
 
-Endpoints that users write for Services without a selector are mirrored: each of their subsets becomes a slice.
+Endpoints that users create for Services without a selector are mirrored: each of their subsets becomes a slice.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _LEGACY = "endpoints.kubernetes.io/managed-by"
 _PER_SLICE = 100
 _PER_OBJECT = 1000
 Group = tuple[list[Object], list[Object]]
-"""Endpoints, and the ports they have in common."""
+"""Endpoints, and the ports that all of them have."""
 
 
 def _selector(service: Object) -> LabelSelector | None:
@@ -32,7 +32,7 @@ def _selector(service: Object) -> LabelSelector | None:
 
 
 class _Services:
-    """Follows Services that have a selector, and the pods that these select."""
+    """Base of the controllers that watch Services with a selector, and the pods they select."""
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
@@ -40,11 +40,11 @@ class _Services:
         self._selection = Selection(pods.api.store, "services", _selector)
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows Services and pods."""
-        return {"services": self._selection.of_selector, "pods": self._selection.of_pod}
+        """Watch Services and pods."""
+        return {"services": self._selection.selector_keys, "pods": self._selection.pod_keys}
 
-    def _found(self, service: Object, key: Key) -> list[Group] | None:
-        """The endpoints of a Service by ports, which names make differ; None if they are not for us to know."""
+    def _groups(self, service: Object, key: Key) -> list[Group] | None:
+        """Return the endpoints of a Service grouped by ports; None if it has no selector or is an ExternalName."""
         if not service["spec"].get("selector") or service["spec"].get("type") == "ExternalName":
             return None
         groups: dict[str, Group] = {}
@@ -71,21 +71,21 @@ class _Services:
 
 
 class EndpointSlices(_Services):
-    """Keeps the slices of Services."""
+    """Maintains the EndpointSlices of Services."""
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows slices, too: one that somebody deletes is made again."""
-        return {**super().sources(), _SLICES: self._of_slice}
+        """Watch also slices, so that a deleted one is created again."""
+        return {**super().sources(), _SLICES: self._slice_keys}
 
-    def _of_slice(self, change: Change) -> Iterable[Key]:
+    def _slice_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
-        gone = change.type == "DELETED" and record.labels.get(_MANAGED_BY) == _MANAGER
-        return ((record.namespace, record.labels.get(_SERVICE, "")),) if gone else ()
+        deleted = change.type == "DELETED" and record.labels.get(_MANAGED_BY) == _MANAGER
+        return ((record.namespace, record.labels.get(_SERVICE, "")),) if deleted else ()
 
-    def visit(self, key: Key) -> float | None:
-        """Brings the slices of one Service in line."""
+    def reconcile(self, key: Key) -> float | None:
+        """Update the slices of one Service."""
         service = self._api.read("services", *key)
-        found = self._found(service, key) if service is not None else None
+        found = self._groups(service, key) if service is not None else None
         if service is None or found is None:
             return None
         chunks = [
@@ -93,21 +93,21 @@ class EndpointSlices(_Services):
         ] or [([], [])]
         labels = {_SERVICE: service["metadata"]["name"], _MANAGED_BY: _MANAGER}
         wanted = [{"endpoints": chunk, "ports": ports} for chunk, ports in chunks]
-        _keep_slices(self._api, service, labels, wanted)
+        _update_slices(self._api, service, labels, wanted)
         return None
 
 
 class Endpoints(_Services):
-    """Keeps the Endpoints of Services: all addresses in one object, up to a thousand."""
+    """Maintains the Endpoints of Services: all addresses in one object, up to a thousand."""
 
-    def visit(self, key: Key) -> float | None:
-        """Brings the Endpoints of one Service in line."""
+    def reconcile(self, key: Key) -> float | None:
+        """Update the Endpoints of one Service."""
         service, have = self._api.read("services", *key), self._api.read("endpoints", *key)
         if service is None:
             if have is not None and _LEGACY in have["metadata"].get("labels", {}):
                 self._api.delete("endpoints", *key)
             return None
-        found = self._found(service, key)
+        found = self._groups(service, key)
         if found is None:
             return None
         labels = {**service["metadata"].get("labels", {}), _LEGACY: "endpoint-controller"}
@@ -116,12 +116,12 @@ class Endpoints(_Services):
             metadata = {"name": key[1], "labels": labels}
             self._api.create("endpoints", key[0], {"metadata": metadata, "subsets": subsets})
         elif have.get("subsets", []) != subsets or have["metadata"].get("labels") != labels:
-            self._api.update("endpoints", *key, partial(_refill, subsets=subsets, labels=labels))
+            self._api.update("endpoints", *key, partial(_set_content, subsets=subsets, labels=labels))
         return None
 
 
 def _subset(found: list[Object], ports: list[Object]) -> Object:
-    """Endpoints in the older form: ready ones and others, which have their ports in common."""
+    """Return the subset of an Endpoints object for endpoints with the same ports."""
     subset: Object = {}
     for one in sorted(found[:_PER_OBJECT], key=lambda end: str(end["addresses"][0])):
         if not one["conditions"]["terminating"]:
@@ -133,13 +133,13 @@ def _subset(found: list[Object], ports: list[Object]) -> Object:
     return subset
 
 
-def _refill(endpoints: Object, subsets: list[Object], labels: dict[str, str]) -> None:
+def _set_content(endpoints: Object, subsets: list[Object], labels: dict[str, str]) -> None:
     endpoints["subsets"] = subsets
     endpoints["metadata"]["labels"] = labels
 
 
 def _ports(service: Object, pod: Object) -> list[Object]:
-    """The ports of a Service as a pod has them; one that is named is looked up, and left out if the pod has none."""
+    """Return the ports of a Service on a pod; named target ports are resolved, or omitted if the pod lacks them."""
     named = {
         (port.get("name"), port.get("protocol", "TCP")): port["containerPort"]
         for container in pod["spec"]["containers"]
@@ -154,16 +154,16 @@ def _ports(service: Object, pod: Object) -> list[Object]:
     return found
 
 
-def _keep_slices(api: Api, owner: Object, labels: dict[str, str], wanted: list[Object]) -> None:
-    """Make the slices of an owner hold the wanted endpoints and ports: one slice for each item, and no others."""
+def _update_slices(api: Api, owner: Object, labels: dict[str, str], wanted: list[Object]) -> None:
+    """Create, update and delete the slices of an owner: one for each item of endpoints and ports."""
     metadata = owner["metadata"]
     namespace, name = metadata["namespace"], metadata["name"]
     have = [one.object() for one in api.owned(metadata["uid"], _SLICES)]
     for index, content in enumerate(wanted):
         if index >= len(have):
-            labelled = {"generateName": f"{name}-", "labels": {**metadata.get("labels", {}), **labels}}
-            made = {**labelled, "ownerReferences": [reference(owner)]}
-            api.create(_SLICES, namespace, {"metadata": made, "addressType": "IPv4", **content})
+            named = {"generateName": f"{name}-", "labels": {**metadata.get("labels", {}), **labels}}
+            new = {**named, "ownerReferences": [reference(owner)]}
+            api.create(_SLICES, namespace, {"metadata": new, "addressType": "IPv4", **content})
         elif any(have[index].get(part, []) != content[part] for part in content):
             api.update(_SLICES, namespace, have[index]["metadata"]["name"], partial(dict.update, **content))
     for surplus in have[len(wanted) :]:
@@ -171,17 +171,17 @@ def _keep_slices(api: Api, owner: Object, labels: dict[str, str], wanted: list[O
 
 
 class EndpointSliceMirroring:
-    """Keeps the mirrors; they belong to the Endpoints and go with them."""
+    """Maintains the mirrored slices; they are owned by the Endpoints, and deleted with them."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows Endpoints, and Services of the same names."""
+        """Watch Endpoints, and Services of the same names."""
         return {"endpoints": own_key, "services": own_key}
 
-    def visit(self, key: Key) -> float | None:
-        """Brings the mirrors of one object in line."""
+    def reconcile(self, key: Key) -> float | None:
+        """Update the mirrored slices of one Endpoints object."""
         service, endpoints = self._api.read("services", *key), self._api.read("endpoints", *key)
         if endpoints is None:
             return None
@@ -189,18 +189,18 @@ class EndpointSliceMirroring:
         if service is not None and not service["spec"].get("selector") and not _is_skipped(endpoints):
             wanted = [_mirrored(subset) for subset in endpoints.get("subsets", ())]
         labels = {_MANAGED_BY: _MIRRORER, _SERVICE: endpoints["metadata"]["name"]}
-        _keep_slices(self._api, endpoints, labels, wanted)
+        _update_slices(self._api, endpoints, labels, wanted)
         return None
 
 
 def _is_skipped(endpoints: Object) -> bool:
     metadata = endpoints["metadata"]
-    leads = "control-plane.alpha.kubernetes.io/leader" in metadata.get("annotations", {})
-    return leads or metadata.get("labels", {}).get(_SKIPPED) == "true"
+    is_election = "control-plane.alpha.kubernetes.io/leader" in metadata.get("annotations", {})
+    return is_election or metadata.get("labels", {}).get(_SKIPPED) == "true"
 
 
 def _mirrored(subset: Object) -> Object:
-    """Endpoints and ports of a slice."""
+    """Return the endpoints and ports of a slice for a subset."""
     found = []
     for part, ready in (("addresses", True), ("notReadyAddresses", False)):
         for address in subset.get(part, ()):

@@ -1,4 +1,4 @@
-"""Events do not stay: an hour after they were last told they are removed."""
+"""Expiry of events: they are deleted one hour after they were last written."""
 
 from collections.abc import Iterable
 
@@ -13,17 +13,17 @@ _BATCH = 1000
 
 
 class Events:
-    """Removes old events; all share one key, visited once a minute."""
+    """Deletes old events; there is one key, reconciled once a minute."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._written: dict[Key, float] = {}
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows events."""
-        return {"events": self._note}
+        """Watch events."""
+        return {"events": self._event_keys}
 
-    def _note(self, change: Change) -> Iterable[Key]:
+    def _event_keys(self, change: Change) -> Iterable[Key]:
         key = (change.record.namespace, change.record.name)
         self._written.pop(key, None)
         if change.type == "DELETED":
@@ -31,18 +31,18 @@ class Events:
         self._written[key] = self._store.clock.now()
         return (("", "sweep"),) if len(self._written) == 1 else ()
 
-    def visit(self, key: Key) -> float | None:  # noqa: ARG002
-        """Removes what is too old, oldest first."""
-        too_old = self._store.clock.now() - _KEEP_SECONDS
-        gone: list[Key] = []
+    def reconcile(self, key: Key) -> float | None:  # noqa: ARG002
+        """Delete a batch of expired events, oldest first."""
+        expiry = self._store.clock.now() - _KEEP_SECONDS
+        expired: list[Key] = []
         for event, written in self._written.items():
-            if written > too_old or len(gone) >= _BATCH:
+            if written > expiry or len(expired) >= _BATCH:
                 break
-            gone.append(event)
-        for namespace, name in gone:
+            expired.append(event)
+        for namespace, name in expired:
             record = self._store.get("events", namespace, name)
             if record is not None:
                 self._store.delete("events", record)
         if not self._written:
             return None
-        return 0.0 if len(gone) == _BATCH else _SWEEP_SECONDS
+        return 0.0 if len(expired) == _BATCH else _SWEEP_SECONDS

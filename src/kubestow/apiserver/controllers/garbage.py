@@ -1,4 +1,4 @@
-"""Garbage: objects whose owners are all gone go too; owners deleted in the foreground wait for their dependents."""
+"""Garbage collection: objects without any remaining owner are deleted; foreground deletion waits for dependents."""
 
 from collections.abc import Iterable
 
@@ -13,16 +13,16 @@ _BATCH = 100
 
 
 class GarbageCollector:
-    """Follows everything; its keys are uids."""
+    """Deletes dependents of deleted owners. Keys are a UID and what to do: `owner`, `orphan` or `orphans`."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._store = api.store
 
     def sources(self) -> dict[str, KeysOf]:
-        """An owner that goes concerns its dependents; an object with owners concerns itself and them."""
-        followed = (*(storage for storage in BY_STORAGE if storage != "leases.coordination.k8s.io"), CUSTOM)
-        return dict.fromkeys(followed, self._keys)
+        """Watch all resources except leases."""
+        watched = (*(storage for storage in BY_STORAGE if storage != "leases.coordination.k8s.io"), CUSTOM)
+        return dict.fromkeys(watched, self._keys)
 
     def _keys(self, change: Change) -> Iterable[Key]:
         record = change.record
@@ -37,8 +37,8 @@ class GarbageCollector:
                 keys.append(("owner", record.uid))
         return keys
 
-    def visit(self, key: Key) -> float | None:
-        """Deletes what has lost its owners."""
+    def reconcile(self, key: Key) -> float | None:
+        """Delete an object without owners, or the dependents of an owner."""
         what, uid = key
         if what == "orphan":
             entry = self._store.by_uid.get(uid)
@@ -51,45 +51,45 @@ class GarbageCollector:
         return None
 
     def _collect_dependents(self, uid: str) -> float | None:
-        """Deletes the dependents of an owner that is gone, some at a time."""
-        begun = 0
+        """Delete a batch of the dependents of a deleted owner."""
+        deleted = 0
         for storage, namespace, name in tuple(self._store.dependents.get(uid, ())):
             record = self._store.get(storage, namespace, name)
             if record is not None:
-                begun += self._collect(storage, record)
-                if begun >= _BATCH:
+                deleted += self._collect(storage, record)
+                if deleted >= _BATCH:
                     return 0.0
         return None
 
     def _collect(self, storage: str, record: Record) -> bool:
-        """Deletes an object if no owner of it stays, else drops the owners that do not; whether it deleted it."""
+        """Delete an object if none of its owners remains, else drop the missing ones; return whether it was deleted."""
         metadata = record.object()["metadata"]
         owners = metadata.get("ownerReferences", ())
         if not owners or "deletionTimestamp" in metadata:
             return False
         waiting = [owner["uid"] for owner in owners if self._waits(owner["uid"])]
-        stay = [owner for owner in owners if self._is_there(owner) and owner["uid"] not in waiting]
-        if not stay:
+        remaining = [owner for owner in owners if self._exists(owner) and owner["uid"] not in waiting]
+        if not remaining:
             how = "Foreground" if waiting else ""
             self._api.delete(storage, record.namespace, record.name, uid=record.uid, how=how)
             return True
-        if len(stay) < len(owners):
-            alter = lambda one: one["metadata"].update(ownerReferences=stay)  # noqa: E731
+        if len(remaining) < len(owners):
+            alter = lambda one: one["metadata"].update(ownerReferences=remaining)  # noqa: E731
             self._api.update(storage, record.namespace, record.name, alter)
         return False
 
     def _waits(self, uid: str) -> bool:
-        """Whether an owner is to go once its dependents are gone."""
+        """Return whether an owner is being deleted in the foreground."""
         entry = self._store.by_uid.get(uid)
         return entry is not None and b'"deletionTimestamp":' in entry[1].body and FOREGROUND.encode() in entry[1].body
 
-    def _is_there(self, owner: dict[str, str]) -> bool:
-        """Whether an owner lives; owners of kinds that are not served here are taken to."""
+    def _exists(self, owner: dict[str, str]) -> bool:
+        """Return whether an owner exists; owners of kinds that are not served count as existing."""
         known = (owner["apiVersion"], owner["kind"]) in self._store.registry.by_kind
         return not known or owner["uid"] in self._store.by_uid
 
     def _foreground(self, uid: str) -> None:
-        """Deletes the dependents of an owner that waits for them; lets it go once none that blocks it is left."""
+        """Delete the dependents of an owner deleted in the foreground; remove its finalizer once none blocks it."""
         entry = self._store.by_uid.get(uid)
         if entry is None:
             return
@@ -107,8 +107,8 @@ class GarbageCollector:
                 blocking |= any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in owners)
         if not blocking:
 
-            def let_go(current: Object) -> None:
+            def release(current: Object) -> None:
                 left = [one for one in current["metadata"].get("finalizers", ()) if one != FOREGROUND]
                 current["metadata"]["finalizers"] = left
 
-            self._api.update(storage, record.namespace, record.name, let_go)
+            self._api.update(storage, record.namespace, record.name, release)

@@ -1,4 +1,4 @@
-"""ControllerRevisions: the templates a StatefulSet or DaemonSet has had, so that it can go back to one."""
+"""ControllerRevisions: the current and previous templates of a StatefulSet or DaemonSet, which rollbacks restore."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ HASH = "controller-revision-hash"
 
 
 class Revision(NamedTuple):
-    """One template there was."""
+    """One revision of a template."""
 
     name: str
     hash: str
@@ -21,13 +21,13 @@ class Revision(NamedTuple):
 
 
 class History:
-    """The revisions of one kind of owner."""
+    """Creates and deletes the ControllerRevisions of owners."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     def revisions(self, owner: Object) -> list[Revision]:
-        """All revisions, oldest first, the last one that of the current template; it is made if it is missing."""
+        """Return all revisions, oldest first; the last one is that of the current template, created if missing."""
         found = sorted(
             (_read(one.object()) for one in self._api.owned(owner["metadata"]["uid"], _REVISIONS)), key=_order
         )
@@ -36,7 +36,7 @@ class History:
         if same is None:
             found.append(self._create(owner, found[-1].number + 1 if found else 1))
         elif same is not found[-1]:
-            # A template that comes back is the newest again.
+            # A template that is restored becomes the newest revision again.
             number = found[-1].number + 1
             namespace = owner["metadata"]["namespace"]
             self._api.update(_REVISIONS, namespace, same.name, lambda one: one.update(revision=number))
@@ -47,31 +47,31 @@ class History:
     def _create(self, owner: Object, number: int) -> Revision:
         metadata, template = owner["metadata"], owner["spec"]["template"]
         digest = template_hash(template)
-        made = self._api.create(
+        created = self._api.create(
             _REVISIONS,
             metadata["namespace"],
             {
                 "metadata": {
                     "name": f"{metadata['name']}-{digest}",
                     "labels": {**template.get("metadata", {}).get("labels", {}), HASH: digest},
-                    "annotations": _kept(metadata.get("annotations", {})),
+                    "annotations": _copied(metadata.get("annotations", {})),
                     "ownerReferences": [reference(owner)],
                 },
                 "revision": number,
-                # Clients in Go compare the bytes with what they would write themselves.
+                # Go clients compare the bytes with their own encoding.
                 "data": msgspec.to_builtins({"spec": {"template": {**template, "$patch": "replace"}}}, order="sorted"),
             },
         )
-        return _read(made.object())
+        return _read(created.object())
 
-    def forget_old(self, owner: Object, revisions: list[Revision], used: set[str]) -> None:
-        """Deletes the oldest revisions that nothing uses, beyond the limit."""
+    def prune(self, owner: Object, revisions: list[Revision], used: set[str]) -> None:
+        """Delete the oldest unused revisions above the history limit."""
         idle = [one for one in revisions[:-1] if one.name not in used and one.hash not in used]
         for one in idle[: max(0, len(idle) - owner["spec"].get("revisionHistoryLimit", 10))]:
             self._api.delete(_REVISIONS, owner["metadata"]["namespace"], one.name)
 
 
-def _kept(annotations: dict[str, str]) -> dict[str, str]:
+def _copied(annotations: dict[str, str]) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations.items()

@@ -1,7 +1,7 @@
-"""Jobs whose pods belong together: an indexed Job that runs all its pods at once gets a Workload and a PodGroup.
+"""Gang scheduling of Jobs: an indexed Job that runs all its pods at the same time gets a Workload and a PodGroup.
 
-Only what the Job itself owns is used: a Workload or a group that somebody else made for it leaves its pods to be
-scheduled one by one, as does a Job that had begun before.
+Only objects that the Job controls are used. If a user created a Workload or a group for the Job, or the Job started
+before the feature was enabled, its pods are scheduled one by one.
 """
 
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference
@@ -16,23 +16,23 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def group_of(api: Api, state: JobState) -> Object | None:
-    """The group of a Job's pods, made if need be; None if they do not belong together."""
+    """Return the group of a Job's pods, created if missing; None if the pods are scheduled one by one."""
     job, spec = state.job, state.spec
     parallelism = spec.get("parallelism", 1)
-    together = parallelism > 1 and spec.get("completions") == parallelism and state.indexed
-    if not together or "schedulingGroup" in spec["template"].get("spec", {}):
+    is_gang = parallelism > 1 and spec.get("completions") == parallelism and state.indexed
+    if not is_gang or "schedulingGroup" in spec["template"].get("spec", {}):
         return None
     workload = _workload(api, state)
     if workload is None or len(workload["spec"]["podGroupTemplates"]) != 1:
         return None
     found = [one for one in _all(api, _GROUPS, job) if _workload_name(one) == workload["metadata"]["name"]]
     if not found:
-        return _make_group(api, job, workload).object()
+        return _create_group(api, job, workload).object()
     return found[0] if len(found) == 1 and _is_controlled(found[0], job) else None
 
 
 def join(pod: Object, group: Object) -> None:
-    """A pod belongs to a group."""
+    """Add a pod to a group."""
     pod["spec"]["schedulingGroup"] = {"podGroupName": group["metadata"]["name"]}
     pod["metadata"]["ownerReferences"].append(_plain_reference(group))
 
@@ -45,7 +45,7 @@ def _workload(api: Api, state: JobState) -> Object | None:
         return found[0] if len(found) == 1 and _is_controlled(found[0], job) else None
     if not _is_new(state):
         return None
-    made: Object = {
+    workload: Object = {
         "metadata": {"name": _workload_name_for(job), "ownerReferences": [reference(job)]},
         "spec": {
             "controllerRef": {"apiGroup": "batch", "kind": "Job", "name": name},
@@ -54,12 +54,12 @@ def _workload(api: Api, state: JobState) -> Object | None:
             ],
         },
     }
-    record = api.create(_WORKLOADS, job["metadata"]["namespace"], made)
+    record = api.create(_WORKLOADS, job["metadata"]["namespace"], workload)
     api.event(_COMPONENT, job, "WorkloadCreated", f"Created Workload {record.name} for Job {name}")
     return record.object()
 
 
-def _make_group(api: Api, job: Object, workload: Object) -> Record:
+def _create_group(api: Api, job: Object, workload: Object) -> Record:
     template = workload["spec"]["podGroupTemplates"][0]
     name = workload["metadata"]["name"]
     of = {"workloadName": name, "podGroupTemplateName": template["name"]}
@@ -74,10 +74,10 @@ def _make_group(api: Api, job: Object, workload: Object) -> Record:
 
 
 def _is_new(state: JobState) -> bool:
-    """Whether nothing of the Job has begun."""
+    """Return whether the Job has not started yet."""
     status = state.job.get("status", {})
-    begun = any(status.get(name) for name in ("startTime", "succeeded", "failed"))
-    return not begun and not state.pods and condition_of(state.job, "Suspended") is None
+    started = any(status.get(name) for name in ("startTime", "succeeded", "failed"))
+    return not started and not state.pods and condition_of(state.job, "Suspended") is None
 
 
 def _all(api: Api, storage: str, job: Object) -> list[Object]:
@@ -113,21 +113,21 @@ def _workload_name_for(job: Object) -> str:
 
 def _group_name(workload: str, template: str) -> str:
     suffix = _hashed(workload + template)
-    room = _LONGEST_NAME - len(suffix) - 2
-    if len(workload) + len(template) > room:
-        # Only what exceeds its half is cut.
-        half = room // 2
+    limit = _LONGEST_NAME - len(suffix) - 2
+    if len(workload) + len(template) > limit:
+        # Only a name longer than half of the limit is shortened.
+        half = limit // 2
         if len(workload) <= half:
-            template = template[: room - len(workload)]
+            template = template[: limit - len(workload)]
         elif len(template) <= half:
-            workload = workload[: room - len(template)]
+            workload = workload[: limit - len(template)]
         else:
-            workload, template = workload[: room - half], template[:half]
+            workload, template = workload[: limit - half], template[:half]
     return f"{workload}-{template}-{suffix}"
 
 
 def _hashed(text: str) -> str:
-    """FNV-1a of a text, in letters that spell no words."""
+    """Return the FNV-1a hash of a text, in letters without vowels, which form no words."""
     number = 0x811C9DC5
     for byte in text.encode():
         number = (number ^ byte) * 0x01000193 & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""The rules of Jobs as pure functions: indexes, failure policies, success policies, waiting after failures."""
+"""The rules of Jobs as pure functions: indexes, failure policies, success policies, backoff after failures."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ _LONGEST_WAIT = 600.0
 
 
 class Failure(NamedTuple):
-    """What a policy says of a failed pod."""
+    """The effect of a failure policy on a failed pod: whether it counts, and the action and message of the rule."""
 
     counts: bool = True
     action: str = ""
@@ -22,7 +22,7 @@ class Failure(NamedTuple):
 
 
 def parse_indexes(text: str, completions: int) -> set[int]:
-    """The indexes of a list such as 1,3-5."""
+    """Parse indexes such as 1,3-5; those from `completions` on are dropped."""
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -32,22 +32,22 @@ def parse_indexes(text: str, completions: int) -> set[int]:
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """Indexes as a list such as 1,3-5."""
+    """Format indexes as a list such as 1,3-5."""
     parts: list[list[int]] = []
     for index in sorted(indexes):
         if parts and parts[-1][1] == index - 1:
             parts[-1][1] = index
         else:
             parts.append([index, index])
-    # Two neighbours are told one by one, as Kubernetes does.
+    # A range of two is written as two numbers, as in Kubernetes.
     return ",".join(
         str(first) if first == last else f"{first},{last}" if last == first + 1 else f"{first}-{last}"
         for first, last in parts
     )
 
 
-def judge_failure(policy: Object | None, pod: Object) -> Failure:
-    """What the first rule that matches a failed pod wants to happen."""
+def evaluate_failure(policy: Object | None, pod: Object) -> Failure:
+    """Return the effect of the first rule that matches a failed pod."""
     for index, rule in enumerate((policy or {}).get("rules", ())):
         action: str = rule["action"]
         why = _matching_exit(rule["onExitCodes"], pod) if rule.get("onExitCodes") else ""
@@ -79,7 +79,7 @@ def _matching_condition(patterns: list[Object], pod: Object) -> str:
 
 
 def matched_success(policy: Object | None, completions: int, succeeded: set[int]) -> str:
-    """Which rule says that a Job has succeeded; empty if none does."""
+    """Return the message with the success policy rule that is met; empty if there is none."""
     for index, rule in enumerate((policy or {}).get("rules", ()) if succeeded else ()):
         count = rule.get("succeededCount")
         if "succeededIndexes" in rule:
@@ -94,12 +94,12 @@ def matched_success(policy: Object | None, completions: int, succeeded: set[int]
 
 
 def wait_after(failures: int) -> float:
-    """For how many seconds no new pod is started after so many failures in a row."""
+    """Return the backoff in seconds after a number of consecutive failures."""
     return min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(failures - 1, 10)) if failures else 0.0
 
 
 def finished_at(pod: Object, now: float) -> float:
-    """When a pod ended: its last container, or when it was asked to go."""
+    """Return the time at which the last container of a pod ended, else that of its deletion, else `now`."""
     ends = [
         one["state"]["terminated"]["finishedAt"]
         for one in pod.get("status", {}).get("containerStatuses", ())

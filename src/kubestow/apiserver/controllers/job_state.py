@@ -1,4 +1,4 @@
-"""One look at a Job: which of its pods count already, which indexes are done, and how the Job will end."""
+"""The state of a Job, computed from its status and its pods: uncounted pods, finished indexes, and the outcome."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,27 +12,27 @@ TRACKING = "batch.kubernetes.io/job-tracking"
 SUCCESS, FAILURE = "SuccessCriteriaMet", "FailureTarget"
 
 Outcome = tuple[str, str, str]
-"""How a Job will end: the interim condition, reason and message."""
+"""The outcome of a Job: the interim condition, reason and message."""
 
 
 @dataclass(slots=True)
 class JobState:
-    """A Job and its pods."""
+    """The state of a Job and its pods."""
 
     job: Object
     pods: list[Facts]
     active: list[Facts]
     uncounted: list[Facts]
-    """Pods that the status does not count yet."""
+    """Pods that the counters of the status do not include yet."""
     failures: dict[str, tuple[Object, policies.Failure]] = field(default_factory=dict)
-    """Uncounted pods that have failed, by uid, and what the policy says of them."""
+    """Uncounted failed pods by UID, with the effect of the failure policy."""
     succeeded: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)
-    """Indexes that have succeeded and failed."""
+    """Indexes that have succeeded, and those that have failed."""
     held: dict[int, Facts] = field(default_factory=dict)
-    """Failed pods that are counted once they are replaced, by index."""
+    """Failed pods by index; they are counted once they are replaced."""
     group: Object | None = None
-    """The group that new pods belong to."""
+    """The pod group of new pods."""
 
     @property
     def spec(self) -> Object:
@@ -45,20 +45,20 @@ class JobState:
 
     @property
     def only_failed(self) -> bool:
-        """Whether a pod is replaced only once it has ended."""
+        """Whether a pod is replaced only after it has ended."""
         return bool(self.spec.get("podReplacementPolicy") == "Failed")
 
     def terminating(self) -> list[Facts]:
-        """Pods that are going and not gone."""
+        """Return the pods that are being deleted and have not ended."""
         return [pod for pod in self.pods if pod.deleting and pod.phase not in DONE]
 
     def index(self, pod: Facts) -> int:
-        """The index a pod works on; -1 if it has none that counts."""
+        """Return the completion index of a pod; -1 if it has no valid one."""
         text = pod.record.labels.get(policies.INDEX, "")
         return int(text) if text.isdecimal() and int(text) < (self.spec.get("completions") or 0) else -1
 
     def outcome(self, status: Object, now: float) -> Outcome | None:
-        """How the Job will end, if that is certain: what was said before, then failures, then a success policy."""
+        """Return the outcome if it is certain: the one already in the status, a failure, or a met success policy."""
         for one in status["conditions"]:
             if one["type"] in (SUCCESS, FAILURE) and one["status"] == "True":
                 return one["type"], one["reason"], one["message"]
@@ -74,8 +74,8 @@ class JobState:
         if running and now - parse_time(status["startTime"]) >= (deadline or 0):
             return FAILURE, "DeadlineExceeded", "Job was active longer than specified deadline"
         if self.indexed:
-            most = spec.get("maxFailedIndexes")
-            if most is not None and len(self.failed) > most:
+            limit = spec.get("maxFailedIndexes")
+            if limit is not None and len(self.failed) > limit:
                 message = "Job has exceeded the specified maximal number of failed indexes"
                 return FAILURE, "MaxFailedIndexesExceeded", message
             if self.failed and len(self.failed | self.succeeded) >= spec["completions"]:
@@ -92,7 +92,7 @@ class JobState:
         return bool(restarts >= max(1, self.spec.get("backoffLimit", 6)))
 
     def completed(self) -> Outcome | None:
-        """Whether enough pods have succeeded and none is active any more."""
+        """Return the successful outcome once enough pods have succeeded and none is active; else None."""
         completions, succeeded = self.spec.get("completions"), self.total_succeeded()
         enough = succeeded > 0 if completions is None else succeeded >= completions
         if not enough or self.active:
@@ -100,14 +100,14 @@ class JobState:
         return SUCCESS, "CompletionsReached", "Reached expected number of succeeded pods"
 
     def total_succeeded(self) -> int:
-        """Pods, or indexes, that have succeeded, counted or not."""
+        """Return the number of succeeded pods, or indexes, including uncounted ones."""
         if self.indexed:
             return len(self.succeeded)
         new = sum(1 for pod in self.uncounted if pod.phase == "Succeeded")
         return int(self.job.get("status", {}).get("succeeded", 0)) + new
 
-    def look_at_indexes(self) -> None:
-        """Sees which indexes have succeeded and failed, and which failed pods are to be replaced."""
+    def read_indexes(self) -> None:
+        """Compute the succeeded and failed indexes, and the failed pods to replace."""
         completions, status = self.spec["completions"], self.job.get("status", {})
         self.succeeded = policies.parse_indexes(status.get("completedIndexes", ""), completions)
         self.succeeded |= {self.index(pod) for pod in self.uncounted if pod.phase == "Succeeded"} - {-1}
@@ -118,8 +118,8 @@ class JobState:
         failures = [(self.index(pod), pod) for pod in self.uncounted if pod.record.uid in self.failures]
         for index, pod in failures:
             obj, failure = self.failures[pod.record.uid]
-            over = failure.counts and _number(obj, policies.FAILURES) >= limit
-            if index >= 0 and (over or failure.action == "FailIndex"):
+            exceeded = failure.counts and _number(obj, policies.FAILURES) >= limit
+            if index >= 0 and (exceeded or failure.action == "FailIndex"):
                 self.failed.add(index)
         settled = self.succeeded | self.failed | {self.index(pod) for pod in self.active}
         for index, pod in failures:
@@ -127,23 +127,23 @@ class JobState:
                 self.held[index] = max(self.held.get(index, pod), pod, key=self.failures_of)
 
     def failures_of(self, pod: Facts, more: int = 0) -> tuple[int, int]:
-        """How often an index has failed before a pod, counted and ignored; with `more`, the pod's own failure too."""
+        """Return the counted and ignored failures of an index before a pod; `more` adds the pod's own failure."""
         obj, failure = self.failures[pod.record.uid]
         counted, ignored = _number(obj, policies.FAILURES), _number(obj, policies.IGNORED_FAILURES)
         return counted + more * failure.counts, ignored + more * (not failure.counts)
 
 
-def look(job: Object, pods: Iterable[Facts]) -> JobState:
-    """Sees how things stand."""
+def read_state(job: Object, pods: Iterable[Facts]) -> JobState:
+    """Compute the state of a Job from its pods."""
     owned = list(pods)
     uncounted = [pod for pod in owned if TRACKING.encode() in pod.record.body]
     state = JobState(job, owned, [pod for pod in owned if pod.active], uncounted)
     for pod in uncounted:
         if pod.phase == "Failed" or (pod.deleting and pod.phase not in DONE and not state.only_failed):
             obj = pod.record.object()
-            state.failures[pod.record.uid] = obj, policies.judge_failure(state.spec.get("podFailurePolicy"), obj)
+            state.failures[pod.record.uid] = obj, policies.evaluate_failure(state.spec.get("podFailurePolicy"), obj)
     if state.indexed:
-        state.look_at_indexes()
+        state.read_indexes()
     return state
 
 
@@ -153,7 +153,7 @@ def _number(obj: Object, annotation: str) -> int:
 
 
 def finish_time(job: Object) -> str:
-    """When a Job ended; empty if it goes on."""
+    """Return the time at which a Job ended; empty if it has not."""
     for one in job.get("status", {}).get("conditions", ()):
         if one["type"] in ("Complete", "Failed") and one["status"] == "True":
             return str(one["lastTransitionTime"])

@@ -1,7 +1,7 @@
-"""Jobs: pods until enough of them have finished, or too many have failed.
+"""Jobs: pods are created until enough of them have succeeded, or too many have failed.
 
-A pod is counted once: while it carries the tracking finalizer it is not in the counters of the status yet. A Job that
-has ended says so in two steps: what its end will be, and, once no pod of it is left running, that it has ended.
+A pod is counted once: while it has the tracking finalizer, the counters of the status do not include it. A Job ends in
+two steps: an interim condition with the outcome, and the final condition once none of its pods is running.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from kubestow.apiserver.controllers import job_groups
 from kubestow.apiserver.controllers import job_policies as policies
 from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.api import Object, set_condition
-from kubestow.apiserver.controllers.job_state import SUCCESS, TRACKING, JobState, Outcome, finish_time, look
+from kubestow.apiserver.controllers.job_state import SUCCESS, TRACKING, JobState, Outcome, finish_time, read_state
 from kubestow.apiserver.controllers.pods import DONE, Facts, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
@@ -30,10 +30,10 @@ _INDEX_ENV = {
 
 
 class Jobs:
-    """Runs Jobs to their end; keys are those of Jobs, or of pods that lost theirs after `orphan:`."""
+    """Runs Jobs to completion; keys are those of Jobs, or `orphan:` keys of pods whose Job was deleted."""
 
     def __init__(self, pods: Pods, *, in_groups: bool = False) -> None:
-        """`in_groups`: whether pods of a Job that run at once belong to a group."""
+        """`in_groups`: whether to create a pod group for Jobs whose pods all run at the same time."""
         self._in_groups = in_groups
         self._pods = pods
         self._api = pods.api
@@ -41,26 +41,26 @@ class Jobs:
         self._backoff: dict[str, tuple[int, float]] = {}
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows Jobs and their pods."""
-        return {_JOBS: self._of_job, "pods": self._of_pod}
+        """Watch Jobs and their pods."""
+        return {_JOBS: self._job_keys, "pods": self._pod_keys}
 
-    def _of_job(self, change: Change) -> Iterable[Key]:
+    def _job_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
-        yield from self._adoption.of_owner(change)
+        yield from self._adoption.owner_keys(change)
         if change.type == "DELETED":
             self._backoff.pop(record.uid, None)
             for pod in self._api.owned(record.uid, "pods"):
                 yield f"{_ORPHAN}{pod.namespace}", pod.name
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _pod_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
-        owners = [*self._adoption.of_owned(change)]
+        owners = [*self._adoption.owned_keys(change)]
         if not (owners and record.owners) and change.type != "DELETED" and TRACKING.encode() in record.body:
             owners.append((f"{_ORPHAN}{record.namespace}", record.name))
         return owners
 
-    def visit(self, key: Key) -> float | None:
-        """Starts pods that are due, and tells how far the Job has come."""
+    def reconcile(self, key: Key) -> float | None:
+        """Create or delete pods of one Job, and update its status; or remove the finalizer of an orphaned pod."""
         if key[0].startswith(_ORPHAN):
             record = self._api.store.get("pods", key[0].removeprefix(_ORPHAN), key[1])
             if record is not None and not any(uid in self._api.store.by_uid for uid in record.owners):
@@ -69,17 +69,17 @@ class Jobs:
         job = self._api.read(_JOBS, *key)
         if job is None or finish_time(job) or job["spec"].get("managedBy", _MANAGER) != _MANAGER:
             return None
-        self._adoption.settle(self._api.store.by_uid[job["metadata"]["uid"]][1])
+        self._adoption.apply(self._api.store.by_uid[job["metadata"]["uid"]][1])
         return self._sync(job)
 
     def _sync(self, job: Object) -> float | None:
-        state = look(job, self._pods.owned_by(job["metadata"]["uid"]))
+        state = read_state(job, self._pods.owned_by(job["metadata"]["uid"]))
         old, spec = job.get("status", {}), job["spec"]
         status: Object = {"conditions": [dict(one) for one in old.get("conditions", ())]}
         suspended = spec.get("suspend", False)
         if not suspended or old.get("startTime"):
             status["startTime"] = old.get("startTime") or self._api.store.now()
-        record = self._backoff_with(state)
+        backoff = self._updated_backoff(state)
         outcome = state.outcome(status, self._api.now())
         again, error = None, None
         if outcome is not None:
@@ -89,13 +89,13 @@ class Jobs:
                 try:
                     if self._in_groups:
                         state.group = job_groups.group_of(self._api, state)
-                    again = self._manage(state, record)
-                except ApiError as refused:
-                    error = refused
+                    again = self._manage(state, backoff)
+                except ApiError as rejection:
+                    error = rejection
             outcome = state.completed()
             if outcome is None:
-                self._note_suspension(job, status, suspended=suspended)
-        self._count(state, status, outcome, record)
+                self._set_suspension(job, status, suspended=suspended)
+        self._count(state, status, outcome, backoff)
         if error is not None:
             raise error
         deadline = spec.get("activeDeadlineSeconds")
@@ -104,8 +104,8 @@ class Jobs:
             again = left if again is None else min(again, left)
         return again
 
-    def _backoff_with(self, state: JobState) -> tuple[int, float]:
-        """How many pods failed since the last success, and when the last did."""
+    def _updated_backoff(self, state: JobState) -> tuple[int, float]:
+        """Return the number of failures since the last success, and the time of the last one."""
         failures, last = self._backoff.get(state.job["metadata"]["uid"], (0, 0.0))
         ended = [
             (policies.finished_at(pod.record.object(), self._api.now()), pod.phase)
@@ -118,8 +118,8 @@ class Jobs:
 
     # Pods
 
-    def _manage(self, state: JobState, record: tuple[int, float]) -> float | None:
-        """Starts or deletes pods; returns when to look again."""
+    def _manage(self, state: JobState, backoff: tuple[int, float]) -> float | None:
+        """Create or delete pods; return the seconds until the next run is needed, if any."""
         spec, active = state.spec, len(state.active)
         completions, succeeded = spec.get("completions"), state.total_succeeded()
         wanted = spec.get("parallelism", 1)
@@ -137,16 +137,16 @@ class Jobs:
         if missing <= 0:
             return None
         if "backoffLimitPerIndex" not in spec:
-            left = record[1] + policies.wait_after(record[0]) - self._api.now()
+            left = backoff[1] + policies.wait_after(backoff[0]) - self._api.now()
             if left > 0:
                 return left
         if not state.indexed:
             for _ in range(min(missing, _BATCH)):
-                self._start(state, None)
+                self._create(state, None)
             return 0.0 if missing > _BATCH else None
-        return self._start_indexes(state, missing)
+        return self._create_indexes(state, missing)
 
-    def _start_indexes(self, state: JobState, missing: int) -> float | None:
+    def _create_indexes(self, state: JobState, missing: int) -> float | None:
         busy = [*state.active, *(state.terminating() if state.only_failed else ())]
         taken = state.succeeded | state.failed | {state.index(pod) for pod in busy}
         free = [index for index in range(state.spec["completions"]) if index not in taken][:missing]
@@ -161,11 +161,11 @@ class Jobs:
                 if left > 0:
                     waits.append(left)
                     continue
-            self._start(state, index)
+            self._create(state, index)
             state.held.pop(index, None)
         return min(waits, default=None)
 
-    def _start(self, state: JobState, index: int | None) -> None:
+    def _create(self, state: JobState, index: int | None) -> None:
         name = state.job["metadata"]["name"]
 
         def alter(pod: Object) -> None:
@@ -187,11 +187,11 @@ class Jobs:
                     metadata["annotations"][policies.IGNORED_FAILURES] = str(ignored)
 
         prefix = f"{name}-" if index is None else f"{name}-{index}-"
-        made = self._pods.create(_COMPONENT, state.job, state.spec["template"], prefix, alter)
-        state.active.append(self._pods.facts(made))
+        created = self._pods.create(_COMPONENT, state.job, state.spec["template"], prefix, alter)
+        state.active.append(self._pods.facts(created))
 
     def _surplus(self, state: JobState, least: int) -> list[Facts]:
-        """Pods of an index that another works on already, then those that are least of a loss."""
+        """Return the pods to delete: first duplicates of an index, then the pods that have made the least progress."""
         surplus: list[Facts] = []
         seen: set[int] = set()
         for pod in state.active if state.indexed else ():
@@ -210,7 +210,7 @@ class Jobs:
 
     # Status
 
-    def _note_suspension(self, job: Object, status: Object, *, suspended: bool) -> None:
+    def _set_suspension(self, job: Object, status: Object, *, suspended: bool) -> None:
         now = self._api.store.now()
         before = next((one["status"] for one in status["conditions"] if one["type"] == "Suspended"), "")
         if suspended and before != "True":
@@ -222,8 +222,8 @@ class Jobs:
             self._api.event(_COMPONENT, job, "Resumed", "Job resumed")
             status["startTime"] = now
 
-    def _count(self, state: JobState, status: Object, outcome: Outcome | None, record: tuple[int, float]) -> None:
-        """Writes the status, lets counted pods go, and says that the Job has ended once nothing runs any more."""
+    def _count(self, state: JobState, status: Object, outcome: Outcome | None, backoff: tuple[int, float]) -> None:
+        """Write the status, remove the finalizer of counted pods, and finish the Job once no pod is running."""
         job, old = state.job, state.job.get("status", {})
         deleting = "deletionTimestamp" in job["metadata"]
         held = {pod.record.uid for pod in state.held.values()} if outcome is None and not deleting else set()
@@ -254,7 +254,7 @@ class Jobs:
         if outcome is not None:
             set_condition(status["conditions"], outcome[0], "True", *outcome[1:], self._api.store.now())
         self._write(job, status)
-        self._backoff[job["metadata"]["uid"]] = record
+        self._backoff[job["metadata"]["uid"]] = backoff
         for pod in counted:
             self._untrack(pod.record)
         if outcome is not None:
@@ -282,7 +282,7 @@ class Jobs:
         job["status"] = new
 
     def _untrack(self, record: Record) -> None:
-        """Lets a pod go that is counted."""
+        """Remove the tracking finalizer of a pod."""
 
         def alter(pod: Object) -> None:
             left = [one for one in pod["metadata"].get("finalizers", ()) if one != TRACKING]

@@ -1,4 +1,4 @@
-"""Namespaces: each has a service account and the server's certificate authority; one that goes is emptied first."""
+"""Namespaces: their default objects (service account, certificate authority), and deletion of their content."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
 
 _BATCH = 100
-_FINE = {
+_UNBLOCKED = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": (
         "ParsedGroupVersions", "All legacy kube types successfully parsed",
@@ -23,59 +23,59 @@ _FINE = {
     "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
     "NamespaceFinalizersRemaining": ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 }  # fmt: skip
-"""Conditions of a namespace that goes, with reason and message as long as nothing stands in the way."""
+"""The conditions of a terminating namespace, with reason and message while nothing blocks the deletion."""
 
 
 class Namespaces:
-    """Empties namespaces that are to go."""
+    """Deletes the content of terminating namespaces."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows namespaces, and pods, since those take their time to go."""
-        return {"namespaces": own_key, "pods": self._of_gone}
+        """Watch namespaces, and deleted pods, which take longest to terminate."""
+        return {"namespaces": own_key, "pods": self._namespace_keys}
 
-    def _of_gone(self, change: Change) -> Iterable[Key]:
+    def _namespace_keys(self, change: Change) -> Iterable[Key]:
         return (("", change.record.namespace),) if change.type == "DELETED" else ()
 
-    def visit(self, key: Key) -> float | None:
-        """Deletes some of what is left in a namespace, pods before all else; lets it go when nothing is."""
+    def reconcile(self, key: Key) -> float | None:
+        """Delete a batch of the content of a namespace, pods first; remove its finalizer once it is empty."""
         name = key[1]
         record = self._api.store.get("namespaces", "", name)
         if record is None or record.fields[0] != "Terminating":
             return None
         more = self._delete("pods", name)
-        if not self._left("pods", name):
+        if not self._content("pods", name):
             more = max(self._delete(storage, name) for storage in [*self._api.store.collections])
-        left = {one: inside for one in self._api.store.collections if (inside := self._left(one, name))}
+        left = {one: inside for one in self._api.store.collections if (inside := self._content(one, name))}
         if left:
             namespace = record.object()
             status = {"phase": "Terminating", "conditions": self._conditions(namespace, left)}
             self._api.set_status("namespaces", namespace, status)
             return 0.0 if more else 1.0
 
-        def let_go(current: Object) -> None:
+        def release(current: Object) -> None:
             current["spec"]["finalizers"] = [one for one in current["spec"]["finalizers"] if one != "kubernetes"]
 
-        self._api.update("namespaces", "", name, let_go, sub="finalize")
+        self._api.update("namespaces", "", name, release, sub="finalize")
         return None
 
-    def _left(self, storage: str, namespace: str) -> dict[str, Record]:
+    def _content(self, storage: str, namespace: str) -> dict[str, Record]:
         return self._api.store.collection(storage).by_namespace.get(namespace, {}) if storage != "namespaces" else {}
 
     def _delete(self, storage: str, namespace: str) -> bool:
-        """Deletes a batch of objects; whether there may be more that nobody asked to go yet."""
-        going = (one for one in self._left(storage, namespace).values() if b'"deletionTimestamp":"' not in one.body)
-        some = list(islice(going, _BATCH))
-        for one in some:
+        """Delete a batch of objects; return whether more may remain that are not being deleted yet."""
+        live = (one for one in self._content(storage, namespace).values() if b'"deletionTimestamp":"' not in one.body)
+        batch = list(islice(live, _BATCH))
+        for one in batch:
             with suppress(ApiError):
                 self._api.delete(storage, namespace, one.name, uid=one.uid)
-        return len(some) == _BATCH
+        return len(batch) == _BATCH
 
     def _conditions(self, namespace: Object, left: dict[str, dict[str, Record]]) -> list[Object]:
-        """Why the namespace is still there."""
-        told = dict(_FINE)
+        """Return the conditions that explain why the namespace still exists."""
+        found = dict(_UNBLOCKED)
         held = Counter(
             finalizer
             for inside in left.values()
@@ -84,16 +84,16 @@ class Namespaces:
             for finalizer in one.object()["metadata"].get("finalizers", ())
         )
         counts = [f"{one if '.' in one else f'{one}.'} has {len(left[one])} resource instances" for one in sorted(left)]
-        told["NamespaceContentRemaining"] = (
+        found["NamespaceContentRemaining"] = (
             "SomeResourcesRemain", f"Some resources are remaining: {', '.join(counts)}",
         )  # fmt: skip
         if held:
             listed = ", ".join(f"{finalizer} in {held[finalizer]} resource instances" for finalizer in sorted(held))
             message = f"Some content in the namespace has finalizers remaining: {listed}"
-            told["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
+            found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
         conditions = []
-        for kind, (reason, message) in told.items():
-            status = "False" if _FINE[kind] == (reason, message) else "True"
+        for kind, (reason, message) in found.items():
+            status = "False" if _UNBLOCKED[kind] == (reason, message) else "True"
             before = condition_of(namespace, kind) or {}
             since = before["lastTransitionTime"] if before.get("status") == status else self._api.store.now()
             conditions.append(
@@ -103,7 +103,7 @@ class Namespaces:
 
 
 class InEachNamespace:
-    """Keeps one object of a name and content in every namespace that stays."""
+    """Maintains an object with a fixed name and content in every namespace that is not terminating."""
 
     def __init__(self, api: Api, storage: str, name: str, content: Object) -> None:
         self._api = api
@@ -112,14 +112,14 @@ class InEachNamespace:
         self._content = content
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows namespaces, and the objects, which may be changed or deleted."""
-        return {"namespaces": own_key, self._storage: self._of_mine}
+        """Watch namespaces, and the objects, which users can change or delete."""
+        return {"namespaces": own_key, self._storage: self._object_keys}
 
-    def _of_mine(self, change: Change) -> Iterable[Key]:
+    def _object_keys(self, change: Change) -> Iterable[Key]:
         return (("", change.record.namespace),) if change.record.name == self._name else ()
 
-    def visit(self, key: Key) -> float | None:
-        """Creates or restores the object in one namespace."""
+    def reconcile(self, key: Key) -> float | None:
+        """Create or restore the object in one namespace."""
         record = self._api.store.get("namespaces", "", key[1])
         if record is None or record.fields[0] == "Terminating":
             return None

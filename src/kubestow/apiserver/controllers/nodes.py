@@ -1,4 +1,4 @@
-"""Nodes: their conditions when they fall silent, taints that follow their conditions, and pods that have to leave."""
+"""Nodes: conditions of nodes without heartbeats, taints derived from conditions, and eviction of pods by taints."""
 
 import re
 from collections.abc import Iterable
@@ -27,34 +27,34 @@ _GRACE_SECONDS = 50.0
 
 
 class NodeLifecycle:
-    """Watches over nodes; a key is a node's name."""
+    """Sets the conditions and taints of nodes; a key is a node's name."""
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
         self._api = pods.api
-        self._seen: dict[str, int] = {}
-        """Versions of nodes that are as they should be."""
+        self._reconciled: dict[str, int] = {}
+        """Versions of nodes that are already reconciled, by name."""
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows nodes, and when they begin to send heartbeats."""
-        return {"nodes": own_key, _LEASES: self._of_lease}
+        """Watch nodes, and new leases, with which their heartbeats begin."""
+        return {"nodes": own_key, _LEASES: self._lease_keys}
 
-    def _of_lease(self, change: Change) -> Iterable[Key]:
+    def _lease_keys(self, change: Change) -> Iterable[Key]:
         new = change.record.namespace == "kube-node-lease" and change.type == "ADDED"
         return (("", change.record.name),) if new else ()
 
-    def visit(self, key: Key) -> float | None:
-        """Notes that a node fell silent, sets its taints; returns when its heartbeat is due."""
+    def reconcile(self, key: Key) -> float | None:
+        """Mark a node without heartbeats as unknown, set its taints; return the seconds until a heartbeat is late."""
         record = self._api.store.get("nodes", "", key[1])
         if record is None:
-            self._seen.pop(key[1], None)
+            self._reconciled.pop(key[1], None)
             return None
-        again = self._silent_in(key[1])
-        if again is not None and again > 0 and self._seen.get(key[1]) == record.rv:
+        again = self._heartbeat_deadline(key[1])
+        if again is not None and again > 0 and self._reconciled.get(key[1]) == record.rv:
             return again
         node = record.object()
         if again is not None and again <= 0:
-            node = self._lose(node)
+            node = self._mark_unknown(node)
         taints = self._taints(node)
         if taints != node.get("spec", {}).get("taints", []):
 
@@ -68,17 +68,17 @@ class NodeLifecycle:
         ready = condition_of(node, "Ready")
         if ready is not None and ready.get("status") != "True":
             self._mark_pods(node)
-        self._seen[key[1]] = record.rv
+        self._reconciled[key[1]] = record.rv
         return again if again is not None and again > 0 else None
 
-    def _silent_in(self, name: str) -> float | None:
-        """In how many seconds a node counts as silent; None if it never sent a heartbeat."""
+    def _heartbeat_deadline(self, name: str) -> float | None:
+        """Return the seconds until a node's heartbeat is late; None if it never sent one."""
         lease = self._api.store.get(_LEASES, "kube-node-lease", name)
         found = _RENEWED.search(lease.body) if lease is not None else None
         return parse_time(found[1].decode()) + _GRACE_SECONDS - self._api.now() if found else None
 
-    def _lose(self, node: Object) -> Object:
-        """Nothing is known any more of a node whose kubelet is silent."""
+    def _mark_unknown(self, node: Object) -> Object:
+        """Set the conditions of a node without heartbeats to Unknown; return the node."""
         ready = condition_of(node, "Ready")
         if ready is not None and ready.get("status") == "Unknown":
             return node
@@ -94,7 +94,7 @@ class NodeLifecycle:
         return self._api.read("nodes", "", node["metadata"]["name"]) or node
 
     def _mark_pods(self, node: Object) -> None:
-        """Pods of a node that is not ready are not ready either."""
+        """Mark the pods of a node that is not ready as not ready."""
         for record in self._pods.on_node(node["metadata"]["name"]):
             if self._pods.facts(record).ready:
 
@@ -105,7 +105,7 @@ class NodeLifecycle:
                 self._api.event("node-controller", pod, "NodeNotReady", "Node is not ready", "Warning")
 
     def _taints(self, node: Object) -> list[Object]:
-        """A node's taints: those people set, and those that follow from its state."""
+        """Return a node's taints: those set by users, and those derived from its conditions."""
         spec = node.get("spec", {})
         current: list[Object] = spec.get("taints", [])
         wanted: list[tuple[str, str]] = []
@@ -131,7 +131,7 @@ class NodeLifecycle:
 
 
 class TaintEviction:
-    """Deletes pods that do not bear a NoExecute taint of their node; a key is a node's name."""
+    """Deletes pods that do not tolerate a NoExecute taint of their node; a key is a node's name."""
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
@@ -139,15 +139,15 @@ class TaintEviction:
         self._since: dict[str, float] = {}
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows tainted nodes, and pods that come to them."""
-        return {"nodes": self._of_node, "pods": self._of_pod}
+        """Watch tainted nodes, and pods bound to them."""
+        return {"nodes": self._node_keys, "pods": self._pod_keys}
 
-    def _of_node(self, change: Change) -> Iterable[Key]:
+    def _node_keys(self, change: Change) -> Iterable[Key]:
         records = (change.record, change.previous) if change.type != "DELETED" else ()
         tainted = any(record is not None and b'"NoExecute"' in record.body for record in records)
         return (("", change.record.name),) if tainted else ()
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _pod_keys(self, change: Change) -> Iterable[Key]:
         name = change.record.fields[NODE]
         if change.type == "DELETED":
             self._since.pop(change.record.uid, None)
@@ -157,19 +157,19 @@ class TaintEviction:
                 return (("", name),)
         return ()
 
-    def visit(self, key: Key) -> float | None:
-        """Deletes pods, now or when their patience ends; returns when to look again."""
+    def reconcile(self, key: Key) -> float | None:
+        """Delete the pods whose toleration has expired; return the seconds until the next one expires."""
         node = self._api.read("nodes", "", key[1])
         taints = [one for one in (node or {}).get("spec", {}).get("taints", ()) if one["effect"] == "NoExecute"]
         pods = self._pods.on_node(key[1])
         if not taints:
             for record in pods:
                 self._since.pop(record.uid, None)
-        waits = [self._patience(record, taints) for record in pods] if taints else []
+        waits = [self._evict_or_wait(record, taints) for record in pods] if taints else []
         return min((wait for wait in waits if wait != float("inf")), default=None)
 
-    def _patience(self, record: Record, taints: list[Object]) -> float:
-        """For how many more seconds a pod stays; it is deleted when they are over."""
+    def _evict_or_wait(self, record: Record, taints: list[Object]) -> float:
+        """Delete a pod if its toleration has expired; return the seconds left, else infinity."""
         if b'"deletionTimestamp":"' in record.body or record.fields[PHASE] in DONE:
             return float("inf")
         pod = record.object()
@@ -196,7 +196,7 @@ class TaintEviction:
 
 
 def tolerates(toleration: Object, taint: Object) -> bool:
-    """Whether a toleration bears a taint."""
+    """Return whether a toleration matches a taint."""
     if toleration.get("effect") and toleration["effect"] != taint["effect"]:
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:

@@ -1,4 +1,4 @@
-"""Pods that nobody looks after: of nodes that are gone, to be deleted before they had one, finished ones of old."""
+"""Garbage collection of pods: on deleted nodes, deleted before they were scheduled, and finished ones above a limit."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -16,7 +16,7 @@ _BATCH = 500
 
 
 class PodGarbageCollector:
-    """Keys are `node` and a node's name, `finished`, or those of pods after `pod:`."""
+    """Deletes pods. Keys are `node` with a node's name, `finished`, or those of pods prefixed with `pod:`."""
 
     def __init__(self, pods: Pods, finished_limit: int = 12_500) -> None:
         self._pods = pods
@@ -26,13 +26,13 @@ class PodGarbageCollector:
         self._missing_since: dict[str, float] = {}
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows nodes that go and pods that finish."""
-        return {"nodes": self._of_node, "pods": self._of_pod}
+        """Watch deleted nodes and finished pods."""
+        return {"nodes": self._node_keys, "pods": self._pod_keys}
 
-    def _of_node(self, change: Change) -> Iterable[Key]:
+    def _node_keys(self, change: Change) -> Iterable[Key]:
         return (("node", change.record.name),) if change.type == "DELETED" else ()
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _pod_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
         key = (record.namespace, record.name)
         if change.type == "DELETED":
@@ -48,8 +48,8 @@ class PodGarbageCollector:
         if node and self._api.store.get("nodes", "", node) is None:
             yield ("node", node)
 
-    def visit(self, key: Key) -> float | None:
-        """Deletes what nobody else will."""
+    def reconcile(self, key: Key) -> float | None:
+        """Delete the pods of one key."""
         if key == _FINISHED:
             surplus = len(self._finished) - self._limit
             for pod in list(islice(self._finished, max(0, min(surplus, _BATCH)))):
@@ -59,22 +59,22 @@ class PodGarbageCollector:
         if key[0].startswith(_POD):
             record = self._api.store.get("pods", key[0].removeprefix(_POD), key[1])
             if record is not None:
-                self._bury(record, "PodGC: pod was deleted before it was scheduled")
+                self._fail_and_delete(record, "PodGC: pod was deleted before it was scheduled")
             return None
         name = key[1]
         if self._api.store.get("nodes", "", name) is not None:
             self._missing_since.pop(name, None)
             return None
-        # The node may only be late.
+        # The node may be created later than its pods.
         left = self._missing_since.setdefault(name, self._api.now()) + _QUARANTINE_SECONDS - self._api.now()
         if left > 0:
             return left
         del self._missing_since[name]
         for record in self._pods.on_node(name):
-            self._bury(record, "PodGC: node no longer exists")
+            self._fail_and_delete(record, "PodGC: node no longer exists")
         return None
 
-    def _bury(self, record: Record, message: str) -> None:
+    def _fail_and_delete(self, record: Record, message: str) -> None:
         def fail(pod: Object) -> None:
             pod["status"]["phase"] = "Failed"
             now = self._api.store.now()

@@ -1,4 +1,4 @@
-"""What controllers want to know of pods, worked out once for each version; and how they make and delete pods."""
+"""Pods as controllers use them: facts computed once for each version, creation from templates, and deletion."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,7 +18,7 @@ _COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 class Facts(NamedTuple):
-    """One version of one pod."""
+    """The facts about one version of a pod."""
 
     record: Record
     phase: str
@@ -30,7 +30,7 @@ class Facts(NamedTuple):
     deletion_cost: int
     restarts: int
     target: str
-    """The node it is bound to, or, of a pod that is meant for one node only, that one."""
+    """The node it is bound to, or the only node that its affinity permits; else empty."""
 
     @property
     def name(self) -> str:
@@ -39,18 +39,18 @@ class Facts(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Neither finished nor going."""
+        """Whether the pod is neither finished nor being deleted."""
         return not self.deleting and self.phase not in DONE
 
     def available_in(self, min_ready_seconds: int, now: float) -> float:
-        """In how many seconds it has been ready for long enough: none if it is, never if it is not ready."""
+        """Return the seconds until the pod is available: 0 if it is, infinity if it is not ready."""
         if not self.ready:
             return float("inf")
         return max(0.0, self.ready_since + min_ready_seconds - now) if min_ready_seconds else 0.0
 
 
 def facts_of(record: Record) -> Facts:
-    """Reads a pod."""
+    """Compute the facts about a pod."""
     pod = record.object()
     metadata, status = pod["metadata"], pod.get("status", {})
     ready = condition_of(pod, "Ready")
@@ -85,12 +85,12 @@ def _target(spec: Object) -> str:
     return ""
 
 
-def _as_is(_: Object) -> None:
-    """Leaves a pod as its template made it."""
+def _no_change(_: Object) -> None:
+    """Keep a pod as in its template."""
 
 
 class Pods:
-    """Pods as controllers see them."""
+    """An index of pods by node, with cached facts about each."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -115,23 +115,23 @@ class Pods:
             self._on_node.setdefault(node, {})[key] = None
 
     def on_node(self, node: str) -> list[Record]:
-        """The pods bound to a node, in the order in which they came."""
+        """Return the pods bound to a node, in the order in which they were bound."""
         found = [self.api.store.get("pods", *key) for key in self._on_node.get(node, ())]
         return [record for record in found if record is not None]
 
     def facts(self, record: Record) -> Facts:
-        """What is known of a pod."""
+        """Return the facts about a pod, computed once for each version."""
         known = self._known.get(record.uid)
         if known is None or known.record.rv != record.rv:
             known = self._known[record.uid] = facts_of(record)
         return known
 
     def owned_by(self, uid: str) -> list[Facts]:
-        """Pods that an object owns, oldest first."""
+        """Return the pods that an object controls, oldest first."""
         return [self.facts(record) for record in self.api.owned(uid, "pods")]
 
-    def form(self, owner: Object, template: Object, prefix: str, alter: Callable[[Object], None]) -> Object:
-        """A pod of a template for an owner, after `alter` had a look at it."""
+    def build(self, owner: Object, template: Object, prefix: str, alter: Callable[[Object], None]) -> Object:
+        """Return a pod of a template for an owner, modified by `alter`."""
         metadata = template.get("metadata", {})
         pod: Object = {
             "metadata": {
@@ -148,20 +148,20 @@ class Pods:
         return pod
 
     def create(
-        self, component: str, owner: Object, template: Object, prefix: str, alter: Callable[[Object], None] = _as_is
+        self, component: str, owner: Object, template: Object, prefix: str, alter: Callable[[Object], None] = _no_change
     ) -> Record:
-        """Makes a pod of a template for an owner."""
+        """Create a pod of a template for an owner. Raises ApiError if it is rejected."""
         namespace = owner["metadata"]["namespace"]
         try:
-            made = self.api.create("pods", namespace, self.form(owner, template, prefix, alter))
+            created = self.api.create("pods", namespace, self.build(owner, template, prefix, alter))
         except ApiError as error:
             self.api.event(component, owner, "FailedCreate", f"Error creating: {error.message}", "Warning")
             raise
-        self.api.event(component, owner, "SuccessfulCreate", f"Created pod: {made.name}")
-        return made
+        self.api.event(component, owner, "SuccessfulCreate", f"Created pod: {created.name}")
+        return created
 
     def disrupt(self, record: Record, reason: str, message: str) -> None:
-        """Deletes a pod, and says why in its condition DisruptionTarget."""
+        """Delete a pod, with the reason in its condition DisruptionTarget."""
 
         def mark(pod: Object) -> None:
             set_condition(pod, "DisruptionTarget", "True", self.api.store.now(), reason=reason, message=message)
@@ -170,6 +170,6 @@ class Pods:
         self.api.delete("pods", record.namespace, record.name, uid=record.uid)
 
     def delete(self, component: str, owner: Object, facts: Facts) -> None:
-        """Deletes a pod in good order."""
+        """Delete a pod of an owner gracefully, and record an event."""
         self.api.delete("pods", facts.record.namespace, facts.name, uid=facts.record.uid)
         self.api.event(component, owner, "SuccessfulDelete", f"Deleted pod: {facts.name}")

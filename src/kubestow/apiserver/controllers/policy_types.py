@@ -1,7 +1,7 @@
-"""Type checking of policies: what their expressions would meet in the kinds that they are about.
+"""Type checking of policies against the schemas of the kinds that they match.
 
-Expressions are compiled without knowing what `object` is, so that a policy can be about many kinds. Here each is
-compiled again for every kind that the rules name in full; what does not fit is told in the policy's status.
+A policy can match many kinds, so its expressions are first compiled with `object` untyped. This controller compiles
+each of them again for every kind that the rules name in full, and reports type errors in the policy's status.
 """
 
 from collections.abc import Iterator
@@ -24,24 +24,24 @@ _SCALARS = {"string": STRING, "int32": INT, "int64": INT, "bool": BOOL}
 
 
 class PolicyTypes:
-    """Checks ValidatingAdmissionPolicies."""
+    """Checks the types of ValidatingAdmissionPolicies."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows policies."""
+        """Watch policies."""
         return {_POLICIES: own_key}
 
-    def visit(self, key: Key) -> float | None:
-        """Tells what is wrong with one policy, once for each generation."""
+    def reconcile(self, key: Key) -> float | None:
+        """Report the type errors of one policy, once for each generation."""
         policy = self._api.read(_POLICIES, *key)
         if policy is None:
             return None
         generation, status = policy["metadata"].get("generation", 1), policy.get("status", {})
         if status.get("observedGeneration") == generation:
             return None
-        found = [{"fieldRef": field, "warning": told} for field, told in self._warnings(policy["spec"])]
+        found = [{"fieldRef": field, "warning": text} for field, text in self._warnings(policy["spec"])]
         checked = {"expressionWarnings": found} if found else {}
         self._api.set_status(_POLICIES, policy, {**status, "observedGeneration": generation, "typeChecking": checked})
         return None
@@ -51,12 +51,12 @@ class PolicyTypes:
         for index, validation in enumerate(spec.get("validations", ())):
             for part in ("expression", "messageExpression"):
                 source = validation.get(part)
-                told = [text for one in kinds if source and (text := mismatch(spec, source, one))]
-                if told:
-                    yield f"spec.validations[{index}].{part}", "\n".join(told)
+                errors = [text for one in kinds if source and (text := mismatch(spec, source, one))]
+                if errors:
+                    yield f"spec.validations[{index}].{part}", "\n".join(errors)
 
     def _kinds(self, spec: Object) -> Iterator[Resource]:
-        """The kinds that rules name in full; what is matched by `*` can be anything."""
+        """Yield the kinds that rules name in full; a `*` can match any kind, and is skipped."""
         by_path = self._api.store.registry.by_path
         for rule in spec.get("matchConstraints", {}).get("resourceRules", ()):
             for group in rule.get("apiGroups", ()):
@@ -67,7 +67,7 @@ class PolicyTypes:
 
 
 def mismatch(spec: Object, source: str, resource: Resource) -> str:
-    """What is wrong with an expression of a policy for a kind; nothing if it fits."""
+    """Return the type error of an expression of a policy for a kind; empty if there is none."""
     try:
         Program(source, _environment(spec, resource))
     except CompileError as error:
@@ -76,7 +76,7 @@ def mismatch(spec: Object, source: str, resource: Resource) -> str:
 
 
 def _environment(spec: Object, resource: Resource) -> Environment:
-    """What expressions of a policy see of a kind; raises CompileError if a variable does not fit it."""
+    """Return the typed environment of a policy for a kind. Raises CompileError if a variable does not compile."""
     base, structs, schema = Scope(bool(spec.get("paramKind"))).environment, Structs(), resource.schema
     kind = _type(schema, structs)
     known = structs[VARIABLES] = {}

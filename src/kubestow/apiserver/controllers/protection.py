@@ -1,7 +1,7 @@
-"""Protection of what is in use: a finalizer keeps it until nobody needs it any more.
+"""Protection of objects in use: a finalizer delays their deletion.
 
-Pod groups and volume claims wait for the pods that name them, volumes for the claim they are bound to. Claims and
-volumes are given their finalizer here; groups have it from admission.
+Pod groups and volume claims are in use while unfinished pods refer to them, volumes while they are bound to a claim.
+The controllers here set the finalizer of claims and volumes; admission sets that of groups.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,35 +19,35 @@ _VOLUMES, _VOLUME_PROTECTION = "persistentvolumes", "kubernetes.io/pv-protection
 
 
 class Protection:
-    """Protects objects of one storage, whose keys these are, while pods use them."""
+    """Protects the objects of one storage while pods use them."""
 
     def __init__(
         self, api: Api, storage: str, finalizer: str, marks: tuple[bytes, ...], names: Callable[[Object], Iterable[str]]
     ) -> None:
-        """`names` tells what a pod uses; a pod without any of the `marks` uses nothing."""
+        """`names` returns the names a pod uses; a pod whose encoded form contains none of the `marks` uses none."""
         self._api = api
         self._storage = storage
         self._finalizer = finalizer
         self._marks = marks
         self._names = names
         self._users: dict[Key, dict[str, None]] = {}
-        """By object, the uids of pods that use it and are not done."""
+        """For each object, the UIDs of the unfinished pods that use it."""
         for record in api.store.collection("pods").objects.values():
-            self._track(record, gone=False)
+            self._track(record, deleted=False)
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows the objects, and pods that are done."""
-        return {"pods": self._of_pod, self._storage: own_key}
+        """Watch the objects, and finished or deleted pods."""
+        return {"pods": self._pod_keys, self._storage: own_key}
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
-        return self._track(change.record, gone=change.type == "DELETED")
+    def _pod_keys(self, change: Change) -> Iterable[Key]:
+        return self._track(change.record, deleted=change.type == "DELETED")
 
-    def _track(self, record: Record, *, gone: bool) -> list[Key]:
-        """Keep account of a pod; returns what it is done with."""
+    def _track(self, record: Record, *, deleted: bool) -> list[Key]:
+        """Update the users of objects for a pod; return the keys of the objects it no longer uses."""
         if not any(mark in record.body for mark in self._marks):
             return []
         keys = [(record.namespace, name) for name in self._names(record.object())]
-        if not gone and record.fields[PHASE] not in DONE:
+        if not deleted and record.fields[PHASE] not in DONE:
             for key in keys:
                 self._users.setdefault(key, {})[record.uid] = None
             return []
@@ -59,9 +59,9 @@ class Protection:
                     del self._users[key]
         return keys
 
-    def visit(self, key: Key) -> float | None:
-        """Protects an object, or lets one go that is not used."""
-        _settle(self._api, self._storage, key, self._finalizer, used=key in self._users)
+    def reconcile(self, key: Key) -> float | None:
+        """Add the finalizer of an object, or remove it from a deleted object that is not used."""
+        _set_finalizer(self._api, self._storage, key, self._finalizer, used=key in self._users)
         return None
 
 
@@ -72,18 +72,18 @@ class VolumeProtection:
         self._api = api
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows volumes."""
+        """Watch volumes."""
         return {_VOLUMES: own_key}
 
-    def visit(self, key: Key) -> float | None:
-        """Protects a volume, or lets one go that is not bound."""
+    def reconcile(self, key: Key) -> float | None:
+        """Add the finalizer of a volume, or remove it from a deleted volume that is not bound."""
         volume = self._api.read(_VOLUMES, *key)
         used = volume is not None and volume.get("status", {}).get("phase") == "Bound"
-        _settle(self._api, _VOLUMES, key, _VOLUME_PROTECTION, used=used)
+        _set_finalizer(self._api, _VOLUMES, key, _VOLUME_PROTECTION, used=used)
         return None
 
 
-def _settle(api: Api, storage: str, key: Key, finalizer: str, *, used: bool) -> None:
+def _set_finalizer(api: Api, storage: str, key: Key, finalizer: str, *, used: bool) -> None:
     obj = api.read(storage, *key)
     if obj is None:
         return
@@ -97,7 +97,7 @@ def _settle(api: Api, storage: str, key: Key, finalizer: str, *, used: bool) -> 
 
 
 def pod_groups(api: Api) -> Protection:
-    """Groups that pods belong to."""
+    """Return the controller that protects the groups of pods."""
     return Protection(api, _GROUPS, PROTECTION, (b'"schedulingGroup":{',), _group)
 
 
@@ -107,7 +107,7 @@ def _group(pod: Object) -> Iterable[str]:
 
 
 def volume_claims(api: Api) -> Protection:
-    """Claims whose volumes pods mount."""
+    """Return the controller that protects the volume claims of pods."""
     marks = (b'"persistentVolumeClaim":{', b'"ephemeral":{')
     return Protection(api, _CLAIMS, _CLAIM_PROTECTION, marks, _claims)
 

@@ -1,8 +1,8 @@
-"""The queue of all controllers: who looks at what, and when.
+"""The work queue of all controllers: keys of changed objects, and the time at which each is reconciled.
 
-A change puts the keys it concerns into the queue; a key waits a few milliseconds, so that a burst of changes is one
-visit. The queue neither waits nor runs by itself: whoever drives it asks when the next visit is due, and has it done
-then. Live that is a timer of the event loop, in a simulation the virtual clock jumps there.
+A change adds the keys it affects to the queue. A key is due after a few milliseconds, so that a burst of changes is one
+reconciliation. The queue is passive: its driver reads when the next key is due, and reconciles it then. A server drives
+it with a timer of the event loop; in a simulation the virtual clock advances to that time.
 """
 
 import heapq
@@ -20,92 +20,92 @@ log = get_logger(__name__)
 
 _SETTLE_SECONDS = 0.01
 _STEP_SECONDS = 0.001
-"""Between the steps of a visit that goes on: time passes even where it is virtual."""
+"""Delay between the steps of a long reconciliation, so that virtual time advances, too."""
 _RETRY_SECONDS = 1.0
 _RETRY_LIMIT = 60.0
 
 KeysOf = Callable[[Change], Iterable[Key]]
 CUSTOM = "*"
-"""In place of a storage: those of all custom resources."""
+"""Used instead of a storage name for all custom resources."""
 
 
 class Controller(Protocol):
-    """Looks after objects of one kind."""
+    """Reconciles objects of one kind."""
 
     def sources(self) -> dict[str, KeysOf]:
-        """For each storage it follows: the keys a change concerns."""
+        """Return the storages to watch, each with the function that maps a change to the keys to reconcile."""
 
-    def visit(self, key: Key) -> float | None:
-        """Brings one object in line; returns after how many seconds to look again, if at all."""
+    def reconcile(self, key: Key) -> float | None:
+        """Reconcile one object; return the seconds until the next run, None for no further run."""
 
 
 class Controllers:
-    """The visits that controllers have to make over a store."""
+    """The keys that the controllers of a store have to reconcile."""
 
     def __init__(self, store: Store, controllers: Iterable[Controller]) -> None:
         self._store = store
         self._due: list[tuple[float, int, Controller, Key]] = []
-        self._planned: dict[tuple[int, Key], float] = {}
+        self._scheduled: dict[tuple[int, Key], float] = {}
         self._failures: dict[tuple[int, Key], int] = {}
         self._order = itertools.count()
         self._subscriptions: list[tuple[str, Callable[[Change], None]]] = []
-        self.on_planned: Callable[[float], None] = lambda _: None
-        """Told of a visit that is due before all others."""
+        self.on_scheduled: Callable[[float], None] = lambda _: None
+        """Callback with the time of a key that is due before all others."""
         for controller in controllers:
             for storage, keys_of in controller.sources().items():
-                self._follow(controller, storage, keys_of)
+                self._watch(controller, storage, keys_of)
 
-    def _follow(self, controller: Controller, storage: str, keys_of: KeysOf) -> None:
-        def tell(change: Change) -> None:
+    def _watch(self, controller: Controller, storage: str, keys_of: KeysOf) -> None:
+        def notify(change: Change) -> None:
             for key in keys_of(change):
-                self._plan(controller, key, _SETTLE_SECONDS)
+                self._schedule(controller, key, _SETTLE_SECONDS)
 
-        self._subscriptions.append((storage, tell))
+        self._subscriptions.append((storage, notify))
         if storage == CUSTOM:
-            self._store.follow_custom(tell)
-            followed = list(self._store.custom_collections())
+            self._store.subscribe_custom(notify)
+            watched = list(self._store.custom_collections())
         else:
-            followed = [self._store.collection(storage)]
-            followed[0].subscribers.append(tell)
-        for collection in followed:
+            watched = [self._store.collection(storage)]
+            watched[0].subscribers.append(notify)
+        for collection in watched:
             for record in list(collection.objects.values()):
-                tell(Change("ADDED", record, None))
+                notify(Change("ADDED", record, None))
 
-    def _plan(self, controller: Controller, key: Key, seconds: float) -> None:
+    def _schedule(self, controller: Controller, key: Key, seconds: float) -> None:
         at = self._store.clock.now() + seconds
         identity = (id(controller), key)
-        if self._planned.get(identity, float("inf")) <= at:
+        if self._scheduled.get(identity, float("inf")) <= at:
             return
-        self._planned[identity] = at
+        self._scheduled[identity] = at
         entry = (at, next(self._order), controller, key)
         heapq.heappush(self._due, entry)
         if self._due[0] is entry:
-            self.on_planned(at)
+            self.on_scheduled(at)
 
     def next_due(self) -> float | None:
-        """When the next visit is due; None if there is none."""
+        """Return the time at which the next key is due; None if the queue is empty."""
         return self._due[0][0] if self._due else None
 
     @property
     def has_plans(self) -> bool:
-        """Whether a visit will be made; what was planned for later may have been made earlier, and is due no more."""
-        return bool(self._planned)
+        """Whether a key will be reconciled; entries of keys that were already reconciled earlier do not count."""
+        return bool(self._scheduled)
 
-    def visit_next(self) -> None:
-        """Makes the visit that is due first."""
+    def reconcile_next(self) -> None:
+        """Reconcile the key that is due first."""
         at, _, controller, key = heapq.heappop(self._due)
         identity = (id(controller), key)
-        if self._planned.get(identity) == at:
-            del self._planned[identity]
-            again = self._visit(controller, key, identity)
+        if self._scheduled.get(identity) == at:
+            del self._scheduled[identity]
+            again = self._reconcile(controller, key, identity)
             if again is not None:
-                self._plan(controller, key, max(again, _STEP_SECONDS))
+                self._schedule(controller, key, max(again, _STEP_SECONDS))
 
-    def _visit(self, controller: Controller, key: Key, identity: tuple[int, Key]) -> float | None:
+    def _reconcile(self, controller: Controller, key: Key, identity: tuple[int, Key]) -> float | None:
         try:
-            again = controller.visit(key)
+            again = controller.reconcile(key)
         except ApiError as error:
-            log.info("Trying again", v=2, err=error.message, controller=type(controller).__name__, object="/".join(key))
+            log.info("Retrying", v=2, err=error.message, controller=type(controller).__name__, object="/".join(key))
         except Exception as error:
             log.unexpected("Controller failed", err=error, controller=type(controller).__name__, object="/".join(key))
         else:
@@ -115,23 +115,23 @@ class Controllers:
         return min(_RETRY_LIMIT, _RETRY_SECONDS * 2.0 ** min(failures - 1, 10))
 
     def close(self) -> None:
-        """Stops following changes."""
-        for storage, tell in self._subscriptions:
+        """Stop watching changes, and discard all keys."""
+        for storage, notify in self._subscriptions:
             if storage == CUSTOM:
-                self._store.unfollow_custom(tell)
+                self._store.unsubscribe_custom(notify)
             else:
-                self._store.collection(storage).subscribers.remove(tell)
+                self._store.collection(storage).subscribers.remove(notify)
         self._subscriptions.clear()
         self._due.clear()
 
 
 def own_key(change: Change) -> Iterable[Key]:
-    """The changed object itself."""
+    """Return the key of the changed object itself."""
     return ((change.record.namespace, change.record.name),)
 
 
 def owners_in(store: Store, storage: str) -> KeysOf:
-    """The owners of the changed object that live in one storage."""
+    """Return a function that maps a change to the keys of the object's owners in one storage."""
 
     def keys(change: Change) -> Iterable[Key]:
         found = []

@@ -1,4 +1,4 @@
-"""Resource quotas: what a namespace uses of them, counted change by change."""
+"""Resource quotas: the usage of each namespace, updated incrementally with each change."""
 
 from collections.abc import Iterable
 
@@ -14,28 +14,28 @@ _NOT_COUNTED = ("events", "leases.coordination.k8s.io")
 
 
 class Quotas:
-    """Keeps the status of ResourceQuotas."""
+    """Updates the status of ResourceQuotas."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._used: dict[Key, quota.Usage] = {}
-        """For each quota: what the objects it counts use."""
+        """For each quota, the usage of the objects it counts."""
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows quotas, and everything that has a namespace."""
+        """Watch quotas, and all namespaced resources."""
         counted = (one.storage for one in BY_STORAGE.values() if one.namespaced and one.storage not in _NOT_COUNTED)
-        return {**dict.fromkeys((*counted, CUSTOM), self._of_object), _QUOTAS: self._of_quota}
+        return {**dict.fromkeys((*counted, CUSTOM), self._object_keys), _QUOTAS: self._quota_keys}
 
-    def _of_quota(self, change: Change) -> Iterable[Key]:
+    def _quota_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
         key = (record.namespace, record.name)
         previous = change.previous.object()["spec"] if change.previous is not None else None
         if change.type == "DELETED" or previous != record.object()["spec"]:
             self._used.pop(key, None)
-        return [key, *self._of_object(change)]
+        return [key, *self._object_keys(change)]
 
-    def _of_object(self, change: Change) -> Iterable[Key]:
-        """The quotas of a namespace in which an object came, went or changed what it uses."""
+    def _object_keys(self, change: Change) -> Iterable[Key]:
+        """Return the quotas of a namespace whose usage changed with an object."""
         namespace = change.record.namespace
         found = []
         for name in self._api.store.collection(_QUOTAS).by_namespace.get(namespace, ()):
@@ -61,8 +61,8 @@ class Quotas:
         obj = record.object()
         return quota.usage_of(record.storage, obj) if quota.is_counted(limits, record.storage, obj) else {}
 
-    def visit(self, key: Key) -> float | None:
-        """Tells what is used; of a new quota everything is counted once."""
+    def reconcile(self, key: Key) -> float | None:
+        """Report the usage of a quota; for a new one, all objects are counted once."""
         limits = self._api.read(_QUOTAS, *key)
         if limits is None:
             return None
@@ -74,6 +74,6 @@ class Quotas:
                     for name, amount in self._usage(key, record).items():
                         used[name] = used.get(name, 0) + amount
         hard = limits["spec"].get("hard", {})
-        told = {name: quota.format_amount(name, used.get(name, 0)) for name in hard}
-        self._api.set_status(_QUOTAS, limits, {"hard": hard, "used": told})
+        shown = {name: quota.format_amount(name, used.get(name, 0)) for name in hard}
+        self._api.set_status(_QUOTAS, limits, {"hard": hard, "used": shown})
         return None

@@ -1,6 +1,6 @@
-"""Events of controllers: what happened again is counted, and no object is told of without end.
+"""Events of controllers: repeated events are counted in one object, and their rate is limited.
 
-As with client-go's recorder, one component may tell 25 things of an object, and one more every five minutes.
+As in client-go's recorder, a component may write 25 events about an object, and one more every five minutes.
 """
 
 from collections import OrderedDict
@@ -21,28 +21,28 @@ _EVENTS = BY_STORAGE["events"]
 
 
 class Recorder:
-    """Writes events."""
+    """Writes the events of controllers."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._told: OrderedDict[Hashable, str] = OrderedDict()
+        self._names: OrderedDict[Hashable, str] = OrderedDict()
         self._allowed: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
         self._number = 0
 
     def record(self, component: str, obj: Object, reason: str, message: str, type_: str) -> None:
-        """Writes an event, or counts it if it was told before; one that is refused is dropped."""
+        """Write an event, or count it if it was written before; a rejected event is dropped."""
         metadata = obj["metadata"]
         if not self._allow((component, metadata["uid"])):
             return
         namespace = metadata.get("namespace") or "default"
         key = (component, metadata["uid"], reason, message, type_)
         try:
-            name = self._told.get(key)
+            name = self._names.get(key)
             if name is not None and self._writer.store.get("events", namespace, name) is not None:
                 self._count(namespace, name)
             else:
                 name = self._create(namespace, component, obj, reason, message, type_)
-            _remember(self._told, key, name)
+            _remember(self._names, key, name)
         except ApiError:
             return
 
@@ -54,12 +54,12 @@ class Recorder:
         return left >= 1
 
     def _count(self, namespace: str, name: str) -> None:
-        def again(event: Object) -> Object:
+        def increment(event: Object) -> Object:
             event["count"] = event.get("count", 1) + 1
             event["lastTimestamp"] = self._writer.store.now()
             return event
 
-        self._writer.update(_EVENTS, namespace, name, again, internal())
+        self._writer.update(_EVENTS, namespace, name, increment, internal())
 
     def _create(self, namespace: str, component: str, obj: Object, reason: str, message: str, type_: str) -> str:
         metadata, now = obj["metadata"], self._writer.store.now()

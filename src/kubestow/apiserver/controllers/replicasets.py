@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: as many pods as wanted."""
+"""ReplicaSets and ReplicationControllers: they keep the number of their pods equal to `replicas`."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class ReplicaSets:
-    """Creates pods that are missing, deletes those too many, reports how many there are."""
+    """Creates missing pods, deletes surplus ones, and reports the counts in the status."""
 
     def __init__(self, pods: Pods, storage: str = "replicasets.apps") -> None:
         self._pods = pods
@@ -25,36 +25,36 @@ class ReplicaSets:
         self._adoption = Adoption(pods.api, storage, "pods")
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows the sets and their pods."""
-        return {self._storage: self._adoption.of_owner, "pods": self._adoption.of_owned}
+        """Watch the sets and their pods."""
+        return {self._storage: self._adoption.owner_keys, "pods": self._adoption.owned_keys}
 
-    def visit(self, key: Key) -> float | None:
-        """Brings the number of pods in line."""
+    def reconcile(self, key: Key) -> float | None:
+        """Create or delete pods of one set, and update its status."""
         record = self._api.store.get(self._storage, *key)
         if record is None:
             return None
-        self._adoption.settle(record)
+        self._adoption.apply(record)
         owner = record.object()
-        failure, more = None, None
+        failure, again = None, None
         if "deletionTimestamp" not in owner["metadata"]:
             try:
-                more = self._scale(owner, [pod for pod in self._pods.owned_by(record.uid) if pod.active])
+                again = self._scale(owner, [pod for pod in self._pods.owned_by(record.uid) if pod.active])
             except ApiError as error:
                 failure = error
         waiting = self._report(owner, self._pods.owned_by(record.uid), failure)
         if failure is not None:
             raise failure
-        return more if more is not None else waiting
+        return again if again is not None else waiting
 
     def _scale(self, owner: Object, active: list[Facts]) -> float | None:
-        """Some pods at a time; returns when to go on."""
+        """Create or delete a batch of pods; return 0 if there are more, else None."""
         spec, name = owner["spec"], owner["metadata"]["name"]
         missing = spec.get("replicas", 1) - len(active)
         for _ in range(min(missing, _BURST)):
             self._pods.create(self._component, owner, spec["template"], f"{name}-")
         if missing < 0:
-            together = Counter(pod.node for pod in active if pod.ready)
-            for pod in sorted(active, key=lambda one: _worth(one, together))[: min(-missing, _BURST)]:
+            per_node = Counter(pod.node for pod in active if pod.ready)
+            for pod in sorted(active, key=lambda one: _deletion_rank(one, per_node))[: min(-missing, _BURST)]:
                 self._pods.delete(self._component, owner, pod)
         return 0.0 if abs(missing) > _BURST else None
 
@@ -85,8 +85,8 @@ class ReplicaSets:
         return min((wait for wait in waits if wait), default=None)
 
 
-def _worth(pod: Facts, together: Counter[str]) -> tuple[bool, int, bool, int, int, float, int, float]:
-    """Pods that are least of a loss come first: unbound, pending, not ready, cheap, crowded, ready lately, new."""
+def _deletion_rank(pod: Facts, per_node: Counter[str]) -> tuple[bool, int, bool, int, int, float, int, float]:
+    """Return the sort key for deletion: unbound, pending, unready, cheap, co-located, recently ready, new first."""
     phase = _PHASES.get(pod.phase, 2)
-    crowd = together[pod.node] if pod.ready else 0
-    return bool(pod.node), phase, pod.ready, pod.deletion_cost, -crowd, -pod.ready_since, -pod.restarts, -pod.created
+    peers = per_node[pod.node] if pod.ready else 0
+    return bool(pod.node), phase, pod.ready, pod.deletion_cost, -peers, -pod.ready_since, -pod.restarts, -pod.created

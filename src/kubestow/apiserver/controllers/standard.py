@@ -1,4 +1,4 @@
-"""The controllers a control plane runs, by the names kube-controller-manager has for them."""
+"""The controllers of a control plane, by their names in kube-controller-manager."""
 
 from collections.abc import Callable
 
@@ -29,13 +29,13 @@ from kubestow.config.features import Features
 
 
 class ControllersError(ValueError):
-    """A list of controllers that cannot be used; the message names the entry."""
+    """The list of controllers is invalid; the message names the entry."""
 
 
 def controllers(pods: Pods, authority: str, wanted: str = "*", features: Features = Features()) -> list[Controller]:  # noqa: B008 - frozen
-    """The controllers of a list such as `*,-job-controller`; `none` are none.
+    """Create the controllers of a list such as `*,-job-controller`.
 
-    `*` stands for all, a name for one, a name after `-` for all but that one.
+    `*` selects all, a name one, `-` with a name excludes one, `none` selects none. Raises ControllersError.
     """
     api: Api = pods.api
     root = ("configmaps", "kube-root-ca.crt", {"data": {"ca.crt": authority}})
@@ -79,7 +79,7 @@ def controllers(pods: Pods, authority: str, wanted: str = "*", features: Feature
 
 
 def is_chosen(name: str, wanted: str) -> bool:
-    """Whether a list of controllers has one run."""
+    """Return whether a list of controllers selects a controller."""
     entries = _entries(wanted)
     return f"-{name}" not in entries and ("*" in entries or name in entries)
 

@@ -1,7 +1,7 @@
-"""StatefulSets: pods with an ordinal and volume claims of their own, made, updated and removed in order.
+"""StatefulSets: pods with an ordinal and their own volume claims, created, updated and deleted in order.
 
-A visit walks the ordinals: it makes what is missing, waits where a pod must be available first, removes what is beyond
-the end, then replaces pods of an older revision, the highest ordinal first.
+Each reconciliation goes through the ordinals: it creates missing pods, waits where a pod must be available first,
+deletes pods beyond the last ordinal, then replaces pods of an older revision, the highest ordinal first.
 """
 
 import re
@@ -26,7 +26,7 @@ _ORDINAL = re.compile(r"(.*)-(\d+)\Z")
 
 
 class StatefulSets:
-    """Looks after StatefulSets."""
+    """Creates, replaces and deletes the pods and claims of StatefulSets."""
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
@@ -35,15 +35,15 @@ class StatefulSets:
         self._adoption = Adoption(pods.api, _SETS, "pods")
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows the sets and their pods."""
-        return {_SETS: self._adoption.of_owner, "pods": self._adoption.of_owned}
+        """Watch the sets and their pods."""
+        return {_SETS: self._adoption.owner_keys, "pods": self._adoption.owned_keys}
 
-    def visit(self, key: Key) -> float | None:
-        """Takes the next step of one set."""
+    def reconcile(self, key: Key) -> float | None:
+        """Perform the next step of one set, and update its status."""
         record = self._api.store.get(_SETS, *key)
         if record is None:
             return None
-        self._adoption.settle(record)
+        self._adoption.apply(record)
         owner = record.object()
         revisions = self._history.revisions(owner)
         update = revisions[-1]
@@ -53,18 +53,18 @@ class StatefulSets:
         if "deletionTimestamp" not in owner["metadata"]:
             try:
                 self._step(owner, current, update)
-            except ApiError as refused:
-                error = refused
+            except ApiError as rejection:
+                error = rejection
         pods = self._owned(owner)
         again = self._report(owner, current, update, pods)
         used = {current.name, update.name, *(pod.record.labels.get(HASH, "") for pod in pods.values())}
-        self._history.forget_old(owner, revisions, used)
+        self._history.prune(owner, revisions, used)
         if error is not None:
             raise error
         return again
 
     def _owned(self, owner: Object) -> dict[int, Facts]:
-        """The pods of a set by ordinal, ascending."""
+        """Return the pods of a set by ordinal, in ascending order."""
         found = {}
         for pod in self._pods.owned_by(owner["metadata"]["uid"]):
             match = _ORDINAL.match(pod.name)
@@ -79,12 +79,12 @@ class StatefulSets:
         wanted = range(start, start + spec.get("replicas", 1))
         pods = self._owned(owner)
         for ordinal in wanted:
-            if self._settle(owner, current, update, ordinal, pods.get(ordinal)) and ordered:
+            if self._ensure_pod(owner, current, update, ordinal, pods.get(ordinal)) and ordered:
                 return
         condemned = [pods[ordinal] for ordinal in reversed(pods) if ordinal not in wanted]
         unavailable = [ordinal for ordinal, pod in pods.items() if not self._is_available(owner, pod)]
         for pod in condemned:
-            self._own_claims(owner, pod, condemned=True)
+            self._set_claim_owners(owner, pod, condemned=True)
             if pod.deleting:
                 if ordered:
                     return
@@ -98,8 +98,8 @@ class StatefulSets:
         if spec["updateStrategy"]["type"] == "RollingUpdate" and set(wanted) <= set(pods):
             self._roll(owner, update, [pods[ordinal] for ordinal in wanted], ordered=ordered)
 
-    def _settle(self, owner: Object, current: Revision, update: Revision, ordinal: int, pod: Facts | None) -> bool:
-        """Makes or mends the pod of an ordinal; whether those after it have to wait."""
+    def _ensure_pod(self, owner: Object, current: Revision, update: Revision, ordinal: int, pod: Facts | None) -> bool:
+        """Create or repair the pod of an ordinal; return whether the following ordinals have to wait."""
         if pod is None:
             self._create(owner, current, update, ordinal)
             return True
@@ -108,26 +108,26 @@ class StatefulSets:
                 self._delete(owner, pod)
             return True
         if pod.phase == "Pending":
-            self._make_claims(owner, ordinal)
+            self._create_claims(owner, ordinal)
         if pod.deleting or not self._is_available(owner, pod):
             return True
-        self._own_claims(owner, pod, condemned=False)
+        self._set_claim_owners(owner, pod, condemned=False)
         return False
 
     def _roll(self, owner: Object, update: Revision, pods: list[Facts], *, ordered: bool) -> None:
-        """Deletes pods of older revisions, as many as may be unavailable, down to the partition."""
+        """Delete pods of older revisions, up to the number that may be unavailable, down to the partition."""
         rolling = owner["spec"]["updateStrategy"].get("rollingUpdate", {})
-        may_miss = max(1, share(rolling.get("maxUnavailable", 1), len(pods), up=True))
+        max_unavailable = max(1, share(rolling.get("maxUnavailable", 1), len(pods), up=True))
         missing = {pod.name for pod in pods if not self._is_available(owner, pod)}
         old = [pod for pod in pods[rolling.get("partition", 0) :] if pod.record.labels.get(HASH) != update.name]
         old = [pod for pod in reversed(old) if not pod.deleting]
         if not ordered:
-            # Pods that are not available anyway are no loss.
+            # Pods that are already unavailable do not count against the limit.
             for pod in old:
                 if pod.name in missing:
                     self._delete(owner, pod)
             old = [pod for pod in old if pod.name not in missing]
-        for pod in old[: max(0, may_miss - len(missing))]:
+        for pod in old[: max(0, max_unavailable - len(missing))]:
             self._delete(owner, pod)
 
     def _is_available(self, owner: Object, pod: Facts) -> bool:
@@ -139,9 +139,9 @@ class StatefulSets:
         spec, name = owner["spec"], f"{owner['metadata']['name']}-{ordinal}"
         strategy = spec["updateStrategy"]
         first = spec.get("ordinals", {}).get("start", 0) + strategy.get("rollingUpdate", {}).get("partition", 0)
-        kept = strategy["type"] == "RollingUpdate" and ordinal < first
-        revision = current if kept else update
-        self._make_claims(owner, ordinal)
+        below_partition = strategy["type"] == "RollingUpdate" and ordinal < first
+        revision = current if below_partition else update
+        self._create_claims(owner, ordinal)
 
         def alter(pod: Object) -> None:
             metadata, pod_spec = pod["metadata"], pod["spec"]
@@ -158,15 +158,15 @@ class StatefulSets:
                 pod_spec["volumes"] = volumes
 
         try:
-            made = self._api.create(
-                "pods", owner["metadata"]["namespace"], self._pods.form(owner, revision.template, "", alter)
+            created = self._api.create(
+                "pods", owner["metadata"]["namespace"], self._pods.build(owner, revision.template, "", alter)
             )
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 message = f"create Pod {name} in StatefulSet {owner['metadata']['name']} failed error: {error.message}"
                 self._api.event(_COMPONENT, owner, "FailedCreate", message, "Warning")
             raise
-        message = f"create Pod {made.name} in StatefulSet {owner['metadata']['name']} successful"
+        message = f"create Pod {created.name} in StatefulSet {owner['metadata']['name']} successful"
         self._api.event(_COMPONENT, owner, "SuccessfulCreate", message)
 
     def _delete(self, owner: Object, pod: Facts) -> None:
@@ -175,11 +175,11 @@ class StatefulSets:
         self._api.event(_COMPONENT, owner, "SuccessfulDelete", message)
 
     def _claims(self, owner: Object, ordinal: int) -> dict[str, Object]:
-        """The claims of an ordinal: their names, and the templates they are made of."""
+        """Return the names of the claims of an ordinal, with their templates."""
         templates = owner["spec"].get("volumeClaimTemplates", ())
         return {f"{one['metadata']['name']}-{owner['metadata']['name']}-{ordinal}": one for one in templates}
 
-    def _make_claims(self, owner: Object, ordinal: int) -> None:
+    def _create_claims(self, owner: Object, ordinal: int) -> None:
         namespace = owner["metadata"]["namespace"]
         for name, template in self._claims(owner, ordinal).items():
             if self._api.store.get(_CLAIMS, namespace, name) is not None:
@@ -196,8 +196,8 @@ class StatefulSets:
             message = f"create Claim {name} Pod {pod} in StatefulSet {owner['metadata']['name']} success"
             self._api.event(_COMPONENT, owner, "SuccessfulCreate", message)
 
-    def _own_claims(self, owner: Object, pod: Facts, *, condemned: bool) -> None:
-        """Claims go with the set, or with a pod that is scaled away, as the retention policy says."""
+    def _set_claim_owners(self, owner: Object, pod: Facts, *, condemned: bool) -> None:
+        """Make the set or a condemned pod the owner of the claims, according to the retention policy."""
         if not owner["spec"].get("volumeClaimTemplates"):
             return
         ordinal = int(pod.name.rpartition("-")[2])
@@ -206,13 +206,13 @@ class StatefulSets:
             wanted = [reference(pod.record.object())]
         elif _retention(owner, "whenDeleted") == "Delete":
             wanted = [reference(owner)]
-        ours = {owner["metadata"]["uid"], pod.record.uid}
+        managed = {owner["metadata"]["uid"], pod.record.uid}
         for name in self._claims(owner, ordinal):
             claim = self._api.read(_CLAIMS, pod.record.namespace, name)
             if claim is None:
                 continue
             have = claim["metadata"].get("ownerReferences", [])
-            new = [one for one in have if one["uid"] not in ours] + wanted
+            new = [one for one in have if one["uid"] not in managed] + wanted
             if [one["uid"] for one in new] != [one["uid"] for one in have]:
                 self._api.update(_CLAIMS, pod.record.namespace, name, partial(set_owners, owners=new))
 
@@ -232,9 +232,9 @@ class StatefulSets:
             "currentReplicas": at(current),
             "updatedReplicas": at(update),
         }
-        whole = len(pods) == counts["updatedReplicas"] == counts["readyReplicas"] == spec.get("replicas", 1)
+        complete = len(pods) == counts["updatedReplicas"] == counts["readyReplicas"] == spec.get("replicas", 1)
         partition = spec["updateStrategy"].get("rollingUpdate", {}).get("partition", 0)
-        if spec["updateStrategy"]["type"] == "RollingUpdate" and whole and not partition:
+        if spec["updateStrategy"]["type"] == "RollingUpdate" and complete and not partition:
             current, counts["currentReplicas"] = update, counts["updatedReplicas"]
         status: Object = {
             "observedGeneration": owner["metadata"].get("generation", 1),

@@ -1,4 +1,4 @@
-"""Finished Jobs that have a time to live go when it is over."""
+"""Deletion of finished Jobs after their time to live."""
 
 from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers.api import Api
@@ -16,11 +16,11 @@ class TtlAfterFinished:
         self._api = api
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows Jobs that have a time to live."""
+        """Watch Jobs with a time to live."""
         return {_JOBS: lambda change: own_key(change) if b'"ttlSecondsAfterFinished":' in change.record.body else ()}
 
-    def visit(self, key: Key) -> float | None:
-        """Deletes a Job whose time is over; returns when it will be."""
+    def reconcile(self, key: Key) -> float | None:
+        """Delete a Job whose time to live has expired; return the seconds until it expires."""
         job = self._api.read(_JOBS, *key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None

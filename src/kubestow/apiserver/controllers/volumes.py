@@ -1,8 +1,8 @@
-"""Volumes and claims: bound to each other, volumes made for claims, and claims made for ephemeral volumes of pods.
+"""Volumes and claims: binding, provisioning of volumes, and creation of the claims of ephemeral volumes.
 
-Claims of a class that binds at once get a fitting volume, or a new one if the class has a provisioner. Claims of a
-class that waits are left to the scheduler, which either names a volume or a node; then the volume is made here.
-Provisioning is a stand-in: the volume exists as an object only.
+Claims of a class with immediate binding get a matching volume, or a new one if the class has a provisioner. Claims of
+a class that waits for the first consumer are left to the scheduler, which selects a volume or a node; in the latter
+case the volume is provisioned here. Provisioning is simulated: the volume exists only as an object.
 """
 
 from collections.abc import Iterable
@@ -25,43 +25,43 @@ _COMPONENT, _EPHEMERAL = "persistentvolume-controller", "ephemeral_volume"
 
 
 class Volumes:
-    """Looks after claims (keys with a namespace) and volumes (keys without)."""
+    """Binds claims (keys with a namespace) and volumes (keys without)."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._store = api.store
-        self._of_claims: dict[Key, dict[str, None]] = {}
+        self._claim_volumes: dict[Key, dict[str, None]] = {}
         self._free: dict[str, dict[str, None]] = {}
-        self._waiting: dict[str, dict[Key, None]] = {}
+        self._pending_claims: dict[str, dict[Key, None]] = {}
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows claims, volumes and the claims volumes speak of."""
-        return {_CLAIMS: self._of_claim, _VOLUMES: self._of_volume}
+        """Watch claims, volumes, and the claims that volumes refer to."""
+        return {_CLAIMS: self._claim_keys, _VOLUMES: self._volume_keys}
 
-    def _of_claim(self, change: Change) -> Iterable[Key]:
+    def _claim_keys(self, change: Change) -> Iterable[Key]:
         key, claim = (change.record.namespace, change.record.name), change.record.object()
-        waiting = self._waiting.setdefault(_class_name(claim), {})
+        waiting = self._pending_claims.setdefault(_class_name(claim), {})
         if change.type != "DELETED" and claim.get("status", {}).get("phase") == "Pending":
             waiting[key] = None
         else:
             waiting.pop(key, None)
         volume = claim["spec"].get("volumeName")
-        return [key, ("", volume)] if volume else [key, *(("", name) for name in self._of_claims.get(key, ()))]
+        return [key, ("", volume)] if volume else [key, *(("", name) for name in self._claim_volumes.get(key, ()))]
 
-    def _of_volume(self, change: Change) -> Iterable[Key]:
-        """The volume, and the claim it speaks of; claims that wait for one of its class if it is free."""
+    def _volume_keys(self, change: Change) -> Iterable[Key]:
+        """Return the key of a volume, and that of its claim; for a free volume, the pending claims of its class."""
         key = ("", change.record.name)
         if change.previous is not None:
-            self._file(change.previous.object(), present=False)
+            self._index(change.previous.object(), present=False)
         volume = change.record.object()
-        self._file(volume, present=change.type != "DELETED")
+        self._index(volume, present=change.type != "DELETED")
         claim = volume["spec"].get("claimRef")
-        return [key, _claim_key(claim)] if claim else [key, *self._waiting.get(_class_name(volume), ())]
+        return [key, _claim_key(claim)] if claim else [key, *self._pending_claims.get(_class_name(volume), ())]
 
-    def _file(self, volume: Object, *, present: bool) -> None:
+    def _index(self, volume: Object, *, present: bool) -> None:
         claim, name = volume["spec"].get("claimRef"), volume["metadata"]["name"]
         if claim:
-            names = self._of_claims.setdefault(_claim_key(claim), {})
+            names = self._claim_volumes.setdefault(_claim_key(claim), {})
         else:
             names = self._free.setdefault(_class_name(volume), {})
         if present:
@@ -69,17 +69,17 @@ class Volumes:
         else:
             names.pop(name, None)
             if claim and not names:
-                del self._of_claims[_claim_key(claim)]
+                del self._claim_volumes[_claim_key(claim)]
 
-    def visit(self, key: Key) -> float | None:
-        """Brings one claim or one volume in line."""
+    def reconcile(self, key: Key) -> float | None:
+        """Reconcile one claim or one volume."""
         if key[0]:
-            self._visit_claim(key)
+            self._reconcile_claim(key)
         else:
-            self._visit_volume(key[1])
+            self._reconcile_volume(key[1])
         return None
 
-    def _visit_claim(self, key: Key) -> None:
+    def _reconcile_claim(self, key: Key) -> None:
         claim = self._api.read(_CLAIMS, *key)
         if claim is None or "deletionTimestamp" in claim["metadata"]:
             return
@@ -98,14 +98,14 @@ class Volumes:
         return [volume for volume in found if volume is not None]
 
     def _volume_for(self, claim: Object) -> Object | None:
-        """The volume a claim is to be bound to; made if need be; None if there is none yet."""
+        """Return the volume to bind to a claim, provisioned if needed; None if there is none yet."""
         named = claim["spec"].get("volumeName")
         key = (claim["metadata"]["namespace"], claim["metadata"]["name"])
         if named:
             volume = self._api.read(_VOLUMES, "", named)
             free = volume is not None and (not volume["spec"].get("claimRef") or _refers_to(volume, claim))
             return volume if free else None
-        for volume in self._volumes(self._of_claims.get(key, ())):
+        for volume in self._volumes(self._claim_volumes.get(key, ())):
             if _refers_to(volume, claim):
                 return volume
         storage_class = self._class_of(claim)
@@ -116,9 +116,8 @@ class Volumes:
             self._api.event(_COMPONENT, claim, "WaitForFirstConsumer", message)
             return None
         if not waits:
-            fitting = [
-                volume for volume in self._volumes(self._free.get(_class_name(claim), ())) if _fits(volume, claim)
-            ]
+            candidates = self._volumes(self._free.get(_class_name(claim), ()))
+            fitting = [volume for volume in candidates if _fits(volume, claim)]
             if fitting:
                 return min(fitting, key=lambda one: quantity.nano(one["spec"]["capacity"]["storage"]))
         if storage_class is None:
@@ -146,7 +145,7 @@ class Volumes:
             "csi": {"driver": storage_class["provisioner"], "volumeHandle": claim["metadata"]["uid"]},
         }
         if node:
-            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [self._reachable_from(node, storage_class)]}}
+            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [self._node_affinity(node, storage_class)]}}
         annotations = {"pv.kubernetes.io/provisioned-by": storage_class["provisioner"]}
         name = f"pvc-{claim['metadata']['uid']}"
         volume = {"metadata": {"name": name, "annotations": annotations}, "spec": spec}
@@ -154,8 +153,8 @@ class Volumes:
         self._api.event(storage_class["provisioner"], claim, "ProvisioningSucceeded", message)
         return self._api.create(_VOLUMES, "", volume).object()
 
-    def _reachable_from(self, node: str, storage_class: Object) -> Object:
-        """The nodes that reach a volume: those of the chosen node's zone, if it has one."""
+    def _node_affinity(self, node: str, storage_class: Object) -> Object:
+        """Return the node affinity of a new volume: the zone of the selected node, or the node itself."""
         record = self._store.get("nodes", "", node)
         zone = record.labels.get("topology.kubernetes.io/zone") if record is not None else None
         local = any("hostname" in str(one) for one in storage_class.get("allowedTopologies", ()))
@@ -179,7 +178,7 @@ class Volumes:
         }
         self._api.set_status(_CLAIMS, current, status)
 
-    def _visit_volume(self, name: str) -> None:
+    def _reconcile_volume(self, name: str) -> None:
         record = self._store.get(_VOLUMES, "", name)
         if record is None:
             return
@@ -227,7 +226,7 @@ def _refers_to(volume: Object, claim: Object) -> bool:
 
 
 def _fits(volume: Object, claim: Object) -> bool:
-    """Whether a free volume is large enough, of the class wanted, selected, and can be mounted as wanted."""
+    """Return whether a free volume meets a claim: class, selector, volume mode, access modes and capacity."""
     spec, wanted = volume["spec"], claim["spec"]
     selector = from_object(wanted.get("selector"))
     return bool(
@@ -242,17 +241,17 @@ def _fits(volume: Object, claim: Object) -> bool:
 
 
 class EphemeralVolumes:
-    """Makes the claims that pods lack; keys are those of pods."""
+    """Creates the missing claims of pods with ephemeral volumes; keys are those of pods."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows pods with such volumes, and claims of pods."""
+        """Watch pods with ephemeral volumes, and claims of pods."""
         return {"pods": _with_ephemeral_volumes, _CLAIMS: owners_in(self._api.store, "pods")}
 
-    def visit(self, key: Key) -> float | None:
-        """Makes what one pod lacks."""
+    def reconcile(self, key: Key) -> float | None:
+        """Create the missing claims of one pod."""
         pod = self._api.read("pods", *key)
         if pod is None or "deletionTimestamp" in pod["metadata"]:
             return None

@@ -1,1 +1,1 @@
-"""Nodes that act: stand-ins for kubelets, which make bound pods run, finish and end, and keep nodes alive."""
+"""Simulated kubelets: they run bound pods. Promise: no processes and no waiting; containers exist only in statuses."""

@@ -1,4 +1,4 @@
-"""Whether a node takes a pod that no scheduler has bound to it: a kubelet rejects what does not fit."""
+"""Admission by a kubelet of pods that were bound without a scheduler: it rejects those that do not fit."""
 
 from collections.abc import Iterator
 
@@ -8,33 +8,33 @@ from kubestow.apiserver.quota import pod_amounts, requested
 from kubestow.apiserver.store.records import Record
 
 _ANY = ("", "0.0.0.0")  # noqa: S104
-_TAKEN = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+_NO_PORTS = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 
 
 def is_unscheduled(pod: Record) -> bool:
-    """Whether nobody bound it: its author named the node. Told without decoding it."""
+    """Return whether a pod was created with a node name, instead of being bound. Does not decode the pod."""
     return b'"PodScheduled"' not in pod.body and b'"startTime"' not in pod.body
 
 
 def rejection(pod: Object, others: list[Object], node: Object) -> tuple[str, str] | None:
-    """Reason and message, if there is no room for a pod beside others; the most of what is asked for comes first."""
+    """Return reason and message if a pod does not fit on a node beside others; None if it fits."""
     wanted = pod_amounts(pod["spec"], "requests")
     ports = set(_ports(pod))
     used = requested(others)
-    taken = any(_conflict(one, another) for other in others for one in ports for another in _ports(other))
-    room = node.get("status", {}).get("allocatable", {})
+    conflict = any(_conflict(one, another) for other in others for one in ports for another in _ports(other))
+    allocatable = node.get("status", {}).get("allocatable", {})
     for name, amount in wanted.items():
-        capacity = quantity.nano(room.get(name, "0"))
+        capacity = quantity.nano(allocatable.get(name, "0"))
         if amount and used.get(name, 0) + amount > capacity:
             unit = 10**6 if name == "cpu" else 10**9
-            asked, had, most = (-(-one // unit) for one in (amount, used.get(name, 0), capacity))
-            told = f"Node didn't have enough resource: {name}, requested: {asked}, used: {had}, capacity: {most}"
-            return f"OutOf{name}", told
-    return ("NodePorts", _TAKEN) if taken else None
+            asked, had, limit = (-(-one // unit) for one in (amount, used.get(name, 0), capacity))
+            message = f"Node didn't have enough resource: {name}, requested: {asked}, used: {had}, capacity: {limit}"
+            return f"OutOf{name}", message
+    return ("NodePorts", _NO_PORTS) if conflict else None
 
 
 def _ports(pod: Object) -> Iterator[tuple[str, str, int]]:
-    """Protocol, address and number of each port of the node that a pod uses."""
+    """Yield protocol, address and number of each host port of a pod."""
     for container in pod["spec"]["containers"]:
         for port in container.get("ports", ()):
             if port.get("hostPort"):

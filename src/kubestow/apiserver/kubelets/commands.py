@@ -1,7 +1,7 @@
-"""What a container does by its command, where that can be told without running it.
+"""Prediction of the run time and exit code of a container from its command, without running it.
 
-`sleep 30`, `true`, `false`, and shell scripts of nothing but these, `exit 1`, and commands that only say something. A
-pause image waits forever. Of everything else nobody knows.
+It covers `sleep 30`, `true`, `false`, and shell scripts that consist of these, `exit 1`, and commands that only print.
+A pause image runs forever. The effect of all other commands is unknown.
 """
 
 import re
@@ -9,37 +9,37 @@ import shlex
 from typing import Any, NamedTuple
 
 _SHELLS = ("sh", "bash", "ash")
-_SAYING = ("echo", "printf", "date", "hostname", ":")
+_PRINTING = ("echo", "printf", "date", "hostname", ":")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)\Z")
 _SEPARATORS = re.compile(r"\s*(?:;|&&|\n)\s*")
 _SPECIAL = re.compile(r"[$`|&<>(){}*?]")
 
 
-class Deed(NamedTuple):
-    """How long a container runs, and how it exits."""
+class Prediction(NamedTuple):
+    """The run time and exit code of a container."""
 
     seconds: float
     exit_code: int
 
 
-def deed(container: dict[str, Any]) -> Deed | None:
-    """What a container does; None if that cannot be told."""
+def predict(container: dict[str, Any]) -> Prediction | None:
+    """Predict the run time and exit code of a container; None if they are unknown."""
     words = [*container.get("command", ()), *container.get("args", ())]
     if not words:
         image = container.get("image", "").rpartition("/")[2]
-        return Deed(float("inf"), 0) if re.match(r"pause(?:[:@-]|\Z)", image) else None
+        return Prediction(float("inf"), 0) if re.match(r"pause(?:[:@-]|\Z)", image) else None
     if _base(words[0]) in _SHELLS and len(words) == 3 and words[1] == "-c":
         return _script(words[2])
-    done = _statement(words)
-    return None if done is None else Deed(*done)
+    result = _statement(words)
+    return None if result is None else Prediction(*result)
 
 
 def _base(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _script(text: str) -> Deed | None:
+def _script(text: str) -> Prediction | None:
     seconds = 0.0
     code = 0
     for part in _SEPARATORS.split(text.strip()):
@@ -53,14 +53,14 @@ def _script(text: str) -> Deed | None:
             return None
         if words[0] == "exit" and len(words) <= 2:
             given = words[1] if len(words) == 2 else str(code)
-            return Deed(seconds, int(given) % 256) if given.isdecimal() else None
-        done = _statement(words)
-        if done is None or code:
-            # After a failure it depends on how the statements are joined.
+            return Prediction(seconds, int(given) % 256) if given.isdecimal() else None
+        result = _statement(words)
+        if result is None or code:
+            # After a failure, the effect depends on the separator.
             return None
-        seconds += done[0]
-        code = done[1]
-    return Deed(seconds, code)
+        seconds += result[0]
+        code = result[1]
+    return Prediction(seconds, code)
 
 
 def _statement(words: list[str]) -> tuple[float, int] | None:
@@ -72,4 +72,4 @@ def _statement(words: list[str]) -> tuple[float, int] | None:
         return (float(time[1]) * _UNITS[time[2] or "s"], 0) if time else None
     if name in ("true", "false") and len(words) == 1:
         return 0.0, int(name == "false")
-    return (0.0, 0) if name in _SAYING else None
+    return (0.0, 0) if name in _PRINTING else None

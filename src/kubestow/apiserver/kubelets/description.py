@@ -1,12 +1,12 @@
-"""Which nodes there shall be: a number of plain ones, a small YAML description, or Node manifests.
+"""Descriptions of nodes: a number of default nodes, a YAML file of groups, or Node manifests.
 
 nodes:
-  - count: 3            # how many (default 1)
-    name: small-{}      # {} is the number, from 0 (default node-{})
+  - count: 3            # number of nodes (default 1)
+    name: small-{}      # {} is replaced by the number, from 0 (default node-{})
     cpu: 4
     memory: 16Gi
     pods: 110
-    zones: [a, b]       # given out in turn as topology.kubernetes.io/zone
+    zones: [a, b]       # assigned in turn as topology.kubernetes.io/zone
     labels: {disk: ssd}
     taints: [{key: dedicated, value: batch, effect: NoSchedule}]
     resources: {example.com/gpu: 2}
@@ -25,7 +25,7 @@ Object = dict[str, Any]
 
 
 class NodesFileError(ValueError):
-    """A description that cannot be used; the message names file, entry and field."""
+    """The description is invalid; the message names file, entry and field."""
 
 
 class Taint(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,7 +37,7 @@ class Taint(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Group(msgspec.Struct, forbid_unknown_fields=True):
-    """Nodes that are alike."""
+    """A group of nodes with equal capacity, labels and taints."""
 
     count: int = 1
     name: str = "node-{}"
@@ -52,13 +52,13 @@ class Group(msgspec.Struct, forbid_unknown_fields=True):
     resources: dict[str, str | int] = {}
 
 
-def plain(count: int) -> list[Object]:
-    """A number of nodes, spread over three zones."""
+def default_nodes(count: int) -> list[Object]:
+    """Return a number of default nodes, spread over three zones."""
     return expand(Group(count=count, zones=["zone-a", "zone-b", "zone-c"]))
 
 
 def read(path: Path) -> list[Object]:
-    """The nodes of a file."""
+    """Read the nodes of a file. Raises NodesFileError if it is invalid."""
     found: list[Object] = []
     try:
         for document in (one for source in sources(str(path)) for one in documents(source)):
@@ -92,7 +92,7 @@ def _group(place: str, index: int, entry: Any) -> list[Object]:
 
 
 def expand(group: Group) -> list[Object]:
-    """The nodes of a group."""
+    """Return the nodes of a group."""
     amounts = {
         "cpu": quantity.canonical(group.cpu),
         "memory": quantity.canonical(group.memory),

@@ -1,11 +1,11 @@
-"""The devices of stand-in nodes: what a driver on each of them offers, or what a file says.
+"""The devices of simulated nodes: published by a simulated driver, or read from a file.
 
-A driver here is one more controller. For a node that appears it publishes the slices of a pool named for the node; they
-belong to the node and go with it. Where a server that kept its data has others than asked for, the pool begins a new
-generation. The ready-made kinds:
+The driver is a controller. For each new node it publishes the slices of a pool with the node's name; they are owned by
+the node, and deleted with it. If a server with stored data has other slices than requested, the pool gets a new
+generation. The built-in kinds:
 
-- `gpus`: four whole GPUs, or as many as a number says;
-- `partitionable-gpus`: four, each to be had whole, in halves or in quarters, which share its memory.
+- `gpus`: four whole GPUs, or the given number;
+- `partitionable-gpus`: four GPUs, each allocatable as a whole, in halves or in quarters, which share its memory.
 """
 
 from collections.abc import Iterable
@@ -34,16 +34,16 @@ _MOST = 128
 _GIBIBYTES = 40
 _QUARTERS = 4
 _PROFILES = {"whole": 4, "half": 2, "quarter": 1}
-"""How many quarters of a GPU each kind of partition takes."""
+"""Number of quarters of a GPU in each kind of partition."""
 _SHARES = {"partitionable-gpus": True, "gpus": False}
 
 
 class DevicesError(ValueError):
-    """Devices that cannot be offered; the message names the flag or the file and the object."""
+    """The devices are invalid; the message names the flag, or the file and the object."""
 
 
 class Devices:
-    """What --devices asks for: nothing, a kind, a number, or a file."""
+    """The value of --devices: nothing, a kind, a number, or a file."""
 
     def __init__(self, wanted: str) -> None:
         self._objects: list[tuple[str, Object]] = []
@@ -62,7 +62,7 @@ class Devices:
             self._objects = [(wanted, {"kind": "DeviceClass", "metadata": {"name": DRIVER}, "spec": spec})]
 
     def add(self, writer: Writer) -> None:
-        """Creates what does not depend on nodes, where it is missing."""
+        """Create the missing objects that do not depend on nodes. Raises DevicesError if one is rejected."""
         for source, obj in self._objects:
             storage, name = _STORAGES[obj["kind"]], obj["metadata"]["name"]
             if writer.store.get(storage, "", name) is None:
@@ -72,7 +72,7 @@ class Devices:
                     raise DevicesError(f"--devices: {source}: {error.message}") from error
 
     def slices(self, node: str) -> list[Object]:
-        """The specs of the slices for a node."""
+        """Return the specs of the slices of a node."""
         if not self._count:
             return []
         place = {"driver": DRIVER, "nodeName": node}
@@ -107,7 +107,7 @@ def _quarters(first: int, size: int) -> Object:
 
 
 def _read(path: str) -> list[tuple[str, Object]]:
-    """The objects of a file, and how each is called in errors."""
+    """Return the objects of a file, each with its description for error messages."""
     kinds = f"expected a number, {' or '.join(sorted(_SHARES))}, or a file of ResourceSlices and DeviceClasses"
     try:
         found = objects.read([path])
@@ -121,27 +121,27 @@ def _read(path: str) -> list[tuple[str, Object]]:
                 f"--devices: {manifest}: is not a ResourceSlice or DeviceClass of {_VERSION} with a name"
             )
         if (manifest.kind, manifest.name) in seen:
-            raise DevicesError(f"--devices: {manifest}: there is another of this name; names of a kind must differ")
+            raise DevicesError(f"--devices: {manifest}: duplicate name; names must be unique within a kind")
         seen.add((manifest.kind, manifest.name))
     return [(str(manifest), msgspec.json.decode(manifest.data)) for manifest in found]
 
 
 class DeviceDriver:
-    """Publishes the devices of every node; keys are nodes."""
+    """Publishes the devices of every node; keys are those of nodes."""
 
     def __init__(self, api: Api, devices: Devices) -> None:
         self._api = api
         self._devices = devices
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows nodes that appear."""
-        return {"nodes": self._of_node}
+        """Watch new nodes."""
+        return {"nodes": self._node_keys}
 
-    def _of_node(self, change: Change) -> Iterable[Key]:
+    def _node_keys(self, change: Change) -> Iterable[Key]:
         return (("", change.record.name),) if change.previous is None and change.type != "DELETED" else ()
 
-    def visit(self, key: Key) -> float | None:
-        """Publishes the devices of a node, unless it has them."""
+    def reconcile(self, key: Key) -> float | None:
+        """Publish the devices of a node, unless its slices already contain them."""
         node = self._api.store.get("nodes", *key)
         if node is None:
             return None
@@ -162,7 +162,7 @@ class DeviceDriver:
 
 
 def _names(slices: dict[str, Object]) -> dict[str, list[str]]:
-    """What each slice offers, by name: people may have tainted or changed it."""
+    """Return the device and counter names of each slice; only these are compared, since users can taint devices."""
     return {
         name: [one["name"] for kind in ("devices", "sharedCounters") for one in spec.get(kind, ())]
         for name, spec in slices.items()

@@ -1,11 +1,11 @@
-"""All stand-in kubelets together: one more controller, whose keys are pods and nodes.
+"""All simulated kubelets as one controller, whose keys are pods and nodes.
 
-There is no task for a node. A visit to a pod plays its life until now and writes what changed; it is visited again when
-something more is due. Heartbeats are renewed in batches, straight in the store. An idle fleet costs its heartbeats;
-without them it costs nothing, and a node has a lease only while it is silent: the lease tells since when.
+There is no task per node. Reconciling a pod advances its life to the current time and writes the changes; the pod is
+reconciled again at the next change. Heartbeats are renewed in batches, directly in the store. An idle fleet costs only
+its heartbeats; without them it costs nothing, and a node has a lease only while it is unreachable, since that time.
 
-Annotations of a node: with `kubestow.dev/ready: "false"` its kubelet says that it is not ready and does nothing more;
-with `"unknown"` it falls silent without a word. `kubestow.dev/shutdown: "true"` shuts it down: its pods are stopped.
+Annotations of a node: with `kubestow.dev/ready: "false"` its kubelet reports that it is not ready, and stops acting;
+with `"unknown"` it stops without a report. `kubestow.dev/shutdown: "true"` shuts it down: its pods are stopped.
 """
 
 import itertools
@@ -25,7 +25,7 @@ from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
 
 _ANNOTATION = re.compile(rb'"kubestow\.dev/(ready|shutdown)":"(false|unknown|true)"')
-_TROUBLES = {b"false": "made not ready by its annotation", b"shutdown": "node is shutting down"}
+_NOT_READY_MESSAGES = {b"false": "set to not ready by annotation", b"shutdown": "node is shutting down"}
 _LEASES = "leases.coordination.k8s.io"
 _LEASE_NAMESPACE = "kube-node-lease"
 _LEASE_SECONDS = 40
@@ -39,18 +39,18 @@ _CAPACITY = re.compile(rb'"capacity":\{[^}]*\}')
 
 
 def _capacity(node: Record) -> bytes:
-    """What a node has, without decoding it."""
+    """Return the encoded capacity of a node, without decoding the node."""
     found = _CAPACITY.search(node.body)
     return found[0] if found else b""
 
 
 def _renewed(body: bytes, renewal: bytes, rv: int) -> bytes:
-    """A lease with another time and version, without decoding it."""
+    """Return an encoded lease with another time and version, without decoding it."""
     return _VERSION.sub(b'"resourceVersion":"%d"' % rv, _RENEWED.sub(renewal, body, count=1), count=1)
 
 
 class Fleet:
-    """Acts for every node in a store; keys are pods, nodes (without a namespace) and the renewal of leases."""
+    """The kubelets of all nodes; keys are those of pods, of nodes (without a namespace), and the renewal of leases."""
 
     def __init__(self, pods: Pods, pace: Pace, *, heartbeats: bool = True) -> None:
         self._pods = pods
@@ -59,49 +59,49 @@ class Fleet:
         self._store = pods.api.store
         self._pace = pace
         self._states: dict[str, bytes] = {}
-        """What annotations make of a node: false, unknown or shutdown."""
-        self._grown: set[str] = set()
-        """Nodes whose capacity somebody has changed."""
+        """The states of nodes set by annotations: true, false, unknown or shutdown."""
+        self._resized_nodes: set[str] = set()
+        """Nodes whose capacity was changed by a user."""
         self._lives: dict[str, Life] = {}
-        """Pods with which something is going to happen."""
-        self._settled: dict[str, int] = {}
-        """Versions of pods with which nothing is."""
-        self._held: dict[str, dict[str, Object]] = {}
-        """What the containers of a pod held before its spec changed."""
+        """The lives of pods with a pending change, by UID."""
+        self._idle: dict[str, int] = {}
+        """Versions of pods without a pending change, by UID."""
+        self._allocated: dict[str, dict[str, Object]] = {}
+        """Resources that the containers of a pod had before its spec changed, by UID."""
         self._deferred: dict[str, dict[Key, str]] = {}
-        """Pods that wait for room to grow, by node."""
+        """Pods whose resize waits for free capacity, by node."""
         self._addresses = statuses.Addresses()
         self._slice = 0
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows nodes, the pods bound to them, and claims that pods wait for."""
-        return {"nodes": self._of_node, "pods": self._of_pod, claims.CLAIMS: self._of_claim}
+        """Watch nodes, the pods bound to them, and reserved claims."""
+        return {"nodes": self._node_keys, "pods": self._pod_keys, claims.CLAIMS: self._claim_keys}
 
-    def visit(self, key: Key) -> float | None:
-        """Acts for one pod or one node."""
+    def reconcile(self, key: Key) -> float | None:
+        """Act for one pod or one node, or renew leases."""
         if key == _RENEWAL:
             return self._renew()
-        return self._visit_pod(key) if key[0] else self._visit_node(key[1])
+        return self._reconcile_pod(key) if key[0] else self._reconcile_node(key[1])
 
     # Nodes
 
-    def _of_node(self, change: Change) -> Iterable[Key]:
+    def _node_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
         if change.type == "DELETED":
             self._states.pop(record.name, None)
             return (("", record.name),)
-        said = dict(_ANNOTATION.findall(record.body))
-        state = b"shutdown" if said.get(b"shutdown") == b"true" else said.get(b"ready", b"true")
+        annotations = dict(_ANNOTATION.findall(record.body))
+        state = b"shutdown" if annotations.get(b"shutdown") == b"true" else annotations.get(b"ready", b"true")
         grown = change.previous is not None and _capacity(change.previous) not in (b"", _capacity(record))
         if grown:
-            self._grown.add(record.name)
+            self._resized_nodes.add(record.name)
         if change.previous is None or state != self._states.get(record.name, b"true"):
             self._states[record.name] = state
             pods = ((pod.namespace, pod.name) for pod in self._pods.on_node(record.name))
             return (("", record.name), *((_RENEWAL,) if self._heartbeats else ()), *pods)
         return (("", record.name),) if grown else ()
 
-    def _visit_node(self, name: str) -> float | None:
+    def _reconcile_node(self, name: str) -> float | None:
         record = self._store.get("nodes", "", name)
         lease = self._store.get(_LEASES, _LEASE_NAMESPACE, name)
         if record is None:
@@ -117,19 +117,19 @@ class Fleet:
         if lease is not None and not self._heartbeats:
             self._store.delete(_LEASES, lease)
             lease = None
-        grown = name in self._grown
-        self._grown.discard(name)
+        grown = name in self._resized_nodes
+        self._resized_nodes.discard(name)
         if not self._heartbeats and not grown and state == b"true" and is_ready(record.object()):
             return None
         address, now = self._addresses.of_node(name), self._store.now()
 
         def report(node: Object) -> None:
-            statuses.report_node(node, address, now, _TROUBLES.get(state, ""))
+            statuses.report_node(node, address, now, _NOT_READY_MESSAGES.get(state, ""))
             if grown:
                 statuses.offer_extended(node["status"])
 
         if lease is not None and state != b"false":
-            self._beat(lease)
+            self._renew_lease(lease)
         self._api.update("nodes", "", name, report, sub="status")
         if lease is None and state == b"true" and self._heartbeats:
             self._create_lease(record)
@@ -143,48 +143,48 @@ class Fleet:
         self._api.create(_LEASES, _LEASE_NAMESPACE, lease)
 
     def _renew(self) -> float | None:
-        """Renews the leases of one slice of all nodes; over ten seconds each has its turn."""
+        """Renew the leases of one slice of all nodes; each lease is renewed every ten seconds."""
         self._slice = (self._slice + 1) % _RENEW_SLICES
         leases = self._store.collection(_LEASES).by_namespace.get(_LEASE_NAMESPACE, {})
         nodes = self._store.collection("nodes").by_namespace.get("", {})
         for name in itertools.islice(nodes, self._slice, None, _RENEW_SLICES):
             lease = leases.get(name)
             if lease is not None and self._states.get(name, b"true") in (b"true", b"shutdown"):
-                self._beat(lease)
+                self._renew_lease(lease)
         return _RENEW_SECONDS / _RENEW_SLICES if nodes else None
 
-    def _beat(self, lease: Record) -> None:
+    def _renew_lease(self, lease: Record) -> None:
         now = b'"renewTime":"%b"' % format_micro_time(self._api.now()).encode()
         self._store.renew(_LEASES, lease, partial(_renewed, lease.body, now))
 
     # Pods
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _pod_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
         node = record.fields[NODE]
         if change.type == "DELETED":
             self._addresses.release(record.uid)
             self._lives.pop(record.uid, None)
-            self._settled.pop(record.uid, None)
-            self._held.pop(record.uid, None)
+            self._idle.pop(record.uid, None)
+            self._allocated.pop(record.uid, None)
             waiting = self._deferred.pop(node, {})
             for uid in waiting.values():
-                self._settled.pop(uid, None)
+                self._idle.pop(uid, None)
             return waiting
         if not node or (record.fields[PHASE] in DONE and b'"deletionTimestamp":"' not in record.body):
             return ()
         previous = change.previous
         if previous is not None and _generation(previous) != _generation(record):
-            self._held.setdefault(record.uid, resizing.resources(previous.object()))
+            self._allocated.setdefault(record.uid, resizing.resources(previous.object()))
         return ((record.namespace, record.name),)
 
-    def _of_claim(self, change: Change) -> Iterable[Key]:
+    def _claim_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
         if change.type == "DELETED" or b'"reservedFor":[' not in record.body:
             return ()
         return [(record.namespace, one["name"]) for one in record.object()["status"]["reservedFor"]]
 
-    def _visit_pod(self, key: Key) -> float | None:
+    def _reconcile_pod(self, key: Key) -> float | None:
         record = self._store.get("pods", *key)
         node = record.fields[NODE] if record is not None else ""
         if record is None or not node or self._store.get("nodes", "", node) is None:
@@ -194,61 +194,61 @@ class Fleet:
             return None
         life = self._lives.get(record.uid)
         if state == b"true":
-            if self._settled.get(record.uid) == record.rv:
+            if self._idle.get(record.uid) == record.rv:
                 return None
             if life is not None and life.rv == record.rv and now < life.wakes:
                 return life.wakes - now
         pod = record.object()
         if record.fields[PHASE] in DONE and "deletionTimestamp" not in pod["metadata"]:
-            # Somebody else has put an end to it.
+            # A client has set the final phase.
             self._lives.pop(record.uid, None)
             return None
         if life is None:
             if admission.is_unscheduled(record) and self._reject(record, pod, node):
                 return None
-            if claims.has_claims(record) and not self._prepare(pod):
+            if claims.has_claims(record) and not self._prepare_claims(pod):
                 return None
             life = self._lives[record.uid] = lives.born(pod, Script(pod, self._pace), now)
         seconds = pod["spec"].get("activeDeadlineSeconds")
         life.deadline = life.seen + seconds if seconds is not None else NEVER
-        self._ask_to_stop(pod, life, shutdown=state == b"shutdown")
+        self._stop_if_needed(pod, life, shutdown=state == b"shutdown")
         life.advance(now)
         self._resize(pod, life, key)
         self._report(pod, life, now)
         if life.done and "deletionTimestamp" in pod["metadata"]:
-            # The kubelet is done with it: it goes, or waits for its finalizers.
+            # The containers have ended: the pod is removed, or waits for its finalizers.
             self._api.delete("pods", *key, uid=record.uid, grace=0)
             return None
         life.wakes = life.next_change(now)
         if life.wakes != NEVER:
             return life.wakes - now
-        self._settled[record.uid] = life.rv
+        self._idle[record.uid] = life.rv
         del self._lives[record.uid]
         return None
 
     def _reject(self, record: Record, pod: Object, node: str) -> bool:
-        """Whether there was no room for a pod that no scheduler has bound; it has failed then."""
+        """Fail a pod that was not bound by a scheduler if it does not fit; return whether it failed."""
         before = itertools.takewhile(lambda one: one.uid != record.uid, self._pods.on_node(node))
         others = [one.object() for one in before if one.fields[PHASE] not in DONE]
-        refused = admission.rejection(pod, others, self._api.read("nodes", "", node) or {})
-        if refused is not None:
-            reason, message = refused
+        rejection = admission.rejection(pod, others, self._api.read("nodes", "", node) or {})
+        if rejection is not None:
+            reason, message = rejection
             self._api.event("kubelet", pod, reason, message, "Warning")
             status = {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}"}
             self._api.set_status("pods", pod, {**status, "qosClass": pod["status"].get("qosClass", "BestEffort")})
-        return refused is not None
+        return rejection is not None
 
-    def _prepare(self, pod: Object) -> bool:
-        """Whether a pod that is to start has its devices; if not, it is visited again when a claim changes."""
+    def _prepare_claims(self, pod: Object) -> bool:
+        """Return whether the devices of a pod are ready; if not, it is reconciled again when a claim changes."""
         if "deletionTimestamp" in pod["metadata"] or pod["status"].get("startTime"):
             return True
-        trouble = claims.trouble(pod, self._api)
-        if trouble:
-            message = f"Failed to prepare dynamic resources: {trouble}"
+        error = claims.preparation_error(pod, self._api)
+        if error:
+            message = f"Failed to prepare dynamic resources: {error}"
             self._api.event("kubelet", pod, "FailedPrepareDynamicResources", message, "Warning")
-        return not trouble
+        return not error
 
-    def _ask_to_stop(self, pod: Object, life: Life, *, shutdown: bool) -> None:
+    def _stop_if_needed(self, pod: Object, life: Life, *, shutdown: bool) -> None:
         metadata, now = pod["metadata"], self._api.now()
         if life.done:
             return
@@ -277,11 +277,11 @@ class Fleet:
         life.rv = self._api.update("pods", metadata["namespace"], metadata["name"], report, sub="status").rv
 
     def _resize(self, pod: Object, life: Life, key: Key) -> None:
-        """Gives containers the resources their spec asks for now, if the node has room."""
-        held = self._held.pop(pod["metadata"]["uid"], {})
-        if not life.allocated and held != resizing.resources(pod):
-            life.allocated = held
-        if life.done or not resizing.wants(pod, life):
+        """Resize the containers of a pod according to its spec, if the node has enough free capacity."""
+        previous = self._allocated.pop(pod["metadata"]["uid"], {})
+        if not life.allocated and previous != resizing.resources(pod):
+            life.allocated = previous
+        if life.done or not resizing.is_needed(pod, life):
             return
         name = pod["spec"]["nodeName"]
         others = [
@@ -294,7 +294,7 @@ class Fleet:
 
 
 def is_ready(node: Object) -> bool:
-    """Whether a node's kubelet has said that it is ready."""
+    """Return whether the condition Ready of a node is True."""
     ready = condition_of(node, "Ready")
     return ready is not None and ready.get("status") == "True"
 

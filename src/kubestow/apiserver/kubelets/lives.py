@@ -1,7 +1,7 @@
-"""The life of a pod on its node, as a function of time.
+"""The life of a pod on its node: its containers and phase as a function of time.
 
-A life knows when each container started, when it exits and when it is tried again. `advance` plays everything that was
-due until now, in order, at the moment it was due; `next_change` tells when there is more. Nothing here waits or writes.
+A life stores when each container started, exits and restarts. `advance` applies all changes that are due until a time,
+in order, each at its own time; `next_change` returns the time of the next one. Nothing here waits or writes.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,13 +19,13 @@ _KILLED, _TERMINATED = 137, 143
 
 @dataclass(slots=True)
 class Run:
-    """One container."""
+    """The state of one container."""
 
     name: str
     kind: str
-    """init, sidecar or main."""
+    """`init`, `sidecar` or `main`."""
     state: str = "waiting"
-    """waiting, running or terminated."""
+    """`waiting`, `running` or `terminated`."""
     started: float = NEVER
     ends: float = NEVER
     finished: float = 0.0
@@ -34,20 +34,20 @@ class Run:
     backoff: float = 0.0
     restart_at: float = NEVER
     last: tuple[float, float, int] | None = None
-    """Start, end and exit code of the time before."""
+    """Start, end and exit code of the previous run."""
 
 
 @dataclass(slots=True)
 class Life:
-    """One pod."""
+    """The state of one pod on its node."""
 
     script: Script
     restart_policy: str
     seen: float
-    """When the kubelet first saw it."""
+    """Time at which the kubelet first received the pod."""
     deadline: float = NEVER
     hooks: dict[str, float] = field(default_factory=dict)
-    """For how long the preStop hook of a container sleeps."""
+    """Seconds that the preStop hook of a container sleeps, by container."""
     runs: list[Run] = field(default_factory=list)
     started: bool = False
     phase: str = "Pending"
@@ -56,11 +56,11 @@ class Life:
     stop_at: float = NEVER
     grace: float = NEVER
     allocated: dict[str, Object] = field(default_factory=dict)
-    """Resources that containers hold, once the pod is or was to be resized."""
+    """Resources of the containers, once a resize of the pod was requested."""
     refused: tuple[str, str] = ("", "")
-    """Why a resize is not done: reason and message."""
+    """Reason and message of a resize that is not possible (yet)."""
     rv: int = 0
-    """The version of the pod that the kubelet has dealt with."""
+    """The version of the pod that the kubelet wrote last."""
     wakes: float = NEVER
     _killed: bool = False
 
@@ -77,13 +77,13 @@ class Life:
         ) or any(run.kind == "main" and (run.last or run.started != NEVER) for run in self.runs)
 
     def is_ready(self, run: Run, now: float) -> bool:
-        """Whether a container runs and has been doing so for long enough."""
+        """Return whether a container is ready: an init container once it succeeded, others after a delay."""
         if run.kind == "init":
             return run.state == "terminated" and run.code == 0
         return run.state == "running" and run.started + self.script.ready(run.name) <= now
 
     def advance(self, now: float) -> None:
-        """Plays what was due until now."""
+        """Apply all changes that are due until `now`."""
         while True:
             at, act = min(self._due(), key=lambda one: one[0], default=(NEVER, None))
             if act is None or at > now:
@@ -91,7 +91,7 @@ class Life:
             act(at)
 
     def next_change(self, now: float) -> float:
-        """When something will be different, unless somebody interferes."""
+        """Return the time of the next change of the pod or the readiness of a container, NEVER if there is none."""
         ready = (run.started + self.script.ready(run.name) for run in self.runs if run.state == "running")
         return min((at for at in (*(at for at, _ in self._due()), *ready) if at > now), default=NEVER)
 
@@ -108,32 +108,32 @@ class Life:
             elif run.restart_at != NEVER:
                 yield run.restart_at, lambda at, run=run: self._restart(run, at)  # type: ignore[misc]
 
-    # What happens
+    # Changes
 
     def _start(self, at: float) -> None:
         self.started = True
         self._proceed(at)
 
     def _proceed(self, at: float) -> None:
-        """Starts the next init container, or all others when those are done."""
+        """Start the next init container, or the main containers once all init containers have succeeded."""
         for run in self.runs:
             if run.kind != "main" and run.state != ("running" if run.kind == "sidecar" else "terminated"):
                 if run.restart_at == NEVER and run.state == "waiting":
-                    self._begin(run, at)
+                    self._run(run, at)
                 if run.kind == "init" or run.state != "running":
                     return
         self.phase = "Running"
         for run in self.runs:
             if run.kind == "main" and run.started == NEVER:
-                self._begin(run, at)
+                self._run(run, at)
 
-    def _begin(self, run: Run, at: float) -> None:
+    def _run(self, run: Run, at: float) -> None:
         run.state, run.started, run.restart_at = "running", at, NEVER
         run.ends = at + self.script.run(run.name, run.kind)
 
     def _restart(self, run: Run, at: float) -> None:
         run.restarts += 1
-        self._begin(run, at)
+        self._run(run, at)
         if run.kind == "sidecar":
             self._proceed(at)
 
@@ -144,13 +144,13 @@ class Life:
         if run.kind == "init" and run.code == 0:
             self._proceed(at)
         elif always or (run.code and self.restart_policy == "OnFailure"):
-            self._try_again(run, at)
+            self._schedule_restart(run, at)
         elif run.kind == "init":
             self._end(at, "Failed")
         elif all(one.state == "terminated" and one.restart_at == NEVER for one in self.runs if one.kind == "main"):
             self._end(at, "Failed" if any(one.code for one in self.runs if one.kind == "main") else "Succeeded")
 
-    def _try_again(self, run: Run, at: float) -> None:
+    def _schedule_restart(self, run: Run, at: float) -> None:
         if run.finished - run.started > _RESET_BACKOFF:
             run.backoff = 0.0
         run.last = (run.started, run.finished, run.code)
@@ -159,7 +159,7 @@ class Life:
         run.backoff = min(_LONGEST_BACKOFF, 2 * run.backoff or _FIRST_BACKOFF)
 
     def _end(self, at: float, phase: str, code: int = 0) -> None:
-        """Nothing runs any more."""
+        """End all containers, and set the final phase."""
         for run in self.runs:
             if run.state == "running":
                 run.state, run.finished, run.code = "terminated", at, code
@@ -172,14 +172,14 @@ class Life:
         self._end(at, "Failed", _KILLED)
 
     def stop(self, now: float, grace: float) -> None:
-        """Asks the containers to stop: hooks sleep first, and after the grace period they are killed."""
-        sleeping = max((self.hooks.get(run.name, 0.0) for run in self.runs if run.state == "running"), default=0.0)
-        takes = sleeping + self.script.stop()
-        self._killed, self.grace = takes > grace, grace
-        self.stop_at = min(self.stop_at, now + min(takes, grace))
+        """Stop the containers: their preStop hooks run first; after the grace period they are killed."""
+        hook = max((self.hooks.get(run.name, 0.0) for run in self.runs if run.state == "running"), default=0.0)
+        seconds = hook + self.script.stop()
+        self._killed, self.grace = seconds > grace, grace
+        self.stop_at = min(self.stop_at, now + min(seconds, grace))
 
     def restart(self, name: str, now: float) -> None:
-        """Restarts a container that runs."""
+        """Restart a running container."""
         for run in self.runs:
             if run.name == name and run.state == "running":
                 run.last = (run.started, now, 0)
@@ -192,13 +192,13 @@ class Life:
 
 
 def born(pod: Object, script: Script, now: float) -> Life:
-    """The life of a pod: new, or, if its status tells of one, taken up where it was."""
+    """Return the life of a pod: a new one, or one restored from its status."""
     spec, status = pod["spec"], pod.get("status", {})
     seen = parse_time(status["startTime"]) if status.get("startTime") else now
     life = Life(script, spec.get("restartPolicy", "Always"), seen)
     if status.get("startTime"):
         life.phase, life.reason, life.message = status["phase"], status.get("reason", ""), status.get("message", "")
-    told = {one["name"]: one for kind in ("c", "initC") for one in status.get(f"{kind}ontainerStatuses", ())}
+    statuses = {one["name"]: one for kind in ("c", "initC") for one in status.get(f"{kind}ontainerStatuses", ())}
     for kind, containers in (("init", spec.get("initContainers", ())), ("main", spec["containers"])):
         for one in containers:
             sidecar = kind == "init" and one.get("restartPolicy") == "Always"
@@ -207,19 +207,19 @@ def born(pod: Object, script: Script, now: float) -> Life:
             if hook:
                 life.hooks[run.name] = float(hook)
             life.runs.append(run)
-            if one["name"] in told:
-                _take_up(life, run, told[one["name"]])
+            if one["name"] in statuses:
+                _restore(life, run, statuses[one["name"]])
     return life
 
 
-def _take_up(life: Life, run: Run, told: Object) -> None:
-    state = told.get("state", {})
-    run.restarts = told.get("restartCount", 0)
+def _restore(life: Life, run: Run, status: Object) -> None:
+    state = status.get("state", {})
+    run.restarts = status.get("restartCount", 0)
     if run.restarts:
         run.backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2.0 ** min(run.restarts - 1, 5))
-    if told.get("allocatedResources"):
-        life.allocated[run.name] = told.get("resources", {})
-    before = told.get("lastState", {}).get("terminated")
+    if status.get("allocatedResources"):
+        life.allocated[run.name] = status.get("resources", {})
+    before = status.get("lastState", {}).get("terminated")
     if before:
         run.last = (parse_time(before["startedAt"]), parse_time(before["finishedAt"]), before.get("exitCode", 0))
     life.started |= bool(state.get("running") or state.get("terminated") or before)

@@ -1,4 +1,4 @@
-"""Resizing pods in place: containers get the resources their spec asks for now, if the node has room."""
+"""In-place resize of pods: containers get the resources of the changed spec, if the node has enough free capacity."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,49 +14,49 @@ _PENDING = "PodResizePending"
 
 
 def resources(pod: Object) -> dict[str, Object]:
-    """What the containers of a pod ask for, by name."""
+    """Return the resources in the spec of a pod, by container name."""
     spec = pod["spec"]
     return {
         one["name"]: one.get("resources", {}) for kind in ("c", "initC") for one in spec.get(f"{kind}ontainers", ())
     }
 
 
-def wants(pod: Object, life: Life) -> bool:
-    """Whether containers hold something else than they ask for."""
-    asked = resources(pod)
-    return any(asked.get(name, held) != held for name, held in life.allocated.items())
+def is_needed(pod: Object, life: Life) -> bool:
+    """Return whether the allocated resources of a container differ from those in the spec."""
+    wanted = resources(pod)
+    return any(wanted.get(name, current) != current for name, current in life.allocated.items())
 
 
 def decide(pod: Object, life: Life, node: Object, others: Iterable[Object], now: float) -> str:
-    """Resizes a pod; returns why not, if it cannot be done (Infeasible) or not yet (Deferred)."""
-    room = {name: quantity.nano(text) for name, text in node.get("status", {}).get("allocatable", {}).items()}
+    """Resize a pod; return `Infeasible` if it can never be done, `Deferred` if it cannot be done yet, else empty."""
+    allocatable = {name: quantity.nano(text) for name, text in node.get("status", {}).get("allocatable", {}).items()}
     wanted = pod_amounts(pod["spec"], "requests")
     used = requested(others)
     for name, amount in wanted.items():
-        if amount > room.get(name, 0):
-            asked, capacity = quantity.format_nano(amount), quantity.format_nano(room.get(name, 0))
+        if amount > allocatable.get(name, 0):
+            asked, capacity = quantity.format_nano(amount), quantity.format_nano(allocatable.get(name, 0))
             message = f"Node didn't have enough capacity: {name}, requested: {asked}, capacity: {capacity}"
             life.refused = "Infeasible", message
             return "Infeasible"
     for name, amount in wanted.items():
-        if amount + used.get(name, 0) > room.get(name, 0):
+        if amount + used.get(name, 0) > allocatable.get(name, 0):
             figures = ", ".join(
                 f"{word}: {quantity.format_nano(number)}"
                 for word, number in {
                     "requested": amount,
                     "used": used.get(name, 0),
-                    "capacity": room.get(name, 0),
+                    "capacity": allocatable.get(name, 0),
                 }.items()
             )
             life.refused = "Deferred", f"Node didn't have enough resource: {name}, {figures}"
             return "Deferred"
     life.refused = ("", "")
-    asked_now = resources(pod)
+    new = resources(pod)
     for container in pod["spec"]["containers"]:
         name = container["name"]
-        if _must_restart(container, life.allocated.get(name, {}), asked_now[name]):
+        if _must_restart(container, life.allocated.get(name, {}), new[name]):
             life.restart(name, now)
-    life.allocated = asked_now
+    life.allocated = new
     return ""
 
 
@@ -74,7 +74,7 @@ def _must_restart(container: Object, old: Object, new: Object) -> bool:
 
 
 def report(pod: Object, life: Life, now: float) -> None:
-    """Tells of a resize that waits; nothing of one that is done."""
+    """Set the condition of a pending resize, or remove it if there is none."""
     reason, message = life.refused
     if reason:
         set_condition(pod, _PENDING, "True", format_time(now), reason=reason, message=message)

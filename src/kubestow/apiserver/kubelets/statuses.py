@@ -1,4 +1,4 @@
-"""What stand-in kubelets write into the status of nodes and pods."""
+"""The status of nodes and pods as written by simulated kubelets."""
 
 import ipaddress
 from typing import Any
@@ -10,7 +10,7 @@ from kubestow.apiserver.rules.pods import set_condition
 Object = dict[str, Any]
 _PODS_FROM = int(ipaddress.IPv4Address("10.0.0.1"))
 _NODES_FROM = int(ipaddress.IPv4Address("172.16.0.1"))
-_DEFAULT_ROOM = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+_DEFAULT_CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 _HEALTHY = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -19,7 +19,7 @@ _HEALTHY = (
 
 
 class Addresses:
-    """Gives out addresses to nodes and pods, and takes them back."""
+    """Allocates the addresses of nodes and pods."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, str] = {}
@@ -27,40 +27,40 @@ class Addresses:
         self._free: list[str] = []
 
     def of_node(self, name: str) -> str:
-        """The address of a node."""
+        """Return the address of a node, allocated on first use."""
         if name not in self._nodes:
             self._nodes[name] = str(ipaddress.IPv4Address(_NODES_FROM + len(self._nodes)))
         return self._nodes[name]
 
     def of_pod(self, uid: str) -> str:
-        """The address of a pod."""
+        """Return the address of a pod, allocated on first use."""
         if uid not in self._pods:
             fresh = str(ipaddress.IPv4Address(_PODS_FROM + len(self._pods)))
             self._pods[uid] = self._free.pop() if self._free else fresh
         return self._pods[uid]
 
     def release(self, uid: str) -> None:
-        """A pod is gone."""
+        """Free the address of a deleted pod."""
         address = self._pods.pop(uid, None)
         if address is not None:
             self._free.append(address)
 
     def forget(self, name: str) -> None:
-        """A node is gone."""
+        """Drop the address of a deleted node."""
         self._nodes.pop(name, None)
 
 
 def offer_extended(status: Object) -> None:
-    """Pods may have all of the extended resources that a node is said to have."""
+    """Make the full capacity of the extended resources of a node allocatable."""
     extended = {name: amount for name, amount in status.get("capacity", {}).items() if "/" in name}
     plain = {name: amount for name, amount in status.get("allocatable", {}).items() if "/" not in name}
     status["allocatable"] = plain | extended
 
 
-def report_node(node: Object, address: str, now: str, trouble: str) -> None:
-    """Sets conditions, and fills in what a manifest left out."""
+def report_node(node: Object, address: str, now: str, problem: str) -> None:
+    """Set the conditions of a node, and fields missing in its manifest; `problem` is the reason it is not ready."""
     status = node.setdefault("status", {})
-    status.setdefault("capacity", dict(status.get("allocatable", _DEFAULT_ROOM)))
+    status.setdefault("capacity", dict(status.get("allocatable", _DEFAULT_CAPACITY)))
     status.setdefault("allocatable", dict(status["capacity"]))
     name = node["metadata"]["name"]
     status.setdefault("addresses", [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}])
@@ -89,8 +89,8 @@ def report_node(node: Object, address: str, now: str, trouble: str) -> None:
         if one.get("status") == "Unknown" and one.get("reason") == "NodeStatusUnknown":
             reason, message = next((known[1:] for known in _HEALTHY if known[0] == one["type"]), ("", ""))
             one.update(status="False", reason=reason, message=message, lastTransitionTime=now)
-    if trouble:
-        _set(conditions, "Ready", "False", "KubeletNotReady", trouble, now)
+    if problem:
+        _set(conditions, "Ready", "False", "KubeletNotReady", problem, now)
     else:
         _set(conditions, "Ready", "True", "KubeletReady", "kubelet is posting ready status", now)
 
@@ -114,7 +114,7 @@ def _set(conditions: list[Object], type_: str, status: str, reason: str, message
 
 
 def report_pod(pod: Object, life: Life, addresses: Addresses, now: float) -> None:
-    """Writes what a kubelet tells of a pod."""
+    """Write the status of a pod."""
     spec, status = pod["spec"], pod.setdefault("status", {})
     host = addresses.of_node(spec["nodeName"])
     status |= {
@@ -164,7 +164,7 @@ def _report_conditions(pod: Object, life: Life, now: float) -> None:
 
 
 def _closed_gate(pod: Object) -> dict[str, str]:
-    """Why a pod with ready containers is not ready: somebody has not opened a readiness gate."""
+    """Return reason and message of the first readiness gate that is not True; empty if there is none."""
     have = {one["type"]: one["status"] for one in pod["status"].get("conditions", ())}
     for gate in pod["spec"].get("readinessGates", ()):
         name = gate["conditionType"]
@@ -190,7 +190,7 @@ def _container(container: Object, pod: Object, life: Life, run: Run, now: float)
         state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
     else:
         state = {"waiting": {"reason": "ContainerCreating" if life.initialized else "PodInitializing"}}
-    told: Object = {
+    status: Object = {
         "name": name,
         "image": container.get("image", ""),
         "imageID": "",
@@ -201,11 +201,11 @@ def _container(container: Object, pod: Object, life: Life, run: Run, now: float)
         "state": state,
     }
     if identity:
-        told["containerID"] = identity
+        status["containerID"] = identity
     if name in life.allocated:
-        told["resources"] = life.allocated[name]
-        told["allocatedResources"] = life.allocated[name].get("requests", {})
-    return told
+        status["resources"] = life.allocated[name]
+        status["allocatedResources"] = life.allocated[name].get("requests", {})
+    return status
 
 
 def _ended(run: tuple[float, float, int], identity: str) -> Object:

@@ -1,1 +1,1 @@
-"""Where objects live: encoded once, versioned by one counter, remembered for a while so that watches can resume."""
+"""The object store: versioned objects and recent changes. Promise: I/O only in `sqlite`, on its own thread."""

@@ -1,11 +1,11 @@
-"""Objects of one resource, with the log of their latest changes.
+"""The objects of one resource, with the log of their latest changes.
 
-The log reaches back a fixed number of changes. It serves watches that resume, and lists at an earlier version: the
-state then is the state now with the changes since undone. The earlier state that was asked for last is kept, since
-lists are read page by page.
+The log contains a limited number of changes. It serves watches that resume, and lists at an earlier version: that state
+is the current one with all later changes undone. The earlier state requested last is cached, since lists are read page
+by page.
 
-Most followers want to know of every change. One that is about a namespace, a name or the value of a field alone is told
-only of changes of such objects, so that thousands of them cost no more than what they are told.
+A subscriber receives all changes, or only those of objects with a certain namespace, name or field value (a topic), so
+that the cost of thousands of subscribers depends only on the changes they receive.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,14 +19,14 @@ from kubestow.apiserver.store.records import Change, Record, encode
 
 Key = tuple[str, str]
 """Namespace and name."""
-Tell = Callable[[Change], None]
+Callback = Callable[[Change], None]
 Topic = tuple[int, str]
-"""The place of a selectable field, or one of those below, and a value."""
+"""The index of a selectable field, NAMESPACE or NAME, and a value."""
 NAMESPACE, NAME = -1, -2
 
 
 class Collection:
-    """The current objects of a resource and what lately became of them."""
+    """The current objects of a resource and their recent changes."""
 
     def __init__(self, resource: Resource, retain: int) -> None:
         self.resource = resource
@@ -34,49 +34,49 @@ class Collection:
         self.by_namespace: dict[str, dict[str, Record]] = {}
         self.log: list[Change] = []
         self.floor = 0
-        self.subscribers: list[Tell] = []
+        self.subscribers: list[Callback] = []
         self.enders: list[Callable[[], None]] = []
-        """Called when the resource is served no longer."""
+        """Callbacks that run when the resource is no longer served."""
         self._retain = retain
         self._order: list[Key] | None = None
         self._past: tuple[int, dict[Key, Record], list[Key]] | None = None
-        """The earlier state that was asked for last."""
+        """The earlier state requested last: version, objects and ordered keys."""
         self.pending: deque[Change] = deque()
-        """Changes that are made and not yet public."""
-        self._narrow: dict[Topic, dict[Tell, None]] = {}
+        """Changes in memory that are not published yet."""
+        self._by_topic: dict[Topic, dict[Callback, None]] = {}
 
-    def follow(self, tell: Tell, topic: Topic | None) -> None:
-        """Tells of changes of objects that a topic is true of before or after, or of all."""
+    def follow(self, callback: Callback, topic: Topic | None) -> None:
+        """Call a function for changes of objects that match a topic before or after it; None: for all."""
         if topic is None:
-            self.subscribers.append(tell)
+            self.subscribers.append(callback)
         else:
-            self._narrow.setdefault(topic, {})[tell] = None
+            self._by_topic.setdefault(topic, {})[callback] = None
 
-    def unfollow(self, tell: Tell, topic: Topic | None) -> None:
-        """Tells no more; once is enough."""
+    def unfollow(self, callback: Callback, topic: Topic | None) -> None:
+        """Remove a callback; no effect if it is already removed."""
         if topic is None:
-            if tell in self.subscribers:
-                self.subscribers.remove(tell)
-        elif tell in self._narrow.get(topic, ()):
-            del self._narrow[topic][tell]
-            if not self._narrow[topic]:
-                del self._narrow[topic]
+            if callback in self.subscribers:
+                self.subscribers.remove(callback)
+        elif callback in self._by_topic.get(topic, ()):
+            del self._by_topic[topic][callback]
+            if not self._by_topic[topic]:
+                del self._by_topic[topic]
 
     def publish(self, change: Change) -> None:
-        """Tells of a change whoever is concerned."""
-        for tell in self.subscribers:
-            tell(change)
-        if self._narrow:
+        """Notify all subscribers of a change, and those of the topics that the object matches."""
+        for callback in self.subscribers:
+            callback(change)
+        if self._by_topic:
             record = change.record
             topics = {(NAMESPACE, record.namespace), (NAME, record.name), *enumerate(record.fields)}
             if change.previous is not None:
                 topics.update(enumerate(change.previous.fields))
-            for topic in topics & self._narrow.keys():
-                for tell in tuple(self._narrow[topic]):
-                    tell(change)
+            for topic in topics & self._by_topic.keys():
+                for callback in tuple(self._by_topic[topic]):
+                    callback(change)
 
     def reshape(self, resource: Resource) -> None:
-        """Objects of a custom resource are of another shape from now on: they lose and get fields as if written now."""
+        """Convert all objects to the schema of a changed custom resource, as if they were written now."""
         self.resource = resource
         self._past = None
         for key, record in self.objects.items():
@@ -87,7 +87,7 @@ class Collection:
             self.by_namespace[record.namespace][record.name] = renewed
 
     def set(self, record: Record) -> None:
-        """Puts an object in, or in place of its previous version."""
+        """Add an object, or replace its previous version."""
         key = (record.namespace, record.name)
         if key not in self.objects:
             self._order = None
@@ -95,7 +95,7 @@ class Collection:
         self.by_namespace.setdefault(record.namespace, {})[record.name] = record
 
     def remove(self, record: Record) -> None:
-        """Takes an object out."""
+        """Remove an object."""
         del self.objects[(record.namespace, record.name)]
         named = self.by_namespace[record.namespace]
         del named[record.name]
@@ -103,36 +103,36 @@ class Collection:
             del self.by_namespace[record.namespace]
         self._order = None
 
-    def remember(self, change: Change) -> list[Change]:
-        """Adds to the log; returns the changes that fell out of it."""
+    def append(self, change: Change) -> list[Change]:
+        """Add a change to the log; return the changes dropped from it."""
         log = self.log
         log.append(change)
         if len(log) < 2 * self._retain:
             return []
         self._past = None
-        forgotten = log[: self._retain]
+        dropped = log[: self._retain]
         del log[: self._retain]
-        self.floor = forgotten[-1].rv
-        return forgotten
+        self.floor = dropped[-1].rv
+        return dropped
 
     def since(self, rv: int) -> list[Change]:
-        """Changes after a version; refused when some of them are forgotten."""
-        self._demand(rv)
+        """Return the changes after a version. Raises ApiError if some of them were dropped."""
+        self._require(rv)
         return self.log[bisect_right(self.log, rv, key=_rv) :]
 
-    def _demand(self, rv: int) -> None:
+    def _require(self, rv: int) -> None:
         if rv < self.floor:
             raise expired(f"too old resource version: {rv} ({self.floor})")
 
     def ordered(self, namespace: str | None, rv: int | None = None) -> list[Record]:
-        """Objects by namespace and name: now, or at an earlier version that is still remembered."""
+        """Return the objects in the order of namespace and name, now or at a retained earlier version."""
         objects, keys = self.span(namespace, rv)
         return [objects[key] for key in keys]
 
     def span(
         self, namespace: str | None, rv: int | None = None, after: Key | None = None
     ) -> tuple[dict[Key, Record], list[Key]]:
-        """The objects now or at an earlier version; and, in order, the keys of those meant that come after one."""
+        """Return the objects now or at an earlier version, and the ordered keys of a namespace after a key."""
         if rv is None and namespace is not None and self._order is None:
             objects, keys = self.objects, [(namespace, name) for name in sorted(self.by_namespace.get(namespace, ()))]
         else:

@@ -1,7 +1,7 @@
-"""A stored version of an object, and a change from one version to the next.
+"""Stored versions of objects, and changes from one version to the next.
 
-An object is encoded once, when it is written. Reads, lists and watches hand out those bytes; what selectors and
-garbage collection need (labels, a few fields, owners) is kept beside them.
+An object is encoded once, when it is written. Reads, lists and watches send these bytes; labels, selectable fields and
+owners, which selectors and garbage collection need, are stored beside them.
 """
 
 from collections.abc import Callable
@@ -37,12 +37,12 @@ class Record:
         self.fields: tuple[str, ...] = tuple([_at(obj, path) for path in resource.field_paths])
 
     def object(self) -> dict[str, Any]:
-        """The object, decoded afresh: the caller may change it."""
+        """Return a new decoded copy of the object, which the caller may modify."""
         obj: dict[str, Any] = decode(self.body)
         return obj
 
     def renewed(self, rv: int, body: bytes) -> "Record":
-        """The next version of an object of which nothing changed that is kept beside the body."""
+        """Return the next version of an object whose labels, owners and selectable fields did not change."""
         copy = Record.__new__(Record)
         for slot in ("storage", "namespace", "name", "uid", "labels", "owners", "fields"):
             setattr(copy, slot, getattr(self, slot))
@@ -52,7 +52,7 @@ class Record:
 
 
 def _at(obj: dict[str, Any], path: tuple[str, ...]) -> str:
-    """The value at a path as selectors compare it: missing is empty, booleans are words."""
+    """Return the value at a path as text for selectors; a missing one is empty, or `false` for some boolean fields."""
     value: Any = obj
     for key in path:
         try:
@@ -67,7 +67,7 @@ def _at(obj: dict[str, Any], path: tuple[str, ...]) -> str:
 
 
 class Change:
-    """What happened to one object at one version; `record` is the last state if it was deleted."""
+    """A change of one object; `record` is the new version, or the last state if the object was deleted."""
 
     __slots__ = ("lines", "previous", "record", "rv", "type")
 
@@ -81,7 +81,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a journal: what was written at a version."""
+    """One row of a journal: the object written or deleted at a version."""
 
     rv: int
     resource: str

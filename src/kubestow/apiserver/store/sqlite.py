@@ -1,8 +1,8 @@
-"""A journal in SQLite: every write is a row, rows are committed in groups by a thread of their own.
+"""A journal in SQLite: every write is a row; a dedicated thread commits rows in groups.
 
-While one group is being written to disk the next one gathers, so the more is written the larger the groups become.
-The file is a write-ahead log with full synchronisation: what was reported durable survives a killed process and a
-lost machine. A file that is damaged, foreign or in use is reported and left as it is.
+While one group is being written to disk, the next one accumulates, so groups grow with the rate of writes. The database
+uses a write-ahead log with full synchronization: rows reported as durable survive a killed process and a power failure.
+A file that is damaged, in use, or belongs to another program is reported and not modified.
 """
 
 import asyncio
@@ -23,18 +23,18 @@ _LAYOUT = 1
 
 
 class StorageError(Exception):
-    """The data folder cannot be used; the message says why and what to do."""
+    """The data folder cannot be used; the message contains the cause and the remedy."""
 
 
 class SqliteJournal:
-    """Rows in `objects.db` of a data folder."""
+    """A journal in the file `objects.db` of a data folder."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "objects.db"
         self.failure: str | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            # Secrets are in it; SQLite gives the log beside it the same mode.
+            # The file contains secrets; SQLite creates the log with the same mode.
             self.path.touch(mode=0o600)
             self._db = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=0.2)
         except (OSError, sqlite3.Error) as error:
@@ -82,24 +82,24 @@ class SqliteJournal:
         db.execute("COMMIT")
 
     def rows(self) -> Iterator[Row]:
-        """Everything written so far, by version."""
+        """Yield all rows in the order of versions."""
         for rv, resource, type_, body in self._db.execute("SELECT rv, resource, type, body FROM versions ORDER BY rv"):
             yield Row(rv, resource, type_, body)
 
     def floors(self) -> dict[str, int]:
-        """Up to which version changes of each resource are forgotten."""
+        """Return the version up to which the changes of each resource were dropped."""
         return dict(self._db.execute("SELECT resource, rv FROM floors").fetchall())
 
     def write(self, row: Row) -> None:
-        """Takes a write; it becomes durable with the next group."""
+        """Queue a row; it becomes durable with the next group."""
         self._queue.put(row)
 
-    def forget(self, resource: str, floor: int, versions: list[int]) -> None:
-        """Drops versions nobody needs any more."""
+    def drop(self, resource: str, floor: int, versions: list[int]) -> None:
+        """Delete versions that are no longer needed, and set the floor of a resource."""
         self._queue.put((resource, floor, versions))
 
     def start(self, on_durable: Callable[[int], None], on_failure: Callable[[], None]) -> None:
-        """Begins to take writes; both are called on the running event loop."""
+        """Start the thread; it calls both functions on the running event loop."""
         loop = asyncio.get_running_loop()
         self._thread = threading.Thread(
             target=self._commit_groups, args=(loop, on_durable, on_failure), name="journal", daemon=True
@@ -107,7 +107,7 @@ class SqliteJournal:
         self._thread.start()
 
     def close(self) -> None:
-        """Writes what is left and closes the file."""
+        """Write the queued rows, and close the file."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
@@ -139,14 +139,14 @@ class SqliteJournal:
                 with contextlib.suppress(RuntimeError):  # the loop may be closed while the last group is written
                     loop.call_soon_threadsafe(on_durable, rows[-1].rv)
 
-    def _commit(self, rows: list[Row], forgotten: list[tuple[str, int, list[int]]]) -> None:
+    def _commit(self, rows: list[Row], dropped: list[tuple[str, int, list[int]]]) -> None:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
         db.executemany(
             "INSERT INTO versions VALUES (?, ?, ?, ?)",
             [(row.rv, row.resource, row.type, row.body) for row in rows],
         )
-        for resource, floor, versions in forgotten:
+        for resource, floor, versions in dropped:
             db.execute("INSERT OR REPLACE INTO floors VALUES (?, ?)", (resource, floor))
             db.executemany("DELETE FROM versions WHERE rv = ?", [(version,) for version in versions])
         db.execute("COMMIT")

@@ -1,10 +1,9 @@
-"""The store: collections under one version counter, with changes published once they are durable.
+"""The store: collections with one version counter; changes are published once they are durable.
 
-Writes happen at once in memory, so that the next request sees them; with a journal they are handed to it and become
-public (to watchers, and to whoever waits for a reply) when the journal has them on disk. Without one they are public
-immediately.
+Writes change the state in memory immediately, so that the next request reads them. With a journal, they are queued
+there, and published (to watches and pending responses) when they are on disk; without one, immediately.
 
-Time and chance come in from outside, so that the same requests give the same objects in a simulation.
+Clock and random generator are passed in, so that the same requests create the same objects in a simulation.
 """
 
 import os
@@ -25,7 +24,7 @@ DEFAULT_RETAIN = 10_000
 
 
 class Store:
-    """Objects of all resources, one counter, and those who want to know of changes."""
+    """The objects of all resources, the version counter, and the publication of changes."""
 
     def __init__(
         self,
@@ -37,15 +36,15 @@ class Store:
     ) -> None:
         self.clock = clock
         self.random = random
-        """Random bytes, of which uids and generated names are made."""
+        """Source of random bytes for UIDs and generated names."""
         self.registry = Registry()
-        self.custom_followers: list[Callable[[Change], None]] = []
-        """Those who want to know of changes of every custom resource there is or will be."""
+        self.custom_subscribers: list[Callable[[Change], None]] = []
+        """Callbacks for the changes of all current and future custom resources."""
         self.collections = {name: Collection(resource, retain) for name, resource in BY_STORAGE.items()}
         self._retain = retain
         self.by_uid: dict[str, tuple[str, Record]] = {}
         self.dependents: dict[str, dict[tuple[str, str, str], None]] = {}
-        """For each uid: storage, namespace and name of the objects it owns, oldest first."""
+        """For each UID: storage, namespace and name of the objects it owns, oldest first."""
         self.rv = 1
         self.durable_rv = 1
         self._journal = journal
@@ -54,10 +53,10 @@ class Store:
         self._waiting: deque[tuple[int, Callable[[], None], Callable[[], None]]] = deque()
         if journal is not None:
             self._load(journal)
-            journal.start(self._became_durable, self._refuse_waiting)
+            journal.start(self._on_durable, self._on_failure)
 
     def fork(self, clock: Clock, random: Callable[[int], bytes]) -> "Store":
-        """Another store with the same objects, which goes its own way from now on; without the log of changes.
+        """Return an independent store with the same objects, without the log of changes.
 
         Records never change, so they are shared, and the copy is cheap.
         """
@@ -65,60 +64,60 @@ class Store:
         for storage, collection in self.collections.items():
             if storage not in other.collections:
                 other.add(collection.resource)
-            twin = other.collections[storage]
-            twin.floor = self.rv
-            twin.objects = dict(collection.objects)
-            twin.by_namespace = {name: dict(objects) for name, objects in collection.by_namespace.items()}
+            copy = other.collections[storage]
+            copy.floor = self.rv
+            copy.objects = dict(collection.objects)
+            copy.by_namespace = {name: dict(objects) for name, objects in collection.by_namespace.items()}
         other.by_uid = dict(self.by_uid)
         other.dependents = {uid: dict(owned) for uid, owned in self.dependents.items()}
         other.rv = other.durable_rv = self.rv
         return other
 
     def now(self) -> str:
-        """The time as objects tell it."""
+        """Return the current time in the format of objects."""
         return format_time(self.clock.now())
 
     def add(self, resource: Resource) -> None:
-        """Makes room for objects of a custom resource, or keeps those there are in its terms."""
+        """Create the collection of a custom resource, or convert its objects to a changed schema."""
         collection = self.collections.get(resource.storage)
         if collection is None:
             collection = self.collections[resource.storage] = Collection(resource, self._retain)
             collection.floor = self.rv
-            collection.subscribers.extend(self.custom_followers)
+            collection.subscribers.extend(self.custom_subscribers)
         if resource.is_custom:
             collection.reshape(resource)
 
     def custom_collections(self) -> Iterator[Collection]:
-        """Those of custom resources there are now."""
+        """Return the collections of all current custom resources."""
         return (collection for name, collection in self.collections.items() if name not in BY_STORAGE)
 
-    def follow_custom(self, tell: Callable[[Change], None]) -> None:
-        """Tells of changes of custom resources, also of those to come."""
-        self.custom_followers.append(tell)
+    def subscribe_custom(self, callback: Callable[[Change], None]) -> None:
+        """Call a function for all changes of current and future custom resources."""
+        self.custom_subscribers.append(callback)
         for collection in self.custom_collections():
-            collection.subscribers.append(tell)
+            collection.subscribers.append(callback)
 
-    def unfollow_custom(self, tell: Callable[[Change], None]) -> None:
-        """Tells no more of changes of custom resources."""
-        self.custom_followers.remove(tell)
+    def unsubscribe_custom(self, callback: Callable[[Change], None]) -> None:
+        """Remove a callback for changes of custom resources."""
+        self.custom_subscribers.remove(callback)
         for collection in self.custom_collections():
-            collection.subscribers.remove(tell)
+            collection.subscribers.remove(callback)
 
     def drop(self, storage: str) -> None:
-        """Forgets a custom resource, all objects of which are gone."""
+        """Remove a custom resource without objects."""
         for end in list(self.collections.pop(storage).enders):
             end()
 
     def collection(self, storage: str) -> Collection:
-        """The collection of a resource, by storage name such as `pods` or `deployments.apps`."""
+        """Return the collection of a resource, by storage name such as `pods` or `deployments.apps`."""
         return self.collections[storage]
 
     def get(self, storage: str, namespace: str, name: str) -> Record | None:
-        """The current version of an object."""
+        """Return the current version of an object; None if it does not exist."""
         return self.collections[storage].objects.get((namespace, name))
 
     def put(self, storage: str, obj: dict[str, Any]) -> Record:
-        """Writes an object under the next version, which is set in it."""
+        """Write an object with the next version, which is set in its metadata."""
         collection = self.collections[storage]
         self.rv = rv = self.rv + 1
         obj["metadata"]["resourceVersion"] = str(rv)
@@ -127,7 +126,7 @@ class Store:
         return record
 
     def renew(self, storage: str, previous: Record, body: Callable[[int], bytes]) -> Record:
-        """Writes a version that differs only where labels, owners and selectable fields do not look."""
+        """Write the next version of an object whose labels, owners and selectable fields did not change."""
         self.rv = rv = self.rv + 1
         record = previous.renewed(rv, body(rv))
         self._replace(storage, self.collections[storage], record)
@@ -140,7 +139,7 @@ class Store:
         self._changed(collection, Change("ADDED" if previous is None else "MODIFIED", record, previous))
 
     def delete(self, storage: str, record: Record) -> Record:
-        """Removes an object; returns its last state, under the version of its removal."""
+        """Delete an object; return its last state, with the version of the deletion."""
         collection = self.collections[storage]
         previous = collection.objects[(record.namespace, record.name)]
         self.rv = rv = self.rv + 1
@@ -153,7 +152,7 @@ class Store:
         return last
 
     def when_durable(self, rv: int, call: Callable[[], None], refuse: Callable[[], None]) -> None:
-        """Calls once everything up to a version is durable, at once if it is; `refuse` if it never will be."""
+        """Call a function once all writes up to a version are durable, or `refuse` if the journal has failed."""
         if rv <= self.durable_rv:
             call()
         elif self._failed:
@@ -161,7 +160,7 @@ class Store:
         else:
             self._waiting.append((self.rv, call, refuse))
 
-    def _refuse_waiting(self) -> None:
+    def _on_failure(self) -> None:
         self._failed = True
         while self._waiting:
             self._waiting.popleft()[2]()
@@ -175,7 +174,7 @@ class Store:
         collection.pending.append(change)
         self._journal.write(Row(change.rv, collection.resource.storage, change.type, change.record.body))
 
-    def _became_durable(self, rv: int) -> None:
+    def _on_durable(self, rv: int) -> None:
         self.durable_rv = rv
         unpublished = self._unpublished
         while unpublished and unpublished[0][1].rv <= rv:
@@ -187,14 +186,14 @@ class Store:
             waiting.popleft()[1]()
 
     def _publish(self, collection: Collection, change: Change) -> None:
-        forgotten = collection.remember(change)
-        if forgotten and self._journal is not None:
-            # A version is needed until the change that replaced it is forgotten: watches ask what was before.
-            versions = [old.previous.rv for old in forgotten if old.previous is not None]
-            versions += [old.rv for old in forgotten if old.type == "DELETED"]
-            self._journal.forget(collection.resource.storage, collection.floor, versions)
+        dropped = collection.append(change)
+        if dropped and self._journal is not None:
+            # Watches need a version until the change that replaced it is dropped.
+            versions = [old.previous.rv for old in dropped if old.previous is not None]
+            versions += [old.rv for old in dropped if old.type == "DELETED"]
+            self._journal.drop(collection.resource.storage, collection.floor, versions)
         collection.publish(change)
-        # Whoever resumes later makes its own lines; keeping these would double what the log holds.
+        # A watch that resumes later encodes its own lines; keeping these would double the size of the log.
         change.lines.clear()
 
     def _index(self, storage: str, record: Record, previous: Record | None) -> None:
@@ -217,7 +216,7 @@ class Store:
                     del self.dependents[owner]
 
     def _load(self, journal: "SqliteJournal") -> None:
-        """Replays what the journal holds; changes above a resource's floor become its log again."""
+        """Replay the journal; changes above a resource's floor are added to its log."""
         floors = journal.floors()
         for name, floor in floors.items():
             if name in self.collections:
@@ -226,7 +225,7 @@ class Store:
             self.rv = max(self.rv, row.rv)
             collection = self.collections.get(row.resource)
             if collection is None:
-                # A custom resource, the definition of which is met later.
+                # A custom resource whose definition is read later.
                 plural, _, group = row.resource.partition(".")
                 self.add(Resource(f"{group}/v1", f"{plural} {plural}"))
                 collection = self.collections[row.resource]
