@@ -1,4 +1,4 @@
-"""The command `kubestow apiserver`: what it prints, and what it says when it cannot start."""
+"""The command `kubestow apiserver`: its output, and its errors at start."""
 
 import re
 import signal
@@ -16,13 +16,13 @@ MAIN = "from kubestow.cli import main; main()"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command to its end."""
+    """Run the command until it exits."""
     command = [sys.executable, "-c", MAIN, "apiserver", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_it_tells_where_it_is_and_stops_cleanly(tmp_path: Path) -> None:
-    """Two lines to copy; SIGTERM ends it without a word."""
+def test_it_prints_its_address_and_stops_cleanly(tmp_path: Path) -> None:
+    """Two lines to copy; SIGTERM ends it without output."""
     config = tmp_path / "config"
     command = [sys.executable, "-c", MAIN, "apiserver", "--port", "0", "--nodes", "2", "--kubeconfig", str(config)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -36,7 +36,7 @@ def test_it_tells_where_it_is_and_stops_cleanly(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_explained() -> None:
-    """One line, with the port and what to do."""
+    """One line, with the port and the remedy."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -49,7 +49,7 @@ def test_a_port_in_use_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--data-dir", "/proc/nope"], "cannot use data folder /proc/nope"),
         (["--nodes-file", "/nowhere/nodes.yaml"], "nodes file /nowhere/nodes.yaml cannot be read: No such file"),
@@ -61,21 +61,21 @@ def test_a_port_in_use_is_explained() -> None:
         (["--controllers", "*,-jobs"], "--controllers: 'jobs' is not in the list of known controllers"),
     ],
 )
-def test_what_cannot_be_used_is_named(arguments: list[str], said: str) -> None:
-    """One line that names it, no traceback."""
+def test_an_unusable_option_is_named(arguments: list[str], message: str) -> None:
+    """One line that names it, without a traceback."""
     result = run("--port", "0", *arguments)
     assert result.returncode != 0
-    assert said in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_help_names_the_gates_that_make_a_difference() -> None:
-    """All that the control plane looks at, and no others."""
+def test_help_names_the_effective_gates() -> None:
+    """All that the control plane uses, and no others."""
     sources = Path(kubestow.apiserver.__path__[0]).rglob("*.py")
     read = {field for source in sources for field in re.findall(r"features\.([a-z_]+)", source.read_text())}
     gates = zip(SCHEDULING_GATES, Features.__struct_fields__, strict=True)
     counting = {gate.name for gate, field in gates if field in read}
-    told = " ".join(run("--help").stdout.split())
-    named = re.search(r"Features to turn on or off\. (.*?) make a difference\.", told)
+    text = " ".join(run("--help").stdout.split())
+    named = re.search(r"Features to turn on or off\. (.*?) make a difference\.", text)
     assert named is not None
     assert set(re.split(r",? and |, ", named[1])) == counting

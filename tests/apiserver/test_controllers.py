@@ -1,4 +1,4 @@
-"""Controllers in real time: driven by the event loop of a running control plane, seen by its clients."""
+"""Controllers in real time: on the event loop of a running control plane, observed by its clients."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,12 +18,12 @@ AT_ONCE = Pace(start=0, run=0, stop=0)
 
 @pytest.fixture
 def plane(start: Callable[..., Running]) -> Running:
-    """A control plane whose nodes act at once."""
+    """Start a control plane whose nodes act without delay."""
     return start(controllers=True, kubelets=True, nodes=2, pace=AT_ONCE)
 
 
 def workload(name: str = "w", image: str = "i:1", **spec: Any) -> dict[str, Any]:
-    """A Deployment or ReplicaSet; its pods go straight to a node."""
+    """Return a Deployment or ReplicaSet whose pods have a node name."""
     template = {
         "metadata": {"labels": LABELS},
         "spec": {"containers": [{"name": "c", "image": image}], "nodeName": "node-0"},
@@ -32,20 +32,20 @@ def workload(name: str = "w", image: str = "i:1", **spec: Any) -> dict[str, Any]
 
 
 def until(plane: Running, path: str, found: Callable[[Any], bool]) -> Any:
-    """Waits, by watching, until an object is as wanted."""
+    """Watch until an object meets a condition."""
     watch = plane.watch(f"{path}{'&' if '?' in path else '?'}watch=1")
     return watch.until(lambda event: event["type"] != "DELETED" and found(event["object"]))["object"]
 
 
-def until_gone(plane: Running, path: str) -> None:
-    """Waits, by watching, until an object is gone."""
+def until_deleted(plane: Running, path: str) -> None:
+    """Watch until an object is deleted."""
     watch = plane.watch(f"{path}?watch=1")
     if plane.client().call("GET", path)[0] != 404:
         watch.until(lambda event: event["type"] == "DELETED")
 
 
 def test_a_deployment_rolls_out(plane: Running, client: Client) -> None:
-    """A new template gets a ReplicaSet of its own that takes over; the old one is kept, empty."""
+    """A new template gets its own ReplicaSet; the old one is kept without pods."""
     path = f"{APPS}/deployments/w"
     client.create(f"{APPS}/deployments", workload(replicas=4))
 
@@ -71,21 +71,21 @@ def test_a_deployment_rolls_out(plane: Running, client: Client) -> None:
 
 
 def job(**spec: Any) -> dict[str, Any]:
-    """A Job; its pods go straight to a node."""
+    """Return a Job whose pods have a node name."""
     pod_spec = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never", "nodeName": "node-0"}
     return {"metadata": {"name": "j"}, "spec": {"template": {"spec": pod_spec}, **spec}}
 
 
 def test_a_job_runs_to_completion(plane: Running, client: Client) -> None:
-    """As many pods as wanted finish, no more than allowed at once."""
+    """The desired number of pods finishes, never more than the parallelism at the same time."""
     client.create(JOBS, job(completions=4, parallelism=2))
     finished = until(plane, f"{JOBS}/j", lambda one: "completionTime" in one.get("status", {}))
     assert finished["status"]["succeeded"] == 4
     assert [one["type"] for one in finished["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
 
 
-def test_a_namespace_is_emptied_before_it_goes(plane: Running, client: Client) -> None:
-    """Nothing can be created in it meanwhile; a new namespace has its service account."""
+def test_a_namespace_is_emptied_before_it_is_removed(plane: Running, client: Client) -> None:
+    """Creating objects in it is forbidden; a new namespace has its service account."""
     client.create("/api/v1/namespaces", {"metadata": {"name": "x"}})
     until(plane, "/api/v1/namespaces/x/serviceaccounts/default", lambda _: True)
     held = {"metadata": {"name": "c", "finalizers": ["example.com/hold"]}}
@@ -94,11 +94,11 @@ def test_a_namespace_is_emptied_before_it_goes(plane: Running, client: Client) -
     assert client.delete("/api/v1/namespaces/x")["status"]["phase"] == "Terminating"
     status, body = client.call("POST", "/api/v1/namespaces/x/configmaps", {"metadata": {"name": "d"}})
     assert (status, "being terminated" in body["message"]) == (403, True)
-    until_gone(plane, "/api/v1/namespaces/x/pods/a")
+    until_deleted(plane, "/api/v1/namespaces/x/pods/a")
     client.patch("/api/v1/namespaces/x/configmaps/c", {"metadata": {"finalizers": None}})
-    until_gone(plane, "/api/v1/namespaces/x")
+    until_deleted(plane, "/api/v1/namespaces/x")
 
 
-def test_the_default_namespace_stays(client: Client) -> None:
+def test_the_default_namespace_cannot_be_deleted(client: Client) -> None:
     """403."""
     assert client.call("DELETE", "/api/v1/namespaces/default")[0] == 403

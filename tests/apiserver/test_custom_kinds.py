@@ -1,4 +1,4 @@
-"""Kinds that people define: served as soon as they are established, checked by their schema, gone with it."""
+"""Custom resources: served once their definition is established, validated by its schema, deleted with it."""
 
 import copy
 from collections.abc import Callable
@@ -62,14 +62,14 @@ OLD = {"name": "v1beta1", "served": True, "storage": False, "schema": {"openAPIV
 
 
 def definition(*versions: Any, **spec: Any) -> dict[str, Any]:
-    """A definition of CronTabs."""
+    """Return a definition of CronTabs."""
     names = {"plural": "crontabs", "kind": "CronTab", "shortNames": ["ct"]}
     body = {"group": "stable.example.com", "scope": "Namespaced", "names": names, "versions": versions or (V1,)}
     return copy.deepcopy({"metadata": {"name": NAME}, "spec": {**body, **spec}})
 
 
 def define(plane: Running, *versions: Any, **spec: Any) -> Client:
-    """Waits until a definition is established."""
+    """Create a definition, and wait until it is established."""
     client = plane.client()
     watch = plane.watch(f"{DEFINITIONS}?watch=1&fieldSelector=metadata.name={NAME}")
     client.create(DEFINITIONS, definition(*versions, **spec))
@@ -78,18 +78,18 @@ def define(plane: Running, *versions: Any, **spec: Any) -> Client:
 
 
 def condition(obj: Any, type_: str) -> str | None:
-    """Where a definition stands."""
+    """Return the status of a condition of a definition."""
     found = obj.get("status", {}).get("conditions", ())
     return next((one["status"] for one in found if one["type"] == type_), None)
 
 
 def crontab(name: str = "a", **spec: Any) -> dict[str, Any]:
-    """A CronTab."""
+    """Return a CronTab."""
     return {"metadata": {"name": name}, "spec": {"schedule": "* * * * *", **spec}}
 
 
 def test_an_established_kind_is_served_and_described(plane: Running) -> None:
-    """In discovery, in OpenAPI, in tables, with its field selectors."""
+    """In discovery, OpenAPI and tables, with its field selectors."""
     client = define(plane)
     found = client.get(f"{GROUP}/v1")["resources"]
     assert [one["name"] for one in found] == ["crontabs", "crontabs/status", "crontabs/scale"]
@@ -112,8 +112,8 @@ def test_an_established_kind_is_served_and_described(plane: Running) -> None:
     assert client.get(CRONTABS)["kind"] == "CronTabList"
 
 
-def test_objects_get_defaults_and_lose_what_is_not_described(plane: Running) -> None:
-    """Except where the schema keeps it; strict clients are told."""
+def test_objects_get_defaults_and_lose_unknown_fields(plane: Running) -> None:
+    """Except where the schema preserves them; strict requests are rejected."""
     client = define(plane)
     made = client.create(CRONTABS, {**crontab("a", odd=1, free={"x": {"y": 1}}, mode=None), "extra": True})
     assert made["spec"] == {
@@ -124,12 +124,12 @@ def test_objects_get_defaults_and_lose_what_is_not_described(plane: Running) -> 
         "replicas": 1,
     }
     assert "extra" not in made
-    status, refused = client.call("POST", f"{CRONTABS}?fieldValidation=Strict", crontab("b", odd=1))
-    assert (status, 'strict decoding error: unknown field "spec.odd"' in refused["message"]) == (400, True)
+    status, rejected = client.call("POST", f"{CRONTABS}?fieldValidation=Strict", crontab("b", odd=1))
+    assert (status, 'strict decoding error: unknown field "spec.odd"' in rejected["message"]) == (400, True)
 
 
 @pytest.mark.parametrize(
-    ("spec", "field", "said"),
+    ("spec", "field", "message"),
     [
         ({"schedule": 5}, "spec.schedule", 'Invalid value: "integer": spec.schedule in body must be of type string'),
         ({"schedule": "x"}, "spec.schedule", 'Invalid value: "x": spec.schedule in body should match \'^'),
@@ -144,17 +144,17 @@ def test_objects_get_defaults_and_lose_what_is_not_described(plane: Running) -> 
         ({"limits": {"a": 1, "b": "2", "c": 1.5}}, "spec.limits.c", 'Invalid value: "number": spec.limits.c in body'),
     ],
 )
-def test_values_are_judged_by_the_schema(plane: Running, spec: Any, field: str, said: str) -> None:
-    """In the words of Kubernetes."""
+def test_values_are_validated_by_the_schema(plane: Running, spec: Any, field: str, message: str) -> None:
+    """The messages are those of Kubernetes."""
     client = define(plane)
-    status, refused = client.call("POST", CRONTABS, crontab(**spec))
-    (cause,) = refused["details"]["causes"]
+    status, rejected = client.call("POST", CRONTABS, crontab(**spec))
+    (cause,) = rejected["details"]["causes"]
     assert (status, cause["field"]) == (422, field)
-    assert cause["message"].startswith(said)
+    assert cause["message"].startswith(message)
 
 
-def test_status_and_scale_are_apart(plane: Running) -> None:
-    """A write of the object leaves the status, one of the status leaves the spec."""
+def test_status_and_scale_are_subresources(plane: Running) -> None:
+    """A write of the object keeps the status, a write of the status keeps the spec."""
     client = define(plane)
     made = client.create(CRONTABS, {**crontab(), "status": {"replicas": 7}})
     assert ("status" in made, made["metadata"]["generation"]) == (False, 1)
@@ -166,7 +166,7 @@ def test_status_and_scale_are_apart(plane: Running) -> None:
 
 
 def test_versions_share_their_objects(plane: Running) -> None:
-    """Only the apiVersion differs; a deprecated version comes with a warning."""
+    """Only the apiVersion differs; a deprecated version returns a warning."""
     client = define(plane, V1, {**OLD, "deprecated": True})
     client.create(CRONTABS, crontab())
     response = client.raw("GET", f"{GROUP}/v1beta1/namespaces/default/crontabs/a")
@@ -178,7 +178,7 @@ def test_versions_share_their_objects(plane: Running) -> None:
 
 
 def test_strategic_merge_is_not_for_custom_kinds(plane: Running) -> None:
-    """415, so that clients choose another patch; apply merges lists by their keys."""
+    """415, so that clients use another patch type; apply merges lists by their keys."""
     client = define(plane)
     client.create(CRONTABS, crontab(ports=[{"name": "a", "port": 1}]))
     media = "application/strategic-merge-patch+json"
@@ -194,7 +194,7 @@ def test_strategic_merge_is_not_for_custom_kinds(plane: Running) -> None:
 
 
 def test_deleting_a_definition_deletes_its_objects(plane: Running) -> None:
-    """It waits for those that have finalizers; then the kind is unknown."""
+    """It waits for those with finalizers; then the kind is unknown."""
     client = define(plane)
     client.create(CRONTABS, crontab("a"))
     body = crontab("b")
@@ -210,7 +210,7 @@ def test_deleting_a_definition_deletes_its_objects(plane: Running) -> None:
 
 
 def test_objects_follow_a_schema_that_changes(plane: Running) -> None:
-    """What is read has new defaults and lacks what is no longer described, under the version it was written at."""
+    """Objects get new defaults and lose removed fields, without a new version."""
     client = define(plane)
     made = client.create(CRONTABS, crontab(mode="fast"))
     changed = copy.deepcopy(V1)
@@ -224,7 +224,7 @@ def test_objects_follow_a_schema_that_changes(plane: Running) -> None:
 
 
 def test_watches_end_with_their_kind(plane: Running) -> None:
-    """So that clients look for it anew."""
+    """So that clients discover the kind again."""
     client = define(plane)
     watch = plane.watch(f"{CRONTABS}?watch=1")
     client.delete(f"{DEFINITIONS}/{NAME}")
@@ -232,8 +232,8 @@ def test_watches_end_with_their_kind(plane: Running) -> None:
 
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
-def test_what_custom_objects_own_goes_with_them(start: Callable[..., Running], policy: str) -> None:
-    """And custom objects go with what owns them."""
+def test_custom_objects_are_garbage_collected(start: Callable[..., Running], policy: str) -> None:
+    """As owners and as dependents."""
     plane = start(controllers=True)
     client = define(plane)
     maps = "/api/v1/namespaces/default/configmaps"
@@ -259,7 +259,7 @@ def test_what_custom_objects_own_goes_with_them(start: Callable[..., Running], p
 
 
 def test_custom_objects_are_counted_by_quotas(start: Callable[..., Running]) -> None:
-    """As those of other kinds: refused beyond the limit, admitted when another has gone."""
+    """Rejected above the limit, admitted after a deletion."""
     plane = start(controllers=True)
     client = define(plane)
     quotas = "/api/v1/namespaces/default/resourcequotas"
@@ -271,15 +271,15 @@ def test_custom_objects_are_counted_by_quotas(start: Callable[..., Running]) -> 
     client.create(CRONTABS, crontab())
     client.create(quotas, {"metadata": {"name": "q"}, "spec": {"hard": {f"count/{NAME}": "1"}}})
     used("1")
-    status, refused = client.call("POST", CRONTABS, crontab("b"))
-    assert (status, "exceeded quota: q" in refused["message"]) == (403, True)
+    status, rejected = client.call("POST", CRONTABS, crontab("b"))
+    assert (status, "exceeded quota: q" in rejected["message"]) == (403, True)
     client.delete(f"{CRONTABS}/a")
     used("0")
     client.create(CRONTABS, crontab("b"))
 
 
 def test_custom_orphans_of_an_earlier_run_are_collected(start: Callable[..., Running], tmp_path: Path) -> None:
-    """What lost its owner while no controller ran goes when one does."""
+    """Their owner was deleted while no controller was running."""
     plane = start(data_dir=tmp_path, controllers=False)
     client = define(plane)
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "lost", "uid": "lost"}
@@ -292,7 +292,7 @@ def test_custom_orphans_of_an_earlier_run_are_collected(start: Callable[..., Run
 
 
 def test_custom_objects_outlive_a_restart(start: Callable[..., Running], tmp_path: Path) -> None:
-    """Definitions and objects are read back, selectable fields included."""
+    """Definitions and objects are restored, including selectable fields."""
     plane = start(data_dir=tmp_path)
     define(plane).create(CRONTABS, crontab(image="x"))
     plane.stop()
@@ -301,8 +301,8 @@ def test_custom_objects_outlive_a_restart(start: Callable[..., Running], tmp_pat
     assert [one["metadata"]["name"] for one in chosen] == ["a"]
 
 
-def test_names_that_are_taken_are_not_accepted(plane: Running) -> None:
-    """The definition says so, and is not served."""
+def test_names_in_use_are_not_accepted(plane: Running) -> None:
+    """The definition has a condition, and is not served."""
     client = define(plane)
     other = definition(V1)
     other["metadata"]["name"] = "tabs.stable.example.com"
@@ -310,13 +310,13 @@ def test_names_that_are_taken_are_not_accepted(plane: Running) -> None:
     watch = plane.watch(f"{DEFINITIONS}?watch=1&fieldSelector=metadata.name=tabs.stable.example.com")
     client.create(DEFINITIONS, other)
     found = watch.until(lambda event: condition(event["object"], "NamesAccepted") == "False")["object"]
-    told = {one["type"]: one["reason"] for one in found["status"]["conditions"]}
-    assert told == {"NamesAccepted": "ListKindConflict", "Established": "NotAccepted"}
+    reasons = {one["type"]: one["reason"] for one in found["status"]["conditions"]}
+    assert reasons == {"NamesAccepted": "ListKindConflict", "Established": "NotAccepted"}
     assert client.call("GET", f"{GROUP}/v1/tabs")[0] == 404
 
 
 @pytest.mark.parametrize(
-    ("change", "field", "said"),
+    ("change", "field", "message"),
     [
         ({"group": "example.com"}, "metadata.name", 'must be spec.names.plural+"."+spec.group'),
         ({"versions": [OLD]}, "spec.versions", "must have exactly one version marked as storage version"),
@@ -329,8 +329,8 @@ def test_names_that_are_taken_are_not_accepted(plane: Running) -> None:
         ({"conversion": {"strategy": "Webhook"}}, "spec.conversion.strategy", "does not call webhooks"),
     ],
 )
-def test_definitions_that_cannot_be_are_refused(client: Client, change: Any, field: str, said: str) -> None:
-    """With the field and what is wrong with it."""
-    status, refused = client.call("POST", DEFINITIONS, definition(**change))
+def test_invalid_definitions_are_rejected(client: Client, change: Any, field: str, message: str) -> None:
+    """With the field and the error."""
+    status, rejected = client.call("POST", DEFINITIONS, definition(**change))
     assert status == 422
-    assert any(one["field"] == field and said in one["message"] for one in refused["details"]["causes"]), refused
+    assert any(one["field"] == field and message in one["message"] for one in rejected["details"]["causes"]), rejected

@@ -1,4 +1,4 @@
-"""Rules in CEL of custom kinds: compiled with the definition, held against every write."""
+"""CEL rules of custom resources: compiled with the definition, evaluated for every write."""
 
 import copy
 from typing import Any
@@ -13,30 +13,30 @@ INTEGERS = {"type": "array", "items": {"type": "integer"}}
 
 
 def ruled(*rules: Any, **properties: Any) -> dict[str, Any]:
-    """The schema of an object with rules, each an expression or all of a rule."""
-    told = [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
-    return {"type": "object", "properties": properties, "x-kubernetes-validations": told}
+    """Return the schema of an object with rules, each an expression or a full rule."""
+    full = [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
+    return {"type": "object", "properties": properties, "x-kubernetes-validations": full}
 
 
 def messages(value: Any, schema: dict[str, Any], old: Any = None) -> list[str]:
-    """What is wrong with a value, as its author reads it."""
+    """Return the errors of a value as messages."""
     return [f"{field}: {message}" for field, _, message in broken_rules(value, old, schema)]
 
 
 def complaints(schema: dict[str, Any]) -> str:
-    """What is wrong with a schema's rules."""
+    """Return the errors of a schema's rules."""
     return "\n".join(f"{field}: {message}" for field, _, message in wrong_rules(schema, "schema", 1))
 
 
-def test_a_rule_holds_or_says_so() -> None:
-    """An object that breaks a rule is told which; one that keeps it is not told anything."""
+def test_a_broken_rule_is_reported() -> None:
+    """An object that meets the rule has no error."""
     schema = ruled("self.x + self.y > 0", x={"type": "integer"}, y={"type": "integer"})
     assert messages({"x": 1, "y": 0}, schema) == []
     assert messages({"x": 0, "y": 0}, schema) == ["<nil>: Invalid value: failed rule: self.x + self.y > 0"]
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "expected"),
     [
         ({"message": "too few"}, "spec: Invalid value: 1: too few"),
         ({"messageExpression": "'got ' + string(self)"}, "spec: Invalid value: 1: got 1"),
@@ -47,21 +47,21 @@ def test_a_rule_holds_or_says_so() -> None:
         ({"reason": "FieldValueDuplicate", "message": "no"}, "spec: Duplicate value: 1: no"),
     ],
 )
-def test_the_author_of_a_rule_chooses_the_words(rule: dict[str, str], told: str) -> None:
-    """Message, message expression and reason are used; the rule itself is told where they give nothing."""
+def test_a_rule_defines_its_message(rule: dict[str, str], expected: str) -> None:
+    """Message, message expression and reason; the default is the rule itself."""
     number = {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1", **rule}]}
-    assert messages({"spec": 1}, {"type": "object", "properties": {"spec": number}}) == [told]
+    assert messages({"spec": 1}, {"type": "object", "properties": {"spec": number}}) == [expected]
 
 
 def test_a_rule_may_point_at_a_field() -> None:
-    """With fieldPath the field below is named."""
+    """With fieldPath the error names a field below."""
     schema = ruled({"rule": "self.x > 1", "fieldPath": ".x"}, x={"type": "integer"})
     below = {"type": "object", "properties": {"spec": schema}}
     assert messages({"spec": {"x": 1}}, below) == ["spec.x: Invalid value: failed rule: self.x > 1"]
 
 
-def test_fields_are_seen_with_their_types() -> None:
-    """Times, durations, bytes and numbers are such; null is absent; names CEL cannot write are spelled out."""
+def test_fields_have_types_in_rules() -> None:
+    """Times, durations, bytes and numbers; null is absent; names are escaped."""
     schema = ruled(
         "self.start + self.span < self.end",
         "size(self.data) == 2",
@@ -86,8 +86,8 @@ def test_fields_are_seen_with_their_types() -> None:
     assert messages(value, schema) == []
 
 
-def test_rules_about_changes_compare_with_the_old_value() -> None:
-    """They are asked where there is one: by field, by key of a map, by the keys of a list; optional ones always."""
+def test_transition_rules_compare_with_the_old_value() -> None:
+    """By field, map key and list keys; evaluated only if there is one, unless optional."""
     number = {"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf"}]}
     items = {"type": "object", "properties": {"name": {"type": "string"}, "n": number}}
     keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": items}
@@ -97,20 +97,20 @@ def test_rules_about_changes_compare_with_the_old_value() -> None:
     old = {"list": [{"name": "a", "n": 3}, {"name": "b", "n": 1}], "free": [9], "fixed": "x"}
     new = {"list": [{"name": "b", "n": 2}, {"name": "a", "n": 2}], "free": [1], "fixed": "y"}
     assert messages(new, schema) == []
-    told = [line.partition(":")[0] for line in messages(new, schema, old)]
-    assert told == ["list[1].n", "fixed"]
+    fields = [line.partition(":")[0] for line in messages(new, schema, old)]
+    assert fields == ["list[1].n", "fixed"]
 
 
-def test_what_did_not_change_is_not_judged_again() -> None:
-    """An object that broke a rule before the rule was there can be updated elsewhere."""
+def test_unchanged_values_are_not_validated_again() -> None:
+    """An object that violates a newer rule can still be updated in other fields."""
     schema = {"type": "object", "properties": {"spec": ruled("self.x > 1", x={"type": "integer"})}}
     old = {"spec": {"x": 1}}
     assert messages({"spec": {"x": 1}, "other": 1}, schema, old) == []
     assert messages({"spec": {"x": 0}}, schema, old) != []
 
 
-def test_a_rule_without_an_answer_refuses() -> None:
-    """A key that is not there, types that do not fit, and work without end are told."""
+def test_an_evaluation_error_rejects_the_object() -> None:
+    """A missing key, mismatched types, and exceeded cost are reported."""
     schema = ruled("self.x > 1", "self.any > 1", x={"type": "integer"}, any={"x-kubernetes-int-or-string": True})
     missing, unfit = messages({"any": "text"}, schema)
     assert missing == '<nil>: Invalid value: "object": no such key: x evaluating rule: self.x > 1'
@@ -120,7 +120,7 @@ def test_a_rule_without_an_answer_refuses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "expected"),
     [
         ("self.z == 100", "undefined field 'z'"),
         ("self = 42", "Syntax error"),
@@ -129,29 +129,29 @@ def test_a_rule_without_an_answer_refuses() -> None:
         ({"rule": "true", "messageExpression": "1"}, "messageExpression must evaluate to a string"),
     ],
 )
-def test_a_rule_that_cannot_work_is_not_accepted(rule: Any, told: str) -> None:
-    """The definition is refused, with the place in the rule."""
-    assert told in complaints(ruled(rule, x={"type": "integer"}))
+def test_a_rule_that_does_not_compile_is_rejected(rule: Any, expected: str) -> None:
+    """The error contains the position in the rule."""
+    assert expected in complaints(ruled(rule, x={"type": "integer"}))
 
 
 @pytest.mark.parametrize("bound", [{}, {"maxItems": 3000}])
-def test_a_rule_that_may_cost_too_much_is_not_accepted(bound: dict[str, int]) -> None:
-    """What sizes allow counts: a loop within a loop over lists without bounds is too much."""
+def test_a_rule_that_is_too_expensive_is_rejected(bound: dict[str, int]) -> None:
+    """The estimate uses the sizes in the schema: nested loops over unlimited lists exceed it."""
     nested = ruled("self.n.all(x, self.n.all(y, x == y))", n=INTEGERS | bound)
     assert "estimated rule cost exceeds budget" in complaints(nested)
     bounded = ruled("self.n.all(x, self.n.all(y, x == y))", n=INTEGERS | {"maxItems": 700})
     assert complaints(bounded) == ""
 
 
-def test_definitions_and_objects_are_refused_over_the_wire(plane: Running) -> None:
-    """The server compiles rules when a definition comes, counts how often they run, and holds objects against them."""
+def test_the_server_rejects_definitions_and_objects(plane: Running) -> None:
+    """It compiles rules, estimates their cost, and evaluates them for objects."""
     version: Any = copy.deepcopy(V1)
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["x-kubernetes-validations"] = [{"rule": "self.replicas <= 5", "message": "no more than five"}]
     client = define(plane, version)
     body = {"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": {"name": "a"}}
-    status, refused = client.call("POST", CRONTABS, {**body, "spec": {"schedule": "* * * * *", "replicas": 6}})
-    assert (status, refused["message"]) == (
+    status, rejected = client.call("POST", CRONTABS, {**body, "spec": {"schedule": "* * * * *", "replicas": 6}})
+    assert (status, rejected["message"]) == (
         422,
         'CronTab.stable.example.com "a" is invalid: spec: Invalid value: no more than five',
     )
@@ -159,17 +159,17 @@ def test_definitions_and_objects_are_refused_over_the_wire(plane: Running) -> No
     inner: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
     inner["x-kubernetes-validations"] = [{"rule": "self.all(s, s == 'x')"}]
     spec["properties"]["rows"] = {"type": "array", "items": inner}
-    status, refused = client.call("POST", f"{DEFINITIONS}?dryRun=All", definition(version))
+    status, rejected = client.call("POST", f"{DEFINITIONS}?dryRun=All", definition(version))
     assert status == 422
-    assert "exceeds budget by more than 100x" in refused["message"]
+    assert "exceeds budget by more than 100x" in rejected["message"]
 
 
 def test_a_schema_of_values_must_be_a_schema(client: Client) -> None:
-    """Where the API takes schemas and truth values alike, what is neither is refused, with its place."""
+    """Where the API accepts a schema or a boolean, other values are rejected with their path."""
     version: Any = copy.deepcopy(V1)
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["properties"]["limits"]["additionalProperties"] = {"type": ["string"]}
-    status, refused = client.call("POST", DEFINITIONS, definition(version))
+    status, rejected = client.call("POST", DEFINITIONS, definition(version))
     assert status == 422
     place = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[limits].additionalProperties.type"
-    assert [one["field"] for one in refused["details"]["causes"]] == [place]
+    assert [one["field"] for one in rejected["details"]["causes"]] == [place]

@@ -1,4 +1,4 @@
-"""The description of nodes that the documentation shows can be used as it stands."""
+"""The example of a description of nodes in the documentation is valid."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "run-a-control-plane.md"
 
 
 def test_the_example_describes_four_nodes(tmp_path: Path) -> None:
-    """Three big ones and one with a GPU."""
+    """Three large ones and one with a GPU."""
     (block,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     path = tmp_path / "nodes.yaml"
     path.write_text(block)

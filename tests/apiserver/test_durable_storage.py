@@ -1,4 +1,4 @@
-"""Objects on disk: nothing acknowledged is lost, watches resume, damage is reported."""
+"""Objects on disk: acknowledged writes are durable, watches resume, damage is reported."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ MAIN = "from kubestow.cli import main; main()"
 
 
 class Process:
-    """An API server in a process of its own, to be killed."""
+    """An API server in its own process, to be killed."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         arguments = ["apiserver", "--port", str(port), "--data-dir", str(folder), "--token", TOKEN]
@@ -41,11 +41,11 @@ class Process:
         self.connection = self.connect()
 
     def connect(self) -> http.client.HTTPSConnection:
-        """Another connection."""
+        """Open another connection."""
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._context, timeout=300)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """A request that must succeed."""
+        """Send a request that must succeed."""
         data = json.dumps(body) if body is not None else None
         self.connection.request(method, path, data, {"Authorization": f"Bearer {TOKEN}"})
         response = self.connection.getresponse()
@@ -54,7 +54,7 @@ class Process:
         return answer
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the process with SIGKILL."""
         self.connection.close()
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -65,7 +65,7 @@ class Process:
 
 @pytest.fixture
 def processes() -> Iterator[Callable[..., Process]]:
-    """Starts processes; kills what is left."""
+    """Start processes; kill the remaining ones at the end."""
     started: list[Process] = []
 
     def start(folder: Path, port: int = 0) -> Process:
@@ -79,7 +79,7 @@ def processes() -> Iterator[Callable[..., Process]]:
 
 
 def test_kill_loses_nothing_that_was_acknowledged(processes: Callable[..., Process], tmp_path: Path) -> None:
-    """After kill -9 in the midst of writes everything answered is there, with its version, and a watch resumes."""
+    """After SIGKILL during writes, all acknowledged objects exist with their versions, and a watch resumes."""
     server = processes(tmp_path)
     acknowledged = [server.call("POST", PODS, pod(f"p{number}")) for number in range(40)]
     server.call("DELETE", f"{PODS}/p0")
@@ -102,19 +102,19 @@ def test_kill_loses_nothing_that_was_acknowledged(processes: Callable[..., Proce
     connection = server.connect()
     connection.request("GET", f"{PODS}?watch=1&resourceVersion={seen}", headers={"Authorization": f"Bearer {TOKEN}"})
     response = connection.getresponse()
-    told = [json.loads(response.readline()) for _ in range(3)]
-    assert [(one["type"], one["object"]["metadata"]["name"]) for one in told] == [
+    events = [json.loads(response.readline()) for _ in range(3)]
+    assert [(one["type"], one["object"]["metadata"]["name"]) for one in events] == [
         ("ADDED", "p39"),
         ("DELETED", "p0"),
         ("MODIFIED", "p1"),
     ]
     connection.close()
     later = server.call("POST", PODS, pod("later"))
-    assert int(later["metadata"]["resourceVersion"]) > int(told[-1]["object"]["metadata"]["resourceVersion"])
+    assert int(later["metadata"]["resourceVersion"]) > int(events[-1]["object"]["metadata"]["resourceVersion"])
 
 
 def test_a_restart_keeps_identity_and_token(start: Callable[..., Running], tmp_path: Path) -> None:
-    """Certificates and the made-up token stay, so that a kubeconfig outlives the process."""
+    """Certificates and the generated token are kept, so that a kubeconfig remains valid."""
     first = start(data_dir=tmp_path, token=None)
     token, ca = first.control_plane.admin_token, first.control_plane.ca.read_bytes()
     first.stop()
@@ -122,8 +122,8 @@ def test_a_restart_keeps_identity_and_token(start: Callable[..., Running], tmp_p
     assert (second.control_plane.admin_token, second.control_plane.ca.read_bytes()) == (token, ca)
 
 
-def test_old_changes_are_forgotten_on_disk_too(start: Callable[..., Running], tmp_path: Path) -> None:
-    """Rows do not grow with the number of writes; the floor is remembered across restarts."""
+def test_old_changes_are_dropped_on_disk(start: Callable[..., Running], tmp_path: Path) -> None:
+    """The number of rows is limited; the floor is kept across restarts."""
     plane = start(data_dir=tmp_path, retained_changes=5)
     client = plane.client()
     client.create(PODS, pod())
@@ -139,16 +139,16 @@ def test_old_changes_are_forgotten_on_disk_too(start: Callable[..., Running], tm
     assert again.call("GET", f"{PODS}?watch=1&resourceVersion={floor - 1}")[0] == 410
 
 
-def test_watchers_see_only_what_is_durable(start: Callable[..., Running], tmp_path: Path) -> None:
-    """A watch on a server with a data folder tells of every write once it is answered."""
+def test_watches_receive_only_durable_changes(start: Callable[..., Running], tmp_path: Path) -> None:
+    """With a data folder, a watch receives every write once it is acknowledged."""
     plane = start(data_dir=tmp_path)
     watch: Watching = plane.watch(f"{PODS}?watch=1")
     created = plane.client().create(PODS, pod())
     assert watch.next()["object"] == created
 
 
-def test_a_reply_waits_for_the_disk(tmp_path: Path) -> None:
-    """Neither watchers nor the writer hear of a write before the journal has it."""
+def test_a_response_waits_for_the_disk(tmp_path: Path) -> None:
+    """Neither watches nor the client get a write before it is in the journal."""
 
     async def play() -> list[str]:
         journal = SqliteJournal(tmp_path)
@@ -171,8 +171,8 @@ def test_a_reply_waits_for_the_disk(tmp_path: Path) -> None:
     assert asyncio.run(play()) == ["written", "published 2", "answered"]
 
 
-def test_a_write_that_cannot_be_made_durable_is_refused(start: Callable[..., Running], tmp_path: Path) -> None:
-    """The disk fails: nothing is acknowledged any more, and health says why."""
+def test_a_failed_disk_rejects_writes(start: Callable[..., Running], tmp_path: Path) -> None:
+    """No write is acknowledged any more, and the health check reports the failure."""
     plane = start(data_dir=tmp_path)
     client = plane.client()
     client.create(PODS, pod("before"))
@@ -187,7 +187,7 @@ def test_a_write_that_cannot_be_made_durable_is_refused(start: Callable[..., Run
 
 
 def test_a_damaged_file_is_reported_and_kept(start: Callable[..., Running], tmp_path: Path) -> None:
-    """The server does not start on it, does not empty it, and says what to do."""
+    """The server does not start, does not modify the file, and names a remedy."""
     plane = start(data_dir=tmp_path)
     for number in range(50):
         plane.client().create(PODS, pod(f"p{number}"))
@@ -202,14 +202,14 @@ def test_a_damaged_file_is_reported_and_kept(start: Callable[..., Running], tmp_
 
 
 def test_only_its_user_can_read_the_file(start: Callable[..., Running], tmp_path: Path) -> None:
-    """There are secrets in it, and in the log beside it."""
+    """The file and its log contain secrets."""
     start(data_dir=tmp_path).client().create(PODS, pod("p"))
     modes = {file.name: oct(file.stat().st_mode & 0o777) for file in tmp_path.glob("objects.db*")}
     assert modes == {"objects.db": "0o600", "objects.db-wal": "0o600"}
 
 
-def test_a_file_of_another_program_is_left_alone(start: Callable[..., Running], tmp_path: Path) -> None:
-    """Its tables stay as they are."""
+def test_a_file_of_another_program_is_not_modified(start: Callable[..., Running], tmp_path: Path) -> None:
+    """Its tables are kept."""
     with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as db:
         db.execute("CREATE TABLE theirs (x)")
         db.commit()
@@ -218,14 +218,14 @@ def test_a_file_of_another_program_is_left_alone(start: Callable[..., Running], 
 
 
 def test_two_servers_do_not_share_a_folder(start: Callable[..., Running], tmp_path: Path) -> None:
-    """The second is told that the folder is in use."""
+    """The second one reports that the folder is in use."""
     start(data_dir=tmp_path)
     with pytest.raises(StartError, match="in use by another process"):
         start(data_dir=tmp_path)
 
 
-def test_a_folder_that_cannot_be_made(start: Callable[..., Running], tmp_path: Path) -> None:
-    """A file is in the way."""
+def test_a_folder_that_cannot_be_created(start: Callable[..., Running], tmp_path: Path) -> None:
+    """There is a file with the same name."""
     (tmp_path / "file").write_text("")
     with pytest.raises(StartError, match="cannot use data folder"):
         start(data_dir=tmp_path / "file" / "below")

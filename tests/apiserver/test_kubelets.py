@@ -1,4 +1,4 @@
-"""Nodes that act: pods run, finish and end; nodes live, fall silent, go."""
+"""Simulated nodes: pods run, finish and end; nodes become ready, lose their heartbeats, and are deleted."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,22 +18,22 @@ AT_ONCE = Pace(start=0, run=0, stop=0)
 
 @pytest.fixture
 def plane(start: Callable[..., Running]) -> Running:
-    """Two nodes that act at once, with the controllers around nodes."""
+    """Start two nodes without delay, with the controllers for nodes."""
     return start(controllers=True, kubelets=True, nodes=2, pace=AT_ONCE)
 
 
 def until(plane: Running, path: str, found: Callable[[Any], bool]) -> Any:
-    """Waits, by watching, for an event."""
+    """Watch until an event meets a condition."""
     return plane.watch(f"{path}?watch=1").until(found)["object"]
 
 
 def is_running(event: Any) -> bool:
-    """Whether an event shows a running pod."""
+    """Return whether an event contains a running pod."""
     return bool(event["object"]["status"]["phase"] == "Running")
 
 
 def condition(obj: Any, type_: str) -> str:
-    """The status of a condition."""
+    """Return the status of a condition."""
     return next((one["status"] for one in obj.get("status", {}).get("conditions", ()) if one["type"] == type_), "")
 
 
@@ -48,7 +48,7 @@ def test_a_bound_pod_runs(plane: Running, client: Client) -> None:
 
 
 def test_pods_have_addresses_of_their_own(plane: Running, client: Client) -> None:
-    """Unless they share the node's."""
+    """Unless they use the host network."""
     for name, spec in (("a", {}), ("b", {}), ("host", {"hostNetwork": True})):
         client.create(PODS, pod(name, nodeName="node-0", **spec))
     statuses = {name: until(plane, f"{PODS}/{name}", is_running)["status"] for name in ("a", "b", "host")}
@@ -57,8 +57,8 @@ def test_pods_have_addresses_of_their_own(plane: Running, client: Client) -> Non
 
 
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
-def test_a_pod_that_may_end_does(plane: Running, client: Client, code: str, phase: str) -> None:
-    """restartPolicy Never: it finishes, well or not."""
+def test_a_pod_that_is_not_restarted_ends(plane: Running, client: Client, code: str, phase: str) -> None:
+    """restartPolicy Never: it succeeds or fails."""
     wanted = pod("a", nodeName="node-0", restartPolicy="Never")
     wanted["metadata"]["annotations"] = {"kubestow.dev/exit-code": code}
     client.create(PODS, wanted)
@@ -78,7 +78,7 @@ def test_a_pod_ends_gracefully(plane: Running, client: Client) -> None:
 
 
 def test_a_pod_with_a_finalizer_waits_for_it(plane: Running, client: Client) -> None:
-    """The kubelet lets go, the finalizer does not."""
+    """The kubelet has ended the pod, the finalizer still delays its removal."""
     wanted = pod("a", nodeName="node-0")
     wanted["metadata"]["finalizers"] = ["example.com/hold"]
     client.create(PODS, wanted)
@@ -88,16 +88,16 @@ def test_a_pod_with_a_finalizer_waits_for_it(plane: Running, client: Client) -> 
     assert client.call("GET", f"{PODS}/a")[0] == 404
 
 
-def test_a_manifest_becomes_a_whole_node(plane: Running, client: Client) -> None:
-    """A node that says nothing of itself gets room, addresses, a Ready condition and a lease."""
+def test_a_minimal_node_is_completed(plane: Running, client: Client) -> None:
+    """It gets capacity, addresses, a Ready condition and a lease."""
     client.create(NODES, {"metadata": {"name": "bare"}})
     node = until(plane, f"{NODES}/bare", lambda event: condition(event["object"], "Ready") == "True")
     assert set(node["status"]["allocatable"]) == {"cpu", "memory", "pods", "ephemeral-storage"}
     assert until(plane, f"{LEASES}/bare", lambda _: True)["spec"]["holderIdentity"] == "bare"
 
 
-def test_a_node_made_not_ready_falls_silent(plane: Running, client: Client) -> None:
-    """Its condition turns, taints follow, its pods do not start; back again they do."""
+def test_a_node_set_to_not_ready_stops_acting(plane: Running, client: Client) -> None:
+    """It gets a condition and taints, and its pods do not start until it is ready again."""
     client.patch(f"{NODES}/node-0", {"metadata": {"annotations": {"kubestow.dev/ready": "false"}}})
     down = until(plane, f"{NODES}/node-0", lambda event: len(event["object"]["spec"].get("taints", ())) == 2)
     assert condition(down, "Ready") == "False"
@@ -115,7 +115,7 @@ def test_a_node_made_not_ready_falls_silent(plane: Running, client: Client) -> N
 
 
 def test_a_cordoned_node_is_tainted(plane: Running, client: Client) -> None:
-    """And is not, once it may be used again."""
+    """The taint is removed when the node is uncordoned."""
     # Before its kubelet has begun, it has another taint.
     until(plane, f"{NODES}/node-0", lambda event: not event["object"]["spec"].get("taints"))
     client.patch(f"{NODES}/node-0", {"spec": {"unschedulable": True}})
@@ -125,8 +125,8 @@ def test_a_cordoned_node_is_tainted(plane: Running, client: Client) -> None:
     until(plane, f"{NODES}/node-0", lambda event: not event["object"]["spec"].get("taints"))
 
 
-def test_no_execute_drives_pods_out(plane: Running, client: Client) -> None:
-    """Those that do not tolerate the taint; the others stay."""
+def test_no_execute_evicts_pods(plane: Running, client: Client) -> None:
+    """Those that do not tolerate the taint; others continue."""
     client.create(PODS, pod("leaves", nodeName="node-0"))
     client.create(PODS, pod("stays", nodeName="node-0", tolerations=[{"operator": "Exists"}]))
     for name in ("leaves", "stays"):
@@ -138,8 +138,8 @@ def test_no_execute_drives_pods_out(plane: Running, client: Client) -> None:
     assert client.get(f"{PODS}/stays")["status"]["phase"] == "Running"
 
 
-def test_a_removed_node_takes_its_lease_along(plane: Running, client: Client) -> None:
-    """Nothing renews it any more."""
+def test_the_lease_of_a_deleted_node_is_deleted(plane: Running, client: Client) -> None:
+    """It is not renewed any more."""
     until(plane, f"{LEASES}/node-0", lambda _: True)
     watch = plane.watch(f"{LEASES}?watch=1")
     client.delete(f"{NODES}/node-0")
@@ -147,7 +147,7 @@ def test_a_removed_node_takes_its_lease_along(plane: Running, client: Client) ->
 
 
 def test_heartbeats_are_renewed_in_slices_without_waking_for_each_node() -> None:
-    """Every twentieth node has its turn each half second; only time and version of its lease change."""
+    """A twentieth of the nodes every half second; only time and version of the leases change."""
     world = World(40, wanted="none", schedules=False)
     leases = world.store.collection("leases.coordination.k8s.io").objects
     world.run(0.3)
@@ -166,7 +166,7 @@ def test_heartbeats_are_renewed_in_slices_without_waking_for_each_node() -> None
 
 
 def test_a_description_of_nodes(start: Callable[..., Running], tmp_path: Path) -> None:
-    """Sizes, zones, labels, taints and other resources, and plain manifests beside them."""
+    """Sizes, zones, labels, taints and other resources, together with plain manifests."""
     path = tmp_path / "nodes.yaml"
     path.write_text(
         """
@@ -191,7 +191,7 @@ status: {allocatable: {cpu: 1}}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("nodes: [{cpus: 4}]", r"nodes\[0\]: Object contains unknown field `cpus`"),
         ("nodes: [{cpu: many}]", r"nodes\[0\]: .*many"),
@@ -202,9 +202,11 @@ status: {allocatable: {cpu: 1}}
         ("", "describes no nodes"),
     ],
 )
-def test_a_wrong_description_is_explained(start: Callable[..., Running], tmp_path: Path, text: str, said: str) -> None:
-    """File, entry and field."""
+def test_a_wrong_description_is_explained(
+    start: Callable[..., Running], tmp_path: Path, text: str, message: str
+) -> None:
+    """The message names file, entry and field."""
     path = tmp_path / "nodes.yaml"
     path.write_text(text)
-    with pytest.raises(StartError, match=said):
+    with pytest.raises(StartError, match=message):
         start(nodes_file=path)

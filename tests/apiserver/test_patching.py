@@ -19,7 +19,7 @@ QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def deployment(image: str = "i:1", **spec: Any) -> dict[str, Any]:
-    """A small deployment."""
+    """Return a small deployment."""
     template = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": image}]}}
     return {
         "apiVersion": "apps/v1",
@@ -30,7 +30,7 @@ def deployment(image: str = "i:1", **spec: Any) -> dict[str, Any]:
 
 
 def test_json_patch(client: Client) -> None:
-    """Operations in order; a failed test refuses all of them and names the operation."""
+    """Operations are applied in order; a failed test rejects all of them, and the error names the operation."""
     client.create(PODS, pod())
     operations = [
         {"op": "test", "path": "/metadata/labels/app", "value": "a"},
@@ -45,7 +45,7 @@ def test_json_patch(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "said"),
+    ("operation", "message"),
     [
         ({"op": "test", "path": "/metadata/name", "value": "x"}, "the test failed: the value differs"),
         ({"op": "remove", "path": "/metadata/nothing"}, "can't remove a non-existent object 'nothing'"),
@@ -55,15 +55,15 @@ def test_json_patch(client: Client) -> None:
         ({"op": "remove", "path": ""}, "can't remove the whole document"),
     ],
 )
-def test_a_json_patch_that_does_not_fit_says_why(client: Client, operation: dict[str, Any], said: str) -> None:
-    """With the operation, its path and what is in the way."""
+def test_a_failed_json_patch_is_explained(client: Client, operation: dict[str, Any], message: str) -> None:
+    """The error contains the operation, its path and the reason."""
     taints = [{"key": "k", "effect": "NoSchedule"}]
     client.create("/api/v1/nodes", {"metadata": {"name": "patched"}, "spec": {"taints": taints}})
-    status, refused = client.call(
+    status, rejected = client.call(
         "PATCH", "/api/v1/nodes/patched", [operation], content_type="application/json-patch+json"
     )
     assert status == 422
-    assert refused["message"] == f"JSON patch operation 0 ({operation['op']} {operation['path']}): {said}"
+    assert rejected["message"] == f"JSON patch operation 0 ({operation['op']} {operation['path']}): {message}"
 
 
 def test_merge_patch_replaces_lists_and_null_removes(client: Client) -> None:
@@ -74,8 +74,8 @@ def test_merge_patch_replaces_lists_and_null_removes(client: Client) -> None:
     assert "labels" not in client.patch(f"{DEPLOYMENTS}/d", {"metadata": {"labels": None}})["metadata"]
 
 
-def test_strategic_merge_keeps_what_it_does_not_name(client: Client) -> None:
-    """Containers are told apart by name, environment variables too; $patch: delete removes one."""
+def test_strategic_merge_keeps_other_items(client: Client) -> None:
+    """Containers and environment variables are merged by name; $patch: delete removes one."""
     client.create(DEPLOYMENTS, deployment())
     extra = [{"name": "side", "image": "s:1", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}]
     patched = client.patch(f"{DEPLOYMENTS}/d", {"spec": {"template": {"spec": {"containers": extra}}}}, STRATEGIC)
@@ -88,7 +88,7 @@ def test_strategic_merge_keeps_what_it_does_not_name(client: Client) -> None:
 
 
 def test_a_status_patch_of_the_scheduler(client: Client) -> None:
-    """Conditions merge by type, as kube-scheduler writes them, with an order it gives."""
+    """Conditions are merged by type, with an explicit order, as kube-scheduler writes them."""
     client.create(PODS, pod())
     for status in ("False", "True"):
         condition = {"type": "PodScheduled", "status": status, "lastProbeTime": None}
@@ -104,8 +104,8 @@ def test_a_status_patch_of_the_scheduler(client: Client) -> None:
     ]
 
 
-def test_what_a_strategic_patch_adds_comes_first(client: Client) -> None:
-    """Items of a list that were not there come before those the patch does not name; old ones keep their places."""
+def test_items_added_by_a_strategic_patch_come_first(client: Client) -> None:
+    """New items precede those that the patch does not name; old ones keep their positions."""
     client.create(DEPLOYMENTS, deployment())
     added = [{"name": "new", "image": "i:2"}]
     patch = {"spec": {"template": {"spec": {"containers": added}}}}
@@ -117,7 +117,7 @@ def test_what_a_strategic_patch_adds_comes_first(client: Client) -> None:
 
 
 def test_strategic_directives() -> None:
-    """$patch: replace, $retainKeys, plain lists that grow and shrink."""
+    """$patch: replace, $retainKeys, additions to and deletions from primitive lists."""
     schema = struct_named("apps.v1", "Deployment")
     live = {
         "metadata": {"finalizers": ["a", "b"]},
@@ -133,7 +133,7 @@ def test_strategic_directives() -> None:
     }
 
 
-def test_a_list_item_without_its_key_is_refused(client: Client) -> None:
+def test_a_list_item_without_its_key_is_rejected(client: Client) -> None:
     """The message names list and key."""
     client.create(PODS, pod())
     change = {"spec": {"containers": [{"image": "x"}]}}
@@ -143,12 +143,12 @@ def test_a_list_item_without_its_key_is_refused(client: Client) -> None:
 
 
 def apply(client: Client, body: dict[str, Any], manager: str, force: bool = False) -> tuple[int, Any]:
-    """Applies a deployment."""
+    """Apply a deployment."""
     query = f"fieldManager={manager}" + ("&force=true" if force else "")
     return client.call("PATCH", f"{DEPLOYMENTS}/d?{query}", body, content_type=f"application/{APPLY}")
 
 
-def test_apply_creates_and_remembers_the_owner(client: Client) -> None:
+def test_apply_creates_and_records_the_manager(client: Client) -> None:
     """201 the first time, 200 after; managedFields name the manager."""
     assert apply(client, deployment(), "me")[0] == 201
     status, applied = apply(client, deployment("i:2"), "me")
@@ -160,7 +160,7 @@ def test_apply_creates_and_remembers_the_owner(client: Client) -> None:
 
 
 def test_apply_conflicts_with_other_owners(client: Client) -> None:
-    """A field of another manager with another value is a conflict that names both, unless forced."""
+    """A different value of a field that another manager owns is a conflict that names both, unless forced."""
     apply(client, deployment(replicas=1), "one")
     status, body = apply(client, deployment(replicas=2), "two")
     assert (status, body["reason"]) == (409, "Conflict")
@@ -169,8 +169,8 @@ def test_apply_conflicts_with_other_owners(client: Client) -> None:
     assert (status, applied["spec"]["replicas"]) == (200, 2)
 
 
-def test_apply_removes_what_it_no_longer_states(client: Client) -> None:
-    """Fields only this manager had go; those somebody else states stay."""
+def test_apply_removes_omitted_fields(client: Client) -> None:
+    """Fields that only this manager owned are removed, others are kept."""
     labelled = deployment()
     labelled["metadata"]["labels"] = {"a": "1", "b": "2"}
     apply(client, labelled, "one")
@@ -182,7 +182,7 @@ def test_apply_removes_what_it_no_longer_states(client: Client) -> None:
 
 
 def test_an_update_takes_fields_over(client: Client) -> None:
-    """After an update the updater owns what it changed, and apply notices."""
+    """The manager of the update owns the changed fields, which is a conflict for apply."""
     apply(client, deployment(replicas=1), "one")
     client.patch(f"{DEPLOYMENTS}/d?fieldManager=scaler", {"spec": {"replicas": 5}})
     status, body = apply(client, deployment(replicas=1), "one")
@@ -190,8 +190,8 @@ def test_an_update_takes_fields_over(client: Client) -> None:
     assert 'conflict with "scaler" using apps/v1: .spec.replicas' in body["message"]
 
 
-def test_the_creator_owns_what_it_set(client: Client) -> None:
-    """If it gives a name: applying the same changes nothing, another value is a conflict, and so with defaults."""
+def test_the_creator_owns_all_fields(client: Client) -> None:
+    """If the request names a manager: equal values are no conflict, others are, including defaults."""
     client.create(f"{DEPLOYMENTS}?fieldManager=maker", deployment(replicas=1))
     assert apply(client, deployment(replicas=1), "me")[0] == 200
     client.patch(f"{DEPLOYMENTS}/d/scale?fieldManager=scaler", {"spec": {"replicas": 4}})
@@ -205,8 +205,8 @@ def test_the_creator_owns_what_it_set(client: Client) -> None:
     )
 
 
-def test_what_nobody_named_themselves_for_was_there_before(client: Client) -> None:
-    """The first apply of an object without owners conflicts where it differs."""
+def test_the_first_apply_conflicts_with_existing_fields(client: Client) -> None:
+    """Fields of an object without managers belong to before-first-apply."""
     client.create(DEPLOYMENTS, deployment(replicas=1))
     assert "managedFields" not in client.get(f"{DEPLOYMENTS}/d")["metadata"]
     status, body = apply(client, deployment(replicas=2), "me")
@@ -215,8 +215,8 @@ def test_what_nobody_named_themselves_for_was_there_before(client: Client) -> No
 
 
 @pytest.mark.parametrize("given", [[], [{}]])
-def test_owners_can_be_forgotten(client: Client, given: list[Any]) -> None:
-    """By an empty list or an empty entry; entries that make no sense change nothing."""
+def test_managed_fields_can_be_reset(client: Client, given: list[Any]) -> None:
+    """By an empty list or an empty entry; invalid entries have no effect."""
     apply(client, deployment(), "me")
     patch = {"metadata": {"managedFields": [{"manager": "x", "operation": "Guess"}]}}
     assert client.patch(f"{DEPLOYMENTS}/d", patch)["metadata"]["managedFields"][0]["manager"] == "me"
@@ -224,8 +224,8 @@ def test_owners_can_be_forgotten(client: Client, given: list[Any]) -> None:
     assert "managedFields" not in cleared["metadata"]
 
 
-def test_lists_are_applied_by_what_they_are(client: Client) -> None:
-    """By key, as a set, or as a whole; items go with the one who applied them."""
+def test_lists_are_applied_by_their_type(client: Client) -> None:
+    """As a map, as a set, or as a whole; items are removed by the manager that applied them."""
     applied = deployment()
     applied["metadata"]["finalizers"] = ["example.com/one"]
     spec = applied["spec"]["template"]["spec"]
@@ -247,8 +247,8 @@ def test_lists_are_applied_by_what_they_are(client: Client) -> None:
 
 
 @pytest.mark.parametrize("media", ["application/json", "text/plain"])
-def test_an_unknown_patch_type_is_refused(client: Client, media: str) -> None:
-    """415 lists the types there are."""
+def test_an_unknown_patch_type_is_rejected(client: Client, media: str) -> None:
+    """415 lists the supported types."""
     client.create(PODS, pod())
     status, body = client.call("PATCH", f"{PODS}/a", {}, content_type=media)
     assert status == 415
@@ -263,7 +263,7 @@ TREES: st.SearchStrategy[dict[str, Any]] = st.recursive(
 @QUICK
 @given(TREES, TREES)
 def test_field_sets_behave_like_sets(left: dict[str, Any], right: dict[str, Any]) -> None:
-    """What is taken away is gone; a set minus itself is empty, united with itself it stays."""
+    """Removed fields are missing; a set minus itself is empty, and its union with itself is unchanged."""
     assert fieldsets.union(left, left) == left
     assert fieldsets.difference(left, left) == {}
     assert fieldsets.union(left, right) == fieldsets.union(right, left)
@@ -285,12 +285,12 @@ def test_a_merge_patch_twice_is_the_same_as_once(document: dict[str, Any], patch
     assert merge_patch.apply(dict(once), patch) == once
 
 
-def test_a_field_that_there_is_not_cannot_be_applied(client: Client) -> None:
-    """Nobody could own it."""
+def test_an_unknown_field_cannot_be_applied(client: Client) -> None:
+    """It would have no owner."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "colour": "red"}, "shape": "round"}
     path = "/api/v1/namespaces/default/configmaps/x?fieldManager=me"
-    status, refused = client.call("PATCH", path, body, content_type="application/apply-patch+yaml")
+    status, rejected = client.call("PATCH", path, body, content_type="application/apply-patch+yaml")
     assert status == 400
-    assert refused["message"].startswith("failed to create typed patch object (x; v1, Kind=ConfigMap):")
-    assert ".metadata.colour: field not declared in schema" in refused["message"]
-    assert ".shape: field not declared in schema" in refused["message"]
+    assert rejected["message"].startswith("failed to create typed patch object (x; v1, Kind=ConfigMap):")
+    assert ".metadata.colour: field not declared in schema" in rejected["message"]
+    assert ".shape: field not declared in schema" in rejected["message"]

@@ -1,4 +1,4 @@
-"""Times that the server writes are those of its own clock."""
+"""All times that the server writes come from its own clock."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ THEN = "1970-01-12T13:46:40Z"
 
 
 class Still:
-    """A clock that stands until it is set."""
+    """A clock that stands still until it is set."""
 
     time = 1_000_000.0
 
@@ -23,7 +23,7 @@ class Still:
 
 
 def run(body: Any) -> None:
-    """Runs a test on an application whose clock stands."""
+    """Run a test on an application with such a clock."""
 
     async def main() -> None:
         await body(Direct(Store(clock=Still())))
@@ -33,7 +33,7 @@ def run(body: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["json", "apply-patch+yaml"])
 def test_owners_of_fields(kind: str) -> None:
-    """managedFields carry the server's time, after an update and after an apply."""
+    """managedFields contain the server's time, after an update and after an apply."""
 
     async def body(direct: Direct) -> None:
         document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}}
@@ -49,7 +49,7 @@ def test_owners_of_fields(kind: str) -> None:
 
 
 def test_a_list_is_read_within_five_minutes() -> None:
-    """After that its pages are of a state that is gone, whatever changed."""
+    """Later its continue token is expired, even if nothing changed."""
 
     async def body(direct: Direct) -> None:
         for name in "abc":
@@ -61,9 +61,9 @@ def test_a_list_is_read_within_five_minutes() -> None:
         status, second = direct.call("GET", f"{path}&continue={token}")
         assert status == 200
         clock.time += 200
-        status, refused = direct.call("GET", f"{path}&continue={second['metadata']['continue']}")
+        status, rejected = direct.call("GET", f"{path}&continue={second['metadata']['continue']}")
         assert status == 410
-        assert direct.call("GET", f"{path}&continue={refused['metadata']['continue']}")[0] == 200
+        assert direct.call("GET", f"{path}&continue={rejected['metadata']['continue']}")[0] == 200
 
     run(body)
 

@@ -1,4 +1,4 @@
-"""The store remembers: any retained version can be shown again, and a journal brings all of it back."""
+"""The history of the store: every retained version can be listed, and a journal restores everything."""
 
 import asyncio
 import tempfile
@@ -19,7 +19,7 @@ State = dict[str, int]
 
 
 def play(store: Store, writes: list[tuple[str, str]]) -> dict[int, State]:
-    """Carries out writes; returns the state after each, as name and version."""
+    """Apply writes; return the state after each, as name and version."""
     states = {store.rv: shown(store)}
     for name, what in writes:
         current = store.get("configmaps", "d", name)
@@ -33,14 +33,14 @@ def play(store: Store, writes: list[tuple[str, str]]) -> dict[int, State]:
 
 
 def shown(store: Store, rv: int | None = None) -> State:
-    """The objects at a version."""
+    """Return the objects at a version."""
     return {record.name: record.rv for record in store.collection("configmaps").ordered(None, rv)}
 
 
 @SETTINGS
 @given(WRITES)
 def test_every_retained_version_can_be_shown(writes: list[tuple[str, str]]) -> None:
-    """The state at a version is the state there was; forgotten versions are refused, not guessed."""
+    """The state is that of the version; dropped versions are rejected."""
     store = Store(retain=5)
     for rv, state in play(store, writes).items():
         floor = store.collection("configmaps").floor
@@ -52,7 +52,7 @@ def test_every_retained_version_can_be_shown(writes: list[tuple[str, str]]) -> N
 
 
 class Later:
-    """A journal that takes its time: nothing is durable yet."""
+    """A journal in which nothing becomes durable."""
 
     def floors(self) -> dict[str, int]:
         return {}
@@ -61,16 +61,16 @@ class Later:
         return []
 
     def start(self, *_: Any) -> None:
-        """Nobody is ever told."""
+        """Ignore the callbacks."""
 
     def write(self, _row: Any) -> None:
-        """Takes it, and that is all."""
+        """Accept a row without making it durable."""
 
 
 @SETTINGS
 @given(WRITES)
-def test_versions_that_are_not_public_yet_do_not_show_through(writes: list[tuple[str, str]]) -> None:
-    """Of a state before them, whether it is asked for once or again."""
+def test_unpublished_versions_do_not_appear_in_earlier_states(writes: list[tuple[str, str]]) -> None:
+    """Whether the state is requested once or twice."""
     store = Store(Later())  # type: ignore[arg-type]
     for rv, state in play(store, writes).items():
         assert shown(store, rv) == shown(store, rv) == state
@@ -81,10 +81,10 @@ def test_versions_that_are_not_public_yet_do_not_show_through(writes: list[tuple
     st.sampled_from([None, "a", "b", "c"]),
     st.one_of(st.none(), st.tuples(st.sampled_from(["a", "a-b"]), st.sampled_from("uvw"))),
 )
-def test_a_span_is_what_lies_in_a_namespace_after_a_key(
+def test_a_span_contains_the_keys_of_a_namespace_after_a_key(
     keys: set[tuple[str, str]], namespace: str | None, after: tuple[str, str] | None
 ) -> None:
-    """Now, and of a state since when things changed."""
+    """In the current state, and in an earlier one."""
     store = Store()
     for place, name in keys:
         store.put("configmaps", {"metadata": {"name": name, "namespace": place, "uid": place + name}})
@@ -99,19 +99,19 @@ def test_a_span_is_what_lies_in_a_namespace_after_a_key(
 
 @SETTINGS
 @given(WRITES, WRITES)
-def test_a_journal_brings_everything_back(first: list[tuple[str, str]], second: list[tuple[str, str]]) -> None:
-    """Objects, versions, the log with what was before each change, and the counter, over two lives."""
+def test_a_journal_restores_everything(first: list[tuple[str, str]], second: list[tuple[str, str]]) -> None:
+    """Objects, versions, the log with previous versions, and the counter, over two restarts."""
 
     async def live(folder: Path, writes: list[tuple[str, str]]) -> tuple[Any, ...]:
         journal = SqliteJournal(folder)
         store = Store(journal, retain=4)
-        before = remembered(store)
+        before = state_of(store)
         play(store, writes)
         done = asyncio.Event()
         store.when_durable(store.rv, done.set, done.set)
         await done.wait()
         journal.close()
-        return before, remembered(store)
+        return before, state_of(store)
 
     with tempfile.TemporaryDirectory() as folder:
         _, left = asyncio.run(live(Path(folder), first))
@@ -121,8 +121,8 @@ def test_a_journal_brings_everything_back(first: list[tuple[str, str]], second: 
         assert found_again == left_again
 
 
-def remembered(store: Store) -> tuple[Any, ...]:
-    """All that counts of a store."""
+def state_of(store: Store) -> tuple[Any, ...]:
+    """Return the complete state of a store."""
     collection = store.collection("configmaps")
     log = [
         (change.rv, change.type, change.record.body, change.previous.rv if change.previous else None)

@@ -1,4 +1,4 @@
-"""A cluster in virtual time: store, controllers and stand-in kubelets, with neither sockets nor an event loop."""
+"""A cluster in virtual time: store, controllers and simulated kubelets, without sockets and event loop."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -29,29 +29,29 @@ PACE = Pace(start=1, run=10, stop=1)
 
 
 class Clock:
-    """Stands still until it is told to go on."""
+    """A clock that stands still until a test advances it."""
 
     def __init__(self) -> None:
         self.time = START
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Return the time in seconds since the epoch."""
         return self.time
 
 
 class Scheduler:
-    """Puts pods on the node they are meant for, or on the nodes in turn."""
+    """Binds pods to the node of their affinity, or to the nodes in turn."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._turn = 0
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows pods without a node."""
+        """Watch pods without a node."""
         return {"pods": lambda change: own_key(change) if not change.record.fields[NODE] else ()}
 
     def reconcile(self, key: tuple[str, str]) -> float | None:
-        """Binds a pod."""
+        """Bind a pod."""
         record = self._store.get("pods", *key)
         nodes = [one.name for one in self._store.collection("nodes").objects.values() if b"NoSchedule" not in one.body]
         if (
@@ -71,7 +71,7 @@ class Scheduler:
 
 
 class World:
-    """A cluster whose time passes when a test says so."""
+    """A cluster whose time advances only when a test runs it."""
 
     def __init__(
         self,
@@ -95,14 +95,14 @@ class World:
         bootstrap.add_initial_objects(self.writer)
         bootstrap.add_nodes(self.writer, description.default_nodes(nodes))
         pods = Pods(Api(self.writer, self.remover))
-        acting: list[Controller] = standard.controllers(pods, "authority", wanted, features)
-        acting += [Scheduler(self.store)] if schedules else []
-        acting += [Fleet(pods, pace)] if kubelets else []
-        self.controllers = Controllers(self.store, acting)
+        controllers: list[Controller] = standard.controllers(pods, "authority", wanted, features)
+        controllers += [Scheduler(self.store)] if schedules else []
+        controllers += [Fleet(pods, pace)] if kubelets else []
+        self.controllers = Controllers(self.store, controllers)
         self.runs = 0
 
     def run(self, seconds: float = 5.0) -> None:
-        """Lets time pass."""
+        """Advance the time, and reconcile everything that is due."""
         end = self.clock.time + seconds
         while (due := self.controllers.next_due()) is not None and due <= end:
             self.clock.time = max(self.clock.time, due)
@@ -111,7 +111,7 @@ class World:
         self.clock.time = end
 
     def until(self, found: Callable[[], Any], limit: float = 3600.0) -> Any:
-        """Lets time pass until something holds; what it is."""
+        """Advance the time until a function returns a true result; return it."""
         end = self.clock.time + limit
         while not (result := found()):
             due = self.controllers.next_due()
@@ -124,7 +124,7 @@ class World:
     # Objects
 
     def create(self, storage: str, name: str, spec: Object | None = None, **more: Any) -> Object:
-        """Creates an object as a user would."""
+        """Create an object as a user."""
         resource = BY_STORAGE[storage]
         metadata = {"name": name, **more.pop("metadata", {})}
         namespace = more.pop("namespace", "default") if resource.namespaced else ""
@@ -132,26 +132,26 @@ class World:
         return self.writer.create(resource, namespace, body, Intent(validation="Strict")).object()
 
     def get(self, storage: str, name: str, namespace: str | None = None) -> Object:
-        """An object that must be there."""
+        """Return an object, which must exist."""
         found = self.find(storage, name, namespace)
         assert found is not None, f"{storage} {name} is not there"
         return found
 
     def find(self, storage: str, name: str, namespace: str | None = None) -> Object | None:
-        """An object, if it is there."""
+        """Return an object; None if it does not exist."""
         where = namespace if namespace is not None else "default" if BY_STORAGE[storage].namespaced else ""
         record = self.store.get(storage, where, name)
         return record.object() if record is not None else None
 
     def all(self, storage: str, namespace: str = "default") -> list[Object]:
-        """All objects of a namespace, oldest first."""
+        """Return all objects of a namespace, oldest first."""
         where = namespace if BY_STORAGE[storage].namespaced else ""
         return [record.object() for record in self.store.collection(storage).by_namespace.get(where, {}).values()]
 
     def update(
         self, storage: str, name: str, alter: Callable[[Object], Any], sub: str = "", namespace: str = "default"
     ) -> Object:
-        """Changes an object as a user would."""
+        """Change an object as a user."""
 
         def change(current: Object) -> Object:
             alter(current)
@@ -161,54 +161,54 @@ class World:
         return self.writer.update(BY_STORAGE[storage], where, name, change, Intent(), sub=sub).object()
 
     def set(self, storage: str, name: str, **fields: Any) -> Object:
-        """Changes fields of an object's spec."""
+        """Change fields of an object's spec."""
         return self.update(storage, name, lambda one: one["spec"].update(fields))
 
     def delete(self, storage: str, name: str, **options: Any) -> None:
-        """Deletes an object as a user would."""
+        """Delete an object as a user."""
         where = "default" if BY_STORAGE[storage].namespaced else ""
         self.remover.delete(BY_STORAGE[storage], where, name, DeleteOptions(**options), Intent())
 
     # What tests ask
 
     def pods(self, **labels: str) -> list[Object]:
-        """Pods that are not going, oldest first."""
+        """Return the pods that are not being deleted, oldest first."""
         found = [one for one in self.all("pods") if "deletionTimestamp" not in one["metadata"]]
         return [one for one in found if labels.items() <= one["metadata"].get("labels", {}).items()]
 
     def phases(self) -> list[str]:
-        """The phases of all pods, sorted."""
+        """Return the sorted phases of all pods."""
         return sorted(one["status"]["phase"] for one in self.all("pods"))
 
     def status(self, storage: str, name: str) -> Object:
-        """The status of an object."""
+        """Return the status of an object."""
         status: Object = self.get(storage, name).get("status", {})
         return status
 
     def condition(self, storage: str, name: str, type_: str) -> Object:
-        """A condition of an object; empty if there is none."""
+        """Return a condition of an object; empty if there is none."""
         found: Iterable[Object] = self.status(storage, name).get("conditions", ())
         return next((one for one in found if one["type"] == type_), {})
 
     def events(self, kind: str = "") -> list[tuple[str, str]]:
-        """Reason and message of the events about a kind, oldest first."""
+        """Return reason and message of the events about a kind, oldest first."""
         found = [one for one in self.all("events") if kind in ("", one["involvedObject"]["kind"])]
         return [(one["reason"], one["message"]) for one in found]
 
-    def watch(self, storage: str, tell: Callable[[Change], None]) -> None:
-        """Calls at every change."""
-        self.store.collection(storage).subscribers.append(tell)
+    def watch(self, storage: str, callback: Callable[[Change], None]) -> None:
+        """Call a function for every change."""
+        self.store.collection(storage).subscribers.append(callback)
 
 
 def template(image: str = "i:1", annotations: dict[str, str] | None = None, **spec: Any) -> Object:
-    """A template for pods; annotations are those of stand-in kubelets, without their prefix."""
-    said = {f"kubestow.dev/{key}": value for key, value in (annotations or {}).items()}
+    """Return a pod template; annotations are those of simulated kubelets, without their prefix."""
+    prefixed = {f"kubestow.dev/{key}": value for key, value in (annotations or {}).items()}
     return {
-        "metadata": {"labels": dict(LABELS), **({"annotations": said} if said else {})},
+        "metadata": {"labels": dict(LABELS), **({"annotations": prefixed} if prefixed else {})},
         "spec": {"containers": [{"name": "c", "image": image}], **spec},
     }
 
 
 def workload(image: str = "i:1", annotations: dict[str, str] | None = None, **spec: Any) -> Object:
-    """The spec of a workload that selects its pods."""
+    """Return the spec of a workload that selects its pods."""
     return {"selector": {"matchLabels": dict(LABELS)}, "template": template(image, annotations), **spec}

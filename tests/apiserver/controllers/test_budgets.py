@@ -1,4 +1,4 @@
-"""Disruption budgets count, and know what to count against."""
+"""The status of disruption budgets."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ BUDGETS = "poddisruptionbudgets.policy"
 
 @pytest.fixture
 def world() -> World:
-    """Three nodes."""
+    """Return a cluster of three nodes."""
     return World()
 
 
 def budget(world: World, **spec: Any) -> None:
-    """A budget for all pods of the workload."""
+    """Create a budget for all pods of the workload."""
     world.create(BUDGETS, "b", {"selector": {"matchLabels": LABELS}, **spec})
 
 
@@ -33,7 +33,7 @@ def budget(world: World, **spec: Any) -> None:
 def test_disruptions_allowed_are_healthy_pods_less_those_needed(
     world: World, spec: dict[str, Any], desired: int, allowed: int
 ) -> None:
-    """Percentages are of what the owner of the owner wants."""
+    """Percentages refer to the replicas of the topmost owner."""
     world.create("deployments.apps", "w", workload(replicas=4))
     budget(world, **spec)
     world.run(10)
@@ -45,7 +45,7 @@ def test_disruptions_allowed_are_healthy_pods_less_those_needed(
 
 
 def test_a_budget_follows_its_pods(world: World) -> None:
-    """As they go, come, and change labels."""
+    """Pods are deleted, created, and get other labels."""
     world.create("replicasets.apps", "w", workload(replicas=2))
     budget(world, minAvailable=1)
     world.run(10)
@@ -60,8 +60,8 @@ def test_a_budget_follows_its_pods(world: World) -> None:
     assert world.status(BUDGETS, "b")["currentHealthy"] == 1
 
 
-def test_nobody_can_tell_how_many_a_daemon_set_wants(world: World) -> None:
-    """It has no scale, so nothing may go."""
+def test_a_daemon_set_has_no_expected_number_of_pods(world: World) -> None:
+    """It has no scale, so no disruption is allowed."""
     world.create("daemonsets.apps", "w", workload())
     budget(world, maxUnavailable=1)
     world.run(10)
@@ -70,7 +70,7 @@ def test_nobody_can_tell_how_many_a_daemon_set_wants(world: World) -> None:
 
 
 def test_a_granted_eviction_is_remembered_for_a_while(world: World) -> None:
-    """Until the pod goes, or two minutes later."""
+    """Until the pod is deleted, or for two minutes."""
     world.create("replicasets.apps", "w", workload(replicas=2))
     budget(world, minAvailable=1)
     world.run(10)

@@ -1,4 +1,4 @@
-"""Schedules: parsing and times."""
+"""Cron schedules: parsing, and the times they match."""
 
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
@@ -13,12 +13,12 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def at(text: str) -> float:
-    """Return seconds since 1970."""
+    """Return a time in seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def after(schedule: str, moment: str, zone: tzinfo = UTC) -> str:
-    """Return the next time, in the zone."""
+    """Return the next time of a schedule in a zone."""
     found = cron.parse(schedule).after(at(moment), zone)
     assert found is not None
     return datetime.fromtimestamp(found, zone).isoformat(timespec="minutes")
@@ -50,30 +50,30 @@ def after(schedule: str, moment: str, zone: tzinfo = UTC) -> str:
     ],
 )
 def test_the_next_time(schedule: str, expected: str) -> None:
-    """After the first moment of 2026, a Thursday."""
+    """The start is the first moment of 2026, a Thursday."""
     assert after(schedule, "2026-01-01T00:00:00+00:00") == f"{expected}+00:00"
 
 
-def test_times_are_local_to_a_zone() -> None:
-    """Noon in Berlin has another offset in summer than in winter."""
+def test_times_are_those_of_a_zone() -> None:
+    """Noon in Berlin is at different UTC times in summer and winter."""
     assert after("0 12 * * *", "2026-01-01T12:30:00+01:00", BERLIN) == "2026-01-02T12:00+01:00"
     assert after("0 12 * * *", "2026-07-01T12:30:00+02:00", BERLIN) == "2026-07-02T12:00+02:00"
 
 
 def test_an_hour_that_does_not_exist_has_no_times() -> None:
-    """02:30 is skipped when clocks go forward."""
+    """02:30 is skipped when clocks are set forward."""
     assert after("30 2 * * *", "2026-03-28T12:00:00+01:00", BERLIN) == "2026-03-30T02:30+02:00"
 
 
 def test_a_repeated_hour_counts_once() -> None:
-    """02:30 when clocks go back."""
+    """02:30 when clocks are set back."""
     first = "2026-10-25T02:30+02:00"
     assert after("30 2 * * *", "2026-10-24T12:00:00+02:00", BERLIN) == first
     assert after("30 2 * * *", "2026-10-25T02:30:00+02:00", BERLIN) == "2026-10-26T02:30+01:00"
 
 
-def test_an_impossible_day_has_no_time() -> None:
-    """The search ends."""
+def test_a_day_that_does_not_exist() -> None:
+    """The search ends without a result."""
     assert cron.parse("0 0 30 2 *").after(at("2026-01-01T00:00:00+00:00"), UTC) is None
 
 
@@ -82,8 +82,8 @@ def test_an_impossible_day_has_no_time() -> None:
     ["", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "a * * * *",
      "5-1 * * * *", "*/0 * * * *", "@sometimes", "@every", "@every x", "1- * * * *", "-1 * * * *"],
 )  # fmt: skip
-def test_invalid_schedules_raise_an_error(schedule: str) -> None:
-    """With the reason."""
+def test_invalid_schedules_are_rejected(schedule: str) -> None:
+    """The error describes the problem."""
     with pytest.raises(ValueError, match=r"."):
         cron.parse(schedule)
 
@@ -98,8 +98,8 @@ FIELDS = st.tuples(
 
 
 @given(fields=FIELDS, minutes=st.integers(0, 60 * 24 * 365))
-def test_no_time_is_skipped(fields: tuple[str, ...], minutes: int) -> None:
-    """The next time matches, and the latest one up to it is itself."""
+def test_no_time_is_left_out(fields: tuple[str, ...], minutes: int) -> None:
+    """The next time matches, and is also the latest time up to itself."""
     schedule = cron.parse(" ".join(fields))
     start = at("2026-01-01T00:00:00+00:00") + 60 * minutes
     found = schedule.after(start, UTC)
@@ -112,7 +112,7 @@ def test_no_time_is_skipped(fields: tuple[str, ...], minutes: int) -> None:
     assert schedule.latest(start, found, UTC) == (found, 1)
 
 
-def test_the_latest_of_many_times() -> None:
+def test_the_latest_of_very_many() -> None:
     """It is found without counting all of them."""
     now = at("2026-06-01T00:00:30+00:00")
     found, count = cron.parse("* * * * *").latest(at("2020-01-01T00:00:00+00:00"), now, UTC)

@@ -1,4 +1,4 @@
-"""CronJobs start Jobs on time, and no others."""
+"""CronJobs create Jobs on schedule."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ CRON_JOBS, JOBS = "cronjobs.batch", "jobs.batch"
 
 @pytest.fixture
 def world() -> World:
-    """Midnight, the first of January 2026."""
+    """Return a cluster at midnight, the first of January 2026."""
     return World()
 
 
 def cron_job(schedule: str = "*/5 * * * *", annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    """The spec of a CronJob."""
+    """Return the spec of a CronJob."""
     jobs = {
         "metadata": {"labels": {"of": "c"}},
         "spec": {"template": template("i", annotations, restartPolicy="Never")},
@@ -27,12 +27,12 @@ def cron_job(schedule: str = "*/5 * * * *", annotations: dict[str, str] | None =
 
 
 def names(world: World) -> list[str]:
-    """Names of Jobs, oldest first."""
+    """Return the names of Jobs, oldest first."""
     return [one["metadata"]["name"] for one in world.all(JOBS)]
 
 
 def test_jobs_start_on_time(world: World) -> None:
-    """Named for their minute; status and events tell."""
+    """Jobs are named by their minute; status and events record them."""
     world.create(CRON_JOBS, "c", cron_job())
     world.run(301)
     (job,) = world.all(JOBS)
@@ -53,28 +53,28 @@ def test_jobs_start_on_time(world: World) -> None:
 
 
 @pytest.mark.parametrize(("policy", "jobs"), [("Allow", 3), ("Forbid", 1), ("Replace", 1)])
-def test_jobs_overlap_or_do_not(world: World, policy: str, jobs: int) -> None:
-    """Three times while each Job takes longer than the time between."""
+def test_the_concurrency_policy_decides_about_overlapping_jobs(world: World, policy: str, jobs: int) -> None:
+    """Each Job takes longer than the interval."""
     world.create(CRON_JOBS, "c", cron_job(annotations={"run-seconds": "inf"}, concurrencyPolicy=policy))
     world.run(16 * 60)
     found = names(world)
     assert len(found) == jobs == len(world.status(CRON_JOBS, "c")["active"])
     first = f"c-{1_767_225_600 // 60 + 5}"
     assert (first in found) == (policy != "Replace")
-    told = {reason for reason, _ in world.events("CronJob")}
-    assert ("JobAlreadyActive" in told) == (policy == "Forbid")
-    assert ("SuccessfulDelete" in told) == (policy == "Replace")
+    reasons = {reason for reason, _ in world.events("CronJob")}
+    assert ("JobAlreadyActive" in reasons) == (policy == "Forbid")
+    assert ("SuccessfulDelete" in reasons) == (policy == "Replace")
 
 
-def test_a_job_that_was_held_up_starts_late(world: World) -> None:
-    """With Forbid the last time that was missed is made up for when the way is free."""
+def test_a_blocked_job_starts_late(world: World) -> None:
+    """With Forbid, the last missed time is used once no Job is active."""
     world.create(CRON_JOBS, "c", cron_job(annotations={"run-seconds": "400"}, concurrencyPolicy="Forbid"))
     world.run(5 * 60 + 420)
     assert names(world)[-1] == f"c-{1_767_225_600 // 60 + 10}"
 
 
 def test_nothing_starts_while_suspended(world: World) -> None:
-    """Resumed, only the last time that was missed is made up for."""
+    """After resuming, only the last missed time is used."""
     world.create(CRON_JOBS, "c", cron_job(suspend=True))
     world.run(3600)
     assert names(world) == []
@@ -83,7 +83,7 @@ def test_nothing_starts_while_suspended(world: World) -> None:
     assert names(world) == [f"c-{1_767_225_600 // 60 + 60}"]
 
 
-def test_a_time_missed_for_too_long_is_given_up(world: World) -> None:
+def test_a_time_missed_for_too_long_is_dropped(world: World) -> None:
     """startingDeadlineSeconds."""
     world.create(CRON_JOBS, "c", cron_job("0 * * * *", suspend=True, startingDeadlineSeconds=60))
     world.run(3600 + 120)
@@ -95,7 +95,7 @@ def test_a_time_missed_for_too_long_is_given_up(world: World) -> None:
 
 
 def test_only_a_few_old_jobs_are_kept(world: World) -> None:
-    """As many that succeeded and failed as the limits say."""
+    """The history limits apply to succeeded and to failed Jobs."""
     world.create(CRON_JOBS, "good", cron_job(successfulJobsHistoryLimit=2))
     bad = cron_job(annotations={"exit-code": "1"}, failedJobsHistoryLimit=1)
     bad["jobTemplate"]["spec"]["backoffLimit"] = 0
@@ -120,23 +120,23 @@ def test_time_zones_shift_the_hour(world: World) -> None:
     ("spec", "reason"),
     [({"schedule": "61 * * * *"}, "UnparseableSchedule"), ({"timeZone": "Moon/Base"}, "UnknownTimeZone")],
 )
-def test_nonsense_is_told(world: World, spec: dict[str, str], reason: str) -> None:
-    """As an event, once; and what is put right works."""
+def test_an_invalid_spec_is_reported(world: World, spec: dict[str, str], reason: str) -> None:
+    """There is one event, and a corrected spec works."""
     body = {"metadata": {"name": "c"}, "spec": {**cron_job(), **spec}}
-    # Straight into the store: admission may refuse it, an older server may not have.
+    # Written directly to the store: admission can reject it, an older server may have accepted it.
     record = world.writer.create(
         BY_STORAGE[CRON_JOBS], "default", {"metadata": {"name": "c"}, "spec": cron_job()}, Intent()
     )
     world.store.put(CRON_JOBS, {**record.object(), "spec": body["spec"]})
     world.run(3600)
-    assert [told for told, _ in world.events("CronJob")] == [reason]
+    assert [seen for seen, _ in world.events("CronJob")] == [reason]
     world.update(CRON_JOBS, "c", lambda one: one.update(spec=cron_job()))
     world.run(60)
     assert len(names(world)) == 1
 
 
-def test_a_job_that_vanishes_is_noticed(world: World) -> None:
-    """It is not active any more."""
+def test_a_deleted_job_is_no_longer_active(world: World) -> None:
+    """It is removed from the list of active Jobs."""
     world.create(CRON_JOBS, "c", cron_job(annotations={"run-seconds": "inf"}, concurrencyPolicy="Forbid"))
     world.run(330)
     world.delete(JOBS, names(world)[0])

@@ -1,4 +1,4 @@
-"""DaemonSets: a pod for each node that wants it."""
+"""DaemonSets: one pod on each eligible node."""
 
 import json
 from typing import Any
@@ -13,17 +13,17 @@ SETS = "daemonsets.apps"
 
 @pytest.fixture
 def world() -> World:
-    """Four nodes."""
+    """Return a cluster of four nodes."""
     return World(4)
 
 
 def nodes(world: World) -> list[str]:
-    """The nodes that have a pod, sorted."""
+    """Return the sorted nodes that have a pod."""
     return sorted(one["spec"].get("nodeName", "") for one in world.pods())
 
 
 def label(world: World, node: str, **labels: str | None) -> None:
-    """Sets or removes labels of a node."""
+    """Set or remove labels of a node."""
 
     def alter(one: dict[str, Any]) -> None:
         for key, value in labels.items():
@@ -35,12 +35,12 @@ def label(world: World, node: str, **labels: str | None) -> None:
 
 
 def taint(world: World, node: str, effect: str) -> None:
-    """Taints a node."""
+    """Taint a node."""
     world.update("nodes", node, lambda one: one.setdefault("spec", {}).update(taints=[{"key": "t", "effect": effect}]))
 
 
 def test_each_node_gets_a_pod(world: World) -> None:
-    """Also one that comes later; the pod is made for it, and tolerates what befalls nodes."""
+    """Also a new node; the pod has an affinity to it, and tolerates the taints of conditions."""
     world.create(SETS, "w", workload())
     world.run(10)
     assert nodes(world) == ["node-0", "node-1", "node-2", "node-3"]
@@ -59,7 +59,7 @@ def test_each_node_gets_a_pod(world: World) -> None:
 
 
 def test_labels_decide_where_pods_run(world: World) -> None:
-    """A node that stops to match loses its pod."""
+    """A node that no longer matches loses its pod."""
     world.create(SETS, "w", workload(template=template(nodeSelector={"disk": "ssd"})))
     world.run(5)
     assert nodes(world) == []
@@ -72,8 +72,8 @@ def test_labels_decide_where_pods_run(world: World) -> None:
 
 
 @pytest.mark.parametrize(("effect", "left"), [("NoSchedule", 4), ("NoExecute", 3), ("PreferNoSchedule", 4)])
-def test_a_taint_keeps_pods_away_or_drives_them_out(world: World, effect: str, left: int) -> None:
-    """NoSchedule counts the pod as out of place and leaves it."""
+def test_a_taint_blocks_or_evicts_pods(world: World, effect: str, left: int) -> None:
+    """With NoSchedule the pod is misplaced and continues to run."""
     world.create(SETS, "w", workload())
     world.run(10)
     taint(world, "node-1", effect)
@@ -85,7 +85,7 @@ def test_a_taint_keeps_pods_away_or_drives_them_out(world: World, effect: str, l
 
 
 def test_a_cordoned_node_keeps_its_pod_and_gets_one(world: World) -> None:
-    """The DaemonSet's pods tolerate that."""
+    """The pods of a DaemonSet tolerate the taint."""
     world.update("nodes", "node-0", lambda one: one.setdefault("spec", {}).update(unschedulable=True))
     world.run()
     world.create(SETS, "w", workload())
@@ -94,7 +94,7 @@ def test_a_cordoned_node_keeps_its_pod_and_gets_one(world: World) -> None:
 
 
 def rolling(**limits: Any) -> dict[str, Any]:
-    """An update strategy."""
+    """Return an update strategy."""
     return {"type": "RollingUpdate", "rollingUpdate": limits}
 
 
@@ -108,7 +108,7 @@ def rolling(**limits: Any) -> dict[str, Any]:
     ],
 )
 def test_an_update_keeps_its_bounds(world: World, limits: dict[str, Any], least: int, most: int) -> None:
-    """Without a surge pods go first, with one they come first."""
+    """Without a surge old pods are deleted first, with one new pods are created first."""
     world.create(SETS, "w", workload(updateStrategy=rolling(**limits)))
     world.run(10)
     counts = []
@@ -125,8 +125,8 @@ def test_an_update_keeps_its_bounds(world: World, limits: dict[str, Any], least:
     assert (min(running for running, _ in counts), max(total for _, total in counts)) == (least, most)
 
 
-def test_on_delete_waits_for_somebody_to_delete(world: World) -> None:
-    """Then that node's pod is new."""
+def test_on_delete_replaces_only_deleted_pods(world: World) -> None:
+    """The new pod has the new template."""
     world.create(SETS, "w", workload(updateStrategy={"type": "OnDelete"}))
     world.run(10)
     world.set(SETS, "w", template=template("i:2"))
@@ -138,7 +138,7 @@ def test_on_delete_waits_for_somebody_to_delete(world: World) -> None:
 
 
 def test_an_update_that_never_becomes_ready_stops(world: World) -> None:
-    """No more than maxUnavailable nodes are without a ready pod."""
+    """At most maxUnavailable nodes have no ready pod."""
     world.create(SETS, "w", workload())
     world.run(10)
     world.set(SETS, "w", template=template("i:2", {"ready-seconds": "inf"}))
@@ -147,8 +147,8 @@ def test_an_update_that_never_becomes_ready_stops(world: World) -> None:
     assert (status["updatedNumberScheduled"], status["numberAvailable"]) == (1, 3)
 
 
-def test_a_failed_pod_is_replaced_less_and_less_often(world: World) -> None:
-    """And an event tells each time."""
+def test_a_failed_pod_is_replaced_with_backoff(world: World) -> None:
+    """Each replacement records an event."""
     world.create(SETS, "w", workload())
     world.run(10)
 
@@ -169,8 +169,8 @@ def test_a_failed_pod_is_replaced_less_and_less_often(world: World) -> None:
     assert [reason for reason, _ in world.events("DaemonSet")].count("FailedDaemonPod") == 2
 
 
-def test_a_node_that_goes_takes_its_pod_along(world: World) -> None:
-    """Nothing is made for it any more."""
+def test_a_deleted_node_loses_its_pod(world: World) -> None:
+    """No new pod is created for it."""
     world.create(SETS, "w", workload())
     world.run(10)
     world.delete("nodes", "node-3")
@@ -179,8 +179,8 @@ def test_a_node_that_goes_takes_its_pod_along(world: World) -> None:
     assert world.status(SETS, "w")["desiredNumberScheduled"] == 3
 
 
-def test_a_revision_is_written_as_go_writes_it(world: World) -> None:
-    """Keys in order: kubectl and others compare the bytes."""
+def test_a_revision_has_sorted_keys(world: World) -> None:
+    """Go clients, such as kubectl, compare the bytes."""
     world.create(SETS, "w", workload())
     world.run(5)
     (revision,) = world.all("controllerrevisions.apps")

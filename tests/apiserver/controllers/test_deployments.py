@@ -1,4 +1,4 @@
-"""Deployments roll out, go back, wait, and say how it goes."""
+"""Deployments: rollouts, rollbacks, pauses, and their status."""
 
 from typing import Any
 
@@ -13,30 +13,30 @@ REVISION = "deployment.kubernetes.io/revision"
 
 @pytest.fixture
 def world() -> World:
-    """Three nodes."""
+    """Return a cluster of three nodes."""
     return World()
 
 
 def sizes(world: World) -> dict[str, int]:
-    """Replicas by revision."""
+    """Return the replicas by revision."""
     return {one["metadata"]["annotations"][REVISION]: one["spec"]["replicas"] for one in world.all(SETS)}
 
 
 def reasons(world: World) -> dict[str, str]:
-    """Reasons of conditions by type."""
+    """Return the reasons of conditions by type."""
     return {one["type"]: one["reason"] for one in world.status(DEPLOYMENTS, "w")["conditions"]}
 
 
 def rolled_out(world: World) -> bool:
-    """Whether all pods are of the current template and available."""
+    """Return whether all pods have the current template and are available."""
     deployment = world.get(DEPLOYMENTS, "w")
     status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
     counts = [status.get(name) for name in ("updatedReplicas", "replicas", "availableReplicas")]
     return status.get("observedGeneration") == deployment["metadata"]["generation"] and counts == [wanted] * 3
 
 
-def test_a_new_template_takes_over(world: World) -> None:
-    """With a set of its own; the old one is kept, empty; every step is told."""
+def test_a_new_template_is_rolled_out(world: World) -> None:
+    """It gets a new set; the old one is kept without pods; each step records an event."""
     world.create(DEPLOYMENTS, "w", workload(replicas=4))
     world.run(10)
     assert reasons(world) == {"Available": "MinimumReplicasAvailable", "Progressing": "NewReplicaSetAvailable"}
@@ -44,15 +44,15 @@ def test_a_new_template_takes_over(world: World) -> None:
     world.run(30)
     assert sizes(world) == {"1": 0, "2": 4}
     assert world.get(DEPLOYMENTS, "w")["metadata"]["annotations"][REVISION] == "2"
-    told = [message for reason, message in world.events("Deployment") if reason == "ScalingReplicaSet"]
+    messages = [message for reason, message in world.events("Deployment") if reason == "ScalingReplicaSet"]
     first, second = (one["metadata"]["name"] for one in world.all(SETS))
-    assert told[:2] == [f"Scaled up replica set {first} from 0 to 4", f"Scaled up replica set {second} from 0 to 1"]
-    assert told[-1] == f"Scaled down replica set {first} from 1 to 0"
+    assert messages[:2] == [f"Scaled up replica set {first} from 0 to 4", f"Scaled up replica set {second} from 0 to 1"]
+    assert messages[-1] == f"Scaled down replica set {first} from 1 to 0"
 
 
 @pytest.mark.parametrize(("surge", "unavailable"), [(1, 0), (0, 1), (2, 2), ("25%", "25%"), ("100%", 0)])
-def test_a_roll_out_never_has_too_few_or_too_many(world: World, surge: Any, unavailable: Any) -> None:
-    """Counted in pods, at every change of one."""
+def test_a_rollout_keeps_the_number_of_pods_in_bounds(world: World, surge: Any, unavailable: Any) -> None:
+    """Pods are counted after every change."""
     limits = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
     world.create(DEPLOYMENTS, "w", workload(replicas=4, strategy=limits))
     world.until(lambda: rolled_out(world))
@@ -80,7 +80,7 @@ def test_a_roll_out_never_has_too_few_or_too_many(world: World, surge: Any, unav
 
 
 def test_recreate_waits_until_the_old_pods_are_gone(world: World) -> None:
-    """Not only until they are asked to go."""
+    """A deletion that is still in progress is not enough."""
     world.create(DEPLOYMENTS, "w", workload(replicas=2, strategy={"type": "Recreate"}))
     world.until(lambda: rolled_out(world))
     images: set[frozenset[str]] = set()
@@ -93,7 +93,7 @@ def test_recreate_waits_until_the_old_pods_are_gone(world: World) -> None:
 
 
 def test_a_paused_deployment_changes_nothing_but_its_size(world: World) -> None:
-    """It says so; resumed, it catches up."""
+    """The status shows the pause; after resuming, the rollout continues."""
     world.create(DEPLOYMENTS, "w", workload(replicas=2))
     world.run(10)
     world.set(DEPLOYMENTS, "w", paused=True, template=template("i:2"), replicas=3)
@@ -107,7 +107,7 @@ def test_a_paused_deployment_changes_nothing_but_its_size(world: World) -> None:
 
 
 def test_going_back_makes_an_old_set_the_newest(world: World) -> None:
-    """As kubectl rollout undo does it: by writing the old template."""
+    """As with kubectl rollout undo, which writes the old template."""
     world.create(DEPLOYMENTS, "w", workload(replicas=1))
     world.run(10)
     world.set(DEPLOYMENTS, "w", template=template("i:2"))
@@ -130,8 +130,8 @@ def test_a_cause_of_change_is_kept_with_its_set(world: World) -> None:
     assert [one["metadata"]["annotations"][cause] for one in world.all(SETS)] == ["first", "second"]
 
 
-def test_old_sets_are_forgotten(world: World) -> None:
-    """All but the last revisionHistoryLimit, once a roll-out is done."""
+def test_old_sets_are_deleted(world: World) -> None:
+    """All but the last revisionHistoryLimit sets, after a rollout has completed."""
     world.create(DEPLOYMENTS, "w", workload(replicas=1, revisionHistoryLimit=1))
     for number in range(2, 6):
         world.run(10)
@@ -140,8 +140,8 @@ def test_old_sets_are_forgotten(world: World) -> None:
     assert sizes(world) == {"4": 0, "5": 1}
 
 
-def test_a_roll_out_that_does_not_move_has_failed(world: World) -> None:
-    """After progressDeadlineSeconds, and it says so."""
+def test_a_rollout_without_progress_fails(world: World) -> None:
+    """After progressDeadlineSeconds, with a condition."""
     world.create(DEPLOYMENTS, "w", workload(replicas=2, progressDeadlineSeconds=60))
     world.run(10)
     world.set(DEPLOYMENTS, "w", template=template("i:2", {"ready-seconds": "inf"}))
@@ -157,7 +157,7 @@ def test_a_roll_out_that_does_not_move_has_failed(world: World) -> None:
 
 
 def test_pods_count_once_they_have_been_ready_for_long_enough(world: World) -> None:
-    """minReadySeconds holds back availability, and with it the roll-out."""
+    """minReadySeconds delays availability, and with it the rollout."""
     world.create(DEPLOYMENTS, "w", workload(replicas=1, minReadySeconds=30))
     world.run(20)
     status = world.status(DEPLOYMENTS, "w")
@@ -166,8 +166,8 @@ def test_pods_count_once_they_have_been_ready_for_long_enough(world: World) -> N
     assert world.status(DEPLOYMENTS, "w")["availableReplicas"] == 1
 
 
-def test_scaling_in_the_middle_of_a_roll_out_keeps_proportions(world: World) -> None:
-    """Ten pods, a stuck roll-out of eight old and five new, grow to thirty: both sets grow."""
+def test_scaling_during_a_rollout_keeps_proportions(world: World) -> None:
+    """A stuck rollout of ten pods, eight old and five new, is scaled to thirty: both sets grow."""
     limits = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
     world.create(DEPLOYMENTS, "w", workload(replicas=10, strategy=limits))
     world.run(20)
@@ -179,8 +179,8 @@ def test_scaling_in_the_middle_of_a_roll_out_keeps_proportions(world: World) -> 
     assert sizes(world) == {"1": 20, "2": 13}
 
 
-def test_a_refused_pod_shows_in_the_status(world: World) -> None:
-    """The set tells why, and the Deployment passes it on."""
+def test_a_rejected_pod_is_reported_in_the_status(world: World) -> None:
+    """The set has a condition, which the Deployment copies."""
     broken = template()
     broken["spec"]["priorityClassName"] = "nobody"
     world.create(DEPLOYMENTS, "w", {**workload(replicas=1), "template": broken})
@@ -197,8 +197,8 @@ def test_a_refused_pod_shows_in_the_status(world: World) -> None:
     assert world.condition(DEPLOYMENTS, "w", "ReplicaFailure") == {}
 
 
-def test_saying_what_holds_anyway_rolls_out_nothing(world: World) -> None:
-    """`hostNetwork: false` is the same template as none: kubectl's rollout undo leaves out what create sent."""
+def test_writing_a_default_value_starts_no_rollout(world: World) -> None:
+    """`hostNetwork: false` equals a missing field: kubectl rollout undo omits what create sent."""
     world.create(DEPLOYMENTS, "w", workload(replicas=1))
     world.run()
     world.update(
@@ -208,8 +208,8 @@ def test_saying_what_holds_anyway_rolls_out_nothing(world: World) -> None:
     assert len(world.all(SETS)) == 1
 
 
-def test_a_name_that_is_taken_is_avoided(world: World) -> None:
-    """Another ReplicaSet of the same name that belongs to nobody's Deployment does not stop a roll-out."""
+def test_a_name_in_use_is_avoided(world: World) -> None:
+    """A ReplicaSet with the same name and another owner does not block the rollout."""
     world.create(DEPLOYMENTS, "w", workload(replicas=1))
     world.run()
     (taken,) = world.all(SETS)

@@ -1,4 +1,4 @@
-"""Pods that use tainted devices, and what rules that taint devices say of them."""
+"""Eviction of pods from tainted devices, and the status of rules that taint devices."""
 
 from typing import Any
 
@@ -19,21 +19,21 @@ SPARED = ("DeviceTaintManagerEviction", "Cancelling deletion")
 
 @pytest.fixture
 def world() -> World:
-    """A node with two devices, and rules that are heeded; pods take a while to stop."""
+    """Return a node with two devices, with rules enabled; pods take a while to stop."""
     world = World(1, pace=Pace(start=1, run=10, stop=5), gates="DRADeviceTaintRules=true")
     publish(world, "s", "d0", "d1")
     return world
 
 
 def publish(world: World, name: str, *devices: str, generation: int = 1, **taints: list[dict[str, Any]]) -> None:
-    """A slice of the pool p; taints are told by the name of a device."""
+    """Publish a slice of the pool p, with taints by device name."""
     pool = {"name": "p", "generation": generation, "resourceSliceCount": 1}
     offered = [{"name": of, **({"taints": taints[of]} if of in taints else {})} for of in devices]
     world.create(SLICES, name, {"driver": DRIVER, "nodeName": "node-0", "pool": pool, "devices": offered})
 
 
 def taint(world: World, device: str, *taints: dict[str, Any]) -> None:
-    """Changes the taints of a device."""
+    """Change the taints of a device."""
 
     def alter(one: dict[str, Any]) -> None:
         next(of for of in one["spec"]["devices"] if of["name"] == device)["taints"] = [dict(each) for each in taints]
@@ -42,33 +42,33 @@ def taint(world: World, device: str, *taints: dict[str, Any]) -> None:
 
 
 def rule(world: World, effect: str = "NoExecute", name: str = "r", **selector: str) -> None:
-    """A rule that taints the devices it selects."""
+    """Create a rule that taints the selected devices."""
     world.create(RULES, name, {"deviceSelector": selector, "taint": {"key": "fire", "effect": effect}})
 
 
 def tolerating(seconds: int | None = None, **more: str) -> dict[str, Any]:
-    """A toleration of fire."""
+    """Return a toleration of the taint fire."""
     span = {} if seconds is None else {"tolerationSeconds": seconds}
     return {"key": "fire", "operator": "Exists", "effect": "NoExecute", **span, **more}
 
 
 def claim(world: World, name: str, device: str, *tolerations: dict[str, Any]) -> None:
-    """A claim that has a device, as the scheduler allocates it."""
+    """Create a claim with an allocated device, as the scheduler does."""
     wanted = {"deviceClassName": "c", **({"tolerations": list(tolerations)} if tolerations else {})}
     world.create(CLAIMS, name, {"devices": {"requests": [{"name": "r", "exactly": wanted}]}})
     allocate(world, name, device, *tolerations)
 
 
 def allocate(world: World, name: str, device: str, *tolerations: dict[str, Any]) -> None:
-    """Gives a claim a device."""
-    told = {"tolerations": list(tolerations)} if tolerations else {}
-    results = [{"request": "r", "driver": DRIVER, "pool": "p", "device": device, **told}]
+    """Allocate a device to a claim."""
+    extra = {"tolerations": list(tolerations)} if tolerations else {}
+    results = [{"request": "r", "driver": DRIVER, "pool": "p", "device": device, **extra}]
     status = {"allocation": {"devices": {"results": results}}}
     world.update(CLAIMS, name, lambda one: one.update(status=status), sub="status")
 
 
 def pod(world: World, name: str, *claims: str, **spec: Any) -> None:
-    """A pod on the node that uses claims."""
+    """Create a pod on the node that uses claims."""
     used = [{"name": of, "resourceClaimName": of} for of in claims]
     made = template(annotations={"run-seconds": "inf"}, resourceClaims=used, nodeName="node-0", **spec)
     annotations = made["metadata"]["annotations"]
@@ -77,13 +77,13 @@ def pod(world: World, name: str, *claims: str, **spec: Any) -> None:
     assert world.status("pods", name)["phase"] == "Running"
 
 
-def is_going(world: World, name: str) -> bool:
-    """Whether a pod is to be deleted, or gone."""
+def is_deleted(world: World, name: str) -> bool:
+    """Return whether a pod is deleted, or being deleted."""
     return "deletionTimestamp" in (world.find("pods", name) or {"metadata": ["deletionTimestamp"]})["metadata"]
 
 
-def test_a_pod_leaves_a_device_that_is_tainted(world: World) -> None:
-    """The event, the condition, and then the deletion; pods with other devices, or none, stay."""
+def test_a_pod_is_evicted_from_a_tainted_device(world: World) -> None:
+    """With an event, a condition, and the deletion; other pods are not affected."""
     claim(world, "a", "d0")
     claim(world, "b", "d1")
     pod(world, "leaves", "a")
@@ -92,23 +92,23 @@ def test_a_pod_leaves_a_device_that_is_tainted(world: World) -> None:
     taint(world, "d0", FIRE)
     world.run(1)
     condition = world.condition("pods", "leaves", "DisruptionTarget")
-    told = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByDeviceTaintManager"}
+    expected = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByDeviceTaintManager"}
     message = "Device Taint manager: deleting due to NoExecute taint"
-    assert condition.items() >= {**told, "message": message}.items()
+    assert condition.items() >= {**expected, "message": message}.items()
     assert world.events("Pod") == [EVICTED]
     world.run(60)
     assert [one["metadata"]["name"] for one in world.all("pods")] == ["stays", "plain"]
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "None"])
-def test_other_effects_evict_nobody(world: World, effect: str) -> None:
-    """They keep pods away, or are there to try out a rule."""
+def test_other_effects_evict_no_pod(world: World, effect: str) -> None:
+    """They prevent scheduling, or preview a rule."""
     claim(world, "a", "d0")
     pod(world, "p", "a")
     taint(world, "d0", {"key": "fire", "effect": effect})
     rule(world, effect)
     world.run(600)
-    assert not is_going(world, "p")
+    assert not is_deleted(world, "p")
 
 
 @pytest.mark.parametrize(
@@ -126,53 +126,53 @@ def test_other_effects_evict_nobody(world: World, effect: str) -> None:
     ],
     ids=["ever", "awhile", "negative", "shortest", "one-ever", "other-key", "all", "other-value", "no-effect-named"],
 )
-def test_patience_is_counted_from_the_taint(
+def test_the_toleration_starts_with_the_taint(
     world: World, tolerations: list[dict[str, Any]], seconds: int | None
 ) -> None:
-    """The shortest that was told, unless one has no end; tolerations must name the effect."""
+    """The shortest toleration that names the effect applies, unless one is unlimited."""
     claim(world, "a", "d0", *tolerations)
     pod(world, "p", "a")
     taint(world, "d0", FIRE)
     world.run((seconds or 1) - 0.5)
-    assert is_going(world, "p") == (seconds == 0)
+    assert is_deleted(world, "p") == (seconds == 0)
     world.run(1)
-    assert is_going(world, "p") == (seconds is not None)
+    assert is_deleted(world, "p") == (seconds is not None)
 
 
-def test_a_taint_that_goes_in_time_spares_the_pod(world: World) -> None:
-    """It is told so once, and stays."""
+def test_removing_a_taint_cancels_the_eviction(world: World) -> None:
+    """One event is recorded, and the pod continues."""
     claim(world, "a", "d0", tolerating(30))
     pod(world, "p", "a")
     taint(world, "d0", FIRE)
     world.run(20)
     taint(world, "d0")
     world.run(60)
-    assert not is_going(world, "p")
+    assert not is_deleted(world, "p")
     taint(world, "d1", FIRE)
     world.update(CLAIMS, "a", lambda one: one["metadata"].update(labels={"a": "b"}))
     world.run(1)
     assert [(one["reason"], one["message"], one["count"]) for one in world.all("events")] == [(*SPARED, 1)]
 
 
-def test_the_age_of_a_taint_is_the_server_s_to_know(world: World) -> None:
-    """Unless the driver tells it; a rule's is that of its effect."""
-    now, told = "2026-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
+def test_the_server_sets_the_time_of_a_taint(world: World) -> None:
+    """Unless the driver sets it; the time of a rule's taint is that of its effect."""
+    now, earlier = "2026-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
     taint(world, "d0", FIRE)
-    taint(world, "d1", {**FIRE, "timeAdded": told})
+    taint(world, "d1", {**FIRE, "timeAdded": earlier})
     ages = {of["name"]: of["taints"][0]["timeAdded"] for of in world.get(SLICES, "s")["spec"]["devices"]}
-    assert ages == {"d0": now, "d1": told}
+    assert ages == {"d0": now, "d1": earlier}
     rule(world, "None")
     world.run(60)
     world.update(RULES, "r", lambda one: one["metadata"].update(labels={"a": "b"}))
     assert world.get(RULES, "r")["spec"]["taint"]["timeAdded"] == now
     world.update(RULES, "r", lambda one: one["spec"]["taint"].update(effect="NoExecute"))
     assert world.get(RULES, "r")["spec"]["taint"]["timeAdded"] == "2026-01-01T00:01:00Z"
-    world.update(RULES, "r", lambda one: one["spec"]["taint"].update(effect="None", timeAdded=told))
-    assert world.get(RULES, "r")["spec"]["taint"]["timeAdded"] == told
+    world.update(RULES, "r", lambda one: one["spec"]["taint"].update(effect="None", timeAdded=earlier))
+    assert world.get(RULES, "r")["spec"]["taint"]["timeAdded"] == earlier
 
 
-def test_of_several_claims_the_least_patient_decides(world: World) -> None:
-    """A pod uses two devices, and one is tolerated for longer."""
+def test_the_shortest_toleration_of_several_claims_applies(world: World) -> None:
+    """A pod uses two devices with different tolerations."""
     claim(world, "a", "d0", tolerating(100))
     claim(world, "b", "d1", tolerating(20))
     pod(world, "p", "a", "b")
@@ -180,28 +180,28 @@ def test_of_several_claims_the_least_patient_decides(world: World) -> None:
     world.run(10)
     taint(world, "d1", FIRE)
     world.run(15)
-    assert not is_going(world, "p")
+    assert not is_deleted(world, "p")
     world.run(10)
-    assert is_going(world, "p")
+    assert is_deleted(world, "p")
 
 
-def test_all_pods_that_share_a_claim_leave(world: World) -> None:
-    """Each for itself; one that comes later leaves, too."""
+def test_all_pods_that_share_a_claim_are_evicted(world: World) -> None:
+    """Also a pod that is created later."""
     claim(world, "a", "d0")
     pod(world, "p", "a")
     pod(world, "q", "a")
     taint(world, "d0", FIRE)
     world.run(1)
-    assert is_going(world, "p")
-    assert is_going(world, "q")
+    assert is_deleted(world, "p")
+    assert is_deleted(world, "q")
     used = [{"name": "a", "resourceClaimName": "a"}]
     world.create("pods", "late", template(resourceClaims=used, nodeName="node-0")["spec"])
     world.run(2)
-    assert is_going(world, "late")
+    assert is_deleted(world, "late")
 
 
 def test_a_claim_made_from_a_template_counts(world: World) -> None:
-    """The pod's status tells which it is."""
+    """The status of the pod contains its name."""
     wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
     world.create(TEMPLATES, "t", {"spec": wanted})
     used = [{"name": "x", "resourceClaimTemplateName": "t"}]
@@ -211,11 +211,11 @@ def test_a_claim_made_from_a_template_counts(world: World) -> None:
     allocate(world, made["metadata"]["name"], "d0")
     taint(world, "d0", FIRE)
     world.run(1)
-    assert is_going(world, "p")
+    assert is_deleted(world, "p")
 
 
-def test_a_pod_leaves_once_it_is_bound(world: World) -> None:
-    """The scheduler may have reserved the claim before the device was tainted; a pod that waits is not deleted."""
+def test_a_pod_is_evicted_only_after_it_is_bound(world: World) -> None:
+    """The claim can be reserved before the device is tainted; an unbound pod is not deleted."""
     world.create("pods", "p", template(resourceClaims=[{"name": "a", "resourceClaimName": "a"}])["spec"])
     world.update("nodes", "node-0", lambda one: one["spec"].update(unschedulable=True))
     claim(world, "a", "d0")
@@ -223,38 +223,38 @@ def test_a_pod_leaves_once_it_is_bound(world: World) -> None:
     world.update(CLAIMS, "a", lambda one: one["status"].update(reservedFor=[consumer]), sub="status")
     taint(world, "d0", FIRE)
     world.run(60)
-    assert not is_going(world, "p")
+    assert not is_deleted(world, "p")
     bind(world.store, "default", "p", {"target": {"name": "node-0"}}, internal())
     world.run(1)
-    assert is_going(world, "p")
+    assert is_deleted(world, "p")
 
 
-def test_a_claim_that_is_not_the_pod_s_does_not_count() -> None:
-    """It names one that is reserved for others, and has not begun to use the device."""
+def test_a_claim_reserved_for_other_pods_does_not_count() -> None:
+    """The pod refers to it, but does not use its device yet."""
     world = World(1, wanted="*,-resourceclaim-controller")
     publish(world, "s", "d0", d0=[FIRE])
     claim(world, "a", "d0")
     used = [{"name": "a", "resourceClaimName": "a"}]
     world.create("pods", "p", template(resourceClaims=used, nodeName="node-0")["spec"])
     world.run(60)
-    assert not is_going(world, "p")
+    assert not is_deleted(world, "p")
 
 
-def test_a_pod_that_finishes_meanwhile_is_left_alone(world: World) -> None:
-    """It has given its claim back, and no condition says that a taint did it."""
+def test_a_pod_that_finishes_is_not_evicted(world: World) -> None:
+    """Its claim is released, and it gets no condition."""
     claim(world, "a", "d0", tolerating(30))
     pod(world, "p", "a", restartPolicy="Never")
     taint(world, "d0", FIRE)
     world.run(5)
     world.update("pods", "p", lambda one: one["status"].update(phase="Succeeded"), sub="status")
     world.run(60)
-    assert not is_going(world, "p")
+    assert not is_deleted(world, "p")
     assert world.condition("pods", "p", "DisruptionTarget") == {}
     assert world.events("Pod") == [SPARED]
 
 
-def test_a_pod_that_somebody_deletes_meanwhile_is_left_alone() -> None:
-    """It takes its time, and nothing is said of the taint."""
+def test_a_pod_that_is_being_deleted_is_not_evicted() -> None:
+    """It takes its time, without an event or condition."""
     world = World(1, pace=Pace(start=1, run=10, stop=50))
     publish(world, "s", "d0")
     claim(world, "a", "d0", tolerating(30))
@@ -270,16 +270,16 @@ def test_a_pod_that_somebody_deletes_meanwhile_is_left_alone() -> None:
 
 
 def test_only_the_newest_generation_of_a_pool_counts(world: World) -> None:
-    """A driver that publishes its pool anew takes back the taints of the old slices."""
+    """A driver that publishes a new generation removes the taints of old slices."""
     claim(world, "a", "d0", tolerating(30))
     pod(world, "p", "a")
     taint(world, "d0", FIRE)
     publish(world, "newer", "d0", generation=2)
     world.run(60)
-    assert not is_going(world, "p")
+    assert not is_deleted(world, "p")
     world.delete(SLICES, "newer")
     world.run(1)
-    assert is_going(world, "p")
+    assert is_deleted(world, "p")
 
 
 @pytest.mark.parametrize(
@@ -293,18 +293,18 @@ def test_only_the_newest_generation_of_a_pool_counts(world: World) -> None:
     ids=["driver", "device", "other", "all"],
 )
 def test_a_rule_taints_what_it_selects(world: World, selector: dict[str, str], leaves: str) -> None:
-    """By driver, pool and device; an empty selector selects all."""
+    """By driver, pool and device; an empty selector selects all devices."""
     claim(world, "a", "d0")
     claim(world, "b", "d1")
     pod(world, "p", "a")
     pod(world, "q", "b")
     rule(world, **selector)
     world.run(1)
-    assert [name for name in "pq" if is_going(world, name)] == list(leaves)
+    assert [name for name in "pq" if is_deleted(world, name)] == list(leaves)
 
 
 def test_without_its_gate_a_rule_does_nothing() -> None:
-    """Neither pods nor the status of the rule tell of it; with DRADeviceTaints off, slices are not heeded either."""
+    """Neither eviction nor status; without DRADeviceTaints, slices are ignored, too."""
     for gates in ("", "DRADeviceTaints=false"):
         world = World(1, gates=gates)
         publish(world, "s", "d0")
@@ -312,22 +312,22 @@ def test_without_its_gate_a_rule_does_nothing() -> None:
         pod(world, "p", "a")
         rule(world)
         world.run(60)
-        assert not is_going(world, "p")
+        assert not is_deleted(world, "p")
         assert world.status(RULES, "r") == {}
         taint(world, "d0", FIRE)
         world.run(1)
-        assert is_going(world, "p") == (not gates)
+        assert is_deleted(world, "p") == (not gates)
 
 
 def progress(world: World) -> tuple[str, str, str]:
-    """What a rule says of its eviction."""
+    """Return the eviction condition of a rule."""
     condition = world.condition(RULES, "r", "EvictionInProgress")
     assert condition["observedGeneration"] == world.get(RULES, "r")["metadata"]["generation"]
     return condition["status"], condition["reason"], condition["message"]
 
 
-def test_a_rule_tells_how_far_its_eviction_is(world: World) -> None:
-    """Which pods are to leave, and ten seconds after the last has left that all is done."""
+def test_a_rule_reports_the_progress_of_its_eviction(world: World) -> None:
+    """The pods to evict, and ten seconds after the last one, completion."""
     claim(world, "a", "d0")
     claim(world, "b", "d1", tolerating(60))
     pod(world, "p", "a")
@@ -350,8 +350,8 @@ def test_a_rule_tells_how_far_its_eviction_is(world: World) -> None:
     assert progress(world) == ("False", "NotStarted", "")
 
 
-def test_a_rule_reports_every_ten_seconds_at_most(world: World) -> None:
-    """Pods that come later are counted in the next report."""
+def test_a_rule_reports_at_most_every_ten_seconds(world: World) -> None:
+    """Later pods are counted in the next report."""
     claim(world, "a", "d0", tolerating(60))
     rule(world)
     world.run(1)
@@ -366,8 +366,8 @@ def test_a_rule_reports_every_ten_seconds_at_most(world: World) -> None:
     assert world.condition(RULES, "r", "EvictionInProgress") == before
 
 
-def test_a_rule_that_evicts_nobody_says_so(world: World) -> None:
-    """One that has not begun, one of another effect, and one that only tells what it would do."""
+def test_a_rule_without_evictions_reports_the_reason(world: World) -> None:
+    """Not started, another effect, or only a preview."""
     claim(world, "a", "d0")
     pod(world, "p", "a")
     rule(world, driver="other.example.com")
@@ -377,20 +377,20 @@ def test_a_rule_that_evicts_nobody_says_so(world: World) -> None:
         RULES, "r", lambda one: one["spec"].update(deviceSelector={"driver": DRIVER}, taint={**FIRE, "effect": "None"})
     )
     world.run(1)
-    told = (
+    expected = (
         "2 published devices selected. 1 allocated device selected. 1 pod would be evicted in 1 namespace if the "
         "effect was NoExecute. This information will not be updated again. Recreate the DeviceTaintRule to trigger "
         "an update."
     )
-    assert progress(world) == ("False", "NoEffect", told)
+    assert progress(world) == ("False", "NoEffect", expected)
     world.update(RULES, "r", lambda one: one["spec"]["taint"].update(effect="NoSchedule"))
     world.run(1)
     assert progress(world) == ("False", "OtherEffect", "Eviction only happens for the NoExecute effect.")
-    assert not is_going(world, "p")
+    assert not is_deleted(world, "p")
 
 
-def test_a_rule_that_is_deleted_in_time_spares_pods(world: World) -> None:
-    """Those of another rule leave all the same."""
+def test_deleting_a_rule_cancels_its_evictions(world: World) -> None:
+    """Pods selected by another rule are still evicted."""
     claim(world, "a", "d0", tolerating(30))
     claim(world, "b", "d1", tolerating(30))
     pod(world, "p", "a")
@@ -400,5 +400,5 @@ def test_a_rule_that_is_deleted_in_time_spares_pods(world: World) -> None:
     world.run(5)
     world.delete(RULES, "r")
     world.run(60)
-    assert not is_going(world, "p")
-    assert is_going(world, "q")
+    assert not is_deleted(world, "p")
+    assert is_deleted(world, "q")

@@ -1,4 +1,4 @@
-"""The rules of Jobs, by themselves."""
+"""The rules of Jobs as pure functions."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from kubestow.apiserver.controllers import job_policies as policies
 
 
 def pod(code: int = 0, container: str = "c", **status: Any) -> dict[str, Any]:
-    """A pod whose container exited."""
+    """Return a pod whose container exited."""
     state = {"terminated": {"exitCode": code, "finishedAt": "2026-01-01T00:00:05Z"}}
     return {
         "metadata": {"namespace": "n", "name": "p"},
@@ -22,18 +22,18 @@ def pod(code: int = 0, container: str = "c", **status: Any) -> dict[str, Any]:
     ("indexes", "text"), [([], ""), ([3], "3"), ([1, 2], "1,2"), ([0, 1, 2, 5], "0-2,5"), ([7, 1, 3, 2], "1-3,7")]
 )
 def test_indexes_are_written_as_kubernetes_does(indexes: list[int], text: str) -> None:
-    """Three or more neighbours are a range."""
+    """Three or more consecutive indexes are a range."""
     assert policies.format_indexes(indexes) == text
 
 
 @given(st.sets(st.integers(0, 60)))
-def test_indexes_survive_being_written(indexes: set[int]) -> None:
-    """What is read is what was written."""
+def test_formatted_indexes_parse_to_the_same_set(indexes: set[int]) -> None:
+    """Parsing is the inverse of formatting."""
     assert policies.parse_indexes(policies.format_indexes(indexes), 61) == indexes
 
 
 def test_indexes_beyond_the_completions_do_not_count() -> None:
-    """A Job may have been shrunk."""
+    """The completions of a Job can be reduced."""
     assert policies.parse_indexes("1,3-9", 5) == {1, 3, 4}
 
 
@@ -62,13 +62,13 @@ DISRUPTED = {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]
 def test_the_first_rule_that_matches_decides(
     rules: list[dict[str, Any]], failed: dict[str, Any], action: str, counts: bool
 ) -> None:
-    """Exit codes of a container or of any, or conditions of the pod."""
+    """By exit codes of one or any container, or conditions of the pod."""
     verdict = policies.evaluate_failure({"rules": rules}, failed)
     assert (verdict.action, verdict.counts) == (action, counts)
 
 
-def test_a_failed_job_says_which_rule_failed_it() -> None:
-    """In Kubernetes' words."""
+def test_the_message_names_the_rule_that_failed_a_job() -> None:
+    """The message is that of Kubernetes."""
     verdict = policies.evaluate_failure({"rules": [{"action": "FailJob", **IN}]}, pod(42))
     assert verdict.message == "Container c for pod n/p failed with exit code 42 matching FailJob rule at index 0"
 
@@ -84,12 +84,12 @@ def test_a_failed_job_says_which_rule_failed_it() -> None:
         ({"succeededIndexes": "0-2", "succeededCount": 1}, {5}, False),
     ],
 )
-def test_a_success_policy_asks_for_indexes_or_a_number(rule: dict[str, Any], succeeded: set[int], met: bool) -> None:
-    """Or for a number of some indexes."""
+def test_a_success_policy_requires_indexes_or_a_count(rule: dict[str, Any], succeeded: set[int], met: bool) -> None:
+    """Or a number of certain indexes."""
     matched = policies.matched_success({"rules": [rule]}, 10, succeeded)
     assert matched == ("Matched rules at index 0" if met else "")
 
 
-def test_waiting_doubles_up_to_ten_minutes() -> None:
-    """Ten seconds after the first failure."""
+def test_the_backoff_doubles_up_to_ten_minutes() -> None:
+    """It is ten seconds after the first failure."""
     assert [policies.wait_after(count) for count in (0, 1, 2, 3, 7, 50)] == [0, 10, 20, 40, 600, 600]

@@ -1,4 +1,4 @@
-"""Jobs: how many pods at once, how often they may fail, how it ends and what is told."""
+"""Jobs: parallelism, failures, outcomes and status."""
 
 import itertools
 from typing import Any
@@ -15,17 +15,17 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 @pytest.fixture
 def world() -> World:
-    """Pods start within a second and run for ten."""
+    """Return a cluster whose pods start within a second and run for ten."""
     return World()
 
 
 def job(annotations: dict[str, str] | None = None, policy: str = "Never", **spec: Any) -> dict[str, Any]:
-    """The spec of a Job."""
+    """Return the spec of a Job."""
     return {"template": template("i", annotations, restartPolicy=policy), **spec}
 
 
 def ended(world: World, name: str = "j", limit: float = 20_000) -> dict[str, Any]:
-    """The status of a Job once it has ended."""
+    """Return the status of a Job after it has ended."""
 
     def end() -> dict[str, Any] | None:
         status = world.status(JOBS, name)
@@ -37,12 +37,12 @@ def ended(world: World, name: str = "j", limit: float = 20_000) -> dict[str, Any
 
 
 def conditions(status: dict[str, Any]) -> list[tuple[str, str]]:
-    """Type and reason of conditions."""
+    """Return type and reason of conditions."""
     return [(one["type"], one["reason"]) for one in status["conditions"]]
 
 
 def test_a_job_runs_to_completion(world: World) -> None:
-    """No more at once than parallelism; the end comes in two steps, and nothing tracks the pods any more."""
+    """The parallelism is a maximum; the end has two steps, and no pod keeps the finalizer."""
     most = []
     world.watch(
         "pods", lambda _: most.append(sum(1 for one in world.all("pods") if one["status"]["phase"] == "Running"))
@@ -57,15 +57,15 @@ def test_a_job_runs_to_completion(world: World) -> None:
 
 
 def test_without_completions_the_first_success_decides(world: World) -> None:
-    """Pods that run are left to finish, no new ones are started."""
+    """Running pods finish, no new ones are created."""
     world.create(JOBS, "j", job(parallelism=3))
     status = ended(world)
     assert status["succeeded"] == 3
     assert len(world.all("pods")) == 3
 
 
-def test_a_job_adopts_what_it_selects_and_lets_go_of_the_rest(world: World) -> None:
-    """A pod that lost its owner is taken back; one that lost its labels goes untracked, and another takes its place."""
+def test_a_job_adopts_and_releases_pods(world: World) -> None:
+    """An orphan is adopted; a pod without the labels is released and replaced."""
     world.create(JOBS, "j", job({"run-seconds": "inf"}, parallelism=2, completions=2))
     world.run(5)
     lost, strange = (one["metadata"]["name"] for one in world.all("pods"))
@@ -79,8 +79,8 @@ def test_a_job_adopts_what_it_selects_and_lets_go_of_the_rest(world: World) -> N
     assert "finalizers" not in world.get("pods", strange)["metadata"]
 
 
-def test_a_job_gives_up_after_enough_failures(world: World) -> None:
-    """It waits longer after each: 10, 20, 40 seconds."""
+def test_a_job_fails_after_the_backoff_limit(world: World) -> None:
+    """The delay doubles: 10, 20, 40 seconds."""
     world.create(JOBS, "j", job({"exit-code": "3"}, backoffLimit=3))
     starts = []
     world.watch("pods", lambda change: starts.append(world.clock.time - START) if change.type == "ADDED" else None)
@@ -93,7 +93,7 @@ def test_a_job_gives_up_after_enough_failures(world: World) -> None:
 
 
 def test_restarts_count_where_pods_are_restarted(world: World) -> None:
-    """restartPolicy OnFailure: the same pod tries again until the limit."""
+    """With restartPolicy OnFailure the same pod restarts up to the limit."""
     world.create(JOBS, "j", job({"exit-code": "3"}, "OnFailure", backoffLimit=2))
     status = ended(world)
     assert conditions(status)[-1] == ("Failed", "BackoffLimitExceeded")
@@ -101,7 +101,7 @@ def test_restarts_count_where_pods_are_restarted(world: World) -> None:
 
 
 def test_a_job_that_takes_too_long_fails(world: World) -> None:
-    """activeDeadlineSeconds after it started; its pods are stopped."""
+    """After activeDeadlineSeconds; its pods are stopped."""
     world.create(JOBS, "j", job({"run-seconds": "inf"}, activeDeadlineSeconds=60))
     status = ended(world)
     assert conditions(status)[-1] == ("Failed", "DeadlineExceeded")
@@ -109,8 +109,8 @@ def test_a_job_that_takes_too_long_fails(world: World) -> None:
     assert 60 <= world.clock.time - START <= 63
 
 
-def test_indexes_are_given_out_once(world: World) -> None:
-    """Each pod knows its own."""
+def test_each_index_gets_one_pod(world: World) -> None:
+    """The pod contains its index."""
     world.create(JOBS, "j", job(completions=4, parallelism=3, completionMode="Indexed"))
     status = ended(world)
     assert status["completedIndexes"] == "0-3"
@@ -122,7 +122,7 @@ def test_indexes_are_given_out_once(world: World) -> None:
     assert first["spec"]["containers"][0]["env"][0]["name"] == "JOB_COMPLETION_INDEX"
 
 
-def test_a_failed_index_is_tried_again(world: World) -> None:
+def test_a_failed_index_is_retried(world: World) -> None:
     """Other indexes are not."""
     world.create(
         JOBS, "j", job({"fail-indexes": "1"}, completions=3, parallelism=3, completionMode="Indexed", backoffLimit=1)
@@ -134,7 +134,7 @@ def test_a_failed_index_is_tried_again(world: World) -> None:
 
 
 def indexed(annotations: dict[str, str], **spec: Any) -> dict[str, Any]:
-    """An indexed Job of five, whose indexes fail by themselves."""
+    """Return an indexed Job of five with backoffLimitPerIndex."""
     limits: dict[str, Any] = {
         "completions": 5,
         "parallelism": 5,
@@ -144,8 +144,8 @@ def indexed(annotations: dict[str, str], **spec: Any) -> dict[str, Any]:
     return job(annotations, **{**limits, **spec})
 
 
-def test_indexes_fail_by_themselves(world: World) -> None:
-    """With backoffLimitPerIndex the others go on; the Job fails when all are done."""
+def test_indexes_fail_independently(world: World) -> None:
+    """With backoffLimitPerIndex the others continue; the Job fails when all have ended."""
     world.create(JOBS, "j", indexed({"fail-indexes": "1,3"}))
     status = ended(world)
     assert (status["completedIndexes"], status["failedIndexes"], status["failed"]) == ("0,2,4", "1,3", 4)
@@ -164,12 +164,12 @@ def test_too_many_failed_indexes_end_a_job_early(world: World) -> None:
 
 
 def rule(action: str, **more: Any) -> dict[str, Any]:
-    """A pod failure policy of one rule."""
+    """Return a pod failure policy of one rule."""
     return {"rules": [{"action": action, "onExitCodes": {"operator": "In", "values": [42]}, **more}]}
 
 
 def test_a_policy_fails_a_job_at_once(world: World) -> None:
-    """And names the rule."""
+    """The message names the rule."""
     world.create(JOBS, "j", job({"exit-code": "42"}, podFailurePolicy=rule("FailJob"), parallelism=2, completions=2))
     status = ended(world)
     assert conditions(status)[-1] == ("Failed", "PodFailurePolicy")
@@ -177,7 +177,7 @@ def test_a_policy_fails_a_job_at_once(world: World) -> None:
 
 
 def test_a_policy_fails_an_index_at_once(world: World) -> None:
-    """However often it might be tried."""
+    """Regardless of the remaining retries."""
     world.create(
         JOBS,
         "j",
@@ -188,7 +188,7 @@ def test_a_policy_fails_an_index_at_once(world: World) -> None:
 
 
 def test_ignored_failures_do_not_count(world: World) -> None:
-    """A pod that is evicted is replaced for nothing."""
+    """An evicted pod is replaced without counting."""
     policy = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
     world.create(JOBS, "j", job({"run-seconds": "60"}, backoffLimit=0, podFailurePolicy=policy))
     world.run(10)
@@ -208,8 +208,8 @@ def test_ignored_failures_do_not_count(world: World) -> None:
     ("rules", "succeeded"),
     [([{"succeededCount": 2}], 2), ([{"succeededIndexes": "0,1"}], 2), ([{"succeededCount": 4}], 4)],
 )
-def test_a_job_succeeds_when_its_policy_says_so(world: World, rules: list[dict[str, Any]], succeeded: int) -> None:
-    """Pods that still run are stopped, and do not count as failed."""
+def test_a_success_policy_ends_a_job(world: World, rules: list[dict[str, Any]], succeeded: int) -> None:
+    """Running pods are stopped, and do not count as failed."""
     spec = indexed({}, parallelism=2, successPolicy={"rules": rules})
     del spec["backoffLimitPerIndex"]
     world.create(JOBS, "j", spec)
@@ -218,8 +218,8 @@ def test_a_job_succeeds_when_its_policy_says_so(world: World, rules: list[dict[s
     assert (status["succeeded"], status.get("failed", 0)) == (succeeded, 0)
 
 
-def test_a_suspended_job_waits_and_goes_on(world: World) -> None:
-    """Its pods go, its clock starts anew, events tell."""
+def test_a_suspended_job_can_be_resumed(world: World) -> None:
+    """Its pods are deleted, its start time is set again, events are recorded."""
     world.create(JOBS, "j", job({"run-seconds": "30"}, suspend=True))
     world.run(5)
     assert world.all("pods") == []
@@ -232,13 +232,13 @@ def test_a_suspended_job_waits_and_goes_on(world: World) -> None:
     assert (world.pods(), world.status(JOBS, "j").get("active", 0)) == ([], 0)
     world.set(JOBS, "j", suspend=False)
     ended(world)
-    told = {one["reason"]: one["count"] for one in world.all("events")}
-    assert (told["Suspended"], told["Resumed"]) == (2, 2)
+    counts = {one["reason"]: one["count"] for one in world.all("events")}
+    assert (counts["Suspended"], counts["Resumed"]) == (2, 2)
 
 
 @pytest.mark.parametrize(("policy", "together"), [("TerminatingOrFailed", True), ("Failed", False)])
-def test_a_pod_is_replaced_when_it_goes_or_when_it_is_gone(world: World, policy: str, together: bool) -> None:
-    """podReplacementPolicy; a pod that takes long to stop shows the difference."""
+def test_a_pod_is_replaced_at_deletion_or_after_it(world: World, policy: str, together: bool) -> None:
+    """podReplacementPolicy, with a pod that takes long to stop."""
     world.create(JOBS, "j", job({"run-seconds": "inf", "stop-seconds": "20"}, podReplacementPolicy=policy))
     world.run(5)
     (pod,) = world.pods()
@@ -250,7 +250,7 @@ def test_a_pod_is_replaced_when_it_goes_or_when_it_is_gone(world: World, policy:
     assert (len(world.pods()), world.status(JOBS, "j")["failed"]) == (1, 1)
 
 
-def test_a_finished_job_goes_after_its_time(world: World) -> None:
+def test_a_finished_job_is_deleted_after_its_time_to_live(world: World) -> None:
     """ttlSecondsAfterFinished, with its pods."""
     world.create(JOBS, "j", job(ttlSecondsAfterFinished=100))
     ended(world)
@@ -260,7 +260,7 @@ def test_a_finished_job_goes_after_its_time(world: World) -> None:
     assert (world.find(JOBS, "j"), world.all("pods")) == (None, [])
 
 
-def test_a_job_of_another_controller_is_left_alone(world: World) -> None:
+def test_a_job_of_another_controller_is_ignored(world: World) -> None:
     """managedBy."""
     world.create(JOBS, "j", job(managedBy="example.com/other"))
     world.run(60)
@@ -268,7 +268,7 @@ def test_a_job_of_another_controller_is_left_alone(world: World) -> None:
 
 
 def test_shrinking_parallelism_stops_pods(world: World) -> None:
-    """Those that are not needed now."""
+    """Surplus pods are deleted."""
     world.create(JOBS, "j", job({"run-seconds": "inf"}, completions=6, parallelism=4))
     world.run(5)
     world.set(JOBS, "j", parallelism=1)
@@ -277,8 +277,8 @@ def test_shrinking_parallelism_stops_pods(world: World) -> None:
 
 
 @pytest.mark.parametrize("how", ["Background", "Foreground", "Orphan"])
-def test_a_deleted_job_does_not_hold_its_pods(world: World, how: str) -> None:
-    """The finalizer that counts them goes with it."""
+def test_a_deleted_job_does_not_block_its_pods(world: World, how: str) -> None:
+    """The tracking finalizer is removed."""
     world.create(JOBS, "j", job({"run-seconds": "inf"}))
     world.run(5)
     world.delete(JOBS, "j", propagation=how)
@@ -288,7 +288,7 @@ def test_a_deleted_job_does_not_hold_its_pods(world: World, how: str) -> None:
 
 
 def test_a_pod_that_is_deleted_before_it_ran_counts_as_failed() -> None:
-    """Nobody else would ever end it."""
+    """No other controller would end it."""
     world = World(schedules=False)
     world.create(JOBS, "j", job(podReplacementPolicy="Failed"))
     world.run(5)
@@ -299,8 +299,8 @@ def test_a_pod_that_is_deleted_before_it_ran_counts_as_failed() -> None:
     assert len(world.all("pods")) == 1
 
 
-def test_counters_never_forget_nor_count_twice(world: World) -> None:
-    """Whatever the order in which pods end, each is in one counter at the end."""
+def test_every_pod_is_counted_exactly_once(world: World) -> None:
+    """In any order in which the pods end."""
     seen: list[int] = []
 
     def note(change: Change) -> None:

@@ -1,4 +1,4 @@
-"""What every namespace has, how it goes, and whom Services lead to."""
+"""Default objects and deletion of namespaces, endpoints of Services, events, and the list of controllers."""
 
 import pytest
 
@@ -10,13 +10,13 @@ SLICES = "endpointslices.discovery.k8s.io"
 
 @pytest.fixture
 def world() -> World:
-    """Three nodes."""
+    """Return a cluster of three nodes."""
     return World()
 
 
 @pytest.mark.parametrize(("storage", "name"), [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")])
-def test_every_namespace_has_what_pods_need(world: World, storage: str, name: str) -> None:
-    """It comes back when it is deleted, and is put right when it is changed."""
+def test_every_namespace_has_its_default_objects(world: World, storage: str, name: str) -> None:
+    """They are created again when deleted, and restored when changed."""
     world.create("namespaces", "x")
     world.run(1)
     for namespace in ("default", "kube-system", "x"):
@@ -29,8 +29,8 @@ def test_every_namespace_has_what_pods_need(world: World, storage: str, name: st
     assert world.get("configmaps", "kube-root-ca.crt")["data"] == {"ca.crt": "authority"}
 
 
-def test_a_namespace_is_emptied_before_it_goes(world: World) -> None:
-    """Pods take their time, finalizers hold it."""
+def test_a_namespace_is_emptied_before_it_is_removed(world: World) -> None:
+    """Terminating pods and finalizers delay it."""
     world.create("namespaces", "x")
     world.create("configmaps", "held", namespace="x", metadata={"finalizers": ["example.com/hold"]})
     world.create("replicasets.apps", "w", workload(replicas=300), namespace="x")
@@ -39,12 +39,12 @@ def test_a_namespace_is_emptied_before_it_goes(world: World) -> None:
     world.delete("namespaces", "x")
     world.run(30)
     assert (world.all("pods", "x"), len(world.all("configmaps", "x"))) == ([], 1)
-    told = {one["type"]: (one["status"], one["message"]) for one in world.status("namespaces", "x")["conditions"]}
+    conditions = {one["type"]: (one["status"], one["message"]) for one in world.status("namespaces", "x")["conditions"]}
     remaining = "Some resources are remaining: configmaps. has 1 resource instances"
-    assert told["NamespaceContentRemaining"] == ("True", remaining)
+    assert conditions["NamespaceContentRemaining"] == ("True", remaining)
     held = "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
-    assert told["NamespaceFinalizersRemaining"] == ("True", held)
-    assert told["NamespaceDeletionContentFailure"][0] == "False"
+    assert conditions["NamespaceFinalizersRemaining"] == ("True", held)
+    assert conditions["NamespaceDeletionContentFailure"][0] == "False"
     record = world.store.get("configmaps", "x", "held")
     assert record is not None
     free = record.object()
@@ -55,8 +55,8 @@ def test_a_namespace_is_emptied_before_it_goes(world: World) -> None:
     assert world.store.collection("configmaps").by_namespace.get("x") is None
 
 
-def test_pods_go_before_the_rest_of_a_namespace(world: World) -> None:
-    """What they may still need stays until the last of them is gone."""
+def test_pods_are_deleted_before_the_rest_of_a_namespace(world: World) -> None:
+    """Other objects are kept until the last pod is removed."""
     world.create("namespaces", "x")
     world.create("pods", "p", workload()["template"]["spec"], namespace="x", metadata={"finalizers": ["a.b/c"]})
     world.create("configmaps", "c", namespace="x")
@@ -70,13 +70,13 @@ def test_pods_go_before_the_rest_of_a_namespace(world: World) -> None:
 
 
 def addresses(world: World) -> dict[str, bool]:
-    """Pods by name behind the Service, and whether they are ready."""
+    """Return the pods behind the Service, and whether they are ready."""
     found = [end for piece in world.all(SLICES) for end in piece.get("endpoints", ())]
     return {one["targetRef"]["name"]: one["conditions"]["ready"] for one in found if "targetRef" in one}
 
 
 def test_a_service_leads_to_the_pods_it_selects(world: World) -> None:
-    """As they come, become ready, change labels and go."""
+    """Pods are created, become ready, change labels and are deleted."""
     world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80, "targetPort": "web"}]})
     spec = workload(replicas=2)
     spec["template"]["spec"]["containers"][0]["ports"] = [{"name": "web", "containerPort": 8080}]
@@ -99,8 +99,8 @@ def test_a_service_leads_to_the_pods_it_selects(world: World) -> None:
     assert world.all(SLICES) == []
 
 
-def test_pods_are_grouped_by_what_a_named_port_is_to_them(world: World) -> None:
-    """A slice, and a subset for older clients, for each number."""
+def test_pods_are_grouped_by_the_number_of_a_named_port(world: World) -> None:
+    """One slice, and one subset of Endpoints, for each number."""
     world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80, "targetPort": "web"}]})
     for number in (8080, 9090):
         spec = template()["spec"]
@@ -117,7 +117,7 @@ def test_pods_are_grouped_by_what_a_named_port_is_to_them(world: World) -> None:
 
 
 def test_older_clients_find_endpoints(world: World) -> None:
-    """Beside the slices: ready pods and others, gone with the Service; those of somebody else are left alone."""
+    """Ready and other pods; deleted with the Service; those of other owners are not changed."""
     world.create("endpoints", "manual", subsets=[{"addresses": [{"ip": "10.1.1.1"}]}])
     world.create("services", "manual", {"ports": [{"port": 80}]})
     world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80}]})
@@ -140,7 +140,7 @@ def test_older_clients_find_endpoints(world: World) -> None:
 
 
 def test_endpoints_written_by_hand_are_mirrored(world: World) -> None:
-    """As long as their Service has no selector and they are there."""
+    """While the Endpoints exist, and their Service has no selector."""
     world.create("services", "s", {"ports": [{"port": 80}]})
     subset = {"addresses": [{"ip": "10.1.2.3"}], "notReadyAddresses": [{"ip": "10.1.2.4"}], "ports": [{"port": 80}]}
     world.create("endpoints", "s", subsets=[subset])
@@ -161,7 +161,7 @@ def test_endpoints_written_by_hand_are_mirrored(world: World) -> None:
 
 
 def test_many_pods_are_spread_over_slices(world: World) -> None:
-    """A hundred each; slices that are not needed go."""
+    """A hundred for each slice; surplus slices are deleted."""
     world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80}]})
     world.create("replicasets.apps", "w", workload(replicas=230))
     world.run(10)
@@ -172,7 +172,7 @@ def test_many_pods_are_spread_over_slices(world: World) -> None:
 
 
 def test_events_are_counted_and_limited(world: World) -> None:
-    """Twenty-five about one object, then one every five minutes; what happens again is counted."""
+    """Twenty-five for each object, then one every five minutes; repeated events are counted."""
     world.create("replicasets.apps", "w", workload(replicas=40))
     world.run(5)
     assert len(world.events("ReplicaSet")) == 25
@@ -183,7 +183,7 @@ def test_events_are_counted_and_limited(world: World) -> None:
 
 
 def test_the_same_seed_gives_the_same_cluster() -> None:
-    """Down to names and versions: that is what makes a simulation repeatable."""
+    """Including names and versions, so that simulations are repeatable."""
 
     def play(seed: int) -> list[tuple[str, str, bytes]]:
         world = World(seed=seed)
@@ -212,7 +212,7 @@ def test_the_same_seed_gives_the_same_cluster() -> None:
     [("*", 2, True), ("none", 0, False), ("*,-replicaset-controller", 0, True), ("replicaset-controller", 2, False)],
 )
 def test_controllers_can_be_chosen(wanted: str, pods: int, account: bool) -> None:
-    """In kube-controller-manager's words."""
+    """With the names of kube-controller-manager."""
     world = World(wanted=wanted)
     world.create("replicasets.apps", "w", workload(replicas=2))
     world.run(5)
@@ -220,7 +220,7 @@ def test_controllers_can_be_chosen(wanted: str, pods: int, account: bool) -> Non
     assert (world.find("serviceaccounts", "default") is not None) == account
 
 
-def test_a_controller_nobody_knows_is_named() -> None:
-    """With those that are known."""
+def test_an_unknown_controller_is_named() -> None:
+    """The message lists the known ones."""
     with pytest.raises(ValueError, match=r"'jobs' is not in the list of known controllers; use none, \* or some of "):
         World(wanted="*,-jobs")

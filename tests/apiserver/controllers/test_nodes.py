@@ -1,4 +1,4 @@
-"""Nodes that fall silent or are tainted, and the pods on them."""
+"""Nodes without heartbeats or with taints, and the pods on them."""
 
 from typing import Any
 
@@ -16,29 +16,29 @@ PREFIX = "node.kubernetes.io/"
 
 @pytest.fixture
 def world() -> World:
-    """Two nodes."""
+    """Return a cluster of two nodes."""
     return World(2)
 
 
-def annotate(world: World, node: str, **said: str) -> None:
-    """Annotates a node for its stand-in kubelet."""
-    texts = {f"kubestow.dev/{key}": value for key, value in said.items()}
+def annotate(world: World, node: str, **annotations: str) -> None:
+    """Annotate a node for its simulated kubelet."""
+    texts = {f"kubestow.dev/{key}": value for key, value in annotations.items()}
     world.update("nodes", node, lambda one: one["metadata"].setdefault("annotations", {}).update(texts))
 
 
 def taints(world: World, node: str) -> set[tuple[str, str]]:
-    """Taints of a node, without their prefix."""
+    """Return the taints of a node, without their prefix."""
     found = world.get("nodes", node).get("spec", {}).get("taints", ())
     return {(one["key"].removeprefix(PREFIX), one["effect"]) for one in found}
 
 
 def pod(world: World, name: str, **spec: Any) -> None:
-    """A pod on node-0."""
+    """Create a pod on node-0."""
     world.create("pods", name, {**template(nodeName="node-0")["spec"], **spec})
 
 
-def test_a_silent_node_becomes_unknown(world: World) -> None:
-    """Fifty seconds after its last heartbeat; its pods are not ready, and leave five minutes later."""
+def test_a_node_without_heartbeats_becomes_unknown(world: World) -> None:
+    """After fifty seconds; its pods are not ready, and are evicted five minutes later."""
     pod(world, "p")
     world.run(5)
     annotate(world, "node-0", ready="unknown")
@@ -57,8 +57,8 @@ def test_a_silent_node_becomes_unknown(world: World) -> None:
     assert world.condition("pods", "p", "DisruptionTarget")["reason"] == "DeletionByTaintManager"
 
 
-def test_a_node_that_comes_back_is_as_before(world: World) -> None:
-    """Ready, without taints, its pods ready again."""
+def test_a_node_recovers(world: World) -> None:
+    """It is ready without taints, and its pods are ready again."""
     pod(world, "p")
     world.run(5)
     annotate(world, "node-0", ready="unknown")
@@ -71,8 +71,8 @@ def test_a_node_that_comes_back_is_as_before(world: World) -> None:
     assert statuses == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
 
 
-def test_a_node_without_heartbeats_is_believed() -> None:
-    """Nodes that nobody acts for stay as they were made."""
+def test_a_node_that_never_had_a_heartbeat_keeps_its_status() -> None:
+    """Nodes without a kubelet are not changed."""
     world = World(1, kubelets=False)
     world.run(600)
     assert taints(world, "node-0") == set()
@@ -82,7 +82,7 @@ def test_a_node_without_heartbeats_is_believed() -> None:
     ("type_", "key"), [("MemoryPressure", "memory-pressure"), ("NetworkUnavailable", "network-unavailable")]
 )
 def test_taints_follow_conditions(world: World, type_: str, key: str) -> None:
-    """And go with them."""
+    """They are removed with them."""
     world.run(1)
 
     def report(status: str) -> None:
@@ -99,8 +99,8 @@ def test_taints_follow_conditions(world: World, type_: str, key: str) -> None:
     assert taints(world, "node-0") == set()
 
 
-def test_pods_leave_when_their_patience_ends(world: World) -> None:
-    """Those that do not tolerate at once, those that do for a while then, others never."""
+def test_pods_are_evicted_when_their_toleration_ends(world: World) -> None:
+    """At once without a toleration, later with a limited one, else never."""
     fire = {"key": "fire", "effect": "NoExecute"}
     pod(world, "never")
     pod(
@@ -124,8 +124,8 @@ def test_pods_leave_when_their_patience_ends(world: World) -> None:
     assert world.phases() == ["Running"]
 
 
-def test_a_taint_that_goes_in_time_spares_the_pod(world: World) -> None:
-    """The clock starts anew with the next one."""
+def test_removing_a_taint_cancels_the_eviction(world: World) -> None:
+    """The time starts again with the next taint."""
     pod(world, "p", tolerations=[{"key": "fire", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}])
     world.run(5)
     for _ in range(2):
@@ -139,8 +139,8 @@ def test_a_taint_that_goes_in_time_spares_the_pod(world: World) -> None:
     assert world.phases() == ["Running"]
 
 
-def test_pods_of_a_node_that_is_gone_are_buried(world: World) -> None:
-    """After a while, since it may only be late; their owner replaces them."""
+def test_pods_of_a_deleted_node_are_deleted(world: World) -> None:
+    """After a delay, since the node may be created late; their owner replaces them."""
     world.create("replicasets.apps", "w", workload(replicas=2))
     world.run(5)
     world.delete("nodes", "node-0")
@@ -150,8 +150,8 @@ def test_pods_of_a_node_that_is_gone_are_buried(world: World) -> None:
     assert {one["spec"]["nodeName"] for one in world.all("pods")} == {"node-1"}
 
 
-def test_only_so_many_finished_pods_are_kept() -> None:
-    """The oldest go."""
+def test_the_number_of_finished_pods_is_limited() -> None:
+    """The oldest are deleted."""
     world = World(1, wanted="node-lifecycle-controller")
     collector = Controllers(
         world.store, [PodGarbageCollector(Pods(Api(world.writer, world.remover)), finished_limit=3)]

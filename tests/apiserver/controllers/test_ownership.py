@@ -1,4 +1,4 @@
-"""Owners and what they own: orphans are adopted, what has lost its owner goes."""
+"""Owners and dependents: adoption of orphans, and garbage collection."""
 
 import pytest
 
@@ -10,17 +10,17 @@ SETS, DEPLOYMENTS = "replicasets.apps", "deployments.apps"
 
 @pytest.fixture
 def world() -> World:
-    """Three nodes."""
+    """Return a cluster of three nodes."""
     return World()
 
 
 def names(world: World, storage: str = "pods") -> list[str]:
-    """Names, sorted."""
+    """Return the sorted names of objects."""
     return sorted(one["metadata"]["name"] for one in world.all(storage))
 
 
-def test_deleting_an_owner_takes_everything_along(world: World) -> None:
-    """In the background: owner, sets and pods."""
+def test_deleting_an_owner_deletes_its_dependents(world: World) -> None:
+    """In the background: Deployment, sets and pods."""
     world.create(DEPLOYMENTS, "w", workload(replicas=3))
     world.run(10)
     world.delete(DEPLOYMENTS, "w")
@@ -28,8 +28,8 @@ def test_deleting_an_owner_takes_everything_along(world: World) -> None:
     assert (names(world), names(world, SETS)) == ([], [])
 
 
-def test_orphans_stay_when_asked_and_are_adopted(world: World) -> None:
-    """By the next owner whose selector matches them, down to the pods."""
+def test_orphans_are_kept_on_request_and_adopted(world: World) -> None:
+    """By the next owner with a matching selector, including the pods."""
     world.create(DEPLOYMENTS, "w", workload(replicas=2))
     world.run(10)
     pods = names(world)
@@ -43,8 +43,8 @@ def test_orphans_stay_when_asked_and_are_adopted(world: World) -> None:
     assert names(world) == pods
 
 
-def test_an_orphaned_set_goes_to_the_next_deployment(world: World) -> None:
-    """Of the same selector."""
+def test_an_orphaned_set_is_adopted_by_the_next_deployment(world: World) -> None:
+    """Their selectors are equal."""
     world.create(DEPLOYMENTS, "w", workload(replicas=1))
     world.run(10)
     world.delete(DEPLOYMENTS, "w", propagation="Orphan")
@@ -54,8 +54,8 @@ def test_an_orphaned_set_goes_to_the_next_deployment(world: World) -> None:
     assert adopted["metadata"]["ownerReferences"][0]["uid"] == again["metadata"]["uid"]
 
 
-def test_a_bare_pod_that_fits_is_adopted(world: World) -> None:
-    """Whether it was there before the set or comes later; one too many is deleted."""
+def test_a_matching_bare_pod_is_adopted(world: World) -> None:
+    """Created before or after the set; a surplus one is deleted."""
     world.create("pods", "early", template()["spec"], metadata={"labels": LABELS})
     world.run(5)
     world.create(SETS, "w", workload(replicas=1))
@@ -66,8 +66,8 @@ def test_a_bare_pod_that_fits_is_adopted(world: World) -> None:
     assert names(world) == ["early"]
 
 
-def test_a_pod_whose_labels_change_is_let_go(world: World) -> None:
-    """It stays, for somebody to look at, and another takes its place."""
+def test_a_pod_whose_labels_change_is_released(world: World) -> None:
+    """It continues to run for inspection, and is replaced."""
     world.create(SETS, "w", workload(replicas=1))
     world.run(5)
     (name,) = names(world)
@@ -78,7 +78,7 @@ def test_a_pod_whose_labels_change_is_let_go(world: World) -> None:
 
 
 def test_foreground_deletion_waits_for_dependents(world: World) -> None:
-    """The owner goes last, all the way up."""
+    """The owner is removed last, on every level."""
     gone: list[str] = []
 
     def note(change: Change) -> None:
@@ -95,8 +95,8 @@ def test_foreground_deletion_waits_for_dependents(world: World) -> None:
     assert (sorted(gone[:2]), gone[2:]) == (pods, [owner, "w"])
 
 
-def test_an_object_whose_owner_never_was_is_collected(world: World) -> None:
-    """Unless the owner's kind is not served here, since then nobody can know."""
+def test_an_object_whose_owner_never_existed_is_collected(world: World) -> None:
+    """Unless the owner's kind is not served here, so that it cannot be checked."""
     gone = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "never"}
     unknown = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "x", "uid": "never"}
     world.create("configmaps", "kept", metadata={"ownerReferences": [unknown]})
@@ -105,8 +105,8 @@ def test_an_object_whose_owner_never_was_is_collected(world: World) -> None:
     assert names(world, "configmaps") == ["kept", "kube-root-ca.crt"]
 
 
-def test_one_owner_that_is_left_is_enough(world: World) -> None:
-    """Only the last takes it along."""
+def test_one_remaining_owner_is_enough(world: World) -> None:
+    """The object is deleted with the last one."""
     owners = [world.create("secrets", name) for name in ("a", "b")]
     references = [
         {"apiVersion": "v1", "kind": "Secret", "name": one["metadata"]["name"], "uid": one["metadata"]["uid"]}
@@ -121,8 +121,8 @@ def test_one_owner_that_is_left_is_enough(world: World) -> None:
     assert world.find("configmaps", "m") is None
 
 
-def test_an_owner_that_controls_nothing_keeps_what_it_owns(world: World) -> None:
-    """A pod stays when its controller waits for its dependents, and the other owner does not count it as its own."""
+def test_an_owner_that_is_no_controller_keeps_its_dependents(world: World) -> None:
+    """A pod is kept while another owner than its controller, deleted in the foreground, remains."""
     world.create(SETS, "going", workload(replicas=2))
     spec = workload(replicas=0)
     spec["selector"]["matchLabels"] = spec["template"]["metadata"]["labels"] = {"other": "yes"}

@@ -1,4 +1,4 @@
-"""Pod groups that are protected while in use, and those that Jobs make."""
+"""Protection of pod groups in use, and the groups that Jobs create."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ GATES = "GenericWorkload=true,WorkloadWithJob=true"
 
 @pytest.fixture
 def world() -> World:
-    """Pods start within a second and run for ten."""
+    """Return a cluster whose pods start within a second and run for ten."""
     return World(gates=GATES)
 
 
 def job(**spec: Any) -> dict[str, Any]:
-    """An indexed Job that runs three pods at once, unless it says otherwise."""
+    """Return an indexed Job that runs three pods at the same time by default."""
     together = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
     return {"template": template("i", restartPolicy="Never"), **together, **spec}
 
@@ -32,8 +32,8 @@ def member(world: World, name: str, **spec: Any) -> None:
     world.create("pods", name, {"containers": containers, "schedulingGroup": group, "restartPolicy": "Never", **spec})
 
 
-def test_a_group_in_use_stays(world: World) -> None:
-    """Until its last pod is done or gone."""
+def test_a_group_in_use_is_not_removed(world: World) -> None:
+    """Until its last pod has ended or is deleted."""
     world.create(GROUPS, "g", GANG)
     member(world, "a")
     member(world, "b")
@@ -47,8 +47,8 @@ def test_a_group_in_use_stays(world: World) -> None:
     assert world.get("pods", "b")["status"]["phase"] == "Succeeded"
 
 
-def test_a_group_that_nobody_uses_goes(world: World) -> None:
-    """At once."""
+def test_an_unused_group_is_removed(world: World) -> None:
+    """Immediately."""
     world.create(GROUPS, "g", GANG)
     world.delete(GROUPS, "g")
     world.run(1.0)
@@ -56,7 +56,7 @@ def test_a_group_that_nobody_uses_goes(world: World) -> None:
 
 
 def test_without_the_gate_nothing_is_protected() -> None:
-    """As without the feature."""
+    """GenericWorkload is disabled."""
     world = World()
     world.create(GROUPS, "g", GANG)
     member(world, "a")
@@ -65,7 +65,7 @@ def test_without_the_gate_nothing_is_protected() -> None:
 
 
 def test_a_job_that_runs_all_at_once_gets_a_group(world: World) -> None:
-    """And a workload that it was made from; they are the Job's, and go with it."""
+    """With a Workload; the Job owns both, and they are deleted with it."""
     made = world.create(JOBS, "train", job())
     world.run(2.0)
     (workload,), (group,) = world.all(WORKLOADS), world.all(GROUPS)
@@ -96,8 +96,8 @@ def test_a_job_that_runs_all_at_once_gets_a_group(world: World) -> None:
     ],
     ids=["a single pod", "one after the other", "without indexes", "a group of its own"],
 )
-def test_other_jobs_get_none(world: World, spec: dict[str, Any]) -> None:
-    """Their pods need not run at once, or belong to a group already."""
+def test_other_jobs_get_no_group(world: World, spec: dict[str, Any]) -> None:
+    """Their pods do not run at the same time, or are in a group already."""
     world.create(JOBS, "j", job(**spec))
     world.run(2.0)
     assert not world.all(WORKLOADS)
@@ -105,8 +105,8 @@ def test_other_jobs_get_none(world: World, spec: dict[str, Any]) -> None:
     assert world.pods()
 
 
-def test_jobs_get_none_without_the_gate() -> None:
-    """WorkloadWithJob is off by default."""
+def test_jobs_get_no_group_without_the_gate() -> None:
+    """WorkloadWithJob is disabled by default."""
     world = World()
     world.create(JOBS, "j", job())
     world.run(2.0)
@@ -114,8 +114,8 @@ def test_jobs_get_none_without_the_gate() -> None:
     assert all("schedulingGroup" not in pod["spec"] for pod in world.pods())
 
 
-def test_a_workload_of_somebody_else_is_left_alone(world: World) -> None:
-    """The Job's pods are then scheduled one by one."""
+def test_a_workload_of_a_user_is_not_used(world: World) -> None:
+    """The Job's pods are scheduled one by one."""
     reference = {"apiGroup": "batch", "kind": "Job", "name": "j"}
     templates = [{"name": "t", **GANG}]
     world.create(WORKLOADS, "w", {"controllerRef": reference, "podGroupTemplates": templates})
@@ -126,7 +126,7 @@ def test_a_workload_of_somebody_else_is_left_alone(world: World) -> None:
 
 
 def test_pods_that_are_replaced_join_the_same_group(world: World) -> None:
-    """A Job makes one group, however often its pods fail."""
+    """A Job creates one group, regardless of failures."""
     world.create(JOBS, "j", job())
     world.run(3.0)
     first = {pod["metadata"]["name"] for pod in world.pods()}
@@ -138,7 +138,7 @@ def test_pods_that_are_replaced_join_the_same_group(world: World) -> None:
 
 @pytest.mark.parametrize("named", [False, True], ids=["made by the Job", "named by its pods"])
 def test_a_gang_keeps_its_size(world: World, named: bool) -> None:
-    """The parallelism of its Job cannot change; that of another can."""
+    """The parallelism of such a Job is immutable; that of others is not."""
     group = {"schedulingGroup": {"podGroupName": "g"}} if named else {}
     world.create(GROUPS, "g", GANG)
     world.create(JOBS, "j", job(template=template("i", restartPolicy="Never", **group)))

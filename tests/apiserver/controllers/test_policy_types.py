@@ -1,4 +1,4 @@
-"""Policies are checked against the kinds that they are about."""
+"""Type checking of policies against the kinds they match."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
 
 @pytest.fixture
 def world() -> World:
-    """No nodes."""
+    """Return a cluster without nodes."""
     return World(nodes=0)
 
 
 def checked(world: World, *validations: dict[str, str], resource: str = "deployments", **spec: Any) -> list[Any]:
-    """What the status of a policy about a kind of apps/v1 warns of."""
+    """Return the warnings in the status of a policy for a kind of apps/v1."""
     rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": [resource]}
     match = {"matchConstraints": {"resourceRules": [rule]}}
     world.create(POLICIES, "p", {**match, "validations": list(validations), **spec})
@@ -30,8 +30,8 @@ def checked(world: World, *validations: dict[str, str], resource: str = "deploym
     return found
 
 
-def test_what_fits_is_not_warned_of(world: World) -> None:
-    """Fields of all types, variables, and what is not known in full."""
+def test_correct_expressions_have_no_warnings(world: World) -> None:
+    """Fields of all types, variables, and untyped values."""
     fitting = (
         "object.spec.replicas > 1 && has(object.metadata.labels) && object.metadata.labels['a'] == 'b'",
         "object.spec.template.spec.containers.all(c, c.image.startsWith('x') && variables.n > 0)",
@@ -41,8 +41,8 @@ def test_what_fits_is_not_warned_of(world: World) -> None:
     assert checked(world, *({"expression": one} for one in fitting), variables=variables) == []
 
 
-def test_what_does_not_fit_is_told(world: World) -> None:
-    """For the expression and for its message, in the words of the compiler."""
+def test_type_errors_are_reported(world: World) -> None:
+    """For the expression and its message, with the message of the compiler."""
     confused = {"expression": "object.spec.replicas > '1'", "messageExpression": "'got ' + object.spec.replicas"}
     first, second = checked(world, confused)
     assert (first["fieldRef"], second["fieldRef"]) == (
@@ -54,8 +54,8 @@ def test_what_does_not_fit_is_told(world: World) -> None:
     assert "found no matching overload for '_+_' applied to '(string, int)'" in second["warning"]
 
 
-def test_a_field_that_there_is_not_is_told(world: World) -> None:
-    """With its name; a policy about anything is not judged."""
+def test_an_unknown_field_is_reported(world: World) -> None:
+    """With its name; a policy that matches any kind is not checked."""
     (warning,) = checked(world, {"expression": "object.spec.maxRetries < 10"})
     assert "undefined field 'maxRetries'" in warning["warning"]
     other = World(nodes=0)
@@ -63,7 +63,7 @@ def test_a_field_that_there_is_not_is_told(world: World) -> None:
 
 
 def test_custom_kinds_have_types_too() -> None:
-    """Those of their schema, with all of an object's metadata; a kind that takes anything is not judged."""
+    """From their schema, with all metadata; a kind that preserves unknown fields is not checked."""
     spec = {"type": "object", "properties": {"replicas": {"type": "integer"}}}
     closed = Custom("example.com", "v1", "Thing", {"type": "object", "properties": {"spec": spec}})
     open_ = Custom("example.com", "v1", "Thing", {"type": "object", "x-kubernetes-preserve-unknown-fields": True})

@@ -1,4 +1,4 @@
-"""What is in use is not removed: claims, volumes; and what goes with its pod."""
+"""Protection of claims and volumes in use, and ephemeral volumes."""
 
 from typing import Any
 
@@ -12,20 +12,20 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 
 @pytest.fixture
 def world() -> World:
-    """Three nodes, and a class whose volumes are made at once."""
+    """Return three nodes, and a class whose volumes are provisioned immediately."""
     world = World()
     world.create("storageclasses.storage.k8s.io", "fast", provisioner="example.com/p")
     return world
 
 
 def pod(world: World, name: str, volume: dict[str, Any]) -> None:
-    """A pod with a volume."""
+    """Create a pod with a volume."""
     spec = {"containers": [{"name": "c", "image": "i"}], "volumes": [{"name": "v", **volume}]}
     world.create("pods", name, spec)
 
 
-def test_a_claim_stays_while_a_pod_mounts_it(world: World) -> None:
-    """It is let go when the last pod is gone, and its volume with it."""
+def test_a_claim_is_kept_while_a_pod_mounts_it(world: World) -> None:
+    """It is removed with the last pod, and its volume with it."""
     world.create(CLAIMS, "c", CLAIM)
     for name in ("a", "b"):
         pod(world, name, {"persistentVolumeClaim": {"claimName": "c"}})
@@ -41,8 +41,8 @@ def test_a_claim_stays_while_a_pod_mounts_it(world: World) -> None:
     assert world.all(VOLUMES) == []
 
 
-def test_a_volume_stays_while_it_is_bound(world: World) -> None:
-    """It goes once its claim is gone."""
+def test_a_volume_is_kept_while_it_is_bound(world: World) -> None:
+    """It is removed after its claim."""
     world.create(CLAIMS, "c", CLAIM)
     world.run(1)
     (volume,) = world.all(VOLUMES)
@@ -55,8 +55,8 @@ def test_a_volume_stays_while_it_is_bound(world: World) -> None:
     assert (world.all(CLAIMS), world.all(VOLUMES)) == ([], [])
 
 
-def test_an_ephemeral_volume_comes_and_goes_with_its_pod(world: World) -> None:
-    """Its claim is made from the template, bound, and collected after the pod."""
+def test_an_ephemeral_volume_lives_as_long_as_its_pod(world: World) -> None:
+    """Its claim is created from the template, bound, and collected after the pod."""
     template = {"metadata": {"labels": {"for": "a"}}, "spec": CLAIM}
     pod(world, "a", {"ephemeral": {"volumeClaimTemplate": template}})
     world.run(10)
@@ -68,8 +68,8 @@ def test_an_ephemeral_volume_comes_and_goes_with_its_pod(world: World) -> None:
     assert world.find(CLAIMS, "a-v") is None
 
 
-def test_a_claim_of_somebody_else_is_not_taken(world: World) -> None:
-    """The pod is told that its volume cannot be made, until the name is free."""
+def test_a_claim_with_another_owner_is_not_used(world: World) -> None:
+    """An event reports the conflict, until the name is free."""
     world.create(CLAIMS, "a-v", CLAIM)
     pod(world, "a", {"ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}})
     world.run(5)

@@ -1,4 +1,4 @@
-"""Quotas tell what a namespace uses, as it changes."""
+"""The usage in the status of quotas."""
 
 from typing import Any
 
@@ -13,30 +13,30 @@ QUOTAS = "resourcequotas"
 
 @pytest.fixture
 def world() -> World:
-    """Three nodes."""
+    """Return a cluster of three nodes."""
     return World()
 
 
 def container(cpu: str, memory: str = "1Gi", **more: Any) -> dict[str, Any]:
-    """A container that asks for something."""
+    """Return a container with requests."""
     amounts = {"cpu": cpu, "memory": memory}
     return {"name": more.pop("name", "c"), "image": "i", "resources": {"requests": amounts, "limits": amounts}, **more}
 
 
 def used(world: World) -> dict[str, str]:
-    """What the quota tells."""
+    """Return the usage in the status of the quota."""
     found: dict[str, str] = world.status(QUOTAS, "q")["used"]
     return found
 
 
-def test_usage_follows_what_comes_and_goes(world: World) -> None:
-    """Pods that are finished do not count, but for their number in all."""
+def test_usage_follows_creations_and_deletions(world: World) -> None:
+    """Finished pods count only as objects."""
     hard = {"pods": "10", "requests.cpu": "4", "limits.memory": "8Gi", "count/pods": "20", "configmaps": "5"}
     world.create("pods", "before", {"containers": [container("500m")]})
     world.run(1)
     world.create(QUOTAS, "q", {"hard": hard})
     world.run(1)
-    # kube-root-ca.crt is a ConfigMap too.
+    # kube-root-ca.crt is also a ConfigMap.
     expected = {"pods": "1", "requests.cpu": "500m", "limits.memory": "1Gi", "count/pods": "1", "configmaps": "1"}
     assert (used(world), world.status(QUOTAS, "q")["hard"]) == (expected, hard)
     world.create("pods", "after", {"containers": [container("1")], "restartPolicy": "Never"})
@@ -51,8 +51,8 @@ def test_usage_follows_what_comes_and_goes(world: World) -> None:
     assert (used(world)["pods"], used(world)["requests.cpu"], used(world)["configmaps"]) == ("0", "0", "1")
 
 
-def test_a_changed_quota_counts_anew(world: World) -> None:
-    """Other names, other scopes."""
+def test_a_changed_quota_is_counted_again(world: World) -> None:
+    """With other resources and other scopes."""
     world.create("pods", "p", {"containers": [container("1")]})
     world.create(QUOTAS, "q", {"hard": {"pods": "1"}})
     world.run(1)
@@ -95,14 +95,14 @@ SPECS: dict[str, dict[str, Any]] = {
     ],
 )
 def test_scopes_choose_pods(spec: dict[str, Any], counted: set[str]) -> None:
-    """And nothing but pods."""
+    """And no other objects."""
     limits = {"spec": spec}
     assert {name for name, pod in SPECS.items() if quota.is_counted(limits, "pods", {"spec": pod})} == counted
     assert quota.is_counted(limits, "configmaps", {}) == (not spec)
 
 
-def test_a_pod_counts_at_its_most() -> None:
-    """Init containers one by one, sidecars all along, overhead on top."""
+def test_a_pod_counts_with_its_largest_requests() -> None:
+    """Init containers one by one, sidecars at all times, plus the overhead."""
     spec = {
         "initContainers": [
             container("3", name="init"),
@@ -128,15 +128,15 @@ def test_services_and_claims_count_by_kind() -> None:
 
 
 def test_templates_of_workloads_are_no_usage(world: World) -> None:
-    """Only the pods they become."""
+    """Only the pods created from them."""
     world.create(QUOTAS, "q", {"hard": {"pods": "9"}})
     world.create("replicasets.apps", "w", workload(replicas=2, template=template()))
     world.run(5)
     assert used(world) == {"pods": "2"}
 
 
-def test_a_quota_admits_up_to_its_limit_and_again_when_something_goes(world: World) -> None:
-    """Counted by the controller, charged by admission; a workload gets what is left, and the rest in time."""
+def test_a_quota_admits_up_to_its_limit_and_again_after_a_deletion(world: World) -> None:
+    """The controller counts, admission charges; a workload gets the rest later."""
     world.create("pods", "before", {"containers": [container("1")]})
     world.create(QUOTAS, "q", {"hard": {"pods": "3", "requests.cpu": "2"}})
     with pytest.raises(ApiError, match=r"status unknown for quota: q, resources: pods,requests.cpu"):

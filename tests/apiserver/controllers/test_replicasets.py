@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers keep their number."""
+"""ReplicaSets and ReplicationControllers keep the number of their pods."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ OPEN = {"type": "x", "status": "True"}
 
 @pytest.fixture
 def world() -> World:
-    """Three nodes."""
+    """Return a cluster of three nodes."""
     return World()
 
 
 @pytest.mark.parametrize("storage", [SETS, "replicationcontrollers"])
 def test_missing_pods_are_created_and_surplus_ones_deleted(world: World, storage: str) -> None:
-    """The status counts, events tell."""
+    """The status counts them, events record them."""
     spec = workload(replicas=3)
     if storage == "replicationcontrollers":
         spec["selector"] = LABELS
@@ -35,8 +35,8 @@ def test_missing_pods_are_created_and_surplus_ones_deleted(world: World, storage
     assert len(world.pods()) == 1
 
 
-def doomed(world: World, alter: Any) -> str:
-    """Which of three pods goes when one must, after something was done to the second."""
+def deleted_pod(world: World, alter: Any) -> str:
+    """Return which of three pods is deleted on scaling down, after the second was changed."""
     world.create(SETS, "w", workload(replicas=3))
     world.run(10)
     names = [one["metadata"]["name"] for one in world.pods()]
@@ -49,15 +49,15 @@ def doomed(world: World, alter: Any) -> str:
     return ["first", "second", "third"][gone]
 
 
-def test_a_cheap_pod_goes_first(world: World) -> None:
-    """The annotation pod-deletion-cost decides between pods that are otherwise alike."""
+def test_a_cheap_pod_is_deleted_first(world: World) -> None:
+    """The annotation pod-deletion-cost decides between otherwise equal pods."""
     cost = {"controller.kubernetes.io/pod-deletion-cost": "-5"}
     alter = lambda name: world.update("pods", name, lambda one: one["metadata"].update(annotations=cost))  # noqa: E731
-    assert doomed(world, alter) == "second"
+    assert deleted_pod(world, alter) == "second"
 
 
-def test_a_pod_that_is_not_ready_goes_first(world: World) -> None:
-    """Before those that are: here a readiness gate of the second stays closed."""
+def test_an_unready_pod_is_deleted_first(world: World) -> None:
+    """A readiness gate of the second pod is not true."""
     world.create(SETS, "w", workload(replicas=3, template=template(readinessGates=[{"conditionType": "x"}])))
     world.run(10)
     names = [one["metadata"]["name"] for one in world.pods()]
@@ -69,15 +69,15 @@ def test_a_pod_that_is_not_ready_goes_first(world: World) -> None:
     assert [one["metadata"]["name"] for one in world.pods()] == [names[0], names[2]]
 
 
-def test_many_pods_come_in_steps(world: World) -> None:
-    """No visit makes more than a few hundred."""
+def test_many_pods_are_created_in_batches(world: World) -> None:
+    """Each run creates a few hundred."""
     world.create(SETS, "w", workload(replicas=1200))
     world.run(10)
     assert world.status(SETS, "w")["availableReplicas"] == 1200
 
 
 def test_finished_pods_are_replaced(world: World) -> None:
-    """A pod that has failed does not count."""
+    """A failed pod does not count."""
     world.create(SETS, "w", workload(replicas=1))
     world.run(10)
     (pod,) = world.pods()

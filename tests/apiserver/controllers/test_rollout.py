@@ -1,4 +1,4 @@
-"""The arithmetic of roll-outs keeps its bounds whatever the pods do."""
+"""The arithmetic of rollouts keeps its bounds in every state of the pods."""
 
 import pytest
 from hypothesis import given
@@ -12,12 +12,12 @@ from kubestow.apiserver.controllers.rollout import Share, bounds, rescale, roll,
     [("25%", 10, True, 3), ("25%", 10, False, 2), (4, 10, True, 4), ("0%", 7, True, 0), ("100%", 7, False, 7)],
 )
 def test_a_share_is_a_number_or_a_percentage(value: int | str, total: int, up: bool, expected: int) -> None:
-    """Surge is rounded up, unavailability down."""
+    """The surge is rounded up, unavailability down."""
     assert share(value, total, up=up) == expected
 
 
-def test_a_roll_out_always_moves() -> None:
-    """When both limits come to nothing, one pod may be missing."""
+def test_a_rollout_always_progresses() -> None:
+    """If both limits are zero, one pod may be unavailable."""
     assert bounds({"maxSurge": 0, "maxUnavailable": "10%"}, 5) == (0, 1)
 
 
@@ -28,10 +28,10 @@ def test_a_roll_out_always_moves() -> None:
     old=st.lists(st.integers(0, 6), max_size=3),
     luck=st.lists(st.integers(0, 100), min_size=60, max_size=60),
 )
-def test_a_roll_out_keeps_its_bounds_and_ends(
+def test_a_rollout_keeps_its_bounds_and_ends(
     wanted: int, surge: int, unavailable: int, old: list[int], luck: list[int]
 ) -> None:
-    """Never more than wanted plus surge unless it began so, never fewer available than allowed; and it ends."""
+    """The bounds hold unless they were exceeded at the start, and the rollout completes."""
     if not surge and not unavailable:
         unavailable = 1
     unavailable = min(unavailable, wanted) or (0 if surge else 1)
@@ -41,7 +41,7 @@ def test_a_roll_out_keeps_its_bounds_and_ends(
     least = min(sum(old), wanted - unavailable)
     for step in range(60):
         sizes = roll(wanted, surge, unavailable, newest, older)
-        # Pods that are to go do so at once; of those that are to come, some become available.
+        # Pods are deleted immediately; some of the created ones become available.
         newest, *older = [
             one._replace(
                 replicas=sizes.get(one.name, one.replicas),
@@ -79,5 +79,5 @@ def test_scaling_in_the_middle_of_a_roll_out_gives_every_set_its_part(
 
 
 def test_one_active_set_takes_all() -> None:
-    """Scaling without a roll-out is simple."""
+    """Scaling without a rollout is simple."""
     assert rescale(7, 2, Share("new", 3, 3), [Share("old", 0)]) == {"new": 7}

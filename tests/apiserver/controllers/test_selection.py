@@ -1,4 +1,4 @@
-"""What selectors select is the same whether it was found at once or kept up to date."""
+"""The incremental index of selected pods equals a full computation."""
 
 from typing import Any
 
@@ -29,19 +29,19 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_an_index_never_drifts(steps: list[tuple[str, str, Any]]) -> None:
-    """After every change it selects what a walk over all pods would; and every change names whom it concerns."""
+    """After every change it equals a search in all pods, and the keys are those affected."""
     store = Store()
     selection = Selection(store, BUDGETS, lambda one: from_object(one["spec"].get("selector")))
-    told: set[tuple[str, str]] = set()
+    keys: set[tuple[str, str]] = set()
     for storage, of in ((BUDGETS, selection.selector_keys), ("pods", selection.pod_keys)):
 
-        def tell(change: Change, of: Any = of) -> None:
-            told.update(of(change))
+        def notify(change: Change, of: Any = of) -> None:
+            keys.update(of(change))
 
-        store.collection(storage).subscribers.append(tell)
+        store.collection(storage).subscribers.append(notify)
     before: dict[str, set[str]] = {}
     for storage, name, what in steps:
-        told.clear()
+        keys.clear()
         current = store.get(storage, "n", name)
         if what == "delete":
             if current is not None:
@@ -57,5 +57,5 @@ def test_an_index_never_drifts(steps: list[tuple[str, str, Any]]) -> None:
             pods = store.collection("pods").objects.values()
             found[record.name] = {one.name for one in pods if selector is not None and selector.matches(one.labels)}
             assert {one.name for one in selection.pods(("n", record.name))} == found[record.name]
-            assert found[record.name] == before.get(record.name, set()) or ("n", record.name) in told
+            assert found[record.name] == before.get(record.name, set()) or ("n", record.name) in keys
         before = found

@@ -13,27 +13,27 @@ HASH = "controller-revision-hash"
 
 @pytest.fixture
 def world() -> World:
-    """Three nodes."""
+    """Return a cluster of three nodes."""
     return World()
 
 
 def stateful(image: str = "i:1", annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    """The spec of a StatefulSet."""
+    """Return the spec of a StatefulSet."""
     return {"serviceName": "s", **workload(image, annotations, **spec)}
 
 
 def names(world: World) -> list[str]:
-    """Names of pods that stay, sorted."""
+    """Return the sorted names of the pods that are not being deleted."""
     return sorted(one["metadata"]["name"] for one in world.pods())
 
 
 def images(world: World) -> dict[str, str]:
-    """Images of pods by name."""
+    """Return the images of pods by name."""
     return {one["metadata"]["name"]: one["spec"]["containers"][0]["image"] for one in world.pods()}
 
 
 def order(world: World) -> list[tuple[str, str]]:
-    """What is going to happen to pods: made, ready, deleted."""
+    """Record the changes of pods: created, ready, deleted."""
     seen: list[tuple[str, str]] = []
 
     def note(change: Change) -> None:
@@ -49,8 +49,8 @@ def order(world: World) -> list[tuple[str, str]]:
     return seen
 
 
-def test_pods_come_one_after_another_and_go_in_reverse(world: World) -> None:
-    """Each waits until the one before is ready, or gone."""
+def test_pods_are_created_in_order_and_deleted_in_reverse(world: World) -> None:
+    """Each waits until the previous one is ready, or removed."""
     seen = order(world)
     world.create(SETS, "w", stateful(replicas=3))
     world.run(20)
@@ -64,14 +64,14 @@ def test_pods_come_one_after_another_and_go_in_reverse(world: World) -> None:
 
 
 def test_parallel_pods_do_not_wait(world: World) -> None:
-    """All are made at once, whether or not others are ready."""
+    """All are created at the same time, ready or not."""
     world.create(SETS, "w", stateful("i:1", {"ready-seconds": "inf"}, replicas=3, podManagementPolicy="Parallel"))
     world.run(1)
     assert names(world) == ["w-0", "w-1", "w-2"]
 
 
-def test_pods_know_who_they_are(world: World) -> None:
-    """By name, host name, labels and service."""
+def test_pods_have_a_stable_identity(world: World) -> None:
+    """Name, host name, labels and service."""
     world.create(SETS, "w", stateful(replicas=1, ordinals={"start": 5}))
     world.run()
     (pod,) = world.pods()
@@ -83,7 +83,7 @@ def test_pods_know_who_they_are(world: World) -> None:
 
 
 def test_an_update_goes_from_the_highest_ordinal_down(world: World) -> None:
-    """One at a time; then the update revision is the current one."""
+    """One pod at a time; then the update revision becomes the current one."""
     world.create(SETS, "w", stateful(replicas=3))
     world.run(20)
     first = world.status(SETS, "w")["currentRevision"]
@@ -100,7 +100,7 @@ def test_an_update_goes_from_the_highest_ordinal_down(world: World) -> None:
 
 
 def test_a_partition_holds_the_lower_ordinals_back(world: World) -> None:
-    """Even when they are deleted and come back."""
+    """Also when their pods are deleted and created again."""
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     world.create(SETS, "w", stateful(replicas=3, updateStrategy=rolling))
     world.run(20)
@@ -115,8 +115,8 @@ def test_a_partition_holds_the_lower_ordinals_back(world: World) -> None:
     assert set(images(world).values()) == {"i:2"}
 
 
-def test_on_delete_leaves_pods_until_somebody_deletes_them(world: World) -> None:
-    """Then they come back as the new revision."""
+def test_on_delete_replaces_only_deleted_pods(world: World) -> None:
+    """The new pods have the new revision."""
     world.create(SETS, "w", stateful(replicas=2, updateStrategy={"type": "OnDelete"}))
     world.run(20)
     world.set(SETS, "w", template=template("i:2"))
@@ -128,8 +128,8 @@ def test_on_delete_leaves_pods_until_somebody_deletes_them(world: World) -> None
 
 
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
-def test_several_pods_may_be_missing(world: World, policy: str) -> None:
-    """As many as maxUnavailable, and no more."""
+def test_several_pods_may_be_unavailable(world: World, policy: str) -> None:
+    """Up to maxUnavailable."""
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
     world.create(SETS, "w", stateful(replicas=5, podManagementPolicy=policy, updateStrategy=rolling))
     world.run(30)
@@ -146,8 +146,8 @@ def test_several_pods_may_be_missing(world: World, policy: str) -> None:
     assert min(least) == 3
 
 
-def test_a_pod_that_ended_is_made_anew(world: World) -> None:
-    """Under the same name."""
+def test_a_pod_that_ended_is_created_again(world: World) -> None:
+    """With the same name."""
     world.create(SETS, "w", stateful(replicas=1))
     world.run(10)
     uid = world.get("pods", "w-0")["metadata"]["uid"]
@@ -157,7 +157,7 @@ def test_a_pod_that_ended_is_made_anew(world: World) -> None:
 
 
 def claim() -> dict[str, Any]:
-    """A claim template."""
+    """Return a claim template."""
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     return {"metadata": {"name": "data"}, "spec": spec}
 
@@ -171,7 +171,7 @@ def claim() -> dict[str, Any]:
         ("Delete", "Delete", [0], []),
     ],
 )
-def test_claims_stay_or_go_as_the_policy_says(
+def test_the_retention_policy_decides_about_claims(
     world: World, deleted: str, scaled: str, after_scaling: list[int], after_deletion: list[int]
 ) -> None:
     """When the set is scaled down, and when it is deleted."""
@@ -189,8 +189,8 @@ def test_claims_stay_or_go_as_the_policy_says(
     assert sorted(one["metadata"]["name"] for one in world.all(CLAIMS)) == [f"data-w-{n}" for n in after_deletion]
 
 
-def test_revisions_are_kept_and_come_back(world: World) -> None:
-    """One for each template there was, up to the limit; a template that returns is the newest."""
+def test_revisions_are_kept_and_reused(world: World) -> None:
+    """One for each template, up to the limit; a restored template becomes the newest."""
     world.create(SETS, "w", stateful(replicas=1, revisionHistoryLimit=2))
     for number in (2, 3, 4, 5):
         world.run(20)

@@ -1,4 +1,4 @@
-"""Volumes for claims, and resource claims for pods."""
+"""Volumes of claims, and resource claims of pods."""
 
 from typing import Any
 
@@ -13,24 +13,24 @@ DEVICES, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.r
 
 @pytest.fixture
 def world() -> World:
-    """Three nodes in three zones."""
+    """Return three nodes in three zones."""
     return World()
 
 
 def claim(world: World, name: str, class_name: str, **spec: Any) -> None:
-    """A claim for a gibibyte."""
+    """Create a claim of one gibibyte."""
     wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     world.create(CLAIMS, name, {**wanted, "storageClassName": class_name, **spec})
 
 
 def volume(world: World, name: str, size: str = "1Gi", **more: Any) -> None:
-    """A volume of class manual."""
+    """Create a volume of the class manual."""
     spec = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
     world.create(VOLUMES, name, {**spec, "storageClassName": "manual"}, **more)
 
 
-def test_the_smallest_volume_that_fits_is_taken(world: World) -> None:
-    """Of the class, and with the labels the claim selects."""
+def test_the_smallest_matching_volume_is_bound(world: World) -> None:
+    """Of the class, and with the labels that the claim selects."""
     volume(world, "big", "10Gi")
     volume(world, "fits", "2Gi")
     volume(world, "small", "1Mi")
@@ -45,7 +45,7 @@ def test_the_smallest_volume_that_fits_is_taken(world: World) -> None:
 
 
 def test_a_claim_waits_for_a_volume(world: World) -> None:
-    """And is told why."""
+    """An event reports the reason."""
     claim(world, "c", "manual")
     world.run(1)
     assert [reason for reason, _ in world.events()] == ["FailedBinding"]
@@ -54,8 +54,8 @@ def test_a_claim_waits_for_a_volume(world: World) -> None:
     assert world.status(CLAIMS, "c")["phase"] == "Bound"
 
 
-def test_a_provisioner_makes_a_volume_that_goes_with_its_claim(world: World) -> None:
-    """Reclaim policy Delete; a volume that somebody takes by force leaves its claim lost."""
+def test_a_provisioned_volume_is_deleted_with_its_claim(world: World) -> None:
+    """Reclaim policy Delete; a claim whose volume was deleted by force is lost."""
     world.create(CLASSES, "fast", provisioner="example.com/p")
     claim(world, "c", "fast")
     claim(world, "d", "fast")
@@ -74,8 +74,8 @@ def test_a_provisioner_makes_a_volume_that_goes_with_its_claim(world: World) -> 
     assert world.status(CLAIMS, "d")["phase"] == "Lost"
 
 
-def test_a_waiting_class_binds_where_the_scheduler_says(world: World) -> None:
-    """To a new volume in the zone of the node, or to the volume the scheduler named."""
+def test_a_waiting_class_follows_the_scheduler(world: World) -> None:
+    """A new volume in the zone of the selected node, or the selected volume."""
     world.create(CLASSES, "late", provisioner="example.com/p", volumeBindingMode="WaitForFirstConsumer")
     claim(world, "new", "late")
     claim(world, "named", "late")
@@ -98,13 +98,13 @@ REQUEST = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName":
 
 
 def device_pod(world: World, name: str) -> None:
-    """A pod with a claim from the template t."""
+    """Create a pod with a claim from the template t."""
     claims = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
     world.create("pods", name, template(resourceClaims=claims, restartPolicy="Never")["spec"])
 
 
-def test_a_claim_is_made_once_there_is_a_template() -> None:
-    """The pod learns its name."""
+def test_a_claim_is_created_once_its_template_exists() -> None:
+    """Its name is added to the status of the pod."""
     world = World(schedules=False)
     device_pod(world, "p")
     world.run(1)
@@ -115,12 +115,12 @@ def test_a_claim_is_made_once_there_is_a_template() -> None:
     (made,) = world.all(DEVICES)
     assert made["metadata"]["labels"] == {"a": "b"}
     assert made["metadata"]["annotations"] == {"resource.kubernetes.io/pod-claim-name": "gpu"}
-    (told,) = world.status("pods", "p")["resourceClaimStatuses"]
-    assert told == {"name": "gpu", "resourceClaimName": made["metadata"]["name"]}
+    (status,) = world.status("pods", "p")["resourceClaimStatuses"]
+    assert status == {"name": "gpu", "resourceClaimName": made["metadata"]["name"]}
 
 
-def test_a_claim_that_somebody_deletes_is_made_again() -> None:
-    """The pod that waits learns the new name."""
+def test_a_deleted_claim_is_created_again() -> None:
+    """The status of the waiting pod gets the new name."""
     world = World(schedules=False)
     world.create(TEMPLATES, "t", {"spec": REQUEST})
     device_pod(world, "p")
@@ -130,13 +130,13 @@ def test_a_claim_that_somebody_deletes_is_made_again() -> None:
     world.run(1)
     (second,) = world.all(DEVICES)
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
-    told = world.status("pods", "p")["resourceClaimStatuses"]
-    assert told == [{"name": "gpu", "resourceClaimName": second["metadata"]["name"]}]
+    status = world.status("pods", "p")["resourceClaimStatuses"]
+    assert status == [{"name": "gpu", "resourceClaimName": second["metadata"]["name"]}]
 
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_claim_is_reserved_for_a_pod_that_was_bound_by_hand(world: World, first: bool) -> None:
-    """Whether it has its devices already or gets them later."""
+    """Whether it is allocated before or after the binding."""
     world.create(DEVICES, "c", REQUEST)
     allocation: dict[str, Any] = {"allocation": {"devices": {"results": []}}}
 
@@ -159,8 +159,8 @@ def test_a_claim_is_reserved_for_a_pod_that_was_bound_by_hand(world: World, firs
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_a_pod_that_is_done_frees_its_claims(world: World, finished: bool) -> None:
-    """One made for it goes, one that it shares loses its reservation, and its allocation with the last."""
+def test_a_finished_pod_releases_its_claims(world: World, finished: bool) -> None:
+    """Its own claim is deleted; a shared one is deallocated with the last pod."""
     world.create(TEMPLATES, "t", {"spec": REQUEST})
     world.create(DEVICES, "shared", REQUEST)
     claims = [{"name": "own", "resourceClaimTemplateName": "t"}, {"name": "s", "resourceClaimName": "shared"}]
@@ -189,15 +189,15 @@ PROTECTION = "resource.kubernetes.io/delete-protection"
 
 
 def reserve(world: World, name: str, pod: str) -> None:
-    """What the scheduler does to a claim."""
+    """Allocate and reserve a claim, as the scheduler does."""
     reserved = {"resource": "pods", "name": pod, "uid": world.get("pods", pod)["metadata"]["uid"]}
     world.update(DEVICES, name, lambda claim: claim["metadata"].update(finalizers=[PROTECTION]))
     status = {"allocation": {"devices": {"results": []}}, "reservedFor": [reserved]}
     world.update(DEVICES, name, lambda claim: claim.update(status=status), sub="status")
 
 
-def test_a_claim_in_use_goes_when_its_last_pod_is_done(world: World) -> None:
-    """Deletion waits for the reservation; then the claim loses devices and protection, and is gone."""
+def test_a_deleted_claim_is_removed_after_its_last_pod(world: World) -> None:
+    """Deletion waits for the reservation; then the claim is deallocated and removed."""
     world.create(DEVICES, "c", REQUEST)
     claims = [{"name": "gpu", "resourceClaimName": "c"}]
     world.create("pods", "p", template(resourceClaims=claims)["spec"])
@@ -210,8 +210,8 @@ def test_a_claim_in_use_goes_when_its_last_pod_is_done(world: World) -> None:
     assert world.all(DEVICES) == []
 
 
-def test_a_claim_that_nobody_holds_is_not_protected(world: World) -> None:
-    """The scheduler may have allocated it for nobody; it goes at once."""
+def test_a_claim_without_reservations_is_not_protected(world: World) -> None:
+    """It is removed at once, also if it is allocated."""
     world.create(DEVICES, "c", REQUEST, metadata={"finalizers": [PROTECTION]})
     allocation: dict[str, Any] = {"allocation": {"devices": {"results": []}}}
     world.update(DEVICES, "c", lambda claim: claim.update(status=allocation), sub="status")
@@ -220,14 +220,14 @@ def test_a_claim_that_nobody_holds_is_not_protected(world: World) -> None:
     assert world.all(DEVICES) == []
 
 
-def test_a_claim_for_extended_resources_goes_with_its_pod(world: World) -> None:
+def test_a_claim_for_extended_resources_is_deleted_with_its_pod(world: World) -> None:
     """Only the status of the pod names it."""
     world.create("pods", "p", template()["spec"])
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": world.get("pods", "p")["metadata"]["uid"]}
     world.create(DEVICES, "c", REQUEST, metadata={"ownerReferences": [owner]})
     reserve(world, "c", "p")
-    told = {"resourceClaimName": "c", "requestMappings": []}
-    world.update("pods", "p", lambda pod: pod["status"].update(extendedResourceClaimStatus=told), sub="status")
+    status = {"resourceClaimName": "c", "requestMappings": []}
+    world.update("pods", "p", lambda pod: pod["status"].update(extendedResourceClaimStatus=status), sub="status")
     world.run(3)
     assert world.all(DEVICES)
     world.delete("pods", "p")

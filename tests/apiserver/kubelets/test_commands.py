@@ -1,4 +1,4 @@
-"""What stand-in kubelets make of a container's command."""
+"""Prediction of containers from their commands."""
 
 from typing import Any
 
@@ -33,29 +33,29 @@ FOREVER = float("inf")
     ],
 )
 def test_commands(command: list[str], done: Prediction | None) -> None:
-    """Plain ones are taken at their word, of others nobody knows."""
+    """Simple commands are predicted, others are unknown."""
     assert predict({"command": command}) == done
 
 
 @pytest.mark.parametrize("image", ["registry.example/pause:3.10", "pause", "pause-amd64:3"])
 def test_a_pause_image_waits(image: str) -> None:
-    """Until it is told to stop."""
+    """Until it is stopped."""
     assert predict({"image": image}) == Prediction(FOREVER, 0)
     assert predict({"image": "example/pausable:1"}) is None
 
 
 def script(policy: str, **annotations: str) -> Script:
-    """The script of a pod that fails after five seconds."""
-    said = {f"kubestow.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    """Return the script of a pod that fails after five seconds."""
+    texts = {f"kubestow.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
     container: dict[str, Any] = {"name": "c", "command": ["sh", "-c", "sleep 5; exit 3"]}
-    metadata = {"uid": "u", "annotations": said}
+    metadata = {"uid": "u", "annotations": texts}
     return Script({"metadata": metadata, "spec": {"restartPolicy": policy, "containers": [container]}}, Pace())
 
 
-def test_a_pod_that_is_meant_to_finish_does_what_it_says() -> None:
-    """Annotations have the last word; a pod that runs forever does so whatever its command."""
-    told = script("Never")
-    assert (told.run("c", "main"), told.exit_code("c", "main", 0)) == (5, 3)
-    told = script("OnFailure", run_seconds="9", exit_code="0")
-    assert (told.run("c", "main"), told.exit_code("c", "main", 0)) == (9, 0)
+def test_commands_of_a_pod_that_ends_are_predicted() -> None:
+    """Annotations take precedence; a pod with restart policy Always runs forever."""
+    predicted = script("Never")
+    assert (predicted.run("c", "main"), predicted.exit_code("c", "main", 0)) == (5, 3)
+    predicted = script("OnFailure", run_seconds="9", exit_code="0")
+    assert (predicted.run("c", "main"), predicted.exit_code("c", "main", 0)) == (9, 0)
     assert script("Always").run("c", "main") == FOREVER

@@ -1,4 +1,4 @@
-"""Devices of stand-in nodes: what is offered, and pods that wait for their claims."""
+"""Devices of simulated nodes, and pods that wait for their claims."""
 
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,12 @@ items:
 
 @pytest.fixture
 def world() -> World:
-    """A cluster of three nodes."""
+    """Return a cluster of three nodes."""
     return World()
 
 
 def offer(world: World, wanted: str) -> list[dict[str, Any]]:
-    """What there is once every node was visited."""
+    """Return the slices after every node was reconciled."""
     devices = Devices(wanted)
     devices.add(world.writer)
     driver = DeviceDriver(Api(world.writer, world.remover), devices)
@@ -49,7 +49,7 @@ def offer(world: World, wanted: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("wanted", "count"), [("gpus", 4), ("2", 2)])
 def test_every_node_has_whole_gpus(wanted: str, count: int) -> None:
-    """In a pool of its own, that goes with the node; a class selects them."""
+    """In its own pool, which is deleted with the node; a class selects them."""
     world = World(2)
     slices = offer(world, wanted)
     assert offer(world, wanted) == slices
@@ -66,7 +66,7 @@ def test_every_node_has_whole_gpus(wanted: str, count: int) -> None:
 
 
 def test_other_devices_are_a_new_generation() -> None:
-    """Of a pool that a server has kept; what people changed of the same devices stays."""
+    """In a pool from an earlier run; changes of users to the same devices are kept."""
     world = World(1)
     offer(world, "2")
     taint = {"key": "broken", "effect": "NoSchedule"}
@@ -82,7 +82,7 @@ def test_other_devices_are_a_new_generation() -> None:
 
 
 def test_partitions_of_a_gpu_share_its_quarters() -> None:
-    """Whole, halves and quarters each take all of a GPU together, and no more."""
+    """Wholes, halves and quarters each consume the full GPU together."""
     counters, devices = offer(World(1), "partitionable-gpus")
     offered = {one["name"]: one["counters"] for one in counters["spec"]["sharedCounters"]}
     assert list(offered) == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
@@ -97,8 +97,8 @@ def test_partitions_of_a_gpu_share_its_quarters() -> None:
         assert sorted(taken) == sorted(offered["gpu-0"])
 
 
-def test_a_file_says_what_there_is(tmp_path: Path) -> None:
-    """Slices and classes, each created once; nothing else."""
+def test_a_file_defines_the_objects(tmp_path: Path) -> None:
+    """Slices and classes, each created once; no others."""
     path = tmp_path / "devices.yaml"
     path.write_text(FILE)
     world = World(1)
@@ -109,7 +109,7 @@ def test_a_file_says_what_there_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "not valid JSON"),
         ("", "has no objects"),
@@ -131,23 +131,23 @@ def test_a_file_says_what_there_is(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_makes_no_sense_is_told(tmp_path: Path, text: str, said: str) -> None:
-    """With what is wrong."""
+def test_an_invalid_file_is_reported(tmp_path: Path, text: str, message: str) -> None:
+    """With the problem."""
     path = tmp_path / "devices.yaml"
     path.write_text(text)
-    with pytest.raises(DevicesError, match=said):
+    with pytest.raises(DevicesError, match=message):
         Devices(str(path)).add(World(1).writer)
 
 
 @pytest.mark.parametrize("wanted", ["0", "129", "gpu"])
-def test_devices_that_cannot_be_offered_are_told(wanted: str) -> None:
-    """A number out of bounds, or a kind that is none and not a file either."""
+def test_invalid_devices_are_reported(wanted: str) -> None:
+    """A number out of range, or a value that is neither a kind nor a file."""
     with pytest.raises(DevicesError, match=f"--devices: .*{wanted}"):
         Devices(wanted)
 
 
 def test_a_pod_starts_when_its_claim_is_allocated_and_reserved_for_it(world: World) -> None:
-    """Its kubelet says what is missing."""
+    """Events report what is missing."""
     world.create("pods", "p", template(resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])["spec"])
     world.run(5)
     world.create(CLAIMS, "c", REQUEST)
@@ -163,8 +163,8 @@ def test_a_pod_starts_when_its_claim_is_allocated_and_reserved_for_it(world: Wor
     assert world.status("pods", "p")["phase"] == "Running"
 
 
-def test_containers_tell_which_devices_they_have(world: World) -> None:
-    """Those that name a claim: all of its devices, or those of one request, each once; nothing when they have ended."""
+def test_container_statuses_list_their_devices(world: World) -> None:
+    """All devices of a claim, or those of one request, each once; none after the end."""
     options = [{"name": "first", "deviceClassName": DRIVER}]
     requests = [
         {"name": "a", "exactly": {"deviceClassName": DRIVER, "count": 2}},
@@ -185,9 +185,9 @@ def test_containers_tell_which_devices_they_have(world: World) -> None:
     status = {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
     world.update(CLAIMS, "c", lambda claim: claim.update(status=status), sub="status")
     world.run(5)
-    told = [one.get("allocatedResourcesStatus") for one in world.status("pods", "p")["containerStatuses"]]
+    reported = [one.get("allocatedResourcesStatus") for one in world.status("pods", "p")["containerStatuses"]]
     gpus = [{"resourceID": f"{DRIVER}/node-0/gpu-{number}", "health": "Healthy"} for number in range(2)]
-    assert told == [
+    assert reported == [
         [{"name": "claim:gpu", "resources": gpus}],
         [{"name": "claim:gpu/b", "resources": gpus[1:]}],
         None,
@@ -199,7 +199,7 @@ def test_containers_tell_which_devices_they_have(world: World) -> None:
 
 
 def test_a_pod_without_its_claim_can_be_deleted(world: World) -> None:
-    """Nothing holds it back."""
+    """The missing claim does not block it."""
     world.create("pods", "p", template(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}])["spec"])
     world.run(5)
     assert world.status("pods", "p")["phase"] == "Pending"

@@ -1,4 +1,4 @@
-"""What stand-in kubelets make of a pod: containers start, exit, are tried again and stopped, in virtual time."""
+"""The lives of pods on simulated kubelets, in virtual time: starts, exits, restarts and stops of containers."""
 
 import itertools
 from typing import Any
@@ -13,19 +13,19 @@ CONTAINERS = [{"name": "c", "image": "i"}]
 
 @pytest.fixture
 def world() -> World:
-    """One node; pods start and stop within a second, and run for ten if they are meant to end."""
+    """Return one node; pods start and stop within a second, and run for ten if they end by themselves."""
     return World(1)
 
 
 def pod(world: World, annotations: dict[str, str] | None = None, *, name: str = "p", **spec: Any) -> None:
-    """A pod that does what its annotations say."""
+    """Create a pod that behaves according to annotations."""
     made = template("i", annotations, **spec)
     metadata = {"annotations": made["metadata"].get("annotations", {}), "labels": {"app": name}}
     world.create("pods", name, {**made["spec"], **spec}, metadata=metadata)
 
 
 def states(world: World, kind: str = "containerStatuses") -> dict[str, str]:
-    """The state of each container, with its reason or exit code."""
+    """Return the state of each container, with its reason or exit code."""
     found = {}
     for one in world.status("pods", "p").get(kind, ()):
         ((state, more),) = one["state"].items()
@@ -34,19 +34,19 @@ def states(world: World, kind: str = "containerStatuses") -> dict[str, str]:
 
 
 def conditions(world: World) -> dict[str, str]:
-    """Status of conditions by type."""
+    """Return the status of conditions by type."""
     return {one["type"]: one["status"] for one in world.status("pods", "p")["conditions"]}
 
 
 def container(world: World) -> dict[str, Any]:
-    """The status of the only container."""
+    """Return the status of the only container."""
     (found,) = world.status("pods", "p")["containerStatuses"]
-    told: dict[str, Any] = found
-    return told
+    status: dict[str, Any] = found
+    return status
 
 
 def test_a_pod_is_created_then_runs_then_is_ready(world: World) -> None:
-    """And tells so at each step."""
+    """Each step is in the status."""
     pod(world, {"start-seconds": "5", "ready-seconds": "5"})
     world.run(2)
     assert (world.phases(), states(world)) == (["Pending"], {"c": "waiting ContainerCreating"})
@@ -77,7 +77,7 @@ def test_a_pod_is_created_then_runs_then_is_ready(world: World) -> None:
 def test_a_container_that_exits_is_restarted_or_not(
     world: World, policy: str, code: str, phase: str, restarts: int
 ) -> None:
-    """As the restart policy says: at once the first time, ten seconds later the second."""
+    """According to the restart policy: at once the first time, ten seconds later the second."""
     pod(world, {"run-seconds": "10", "exit-code": code}, restartPolicy=policy)
     world.run(35)
     assert (world.phases(), container(world)["restartCount"]) == ([phase], restarts)
@@ -86,7 +86,7 @@ def test_a_container_that_exits_is_restarted_or_not(
         assert world.condition("pods", "p", "Ready")["reason"] == ("PodCompleted" if code == "0" else "PodFailed")
 
 
-def test_a_container_that_keeps_failing_is_tried_less_and_less_often(world: World) -> None:
+def test_a_failing_container_is_restarted_with_backoff(world: World) -> None:
     """After 0, 10, 20, 40, ... seconds, at most five minutes."""
     starts: list[float] = []
 
@@ -110,7 +110,7 @@ def test_a_container_that_keeps_failing_is_tried_less_and_less_often(world: Worl
 
 
 def test_init_containers_run_one_after_another(world: World) -> None:
-    """The others wait for them."""
+    """The main containers wait for them."""
     inits = [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]
     pod(world, {"run-seconds.a": "10", "run-seconds.b": "10"}, initContainers=inits)
     world.run(5)
@@ -125,28 +125,28 @@ def test_init_containers_run_one_after_another(world: World) -> None:
 
 
 @pytest.mark.parametrize(("policy", "phase"), [("Never", "Failed"), ("Always", "Pending")])
-def test_init_containers_do_what_their_commands_say(world: World, policy: str, phase: str) -> None:
-    """Where that can be told, as of other containers."""
+def test_commands_of_init_containers_are_predicted(world: World, policy: str, phase: str) -> None:
+    """As those of other containers."""
     inits = [{"name": "a", "image": "i", "command": ["sleep", "3"]}, {"name": "b", "image": "i", "command": ["false"]}]
     pod(world, {}, initContainers=inits, restartPolicy=policy)
     world.run(3)
     assert states(world, "initContainerStatuses")["a"] == "running"
     world.run(10)
     assert world.status("pods", "p")["phase"] == phase
-    told = world.condition("pods", "p", "Initialized")
-    assert (told["status"], told["reason"]) == ("False", "ContainersNotInitialized")
+    status = world.condition("pods", "p", "Initialized")
+    assert (status["status"], status["reason"]) == ("False", "ContainersNotInitialized")
 
 
 @pytest.mark.parametrize(("policy", "phase"), [("Never", "Failed"), ("Always", "Pending")])
 def test_an_init_container_that_fails(world: World, policy: str, phase: str) -> None:
-    """Fails the pod, or is tried again."""
+    """It fails the pod, or is restarted."""
     pod(world, {"exit-code.a": "1"}, initContainers=[{"name": "a", "image": "i"}], restartPolicy=policy)
     world.run(20)
     assert world.phases() == [phase]
 
 
 def test_a_sidecar_starts_before_and_does_not_keep_a_pod_from_ending(world: World) -> None:
-    """It is restarted whatever the policy of the pod, until the pod is done."""
+    """It is restarted regardless of the pod's policy, until the pod ends."""
     side = {"name": "side", "image": "i", "restartPolicy": "Always"}
     pod(world, {"run-seconds": "30", "run-seconds.side": "8"}, initContainers=[side], restartPolicy="Never")
     world.run(5)
@@ -160,7 +160,7 @@ def test_a_sidecar_starts_before_and_does_not_keep_a_pod_from_ending(world: Worl
 
 
 def test_a_pod_that_takes_too_long_fails(world: World) -> None:
-    """activeDeadlineSeconds after the kubelet saw it."""
+    """activeDeadlineSeconds after the kubelet received it."""
     pod(world, {"run-seconds": "inf"}, activeDeadlineSeconds=20, restartPolicy="Never")
     world.run(19)
     assert world.phases() == ["Running"]
@@ -170,8 +170,8 @@ def test_a_pod_that_takes_too_long_fails(world: World) -> None:
     assert status["message"] == "Pod was active on the node longer than the specified deadline"
 
 
-def gone_after(world: World, **options: Any) -> int:
-    """How many seconds after it is asked to a pod is gone."""
+def removed_after(world: World, **options: Any) -> int:
+    """Return the seconds from the deletion of a pod until it is removed."""
     world.run(5)
     world.delete("pods", "p", **options)
     begun = world.clock.time
@@ -198,13 +198,13 @@ HOOK = [{**CONTAINERS[0], "lifecycle": {"preStop": {"sleep": {"seconds": 10}}}}]
 def test_a_pod_has_its_grace_period_to_stop(
     world: World, annotations: dict[str, str], spec: dict[str, Any], options: dict[str, int], seconds: int
 ) -> None:
-    """A preStop hook sleeps first; what is left when the time is over is killed."""
+    """A preStop hook sleeps first; afterwards remaining containers are killed."""
     pod(world, annotations, **spec)
-    assert gone_after(world, **options) == seconds
+    assert removed_after(world, **options) == seconds
 
 
-def test_the_last_state_of_a_pod_tells_how_it_stopped(world: World) -> None:
-    """143 when it was asked to, 137 when it was killed; seen before it goes."""
+def test_the_exit_code_shows_how_a_pod_stopped(world: World) -> None:
+    """143 when it was terminated, 137 when it was killed."""
     seen: dict[str, list[tuple[str, int]]] = {}
 
     def note(change: Change) -> None:
@@ -226,16 +226,16 @@ def test_the_last_state_of_a_pod_tells_how_it_stopped(world: World) -> None:
 
 
 def test_a_shorter_grace_period_cuts_a_long_one_short(world: World) -> None:
-    """Deleting again in a hurry."""
+    """A second deletion shortens it."""
     pod(world, {"stop-seconds": "100"})
     world.run(5)
     world.delete("pods", "p", grace_seconds=60)
     world.run(5)
-    assert gone_after(world, grace_seconds=2) == 2
+    assert removed_after(world, grace_seconds=2) == 2
 
 
-def test_a_readiness_gate_is_opened_by_somebody_else(world: World) -> None:
-    """Containers are ready, the pod is not until the condition is true."""
+def test_a_readiness_gate_is_set_by_a_client(world: World) -> None:
+    """Containers are ready, the pod only once the condition is true."""
     pod(world, readinessGates=[{"conditionType": "example.com/open"}])
     world.run(5)
     ready = world.condition("pods", "p", "Ready")
@@ -250,28 +250,28 @@ def test_a_readiness_gate_is_opened_by_somebody_else(world: World) -> None:
 
 
 def amounts(cpu: str) -> dict[str, Any]:
-    """Resources of a container."""
+    """Return the resources of a container."""
     return {"requests": {"cpu": cpu, "memory": "1Gi"}, "limits": {"cpu": cpu, "memory": "1Gi"}}
 
 
 def resize(world: World, cpu: str, name: str = "p") -> None:
-    """Asks for another amount of cpu."""
+    """Request another amount of CPU."""
     world.update("pods", name, lambda one: one["spec"]["containers"][0].update(resources=amounts(cpu)), sub="resize")
     world.run(1)
 
 
 def sized(cpu: str, **more: Any) -> list[dict[str, Any]]:
-    """A container of some size."""
+    """Return a container with requests."""
     return [{**CONTAINERS[0], "resources": amounts(cpu), **more}]
 
 
 def test_a_pod_is_resized_in_place(world: World) -> None:
-    """Its container goes on, with other resources."""
+    """Its container continues with other resources."""
     pod(world, containers=sized("1"))
     world.run(5)
     resize(world, "2")
-    told = container(world)
-    assert (told["allocatedResources"]["cpu"], told["resources"]["limits"]["cpu"], told["restartCount"]) == (
+    status = container(world)
+    assert (status["allocatedResources"]["cpu"], status["resources"]["limits"]["cpu"], status["restartCount"]) == (
         "2",
         "2",
         0,
@@ -281,7 +281,7 @@ def test_a_pod_is_resized_in_place(world: World) -> None:
     assert container(world)["allocatedResources"]["cpu"] == "3"
 
 
-def test_a_container_may_ask_to_be_restarted_when_resized(world: World) -> None:
+def test_a_container_can_be_restarted_on_resize(world: World) -> None:
     """resizePolicy."""
     policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
     pod(world, containers=sized("1", resizePolicy=policy))
@@ -290,8 +290,8 @@ def test_a_container_may_ask_to_be_restarted_when_resized(world: World) -> None:
     assert (container(world)["restartCount"], container(world)["allocatedResources"]["cpu"]) == (1, "2")
 
 
-def test_a_resize_waits_for_room_or_is_refused(world: World) -> None:
-    """The node has eight; what it never has is infeasible, what others hold is deferred until they go."""
+def test_a_resize_is_deferred_or_infeasible(world: World) -> None:
+    """More than the node's capacity is infeasible, more than its free capacity is deferred."""
     pod(world, containers=sized("4"))
     pod(world, name="other", containers=sized("3"))
     world.run(5)
@@ -306,14 +306,14 @@ def test_a_resize_waits_for_room_or_is_refused(world: World) -> None:
     assert "PodResizePending" not in conditions(world)
 
 
-def annotate(world: World, **said: str) -> None:
-    """Annotates the node."""
-    texts = {f"kubestow.dev/{key}": value for key, value in said.items()}
+def annotate(world: World, **annotations: str) -> None:
+    """Annotate the node."""
+    texts = {f"kubestow.dev/{key}": value for key, value in annotations.items()}
     world.update("nodes", "node-0", lambda one: one["metadata"].setdefault("annotations", {}).update(texts))
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "reason", "told"),
+    ("first", "second", "reason", "message"),
     [
         (
             {"resources": {"requests": {"cpu": "5"}}}, {"resources": {"requests": {"cpu": "4"}}}, "OutOfcpu",
@@ -326,21 +326,21 @@ def annotate(world: World, **said: str) -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_node_rejects_what_nobody_scheduled_and_does_not_fit(
-    world: World, first: dict[str, Any], second: dict[str, Any], reason: str, told: str
+def test_a_node_rejects_an_unscheduled_pod_that_does_not_fit(
+    world: World, first: dict[str, Any], second: dict[str, Any], reason: str, message: str
 ) -> None:
-    """A pod that names its node itself has to fit beside those before it."""
+    """A pod with a node name in its spec must fit beside earlier pods."""
     node = world.all("nodes")[0]["metadata"]["name"]
     for name, container in (("first", first), ("second", second)):
         world.create("pods", name, {"nodeName": node, "containers": [{**CONTAINERS[0], **container}]})
     world.run(5)
     assert world.status("pods", "first")["phase"] == "Running"
     status = world.status("pods", "second")
-    assert (status["phase"], status["reason"], status["message"]) == ("Failed", reason, f"Pod was rejected: {told}")
+    assert (status["phase"], status["reason"], status["message"]) == ("Failed", reason, f"Pod was rejected: {message}")
 
 
-def test_a_node_offers_the_extended_resources_it_is_said_to_have(world: World) -> None:
-    """Whoever adds them to its capacity finds them allocatable, as with a kubelet."""
+def test_extended_resources_in_the_capacity_become_allocatable(world: World) -> None:
+    """A user adds them to the capacity of a node."""
     name = world.all("nodes")[0]["metadata"]["name"]
     world.update("nodes", name, lambda one: one["status"]["capacity"].update({"a.b/c": "5"}), "status")
     world.run(1)
@@ -351,7 +351,7 @@ def test_a_node_offers_the_extended_resources_it_is_said_to_have(world: World) -
 
 
 def test_a_node_that_shuts_down_stops_its_pods(world: World) -> None:
-    """They have failed, and say why; none starts any more."""
+    """They fail with a reason; no other pod starts."""
     pod(world)
     world.run(5)
     annotate(world, shutdown="true")
@@ -367,8 +367,8 @@ def test_a_node_that_shuts_down_stops_its_pods(world: World) -> None:
     assert (world.status("pods", "late")["phase"], world.status("pods", "late")["reason"]) == ("Failed", "NodeShutdown")
 
 
-def test_a_node_that_is_not_ready_tells_nothing_of_its_pods(world: World) -> None:
-    """Back again, it tells what happened meanwhile."""
+def test_a_node_that_is_not_ready_does_not_update_its_pods(world: World) -> None:
+    """Once it is ready again, it reports all changes."""
     pod(world, {"run-seconds": "20"}, restartPolicy="Never")
     world.run(5)
     annotate(world, ready="false")
@@ -379,8 +379,8 @@ def test_a_node_that_is_not_ready_tells_nothing_of_its_pods(world: World) -> Non
     assert world.phases() == ["Succeeded"]
 
 
-def test_a_pod_that_ends_elsewhere_stays_ended(world: World) -> None:
-    """The kubelet does not bring it back."""
+def test_a_phase_set_by_a_client_is_final(world: World) -> None:
+    """The kubelet does not restart the pod."""
     pod(world, {"run-seconds": "20"}, restartPolicy="Never")
     world.run(5)
     world.update("pods", "p", lambda one: one["status"].update(phase="Failed", reason="Evicted"), sub="status")
@@ -388,8 +388,8 @@ def test_a_pod_that_ends_elsewhere_stays_ended(world: World) -> None:
     assert (world.phases(), world.status("pods", "p")["reason"]) == (["Failed"], "Evicted")
 
 
-def test_what_is_due_survives_a_silent_spell(world: World) -> None:
-    """A pod goes on where it was when its node is back, and ends on time."""
+def test_a_pod_continues_after_its_node_recovers(world: World) -> None:
+    """It ends at the same time as without the interruption."""
     pod(world, {"run-seconds": "100"}, restartPolicy="Never")
     world.run(5)
     annotate(world, ready="unknown")
@@ -411,26 +411,26 @@ def test_a_node_shuts_down_without_controllers() -> None:
     assert world.status("pods", "p")["reason"] == "Terminated"
 
 
-def test_some_pods_fail_by_chance(world: World) -> None:
-    """About as many as the rate says; which ones depends on the seed alone."""
+def test_the_failure_rate_fails_some_pods(world: World) -> None:
+    """About the given proportion; the seed determines which ones."""
     for number in range(100):
         pod(world, {"failure-rate": "0.3"}, name=f"p{number}", restartPolicy="Never")
     world.run(20)
     assert 15 <= world.phases().count("Failed") <= 45
 
 
-def test_nonsense_in_annotations_is_ignored(world: World) -> None:
-    """The pod does what it would do without."""
-    said = {"run-seconds": "soon", "exit-code": "-", "failure-rate": "much", "start-seconds": "-5"}
-    pod(world, said, restartPolicy="Never")
+def test_invalid_annotations_are_ignored(world: World) -> None:
+    """The pod behaves as without them."""
+    invalid = {"run-seconds": "soon", "exit-code": "-", "failure-rate": "much", "start-seconds": "-5"}
+    pod(world, invalid, restartPolicy="Never")
     world.run(5)
     assert world.phases() == ["Running"]
     world.run(10)
     assert world.phases() == ["Succeeded"]
 
 
-def test_lives_are_taken_up_after_a_restart() -> None:
-    """A new fleet over the same store goes on where the old one was."""
+def test_lives_are_restored_after_a_restart() -> None:
+    """A new fleet on the same store continues where the old one stopped."""
     world = World(1)
     pod(world, {"run-seconds": "100"}, restartPolicy="Never")
     world.run(50)
