@@ -195,7 +195,7 @@ def test_ids_of_vanished_values_are_given_out_again() -> None:
 
 def test_the_question_asked_longest_ago_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is a limit; what was dropped is counted again when asked again."""
-    monkeypatch.setattr(counts, "_MOST_QUESTIONS", 2)
+    monkeypatch.setattr(counts, "_MAX_QUESTIONS", 2)
     cluster = Cluster()
     cluster.set_node(node("n", {}))
     cluster.set_pod(pod("p1", "n", labels={"app": "web"}))

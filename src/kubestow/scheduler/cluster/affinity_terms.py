@@ -1,4 +1,4 @@
-"""Pod affinity terms, compiled: what a pod demands of, or prefers about, pods in the same topology domain."""
+"""Pod affinity terms, compiled: rules and preferences about other pods in the same topology domain."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -19,13 +19,13 @@ class Term(msgspec.Struct, frozen=True):
     topology_key: str
 
     def names(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether the term speaks of pods in a namespace with these labels."""
+        """Return whether the term selects pods in a namespace with these labels."""
         return namespace in self.namespaces or (
             self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
         )
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels, in a namespace with these labels, is one the term speaks of."""
+        """Return whether the term selects a pod with these labels, in a namespace with these labels."""
         return self.names(namespace, namespace_labels) and self.selector.matches(labels)
 
 
@@ -42,7 +42,7 @@ class TermKind(IntEnum):
 
 
 class CarriedTerm(msgspec.Struct, frozen=True):
-    """A term as pods carry it; the weight is that of a preferred term, else 0."""
+    """A term as carried by pods; the weight is that of a preferred term, else 0."""
 
     kind: TermKind
     term: Term

@@ -1,4 +1,4 @@
-"""The array types of the columns, and how they grow."""
+"""The array types of the columns, and helpers for them."""
 
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ import numpy as np
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 NDArray = np.ndarray[tuple[Any, ...], np.dtype[_Scalar]]
-"""What it is in numpy.typing, which takes time to load."""
+"""The definition in numpy.typing, which takes time to import."""
 IntArray = NDArray[np.int64]
 IdArray = NDArray[np.int32]
 CountArray = NDArray[np.int32]
@@ -22,7 +22,7 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 
 
 def grown(array: AnyArray, size: int, axis: int = -1) -> AnyArray:
-    """A copy with room for `size` entries along an axis, zeros at the end."""
+    """Return a copy with `size` entries along an axis; new entries are zero."""
     shape = list(array.shape)
     old = shape[axis]
     shape[axis] = size
@@ -34,45 +34,45 @@ def grown(array: AnyArray, size: int, axis: int = -1) -> AnyArray:
 
 
 def row_numbers(rows: Rows) -> IntArray:
-    """The row numbers that `rows` stands for."""
+    """Return the row numbers that `rows` stands for."""
     if isinstance(rows, slice):
         return np.arange(rows.start or 0, rows.stop)
     return rows
 
 
 def row_count(rows: Rows) -> int:
-    """How many rows `rows` stands for."""
+    """Return the number of rows that `rows` stands for."""
     if isinstance(rows, slice):
         return int(rows.stop) - int(rows.start or 0)
     return len(rows)
 
 
-# numpy's own reductions take a microsecond before they begin.
+# numpy's own reductions have an overhead of a microsecond.
 
 
 def are_all_set(mask: BoolArray | ByteArray) -> bool:
-    """The same as `mask.all()`."""
+    """Return `mask.all()`."""
     return 0 not in mask.tobytes()
 
 
 def is_any_set(mask: BoolArray) -> bool:
-    """The same as `mask.any()`."""
+    """Return `mask.any()`."""
     return 1 in mask.tobytes()
 
 
 def are_all_zero(array: NDArray[Any]) -> bool:
-    """The same as `not array.any()`."""
+    """Return `not array.any()`."""
     return array.tobytes() == bytes(array.nbytes)
 
 
 def largest(array: NDArray[Any]) -> Any:
-    """The same as `array.max()`, as a plain number; there must be one."""
+    """Return `array.max()` as a Python number; the array must not be empty."""
     return array.item(array.argmax())
 
 
 @lru_cache(maxsize=8)
 def first_rows(count: int) -> IntArray:
-    """The numbers of so many rows: the same array for whoever asks, so it cannot be changed."""
+    """Return the numbers 0 to count - 1; the array is shared and read-only."""
     rows = np.arange(count)
     rows.flags.writeable = False
     return rows

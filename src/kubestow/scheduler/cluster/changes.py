@@ -1,11 +1,11 @@
-"""What a change of an object amounts to, as cluster events.
+"""Cluster events derived from a change of an object.
 
-An update is told as narrowly as it can be: each aspect of a pod or node that scheduling looks at has its own event, and
-one update may amount to several of them. An update of a node that touches none is no event at all; one of a pod is
-a plain UPDATE. Every other kind is simply added, updated or deleted.
+Events of an update are as specific as possible: each aspect of a pod or node that scheduling reads has its own event,
+and one update may cause several of them. An update of a node that changes none of them is no event; such an update of
+a pod is a plain UPDATE. Objects of other kinds are simply added, updated or deleted.
 
 A pod that gets its node is an assigned pod that is added. Events about an unassigned pod concern that pod alone: the
-queue derives them itself when it is told of the update.
+queue derives them itself from the update.
 """
 
 from collections.abc import Callable
@@ -29,25 +29,25 @@ from kubestow.scheduler.cluster.events import (
 )
 
 _RESOURCES = {resource.rpartition("/")[2]: resource for resource in Resource}
-"""By the name of the kind; those of pods and nodes are not used."""
+"""Resources by the name of the kind; those of pods and nodes are not used."""
 
 
 def events_of(old: Any, new: Any) -> list[ClusterEvent]:
-    """What the change from `old` to `new` amounts to; None stands for an object that is not there."""
+    """Return the events of the change from `old` to `new`; None stands for an object that does not exist."""
     present = new if old is None else old
     if isinstance(present, Pod):
         return pod_events(old, new)
     if isinstance(present, Node):
         return node_events(old, new)
     if isinstance(present, DeviceTaintRule):
-        # It changes the devices that slices offer.
+        # A rule changes the devices that slices offer.
         return [_event(Resource.RESOURCE_SLICE, Action.UPDATE)]
     resource = _RESOURCES.get(type(present).__name__)
     return [] if resource is None else object_events(resource, old, new)
 
 
 def object_events(resource: str, old: Any, new: Any) -> list[ClusterEvent]:
-    """The same for an object of any kind but pod and node, custom resources included."""
+    """Return the events for an object of any kind but pod and node, custom resources included."""
     return [_event(resource, _plain_action(old, new))]
 
 
@@ -67,7 +67,7 @@ def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
 
 
 def pod_update_events(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """What an update that leaves the pod where it is amounts to."""
+    """Return the events of an update that does not assign the pod to a node."""
     resource = Resource.ASSIGNED_POD if new.spec.nodeName else Resource.UNSCHEDULED_POD
     actions = []
     if old.metadata.labels != new.metadata.labels:
@@ -76,7 +76,7 @@ def pod_update_events(old: Pod, new: Pod) -> list[ClusterEvent]:
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if old.spec.schedulingGates and not new.spec.schedulingGates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-    # Tolerations can only be added, says the API.
+    # The API allows tolerations to be added only.
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
     if (
@@ -104,7 +104,7 @@ def _scaled_down(old: Pod, new: Pod) -> bool:
     try:
         before, wanted = pod_requests(old).amounts, pod_requests(new).amounts
     except ValueError:
-        # One of them makes no sense. Whoever waits for room may have got some.
+        # One of them is invalid, so that its requests are unknown.
         return True
     return any(resource not in wanted or amount > wanted[resource] for resource, amount in before.items())
 
@@ -120,7 +120,7 @@ def _conditions(node: Node) -> dict[str, str]:
 
 
 _NODE_ASPECTS: tuple[tuple[Callable[[Node, Node], bool], Action], ...] = (
-    # Being unschedulable is treated as a taint; becoming so helps nobody.
+    # Being unschedulable is treated as a taint; a node that becomes unschedulable makes no pod schedulable.
     (lambda old, new: old.spec.unschedulable and not new.spec.unschedulable, Action.UPDATE_NODE_TAINT),
     (
         lambda old, new: not _same_amounts(old.status.allocatable, new.status.allocatable),

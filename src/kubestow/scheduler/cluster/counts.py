@@ -1,12 +1,12 @@
 """Pods counted by row and by topology domain.
 
-`MatchCounts` counts the pods that a question is about ("pods of these namespaces that match this selector"); a question
-is counted once when it is first asked, and kept up to date by each pod event from then on. `CarriedTerms` counts the
-pods that carry an affinity term, for every distinct term. Both answer per row and per domain of a topology key, so that
+`MatchCounts` counts the pods that match a question ("pods of these namespaces that match this selector"); a question
+is counted once when it is first asked, and updated by each pod event from then on. `CarriedTerms` counts the pods that
+carry an affinity term, for every distinct term. Both return counts per row and per domain of a topology key, so that
 a cycle costs O(nodes), never O(pods).
 
-Pods with the same namespace and labels are in the same answers. They are kept together, so that a pod event looks up
-its kind instead of trying selectors, and a new question is tried on each kind once.
+Pods with the same namespace and labels match the same questions. They are kept together, so that a pod event looks up
+its kind instead of evaluating selectors, and a new question is evaluated once per kind.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,13 +21,13 @@ from kubestow.scheduler.cluster.labels import LabelColumn
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.selector_index import SelectorIndex
 
-_MOST_QUESTIONS = 2_048
+_MAX_QUESTIONS = 2_048
 
 ColumnOf = Callable[[str], LabelColumn]
 
 
 class _DomainSums:
-    """Sums by value id of one topology key."""
+    """Sums by value ID of one topology key."""
 
     __slots__ = ("column", "sums")
 
@@ -41,7 +41,7 @@ class _DomainSums:
 
 
 class RowCounts:
-    """A number per row, and its sums per domain for the topology keys that were asked for."""
+    """A number per row, and its sums per domain for the topology keys that were requested."""
 
     __slots__ = ("_column_of", "_domains", "_rows", "total")
 
@@ -52,7 +52,7 @@ class RowCounts:
         self._domains: dict[str, _DomainSums] = {}
 
     def copy(self, column_of: ColumnOf) -> "RowCounts":
-        """Return an independent copy over other columns; sums per domain are counted again when asked for."""
+        """Return an independent copy over other columns; sums per domain are recomputed on demand."""
         other = RowCounts(column_of)
         other.total, other._rows = self.total, self._rows.copy()
         return other
@@ -68,7 +68,7 @@ class RowCounts:
             domains.sums[domain] += amount
 
     def add_rows(self, amounts: Mapping[int, int]) -> None:
-        """Add to many rows at once, before any domains were asked for."""
+        """Add to many rows at once; must be called before the first `by_domain`."""
         assert not self._domains
         rows = np.fromiter(amounts, np.int64, len(amounts))
         size = int(rows.max(initial=-1)) + 1
@@ -78,13 +78,13 @@ class RowCounts:
         self.total += sum(amounts.values())
 
     def by_row(self, size: int) -> CountArray:
-        """The numbers of the first `size` rows."""
+        """Return the numbers of the first `size` rows."""
         if len(self._rows) < size:
             self._rows = grown(self._rows, size)
         return self._rows[:size]
 
     def by_domain(self, key: str) -> CountArray:
-        """The sums by value id of a topology key; index 0 collects the rows without the label."""
+        """Return the sums by value ID of a topology key; index 0 is the sum of the rows without the label."""
         domains = self._domains.get(key)
         if domains is None:
             column = self._column_of(key)
@@ -97,33 +97,33 @@ class RowCounts:
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """Pods of some namespaces (None: of any) that match a selector."""
+    """Pods of some namespaces (None: of all) that match a selector."""
 
     namespaces: frozenset[str] | None
     selector: Selector
 
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod is one of them."""
+        """Return whether a pod is in the scope."""
         return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Pods that are in every one of the scopes."""
+    """Matches the pods that are in all of the scopes."""
 
     scopes: tuple[Scope, ...]
     skip_terminating: bool
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """What answers depend on."""
+    """The properties of a pod that decide which questions it matches."""
 
     namespace: str
     labels: frozenset[tuple[str, str]]
     terminating: bool
 
 
-class _Alike:
-    """The placed pods of one kind: how many on which row, and the answers they count in."""
+class _PodsOfKind:
+    """The placed pods of one kind: their number by row, and the counts that include them."""
 
     __slots__ = ("answers", "labels", "rows")
 
@@ -132,9 +132,9 @@ class _Alike:
         self.rows: dict[int, int] = {}
         self.answers: list[RowCounts] = []
 
-    def copy(self) -> "_Alike":
-        """Return an independent copy that counts in no answers."""
-        other = _Alike(self.labels)
+    def copy(self) -> "_PodsOfKind":
+        """Return an independent copy that no counts include."""
+        other = _PodsOfKind(self.labels)
         other.rows = self.rows.copy()
         return other
 
@@ -146,81 +146,81 @@ def _covers(question: Question, kind: _Kind, labels: Mapping[str, str]) -> bool:
 
 
 class MatchCounts:
-    """Answers to questions, kept up to date. The least recently asked are dropped when there are too many."""
+    """Counts for questions, updated by each pod event. The least recently asked ones are dropped over a limit."""
 
     def __init__(self, column_of: ColumnOf) -> None:
         self._column_of = column_of
         self._answers: dict[Question, RowCounts] = {}
         self._index: SelectorIndex[Question] = SelectorIndex()
-        self._alike: dict[_Kind, _Alike] = {}
+        self._pods_by_kind: dict[_Kind, _PodsOfKind] = {}
 
     def copy(self, column_of: ColumnOf) -> "MatchCounts":
-        """Return an independent copy over other columns; answers are counted again when asked for."""
+        """Return an independent copy over other columns; questions are counted again on demand."""
         other = MatchCounts(column_of)
-        other._alike = {kind: alike.copy() for kind, alike in self._alike.items()}
+        other._pods_by_kind = {kind: pods.copy() for kind, pods in self._pods_by_kind.items()}
         return other
 
     def ask(self, question: Question) -> RowCounts:
-        """How many pods on each row the question is about."""
+        """Return the number of matching pods on each row."""
         answer = self._answers.pop(question, None)
         if answer is None:
-            if len(self._answers) >= _MOST_QUESTIONS:
+            if len(self._answers) >= _MAX_QUESTIONS:
                 self._drop(next(iter(self._answers)))
             answer = self._count(question)
-        # Kept in the order of asking: the first is the one to drop.
+        # Ordered by the last use: the first one is the next to be dropped.
         self._answers[question] = answer
         return answer
 
     def _count(self, question: Question) -> RowCounts:
         answer = RowCounts(self._column_of)
-        for kind, alike in self._alike.items():
-            if _covers(question, kind, alike.labels):
-                alike.answers.append(answer)
-                answer.add_rows(alike.rows)
+        for kind, pods in self._pods_by_kind.items():
+            if _covers(question, kind, pods.labels):
+                pods.answers.append(answer)
+                answer.add_rows(pods.rows)
         self._index.add(question.scopes[0].selector, question)
         return answer
 
     def _drop(self, question: Question) -> None:
         answer = self._answers.pop(question)
         self._index.remove(question.scopes[0].selector, question)
-        for alike in self._alike.values():
-            if answer in alike.answers:
-                alike.answers.remove(answer)
+        for pods in self._pods_by_kind.values():
+            if answer in pods.answers:
+                pods.answers.remove(answer)
 
     def add(self, row: int, pod: PodInfo, amount: int) -> None:
-        """A pod is on a row (1), or no longer (-1)."""
+        """Count a pod on a row (1), or remove it (-1)."""
         kind = _Kind(pod.namespace, frozenset(pod.labels.items()), pod.terminating)
-        alike = self._alike.get(kind)
-        if alike is None:
-            alike = self._alike[kind] = self._first_of(kind, pod.labels)
-        count = alike.rows.get(row, 0) + amount
+        pods = self._pods_by_kind.get(kind)
+        if pods is None:
+            pods = self._pods_by_kind[kind] = self._first_of(kind, pod.labels)
+        count = pods.rows.get(row, 0) + amount
         if count:
-            alike.rows[row] = count
+            pods.rows[row] = count
         else:
-            del alike.rows[row]
-            if not alike.rows:
-                del self._alike[kind]
-        for answer in alike.answers:
+            del pods.rows[row]
+            if not pods.rows:
+                del self._pods_by_kind[kind]
+        for answer in pods.answers:
             answer.add(row, amount)
 
-    def _first_of(self, kind: _Kind, labels: Mapping[str, str]) -> _Alike:
-        alike = _Alike(labels)
+    def _first_of(self, kind: _Kind, labels: Mapping[str, str]) -> _PodsOfKind:
+        pods = _PodsOfKind(labels)
         for question in self._index.matching(labels):
             if _covers(question, kind, labels):
-                alike.answers.append(self._answers[question])
-        return alike
+                pods.answers.append(self._answers[question])
+        return pods
 
     def items(self) -> Iterable[tuple[Question, RowCounts]]:
         return self._answers.items()
 
 
 class CarriedTerms:
-    """How many pods on each row carry each distinct term."""
+    """The number of pods on each row that carry each distinct term."""
 
     def __init__(self, column_of: ColumnOf) -> None:
         self._column_of = column_of
         self.version = 0
-        """Grows with every term that is new here, or gone."""
+        """Incremented with every term that is added or removed."""
         self._counts: dict[CarriedTerm, RowCounts] = {}
         self._index: SelectorIndex[CarriedTerm] = SelectorIndex()
 
@@ -232,7 +232,7 @@ class CarriedTerms:
         return other
 
     def add(self, row: int, pod: PodInfo, amount: int) -> None:
-        """A pod is on a row (1), or no longer (-1)."""
+        """Count a pod on a row (1), or remove it (-1)."""
         for carried in pod.terms.carried:
             counts = self._counts.get(carried)
             if counts is None:
@@ -246,7 +246,7 @@ class CarriedTerms:
                 self.version += 1
 
     def about(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> Iterator[tuple[CarriedTerm, RowCounts]]:
-        """The terms that speak of a pod, with who carries them."""
+        """Yield the terms that select a pod, with the counts of their carriers."""
         if not self._counts:
             return
         for carried in self._index.matching(pod.labels):

@@ -1,11 +1,11 @@
-"""Cluster events: what happened to which kind of object, and who wants to hear of it.
+"""Cluster events: what happened to which kind of object, and the registrations for them.
 
-A plugin that rejects pods registers the events that may change its mind, each with a hint: a function that looks at
-the waiting pod and the object (before and after) and says whether the pod is worth another attempt. The queue keeps a
-pod out of the way until an event for which a plugin that rejected it is registered happens and its hint says yes.
+A plugin that rejects pods registers the events that may make a pod schedulable, each with a hint: a function that gets
+the waiting pod and the object (before and after) and returns whether the pod is worth another attempt. The queue keeps
+a rejected pod until an event happens for which a plugin that rejected it is registered, and whose hint returns True.
 
-Updates are told as narrowly as possible: UPDATE_NODE_LABEL rather than UPDATE. A registration for UPDATE hears every
-narrower one; a registration for UPDATE_NODE_LABEL does not hear an UPDATE that was nothing known.
+Updates are as specific as possible: UPDATE_NODE_LABEL rather than UPDATE. A registration for UPDATE includes every more
+specific action; a registration for UPDATE_NODE_LABEL does not include a plain UPDATE.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from kubestow.api.pod import Pod
 
 
 class Resource(StrEnum):
-    """Kinds of objects as events name them. A custom resource is named `plural.version.group`."""
+    """Kinds of objects, as named by events. A custom resource is named `plural.version.group`."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -64,14 +64,14 @@ def _action_label(action: Action) -> str:
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):
-    """Something that happened, or, in a registration, a set of things that may happen."""
+    """Something that happened, or, in a registration, a set of possible events."""
 
     resource: str
     action: Action
     label: str = ""
-    """The event's name in metrics and logs; derived from resource and action unless given."""
+    """The name of the event in metrics and logs; derived from resource and action unless given."""
     is_wildcard: bool = False
-    """Stands for every event at once; derived."""
+    """Whether it stands for every event; derived."""
 
     def __post_init__(self) -> None:
         if not self.label:
@@ -80,7 +80,7 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         msgspec.structs.force_setattr(self, "is_wildcard", is_wildcard)
 
     def covers(self, happened: "ClusterEvent") -> bool:
-        """Does a registration for this event hear `happened`, which must be the same or narrower?"""
+        """Return whether a registration for this event includes `happened`: the same event, or a more specific one."""
         if self.is_wildcard:
             return True
         if self.resource not in (Resource.ANY, happened.resource) and not (
@@ -103,24 +103,24 @@ FORCE_ACTIVATE = ClusterEvent(Resource.ANY, Action.ALL, "ForceActivate")
 CONFIGURATION_RELOAD = ClusterEvent(Resource.ANY, Action.ALL, "ConfigurationReload")
 
 Hint = Callable[[Pod, Any, Any], bool]
-"""(waiting pod, object before or None, object after or None) -> is the pod worth another attempt?
+"""(waiting pod, object before or None, object after or None) -> whether the pod is worth another attempt.
 
-An exception counts as yes: a pod must not be stranded by a faulty hint.
+An exception counts as True: a faulty hint must not strand a pod.
 """
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """A plugin's wish to hear of an event; without a hint, every such event is worth another attempt."""
+    """The events at which a rejected pod is retried; without a hint, every such event is worth another attempt."""
 
     event: ClusterEvent
     hint: Hint | None = None
     alike: bool = False
-    """The hint looks at no more of a waiting pod than its namespace, labels, owners and spec, and whether it is the
-    very pod that the event is about; so it is asked once for many pods that are alike."""
+    """The hint reads no more of a waiting pod than its namespace, labels, owners and spec, and whether it is the pod
+    that the event is about; it is called once for all equal pods."""
 
 
 def on(resource: str, action: Action, hint: Hint | None = None, *, alike: bool = False) -> Registration:
-    """Registers for `action` (flags may be combined) on `resource`."""
+    """Return a registration for `action` (flags may be combined) on `resource`."""
     return Registration(ClusterEvent(resource, action), hint, alike)
 
 
@@ -139,4 +139,4 @@ ANYTHING: tuple[Registration, ...] = tuple(
         Resource.DEVICE_CLASS,
     )
 )
-"""What a plugin that rejects pods and does not say when to retry is registered for."""
+"""The registrations of a plugin that rejects pods and has no `requeue_on`."""

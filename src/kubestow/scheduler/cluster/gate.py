@@ -1,4 +1,4 @@
-"""Keeps the cluster as it is while a cycle waits for an extender: what changes it is held back, in order."""
+"""Defers changes of the cluster while a cycle waits for an extender, and applies them in order afterwards."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,27 +10,27 @@ log = get_logger(__name__)
 
 
 class Gate:
-    """What changes the state that cycles look at asks here first."""
+    """Checked before every change of state that cycles read."""
 
     def __init__(self) -> None:
         self.is_closed = False
-        """Whether a change must wait."""
+        """Whether changes must be deferred."""
         self._held: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
 
     def hold(self, change: Callable[..., None], *args: Any) -> None:
-        """Have a change made when the gate opens."""
+        """Defer a change until the gate opens."""
         self._held.append((change, args))
 
     def close(self) -> None:
-        """From now on changes wait."""
+        """Defer changes from now on."""
         self.is_closed = True
 
     def open(self) -> None:
-        """Make the changes that waited, in the order they came. One that fails does not keep the others back."""
+        """Apply the deferred changes, in order of arrival. One that fails does not stop the others."""
         self.is_closed = False
         while self._held:
             change, args = self._held.popleft()
             try:
                 change(*args)
             except Exception as error:
-                log.unexpected("A change that was held back could not be made", err=error)
+                log.unexpected("Deferred change failed", err=error)

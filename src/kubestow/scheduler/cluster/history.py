@@ -1,11 +1,11 @@
-"""The log of what has changed in the cluster.
+"""The log of the changes of the cluster.
 
-The scheduler is deterministic: a decision can be derived again from the facts that it was made from. The history keeps
-these facts. Each change of the cluster is one entry with the value before and the value after it, so that a copy of the
-cluster can be taken back to an earlier revision, and forward again (see `past`).
+The scheduler is deterministic: a decision can be derived again from its inputs. The history keeps these inputs. Each
+change of the cluster is one entry with the value before and the value after it, so that a copy of the cluster can be
+moved back to an earlier revision, and forward again (see `past`).
 
-Values are immutable, and entries are only ever added to the end of a list: another thread may read the history while
-the scheduler adds to it.
+Values are immutable, and entries are only ever appended to a list: another thread may read the history while the
+scheduler appends to it.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -22,14 +22,14 @@ IMAGE = "image"
 MEMBER = "member"
 """A pending member of a pod group, by key of the group and UID of the pod; the value is the pod."""
 PROMISE = "promise"
-"""Devices that were promised to a claim, by UID of the claim; the value is an `AllocationResult`."""
+"""Devices reserved for a claim, by UID of the claim; the value is an `AllocationResult`."""
 NOMINATION = "nomination"
 """A nominated pod, by UID; the value is a `nominator.Nomination`."""
 UNREADABLE = "unreadable"
-"""Why objects of a kind cannot be read, by kind; the value is a message, empty if they can."""
+"""Why objects of a kind cannot be read, by kind; the value is a message, empty if they can be."""
 
 Change = tuple[str | type, Hashable, Any, Any]
-"""Part, key, value before, value after. None stands for what does not exist.
+"""Part, key, value before, value after. None stands for an object that does not exist.
 
 The part is one of the constants above, or the kind of an object in a store. The value of an object, by key, is a pair:
 the object as received, and as assumed.
@@ -45,11 +45,11 @@ _DEVICE_BYTES = 2_000
 
 
 class ForgottenError(LookupError):
-    """The history does not reach back to a revision any more."""
+    """The history does not contain a revision any more."""
 
 
 class History:
-    """Changes in the order they were made; a revision is the number of changes before it."""
+    """Changes in order; a revision is the number of changes before it."""
 
     def __init__(self, on_growth: Callable[[], None] | None = None, every: int = 1) -> None:
         """`on_growth` is called after each `every` changes, and may drop the oldest ones."""
@@ -67,16 +67,16 @@ class History:
 
     @property
     def first(self) -> int:
-        """The oldest revision that can be reached."""
+        """The oldest revision that is available."""
         return self._log[0]
 
     @property
     def revision(self) -> int:
-        """The number of changes that were ever made."""
+        """The number of changes ever recorded."""
         return self._log[0] + len(self._entries)
 
     def note(self, part: str | type, key: Hashable, before: Any, after: Any) -> None:
-        """Add a change."""
+        """Append a change."""
         self._entries.append((part, key, before, after))
         if len(self._entries) >= self._enough:
             if self._on_growth is not None:
@@ -96,7 +96,7 @@ class History:
         return entries[start - first : stop - first]
 
     def settle(self) -> None:
-        """Add to `bytes` what was noted since the last call.
+        """Add the changes since the last call to `bytes`.
 
         The owner calls it every few hundred changes: counting in batches costs less than counting each change.
         """
@@ -104,7 +104,7 @@ class History:
         self._settled = self.revision
 
     def drop_before(self, revision: int) -> None:
-        """Forget what happened before a revision."""
+        """Drop the changes before a revision."""
         self.settle()
         count = min(revision, self.revision) - self.first
         if count > 0:
@@ -124,7 +124,7 @@ def excess_bytes(obj: Any) -> int:
 
 
 def _size_of(changes: Sequence[Change]) -> int:
-    """Estimate the bytes that changes keep in use: the values before them, since the cluster has those after them."""
+    """Estimate the bytes that changes keep in use: the values before them; those after them are in the cluster."""
     size = _ENTRY_BYTES * len(changes)
     replaced = [(part, before) for part, _, before, _ in changes if before is not None]
     for part, before in replaced:

@@ -1,4 +1,4 @@
-"""Container images by name: how large, and on which rows."""
+"""Container images by name: their size, and the rows that have them."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from kubestow.scheduler.cluster.history import IMAGE, History
 
 
 class Image:
-    """An image that some nodes have; the size is what the first of them said."""
+    """An image that some nodes have; the size is that reported by the first of them."""
 
     __slots__ = ("rows", "size")
 
@@ -28,7 +28,7 @@ class ImageIndex:
     def __init__(self, history: History | None = None) -> None:
         self._history = history
         self.version = 0
-        """Grows with every node whose images are others."""
+        """Incremented with every change of the images of a node."""
         self.by_name: dict[str, Image] = {}
 
     def copy(self) -> "ImageIndex":
@@ -68,7 +68,7 @@ class ImageIndex:
         return {name: image.size for name, image in self.by_name.items()}
 
     def set_sizes(self, sizes: Mapping[str, int | None]) -> None:
-        """Replace the sizes of images by what they are at another revision; images that no node has are ignored."""
+        """Replace the sizes of images by those at another revision; images that no node has are ignored."""
         self.version += 1
         for name, size in sizes.items():
             if size is not None and name in self.by_name:

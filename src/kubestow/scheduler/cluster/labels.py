@@ -1,8 +1,8 @@
-"""Node labels as columns of value ids.
+"""Node labels as columns of value IDs.
 
-A column exists for each label key that something asked for; `ids[row]` is the id of the row's value, 0 where the node
-lacks the label (and where there is no node). The id of a value that no node has any more is given to the next new
-value, so that columns do not grow while nodes come and go.
+A column exists for each label key that was requested; `ids[row]` is the ID of the row's value, 0 where the node lacks
+the label (and where there is no node). The ID of a value that no node has any more is reused for the next new value,
+so that columns do not grow while nodes are replaced.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,9 +22,9 @@ class LabelColumn:
     def __init__(self, capacity: int) -> None:
         self.ids: IdArray = np.zeros(capacity, np.int32)
         self.id_of: dict[str, int] = {}
-        """The ids of the values that some row has."""
+        """The IDs of the values that some row has."""
         self.values: list[str] = [""]
-        """The values by id."""
+        """The values by ID."""
         self.labelled = 0
         """Number of rows that have the label."""
         self._members: CountArray = np.zeros(8, np.int32)
@@ -32,7 +32,7 @@ class LabelColumn:
 
     @property
     def members(self) -> CountArray:
-        """The number of rows by value id; nothing is counted under 0."""
+        """The number of rows by value ID; rows without the label are not counted."""
         return self._members[: len(self.values)]
 
     def set(self, row: int, value: str | None) -> None:
@@ -67,7 +67,7 @@ class LabelColumn:
 
 
 class LabelColumns:
-    """All label columns of a table; a column is made when first asked for."""
+    """All label columns of a table; a column is created at its first use."""
 
     def __init__(self, labels_by_row: Callable[[], Iterable[tuple[int, Mapping[str, str]]]]) -> None:
         self._labels_by_row = labels_by_row

@@ -1,4 +1,4 @@
-"""Everything that plugins look up besides nodes and pods: one store a kind, indexed where a cycle would else search."""
+"""The objects that plugins look up besides nodes and pods: a store per kind, indexed where a cycle would search."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=Any)
 
 
 def key_of(obj: Any) -> str:
-    """namespace/name, or the name alone for what has no namespace."""
+    """Return namespace/name, or the name if the object has no namespace."""
     meta = obj.metadata
     return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
 
@@ -34,26 +34,26 @@ def key_of(obj: Any) -> str:
 _KEPT_CHANGES = 4_096
 
 
-def _untold(_key: str) -> None:
-    """Nobody wants to know."""
+def _no_op(_key: str) -> None:
+    """Ignore a change."""
 
 
 def _is_newer(received: Any, assumed: Any) -> bool:
-    """Whether what was received takes the place of what is assumed: of an older version one is told late."""
+    """Return whether a received object replaces the assumed one: older versions may still arrive by the watch."""
     new, old = received.metadata.resourceVersion, assumed.metadata.resourceVersion
     return int(new) > int(old) if new.isdecimal() and old.isdecimal() else bool(new != old)
 
 
 class Store(Generic[T]):
-    """Objects of a kind by key, with groups by a property; those in which it is empty are in none.
+    """Objects of a kind by key, grouped by a property; objects with an empty value are in no group.
 
-    An object can be assumed: its expected next version hides the one received, until a newer one arrives or the
-    assumption is taken back.
+    An object can be assumed: its expected next version hides the received one, until a newer one arrives or the
+    assumption is withdrawn.
     """
 
     def __init__(self, group_of: Callable[[T], str] | None = None) -> None:
         self.unreadable = ""
-        """Why the API server does not let us see the objects; empty if it does."""
+        """Why the API server does not let us read the objects; empty if it does."""
         self._received: dict[str, T] = {}
         self._assumed: dict[str, T] = {}
         self._group_of = group_of
@@ -62,15 +62,15 @@ class Store(Generic[T]):
         self._first_change = 0
         self._history: History | None = None
         self._kind: type = object
-        self.on_change: Callable[[str], None] = _untold
-        """Is told the key whenever `get` may answer something else."""
+        self.on_change: Callable[[str], None] = _no_op
+        """Called with the key whenever the result of `get` may have changed."""
 
-    def note_in(self, history: History, kind: type) -> None:
-        """Note every change from now on as one of an object of this kind."""
+    def record_in(self, history: History, kind: type) -> None:
+        """Record every change from now on as one of an object of this kind."""
         self._history, self._kind = history, kind
 
     def fill_from(self, other: "Store[T]") -> None:
-        """Make this new store an independent copy of another one of the same kind."""
+        """Make this new store an independent copy of another store of the same kind."""
         self.unreadable = other.unreadable
         self._received = other._received.copy()  # noqa: SLF001 its own class
         self._assumed = other._assumed.copy()  # noqa: SLF001
@@ -79,11 +79,11 @@ class Store(Generic[T]):
 
     @property
     def version(self) -> int:
-        """How often an object was received or went away."""
+        """Number of times that an object was received or removed."""
         return self._first_change + len(self._changes)
 
     def changed_since(self, version: int) -> list[str] | None:
-        """Keys of the objects received or gone since a version; None if that was too long ago to tell."""
+        """Return the keys of the objects received or removed since a version; None if those are no longer recorded."""
         start = version - self._first_change
         return self._changes[start:] if start >= 0 else None
 
@@ -97,7 +97,7 @@ class Store(Generic[T]):
         return self._assumed.get(key) or self._received.get(key)
 
     def received(self, key: str) -> T | None:
-        """The object as last received, whatever is assumed about it."""
+        """Return the object as last received, without assumptions."""
         return self._received.get(key)
 
     def __iter__(self) -> Iterator[T]:
@@ -109,12 +109,12 @@ class Store(Generic[T]):
         return len(self._received)
 
     def group(self, name: str) -> Iterator[T]:
-        """The objects that were received with the property."""
+        """Yield the objects of a group, as of the versions received."""
         for key in self._groups.get(name, ()):
             yield self._assumed.get(key) or self._received[key]
 
     def set_unreadable(self, problem: str) -> None:
-        """Set why the objects cannot be seen; an empty string if they can."""
+        """Set why the objects cannot be read; an empty string if they can."""
         if self._history is not None:
             self._history.note(UNREADABLE, self._kind, self.unreadable, problem)
         self.unreadable = problem
@@ -130,14 +130,14 @@ class Store(Generic[T]):
             self.put(key, None, None)
 
     def assume(self, obj: T) -> None:
-        """Expect an object to become this; raises LookupError if it is gone."""
+        """Replace an object by its expected next version; raises LookupError if it does not exist."""
         key = key_of(obj)
         if key not in self._received:
             raise LookupError(f"cannot assume {type(obj).__name__} {key}: it does not exist")
         self.put(key, self._received[key], obj)
 
     def restore(self, key: str) -> None:
-        """Take an assumption back."""
+        """Withdraw an assumption."""
         if key in self._assumed:
             self.put(key, self._received.get(key), None)
 
@@ -176,13 +176,13 @@ class Store(Generic[T]):
 
 
 class VolumeStore(Store[PersistentVolume]):
-    """Persistent volumes, findable by the claims they might be bound to."""
+    """Persistent volumes, indexed by the claims they may be bound to."""
 
     def __init__(self) -> None:
         super().__init__(_volume_group)
 
     def candidates(self, storage_class: str, claim: str) -> Iterator[PersistentVolume]:
-        """The volumes of a class that are kept for nobody, or for the claim, going by what was received."""
+        """Yield the volumes of a class that are reserved for no claim or for this one, as of the versions received."""
         yield from self.group(f"free/{storage_class}")
         for volume in self.group(f"kept/{claim}"):
             if volume_class(volume) == storage_class:
@@ -195,13 +195,13 @@ def _volume_group(volume: PersistentVolume) -> str:
 
 
 def _pod_of_extended_resources(claim: ResourceClaim) -> str:
-    """The uid of the pod whose extended resources a claim is for; empty for other claims."""
+    """Return the UID of the pod whose extended resources a claim is for; empty for other claims."""
     owner = controller_of(claim.metadata) if EXTENDED_RESOURCE_CLAIM in claim.metadata.annotations else None
     return "" if owner is None else owner.uid
 
 
 class ServiceStore(Store[Service]):
-    """Services, findable by the pods they select."""
+    """Services, indexed by the pods they select."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,7 +224,7 @@ class ServiceStore(Store[Service]):
             index.add(selector_from_set(new.spec.selector), key)
 
     def selecting(self, namespace: str, labels: Mapping[str, str]) -> list[Selector]:
-        """The selectors of the namespace's services that match the labels."""
+        """Return the selectors of the namespace's services that match the labels."""
         index = self._by_namespace.get(namespace)
         if index is None:
             return []
@@ -234,7 +234,7 @@ class ServiceStore(Store[Service]):
 
 
 class Listers:
-    """One store a kind."""
+    """One store per kind."""
 
     def __init__(self, history: History | None = None) -> None:
         self._by_kind: dict[type[Base], Store[Any]] = {}
@@ -258,7 +258,7 @@ class Listers:
         self.pod_groups = self._store(PodGroup)
         if history is not None:
             for kind, store in self._by_kind.items():
-                store.note_in(history, kind)
+                store.record_in(history, kind)
 
     def _store(self, kind: type[T], group_of: Callable[[T], str] | None = None) -> Store[T]:
         store = self._by_kind[kind] = Store(group_of)
@@ -275,7 +275,7 @@ class Listers:
         return self._by_kind[kind]
 
     def stores(self) -> Iterable[Store[Any]]:
-        """All of them."""
+        """Return the stores of all kinds."""
         return self._by_kind.values()
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:

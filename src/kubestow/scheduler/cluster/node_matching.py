@@ -1,7 +1,7 @@
-"""Node selectors over columns: which rows have the labels and the name that are asked for.
+"""Node selectors evaluated on columns: which rows have the required labels and name.
 
-A condition on a label looks at the distinct values of its column, not at nodes: each value is judged once, and the rows
-take the verdict of their value.
+A label condition is evaluated once for each distinct value of the label's column, not for each node; the rows take the
+result of their value.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from kubestow.scheduler.cluster.view import NodeView
 
 
 def labels_match(view: NodeView, rows: Rows, condition: Requirement) -> BoolArray:
-    """Rows whose labels meet one condition."""
+    """Return a mask of the rows whose labels meet one condition."""
     ids = view.label_ids(condition.key)[rows]
     operator = condition.operator
     if operator is Operator.EXISTS or operator is Operator.DOES_NOT_EXIST:
@@ -33,7 +33,7 @@ def labels_match(view: NodeView, rows: Rows, condition: Requirement) -> BoolArra
 
 
 def selector_match(view: NodeView, rows: Rows, selector: Selector) -> BoolArray:
-    """Rows whose labels a selector matches."""
+    """Return a mask of the rows whose labels a selector matches."""
     matched: BoolArray = np.ones(row_count(rows), np.bool_)
     if not selector.requirements and not selector.matches({}):
         return ~matched
@@ -43,7 +43,7 @@ def selector_match(view: NodeView, rows: Rows, selector: Selector) -> BoolArray:
 
 
 def node_term_match(view: NodeView, rows: Rows, term: NodeTerm) -> BoolArray:
-    """Rows that meet every condition of a term."""
+    """Return a mask of the rows that meet every condition of a term."""
     matched: BoolArray = np.ones(row_count(rows), np.bool_)
     if term.errors:
         return ~matched
@@ -55,7 +55,7 @@ def node_term_match(view: NodeView, rows: Rows, term: NodeTerm) -> BoolArray:
 
 
 def node_terms_match(view: NodeView, rows: Rows, terms: NodeTerms) -> BoolArray:
-    """Rows that meet one of the terms."""
+    """Return a mask of the rows that meet one of the terms."""
     matched: BoolArray = np.zeros(row_count(rows), np.bool_)
     for term in terms.terms:
         matched |= node_term_match(view, rows, term)
@@ -63,7 +63,7 @@ def node_terms_match(view: NodeView, rows: Rows, terms: NodeTerms) -> BoolArray:
 
 
 def required_affinity_match(view: NodeView, rows: Rows, affinity: RequiredNodeAffinity) -> BoolArray:
-    """Rows on which a pod may run, as far as its node selector and its required node affinity go."""
+    """Return a mask of the rows that meet the node selector and the required node affinity of a pod."""
     if affinity.selector is None:
         matched: BoolArray = np.ones(row_count(rows), np.bool_)
     else:

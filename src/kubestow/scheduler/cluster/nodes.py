@@ -1,8 +1,8 @@
 """The node table: a row per node, a NumPy column per property.
 
-A row is taken when a node, or a pod bound to a node not seen yet, first names it; `live` tells whether the node itself
-is known. A row is given back when neither node nor pods remain. `changes` tells which rows have changed since when, and
-`node_changes` of which the node itself has.
+A row is allocated when a node, or a pod bound to a node that is not known yet, first names it; `live` is True if the
+node itself exists. A row is freed when neither the node nor pods remain. `changes` records when each row last changed,
+and `node_changes` when the node itself did.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,40 +26,40 @@ FIXED_RESOURCES = (CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME)
 
 _FIRST_CAPACITY = 64
 COLUMNS = ("live", "allocatable", "requested", "non_zero", "pod_count", "allowed_pods", "unschedulable", "taint_set")
-"""The attributes of a table that are arrays, by row."""
+"""The attributes of a table that are arrays, indexed by row."""
 
 
 EXACT_IN_FLOAT = 1 << 45
 
 
 class Capacities(NamedTuple):
-    """The cpu and memory that the nodes of all rows of a view offer, in floats, to calculate with.
+    """The CPU and memory capacity of all rows of a view, as floats for arithmetic.
 
-    Below EXACT_IN_FLOAT (35 TB of memory), that is exact as far as it matters, and twice as fast as integers.
+    Below EXACT_IN_FLOAT (35 TB of memory), floats are exact enough, and twice as fast as integers.
     """
 
     floats: FloatArray | None
-    """`[r, i]` is resource `r` on row `i`; None if one is too large."""
+    """`[r, i]` is the capacity of resource `r` on row `i`; None if a value is too large."""
     are_everywhere: bool
-    """Whether every row offers both."""
+    """Whether every row has both resources."""
 
 
 def capacities_of(allocatable: IntArray) -> Capacities:
-    """From the columns of cpu and memory."""
+    """Return the capacities for the columns of CPU and memory."""
     is_exact = int(allocatable.max(initial=0)) < EXACT_IN_FLOAT
     floats = allocatable.astype(np.float64) if is_exact else None
     return Capacities(floats, int(allocatable.min(initial=1)) > 0)
 
 
 class TaintSets:
-    """Distinct lists of taints; a verdict on taints is reached once per list, not once per node."""
+    """Distinct lists of taints: a list is evaluated once, not once per node."""
 
     def __init__(self) -> None:
         self.taints: list[tuple[Taint, ...]] = [()]
         self._id_of: dict[tuple[Taint, ...], int] = {(): 0}
 
     def copy(self) -> "TaintSets":
-        """Return an independent copy with the same numbers."""
+        """Return an independent copy with the same IDs."""
         other = TaintSets()
         other.taints, other._id_of = self.taints.copy(), self._id_of.copy()
         return other
@@ -86,7 +86,7 @@ class NodeTable:
         self.count = 0
         """Number of live nodes."""
         self.layout = 0
-        """Grows whenever a row or a resource column comes or goes."""
+        """Incremented when a row or a resource column is added or removed."""
         self.row_of: dict[str, int] = {}
         self.names: list[str] = []
         self.nodes: list[Node | None] = []
@@ -96,7 +96,7 @@ class NodeTable:
         self.allocatable: IntArray = np.zeros((len(FIXED_RESOURCES), capacity), np.int64)
         self.requested: IntArray = np.zeros((len(FIXED_RESOURCES), capacity), np.int64)
         self.non_zero: IntArray = np.zeros((2, capacity), np.int64)
-        """cpu and memory requested, with defaults for containers that request none: what scoring looks at."""
+        """CPU and memory requested, with defaults for containers that request none; used for scoring."""
         self.pod_count: IntArray = np.zeros(capacity, np.int64)
         self.allowed_pods: IntArray = np.zeros(capacity, np.int64)
         self.unschedulable: BoolArray = np.zeros(capacity, np.bool_)
@@ -105,15 +105,15 @@ class NodeTable:
         self.ports = PortIndex()
         self.changes = ChangeLog(capacity)
         self.node_changes = ChangeLog(capacity)
-        """Those of the nodes themselves, as opposed to the pods on them."""
+        """The changes of nodes themselves, as opposed to the pods on them."""
         self.labels = LabelColumns(self._labels_by_row)
         self.labels.grow(capacity)
         self._free: dict[int, None] = {}
-        """The rows that nobody has; the last one is taken first."""
+        """The unused rows; the last one is allocated first."""
         self._capacities: tuple[tuple[int, int], Capacities] | None = None
 
     def copy(self) -> "NodeTable":
-        """Return an independent copy with the same rows; label columns are made again when asked for."""
+        """Return an independent copy with the same rows; label columns are rebuilt on demand."""
         other = NodeTable()
         other.size, other.count, other.layout = self.size, self.count, self.layout
         other.row_of, other.names, other.nodes = self.row_of.copy(), self.names.copy(), self.nodes.copy()
@@ -128,8 +128,8 @@ class NodeTable:
 
     @property
     def capacities(self) -> Capacities:
-        """The cpu and memory of all rows, to calculate with."""
-        # A row may be taken before its node comes.
+        """The CPU and memory capacity of all rows, as floats."""
+        # A row may be allocated before its node is added.
         key = (self.node_changes.last, self.size)
         if self._capacities is None or self._capacities[0] != key:
             self._capacities = (key, capacities_of(self.allocatable[: MEMORY + 1, : self.size]))
@@ -161,7 +161,7 @@ class NodeTable:
         return np.arange(self.size)
 
     def row_for(self, name: str, at: int | None = None) -> int:
-        """Return the row of a node by name; one that has no row takes a free one, or the free row `at`."""
+        """Return the row of a node by name; allocate a free row, or the free row `at`, if it has none."""
         row = self.row_of.get(name)
         if row is not None:
             return row
@@ -223,7 +223,7 @@ class NodeTable:
         self._touch_node(row)
 
     def clear_node(self, row: int) -> None:
-        """Forget the node of a row; pods stay until they are removed themselves."""
+        """Remove the node of a row; pods stay until they are removed themselves."""
         self.nodes[row] = None
         self.live[row] = False
         self.unschedulable[row] = False
@@ -236,7 +236,7 @@ class NodeTable:
         self._release_if_empty(row)
 
     def resource_column(self, name: str) -> int:
-        """The column number of a resource; a new resource gets a new column."""
+        """Return the column of a resource; adds a column for a new resource."""
         found = self.resource_index.get(name)
         if found is None:
             found = self.resource_index[name] = len(self.resource_index)
@@ -252,11 +252,11 @@ class NodeTable:
         self._account(row, pod, 1)
 
     def replace_pod(self, row: int, pod: PodInfo) -> None:
-        """A pod has a new version that counts like the one before; touch the row if it is to be judged again."""
+        """Replace a pod by a version with equal requests; the caller touches the row if it must be evaluated again."""
         self.pods[row][pod.uid] = pod
 
     def sort_pods(self, row: int, key: Callable[[PodInfo], int]) -> None:
-        """Put the pods on a row in ascending order of a key."""
+        """Sort the pods on a row by a key, in ascending order."""
         self.pods[row] = {pod.uid: pod for pod in sorted(self.pods[row].values(), key=key)}
 
     def remove_pod(self, row: int, pod: PodInfo) -> None:

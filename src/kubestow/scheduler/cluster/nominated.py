@@ -1,8 +1,8 @@
-"""Pods that are nominated to nodes, where room is being made for them: what they will add to each row.
+"""Pods that are nominated to nodes, where preemption frees resources for them: their requests by row.
 
-Kept by priority, since a pod must leave room only for those that are at least as important. The sums follow each
-nomination, so that a cycle asks what is nominated at no cost per nominated pod. A row where that changes has changed:
-what was remembered about it is found out again.
+Sums are kept by priority, since a pod must leave capacity only for nominated pods that are at least as important. They
+are updated by each nomination, so that a cycle reads them at no cost per nominated pod. A nomination counts as a change
+of its row: results cached for the row are computed again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 
 
 class RowSums:
-    """What pods request, added up by row; rows without a name of their own."""
+    """The sums of pod requests by row."""
 
     __slots__ = ("non_zero", "pod_count", "pods", "requested", "resource_index")
 
@@ -28,10 +28,10 @@ class RowSums:
         self.non_zero = non_zero
         self.pod_count = pod_count
         self.pods = 0
-        """How many pods were added."""
+        """Number of pods that were added."""
 
     def account(self, row: int, pod: PodInfo, sign: int) -> None:
-        """A pod is on a row (1), or no longer (-1)."""
+        """Add a pod to a row (1), or remove it (-1)."""
         requests = pod.requests
         for name, amount in requests.amounts.items():
             column = self.resource_index.get(name)
@@ -44,7 +44,7 @@ class RowSums:
         self.pods += sign
 
     def account_copies(self, pod: PodInfo, counts: IntArray) -> None:
-        """So many pods like this one are on each row."""
+        """Add a number of equal pods to each row."""
         requests = pod.requests
         for name, amount in requests.amounts.items():
             column = self.resource_index.get(name)
@@ -56,7 +56,7 @@ class RowSums:
 
 
 class Nomination(NamedTuple):
-    """A pod that is nominated to the node of a row."""
+    """A pod and the row of the node that it is nominated to."""
 
     row: int
     pod: PodInfo
@@ -81,9 +81,9 @@ class NominatedPods:
         self._nominations: dict[str, Nomination] = {}
 
     def add(self, node: str, pod: PodInfo) -> None:
-        """A pod is nominated to a node; one that has no row does not matter, nor does a pod that makes no sense."""
+        """Add a pod that is nominated to a node; ignored if the node has no row or the pod is invalid."""
         row = self.table.row_of.get(node)
-        if row is None or not pod.makes_sense:
+        if row is None or not pod.is_valid:
             return
         self._nominations[pod.uid] = Nomination(row, pod)
         self.pods.setdefault(row, {})[pod.uid] = pod
@@ -94,7 +94,7 @@ class NominatedPods:
         sums.account(row, pod, 1)
 
     def remove(self, uid: str) -> None:
-        """A pod is no longer nominated."""
+        """Remove the nomination of a pod."""
         nomination = self._nominations.pop(uid, None)
         if nomination is None:
             return
@@ -109,10 +109,10 @@ class NominatedPods:
             self._sums.clear()
 
     def replace(self, node: str, pod: PodInfo) -> None:
-        """A pod that is nominated to a node has another version; most often, nothing that matters here has changed."""
+        """Replace a nominated pod by another version; cheap if nothing that matters for sums has changed."""
         before = self._nominations.get(pod.uid)
         is_same_spec = before is not None and pod.pod.spec == before.pod.pod.spec
-        if before is None or not (is_same_spec and pod.makes_sense and pod.is_like(before.pod)):
+        if before is None or not (is_same_spec and pod.is_valid and pod.is_equivalent_to(before.pod)):
             self.remove(pod.uid)
             self.add(node, pod)
             return
@@ -122,53 +122,54 @@ class NominatedPods:
         self._nominations[pod.uid] = Nomination(before.row, pod)
 
     def row_of(self, uid: str) -> int | None:
-        """The row that a pod is nominated to."""
+        """Return the row that a pod is nominated to."""
         found = self._nominations.get(uid)
         return None if found is None else found.row
 
     def beside(self, pod: PodInfo) -> "NominatedBeside | None":
-        """The others that a pod must leave room for; None if there are none."""
+        """Return the other nominated pods that a pod must leave capacity for; None if there are none."""
         own = self._nominations.get(pod.uid)
         if own is not None and own.pod.priority < pod.priority:
             own = None
-        sums = [of for priority, of in self._sums.items() if priority >= pod.priority and of.pods]
+        sums = [one for priority, one in self._sums.items() if priority >= pod.priority and one.pods]
         if not sums or (own is not None and len(sums) == sums[0].pods == 1):
             return None
         return NominatedBeside(pod, sums, self, own)
 
 
 class NominatedBeside:
-    """The pods that are nominated beside one pod and are at least as important."""
+    """The pods that are nominated besides a pod, and at least as important."""
 
-    def __init__(self, pod: PodInfo, sums: Sequence[RowSums], of: NominatedPods, own: Nomination | None) -> None:
+    def __init__(self, pod: PodInfo, sums: Sequence[RowSums], nominated: NominatedPods, own: Nomination | None) -> None:
         self._pod = pod
         self._sums = sums
-        self._of = of
+        self._nominated = nominated
         self._own = own
 
     def are_on(self, rows: IntArray) -> BoolArray:
-        """On which of these rows pods are nominated."""
+        """Return which of these rows have nominated pods."""
         number = self._sums[0].pod_count[rows]
-        for of in self._sums[1:]:
-            number += of.pod_count[rows]
+        for sums in self._sums[1:]:
+            number += sums.pod_count[rows]
         if self._own is not None:
             number[rows == self._own.row] -= 1
         return number > 0
 
     def pods(self, row: int) -> Sequence[PodInfo]:
-        """The pods nominated to a row, in the order they were nominated."""
+        """Return the pods nominated to a row, in order of nomination."""
         least, own = self._pod.priority, self._pod.uid
-        return [pod for uid, pod in self._of.pods.get(row, _NOBODY).items() if pod.priority >= least and uid != own]
+        nominated = self._nominated.pods.get(row, _NO_PODS)
+        return [pod for uid, pod in nominated.items() if pod.priority >= least and uid != own]
 
     def add_to(self, sums: RowSums, rows: IntArray) -> None:
-        """Add what they request to sums of these rows."""
-        for of in self._sums:
-            sums.requested += of.requested.take(rows, axis=1)
-            sums.non_zero += of.non_zero.take(rows, axis=1)
-            sums.pod_count += of.pod_count[rows]
+        """Add their requests to sums of these rows."""
+        for own_sums in self._sums:
+            sums.requested += own_sums.requested.take(rows, axis=1)
+            sums.non_zero += own_sums.non_zero.take(rows, axis=1)
+            sums.pod_count += own_sums.pod_count[rows]
         if self._own is not None:
             for position in (rows == self._own.row).nonzero()[0].tolist():
                 sums.account(position, self._own.pod, -1)
 
 
-_NOBODY: Mapping[str, PodInfo] = {}
+_NO_PODS: Mapping[str, PodInfo] = {}

@@ -1,7 +1,7 @@
-"""The order in which nodes are searched, and how many feasible ones are enough.
+"""The order in which nodes are searched, and the number of feasible nodes at which a search stops.
 
-Nodes are taken from the zones in turn, so that a sample of the first few is spread over zones. The next search starts
-where the last one stopped.
+Nodes are taken from the zones in turn, so that the first few are spread over zones. The next search starts where the
+previous one stopped.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ NODES_PER_PERCENT = 125
 
 @lru_cache(maxsize=64)
 def enough_nodes(node_count: int, percentage: int | None) -> int:
-    """How many feasible nodes to look for; a percentage of 0 or None adapts to the size of the cluster."""
+    """Return the number of feasible nodes at which a search stops. 0 or None: computed from the number of nodes."""
     if node_count < MIN_FEASIBLE_NODES:
         return node_count
     if not percentage:
@@ -32,28 +32,28 @@ def enough_nodes(node_count: int, percentage: int | None) -> int:
 
 
 class Search(msgspec.Struct, frozen=True):
-    """A search that is about to begin."""
+    """The rows to search, in order, and when to stop."""
 
     order: IntArray
-    """The rows, from where it starts."""
+    """The rows, from where the search starts."""
     enough: int
-    """How many that pass are looked for."""
+    """Number of feasible rows at which the search stops."""
     first: IntArray
-    """As many of the rows: most often they will do."""
+    """The first `enough` rows: usually all of them pass."""
 
 
 def search_for(enough: int, order: IntArray) -> Search:
-    """A search for so many rows."""
+    """Return a search for a number of feasible rows."""
     return Search(order, enough, order[:enough])
 
 
 def first_passing(
     passing: Callable[[IntArray], BoolArray], search: Search, at_once: bool = False
 ) -> tuple[IntArray, int]:
-    """The first rows that pass, as many as are enough, in searching order; and how many rows were searched.
+    """Return the first `enough` rows that pass, in searching order, and the number of rows that were searched.
 
-    Rows are judged some at a time: first as many as are wanted, then as many as are likely to hold what is missing. Or
-    all `at_once`, where it is likely that none will pass.
+    Rows are filtered in batches: first `enough` of them, then as many as are likely to contain the missing ones. Or
+    all `at_once`, if it is likely that none will pass.
     """
     order, enough, some = search.order, search.enough, search.order if at_once else search.first
     found: list[IntArray] = []
@@ -72,24 +72,24 @@ def first_passing(
 
 
 class Place(NamedTuple):
-    """The place of a row in the order."""
+    """The position of a row in the order."""
 
     zone: str
     zone_number: int
-    """Orders the zones: the number of the row that the zone began with."""
+    """Sort key of the zone: the number of the first row of the zone."""
     number: int
-    """Orders the rows of a zone."""
+    """Sort key of the row in its zone."""
 
 
 class ZoneOrder:
-    """Rows in round robin over zones. Adding and removing is O(1); the order is laid out anew when next asked for."""
+    """Rows in round robin over zones. Adding and removing is O(1); the order is computed on demand."""
 
     def __init__(self) -> None:
         self._zones: dict[str, dict[int, Place]] = {}
-        """The rows of each zone, in order unless `_is_mixed_up`."""
+        """The rows of each zone, sorted unless `_is_unsorted`."""
         self._place_of_row: dict[int, Place] = {}
         self._last = 0
-        self._is_mixed_up = False
+        self._is_unsorted = False
         self._rows: IntArray | None = None
         self._twice: IntArray = np.zeros(0, np.int64)
 
@@ -98,7 +98,7 @@ class ZoneOrder:
         other = ZoneOrder()
         other._zones = {zone: members.copy() for zone, members in self._zones.items()}
         other._place_of_row = self._place_of_row.copy()
-        other._last, other._is_mixed_up = self._last, self._is_mixed_up
+        other._last, other._is_unsorted = self._last, self._is_unsorted
         return other
 
     def place_of(self, row: int) -> Place | None:
@@ -115,9 +115,9 @@ class ZoneOrder:
         self._put(row, Place(zone, number if members is None else next(iter(members.values())).zone_number, number))
 
     def put_back(self, row: int, place: Place) -> None:
-        """Give a row the place that it had before."""
+        """Give a row the position that it had before."""
         self._put(row, place)
-        self._is_mixed_up = True
+        self._is_unsorted = True
 
     def _put(self, row: int, place: Place) -> None:
         self.remove(row)
@@ -140,10 +140,10 @@ class ZoneOrder:
         self._zones = {}
         for row, place in by_number:
             self._zones.setdefault(place.zone, {})[row] = place
-        self._is_mixed_up = False
+        self._is_unsorted = False
 
     def rows(self) -> IntArray:
-        if self._is_mixed_up:
+        if self._is_unsorted:
             self._sort()
         if self._rows is None:
             zones = [np.fromiter(members, np.int64, len(members)) for members in self._zones.values()]
@@ -157,6 +157,6 @@ class ZoneOrder:
         return self._rows
 
     def rows_from(self, start: int) -> IntArray:
-        """All rows in order, from the one at `start` on and around."""
+        """Return all rows in order, starting with position `start`."""
         rows = self.rows() if self._rows is None else self._rows
         return self._twice[start : start + len(rows)]

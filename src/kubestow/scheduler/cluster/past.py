@@ -1,8 +1,8 @@
-"""A copy of the cluster that can be taken to any revision that the history reaches.
+"""A copy of the cluster that can be moved to any revision that the history contains.
 
-The changes between two revisions are put together first: of what changed several times only the last value counts. The
-nodes and pods concerned are taken off their rows, and then put on the rows that they had at that revision. Rows have
-the same numbers as in the cluster itself; there may be more of them than there were.
+The changes between two revisions are combined first: of several changes of an object only the last value counts. The
+nodes and pods concerned are removed from their rows, and then added to the rows that they had at that revision. Rows
+have the same numbers as in the cluster itself; there may be more of them than there were.
 """
 
 from collections.abc import Hashable, Mapping
@@ -35,11 +35,11 @@ AnyNominations = TypeVar("AnyNominations", bound=Nominations)
 class Past(Generic[AnyNominations]):
     """The cluster and its nominations at some revision.
 
-    It is made in the thread of the cluster, and may be used in another one unless it has to be copied anew.
+    It is created in the thread of the cluster, and may be used in another one unless it has to be copied again.
     """
 
     def __init__(self, cluster: Cluster, nominator: AnyNominations, history: History) -> None:
-        """Copy a cluster and its nominations, whose changes are in a history, as they are now."""
+        """Copy a cluster and its nominations as they are now; `history` records their changes."""
         self._copied = cluster, nominator
         self._history = history
         self._copy()
@@ -51,9 +51,9 @@ class Past(Generic[AnyNominations]):
         self.revision = self._history.revision
 
     def go_to(self, revision: int) -> None:
-        """Move to a revision; from a new copy if the history does not reach back to the one it was at.
+        """Move to a revision; from a new copy if the history does not contain the current revision any more.
 
-        Raises ForgottenError if the history does not reach so far back, ValueError if there is no such revision.
+        Raises ForgottenError if the history starts later, ValueError if there is no such revision.
         """
         if self.revision < self._history.first <= revision:
             self._copy()
@@ -61,7 +61,7 @@ class Past(Generic[AnyNominations]):
         self.revision = revision
 
     def _changed_at(self, revision: int) -> dict[str | type, Values]:
-        """Return, by part, the values at a revision of all that is different there."""
+        """Return, by part, the values at a revision of all that differs there."""
         values: dict[str | type, Values] = {}
         if revision < self.revision:
             for part, key, before, _ in reversed(self._history.between(revision, self.revision)):
@@ -73,13 +73,13 @@ class Past(Generic[AnyNominations]):
 
     def _apply(self, values: dict[str | type, Any]) -> None:
         cluster = self.cluster
-        # An object that changes may settle promises, which must be what they were then.
+        # A change of an object may settle promises, which are therefore restored afterwards.
         promises: dict[str, AllocationResult | None] = {**cluster.devices.promises()}
         nodes, images = values.pop(NODE, {}), values.pop(IMAGE, {})
         sizes = {**cluster.images.sizes(), **images} if nodes else {}
         cluster.replace_placed(nodes, values.pop(POD, {}))
         if nodes:
-            # The order in which nodes are put back does not decide about sizes.
+            # Sizes must not depend on the order in which nodes are added again.
             cluster.images.set_sizes(sizes)
         promises.update(values.pop(PROMISE, {}))
         members, nominations = values.pop(MEMBER, {}), values.pop(NOMINATION, {})

@@ -1,4 +1,4 @@
-"""Pod groups and their members: who is pending, who is on a node, assumed or bound."""
+"""Pod groups and their members: pending, assumed or bound."""
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import PodGroup, group_key
@@ -7,17 +7,17 @@ from kubestow.scheduler.cluster.listers import Store
 
 
 class Members:
-    """The pods of one group, known by uid."""
+    """The pods of one group, by UID."""
 
     __slots__ = ("pending", "scheduled", "waiting_to_be_placed")
 
     def __init__(self) -> None:
         self.pending: dict[str, Pod] = {}
-        """Pods that have not been seen on a node: they wait, or are assumed on one."""
+        """Pods that have not been seen on a node: they are queued, or assumed on one."""
         self.scheduled: dict[str, str] = {}
-        """Pods that are assumed or bound, with their node."""
+        """The nodes of pods that are assumed or bound."""
         self.waiting_to_be_placed = 0
-        """How many of the pending ones are not scheduled."""
+        """Number of pending pods that are not scheduled."""
 
     def copy(self) -> "Members":
         """Return an independent copy."""
@@ -32,7 +32,7 @@ class Members:
 
 
 class PodGroups:
-    """The groups by namespace/name. Members are known whether or not their group exists."""
+    """The groups by namespace/name. Members are recorded even if their group does not exist."""
 
     def __init__(self, objects: Store[PodGroup], history: History | None = None) -> None:
         self._objects = objects
@@ -40,26 +40,26 @@ class PodGroups:
         self._members: dict[str, Members] = {}
 
     def copy(self, objects: Store[PodGroup]) -> "PodGroups":
-        """Return an independent copy without history; `objects` are the groups that it goes by."""
+        """Return an independent copy without history; `objects` are the groups of the copy."""
         other = PodGroups(objects)
         other._members = {key: members.copy() for key, members in self._members.items()}
         return other
 
     def group_of(self, pod: Pod) -> PodGroup | None:
-        """The group that a pod belongs to, if it exists."""
+        """Return the group that a pod belongs to, if it exists."""
         return self._objects.get(group_key(pod))
 
     def get(self, key: str) -> PodGroup | None:
         return self._objects.get(key)
 
     def members(self, key: str) -> Members:
-        """The members of a group."""
+        """Return the members of a group."""
         return self._members.get(key) or Members()
 
-    # What happens to members
+    # Changes of members
 
     def add_pending(self, key: str, pod: Pod) -> None:
-        """A pod without a node was seen, new or changed."""
+        """Add or replace a pod without a node."""
         members = self._members.setdefault(key, Members())
         uid = pod.metadata.uid
         if uid not in members.pending and uid not in members.scheduled:
@@ -69,7 +69,7 @@ class PodGroups:
         members.pending[uid] = pod
 
     def remove_pending(self, key: str, uid: str) -> None:
-        """A pod has got its node, or is gone."""
+        """Remove a pending pod: it has got a node, or was deleted."""
         members = self._members.get(key)
         if members is not None and (pod := members.pending.pop(uid, None)) is not None:
             if self._history is not None:
@@ -78,13 +78,13 @@ class PodGroups:
             self._drop_if_empty(key, members)
 
     def add_scheduled(self, key: str, uid: str, node: str) -> None:
-        """A pod is on a node, assumed or bound."""
+        """Add a pod that is assumed or bound on a node."""
         members = self._members.setdefault(key, Members())
         members.waiting_to_be_placed -= uid in members.pending and uid not in members.scheduled
         members.scheduled[uid] = node
 
     def remove_scheduled(self, key: str, uid: str) -> None:
-        """A pod is off its node."""
+        """Remove a pod from its node."""
         members = self._members[key]
         del members.scheduled[uid]
         members.waiting_to_be_placed += uid in members.pending

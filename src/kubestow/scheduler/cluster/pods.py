@@ -1,4 +1,4 @@
-"""A pod with everything about it that is computed once: requests, ports, affinity terms, priority."""
+"""A pod with its derived properties, computed once: requests, ports, affinity terms, priority."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -23,9 +23,9 @@ _UNKNOWN = object()
 
 
 class PodInfo:
-    """A pod as the cluster and the plugins handle it. A new version of the pod is a new PodInfo.
+    """A pod, as the cluster and plugins use it. A new version of the pod is a new PodInfo.
 
-    What is computed is computed when first asked for, and kept. (Not with functools.cached_property, whose lock costs
+    Derived properties are computed on demand and cached. (Not with functools.cached_property, whose lock costs
     more than most of the values, in Python 3.11.)
     """
 
@@ -75,7 +75,7 @@ class PodInfo:
         return found
 
     def requests_by(self, rules: RequestRules) -> PodRequests:
-        """What it asks for where other rules count."""
+        """Return the requests under other rules."""
         by_any = self._by_any_rules
         if by_any is None:
             by_any = self._by_any_rules = rules_make_no_difference(self.pod)
@@ -83,7 +83,7 @@ class PodInfo:
 
     @property
     def requests_signature(self) -> Hashable | None:
-        """Equal for pods that ask for the same in the same words; None for a pod whose status counts as well."""
+        """Equal for pods whose requests are written in the same way; None if requests depend on the status."""
         found = self._signature
         if found is _UNKNOWN:
             found = self._signature = requests_signature(self.pod)
@@ -105,19 +105,19 @@ class PodInfo:
 
     @property
     def claim_names(self) -> tuple[str, ...]:
-        """Names of the persistent volume claims its volumes name, each once, generic ephemeral ones included."""
+        """Names of the persistent volume claims of its volumes, each once, generic ephemeral ones included."""
         found = self._claim_names
         if found is None:
             found = self._claim_names = tuple(dict.fromkeys(claim_names_of(self.pod))) if self.pod.spec.volumes else ()
         return found
 
     def prepare(self) -> None:
-        """Compute now what can fail on bad input; raises ValueError."""
+        """Compute everything that can fail on invalid input; raises ValueError."""
         _ = self.requests, self.ports, self.terms
 
     @property
-    def makes_sense(self) -> bool:
-        """Whether all that can be computed is good; if not, the pod will not be scheduled as it is."""
+    def is_valid(self) -> bool:
+        """Whether all derived properties can be computed; if not, the pod cannot be scheduled."""
         try:
             self.prepare()
         except ValueError:
@@ -125,7 +125,7 @@ class PodInfo:
         return True
 
     def placed_on(self, node: str) -> "PodInfo":
-        """The pod as it will be once bound to a node."""
+        """Return the pod as it will be once bound to a node."""
         spec = msgspec.structs.replace(self.pod.spec, nodeName=node)
         placed = PodInfo(msgspec.structs.replace(self.pod, spec=spec))
         placed.copy_computed(self)
@@ -154,7 +154,7 @@ class PodInfo:
         self._requests, self._by_any_rules, self._signature, self._ports, self._terms = other.computed
 
     def in_version(self, pod: Pod) -> tuple["PodInfo", bool]:
-        """The same pod in another version; and whether the spec is the same, with all that follows from it."""
+        """Return the same pod in another version, and whether the spec and all that depends on it are equal."""
         other = PodInfo(pod)
         is_same_spec = pod.spec == self.pod.spec
         if is_same_spec:
@@ -166,20 +166,20 @@ class PodInfo:
                 other._signature = self._signature
         return other, is_same_spec
 
-    def counts_like(self, other: "PodInfo") -> bool:
-        """Whether columns are the same with a version of the same spec: most updates are of its status or labels."""
+    def has_same_requests(self, other: "PodInfo") -> bool:
+        """Return whether the node columns are the same with another version that has the same spec."""
         return self.requests == other.requests
 
-    def matches_like(self, other: "PodInfo") -> bool:
-        """Whether the same questions are about another version."""
+    def has_same_labels(self, other: "PodInfo") -> bool:
+        """Return whether counts of pods include another version as well."""
         return self.terminating == other.terminating and self.labels == other.labels
 
-    def is_like(self, other: "PodInfo") -> bool:
-        """Whether nothing that matters is different in a version of the same spec."""
-        return self.counts_like(other) and self.matches_like(other) and self.looks_like(other)
+    def is_equivalent_to(self, other: "PodInfo") -> bool:
+        """Return whether another version with the same spec is equal in everything that other pods depend on."""
+        return self.has_same_requests(other) and self.has_same_labels(other) and self.has_same_details(other)
 
-    def looks_like(self, other: "PodInfo") -> bool:
-        """Whether a version that counts the same tells plugins and preemption the same, too."""
+    def has_same_details(self, other: "PodInfo") -> bool:
+        """Return whether all else that plugins and preemption read is equal in another version."""
         mine, others = self.pod, other.pod
         return (
             mine.metadata.annotations == others.metadata.annotations
@@ -188,7 +188,7 @@ class PodInfo:
         )
 
     def is_same_as(self, other: "PodInfo") -> bool:
-        """Return True if another version that matches like this one differs in nothing that scheduling looks at."""
+        """Return whether another version with the same labels is equal in everything that scheduling reads."""
         mine, others = self.pod, other.pod
         return (
             mine.status == others.status
@@ -196,12 +196,12 @@ class PodInfo:
             and mine.metadata.ownerReferences == others.metadata.ownerReferences
         )
 
-    def is_only_marked_since(self, other: "PodInfo") -> bool:
-        """Whether all that is new is why the pod must go: that it does comes later."""
+    def adds_only_disruption_target(self, other: "PodInfo") -> bool:
+        """Return whether only the DisruptionTarget condition is new: the deletion itself follows later."""
         now, before = self.pod.status, other.pod.status
         return (
             now.conditions != before.conditions
-            and self.looks_like(other)
+            and self.has_same_details(other)
             and _unmarked(now.conditions) == _unmarked(before.conditions)
             and now == msgspec.structs.replace(before, conditions=now.conditions)
         )

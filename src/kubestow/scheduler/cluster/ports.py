@@ -1,4 +1,4 @@
-"""Host ports in use, by port: which rows have it taken, and on which addresses."""
+"""Host ports in use: the rows and addresses on which each port is taken."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 
 
 class PortIndex:
-    """Pods using each (protocol, port), counted by row and address."""
+    """Pods that use each (protocol, port), counted by row and address."""
 
     def __init__(self) -> None:
         self._users: dict[tuple[str, int], dict[tuple[int, str], int]] = {}
@@ -31,7 +31,7 @@ class PortIndex:
                     del self._users[port.protocol, port.port]
 
     def rows_in_conflict(self, ports: Iterable[HostPort]) -> set[int]:
-        """Rows on which one of the ports is taken; an unspecified address conflicts with every address."""
+        """Return the rows on which one of the ports is taken; an unspecified address conflicts with every address."""
         taken: set[int] = set()
         for port in ports:
             for row, address in self._users.get((port.protocol, port.port), ()):

@@ -1,7 +1,7 @@
-"""Which of many label selectors may match given labels.
+"""An index of label selectors, by the labels that they require.
 
-A selector that demands `key in (values)` is filed under those pairs, so that only selectors with a pair among the
-labels are tried; the few that demand no pair are always tried.
+A selector that requires `key in (values)` is filed under those pairs, so that only selectors with one of the given
+labels are evaluated; the few that require no pair are always evaluated.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -13,7 +13,7 @@ Item = TypeVar("Item", bound=Hashable)
 
 
 def _anchor(selector: Selector) -> list[tuple[str, str]] | None:
-    """Label pairs of which matching labels must hold one; None if there is no such rule."""
+    """Return label pairs of which matching labels must have one; None if the selector requires no pair."""
     best: list[tuple[str, str]] | None = None
     for requirement in selector.requirements:
         if requirement.operator in ONE_OF:
@@ -24,23 +24,23 @@ def _anchor(selector: Selector) -> list[tuple[str, str]] | None:
 
 
 class SelectorIndex(Generic[Item]):
-    """Items filed by their selector."""
+    """Items indexed by their selector."""
 
     def __init__(self) -> None:
         self._anchored: dict[tuple[str, str], dict[Item, Selector]] = {}
-        self._loose: dict[Item, Selector] = {}
+        self._unanchored: dict[Item, Selector] = {}
 
     def copy(self) -> "SelectorIndex[Item]":
         """Return an independent copy."""
         other: SelectorIndex[Item] = SelectorIndex()
         other._anchored = {pair: filed.copy() for pair, filed in self._anchored.items()}
-        other._loose = self._loose.copy()
+        other._unanchored = self._unanchored.copy()
         return other
 
     def add(self, selector: Selector, item: Item) -> None:
         pairs = _anchor(selector)
         if pairs is None:
-            self._loose[item] = selector
+            self._unanchored[item] = selector
             return
         for pair in pairs:
             self._anchored.setdefault(pair, {})[item] = selector
@@ -48,7 +48,7 @@ class SelectorIndex(Generic[Item]):
     def remove(self, selector: Selector, item: Item) -> None:
         pairs = _anchor(selector)
         if pairs is None:
-            self._loose.pop(item, None)
+            self._unanchored.pop(item, None)
             return
         for pair in pairs:
             filed = self._anchored.get(pair)
@@ -58,8 +58,8 @@ class SelectorIndex(Generic[Item]):
                     del self._anchored[pair]
 
     def matching(self, labels: Mapping[str, str]) -> Iterator[Item]:
-        """Items whose selector matches the labels, each once."""
-        for item, selector in self._loose.items():
+        """Yield the items whose selector matches the labels, each once."""
+        for item, selector in self._unanchored.items():
             if selector.matches(labels):
                 yield item
         if self._anchored:

@@ -1,7 +1,7 @@
-"""The cluster: nodes, the pods on them, and all else that is known, kept in step event by event.
+"""The cluster: nodes, the pods on them, and all other objects, updated by each event.
 
-A pod counts on its node from the moment it is assumed there (chosen, not yet bound), so that the next cycle sees it.
-The bound pod, when it arrives, confirms the assumption; a failed binding takes it back with `forget`.
+A pod counts on its node from the moment it is assumed there (chosen, not yet bound), so that the next cycle counts it.
+The bound pod, when it arrives, confirms the assumption; after a failed binding, `forget` removes the pod again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,11 +31,11 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.ranking import PodRanking
 
 _SIGNED_BY = frozenset({Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, DeviceClass})
-"""The kinds that a plugin may look at when it signs a pod. Claims and volumes change with every pod that uses them."""
+"""The kinds that a plugin may read when it signs a pod. Claims and volumes change with every pod that uses them."""
 
 
 class PlacedPod(Struct, frozen=True, eq=False, gc=False):
-    """A pod on a row, or one that was lifted off it."""
+    """A pod on a row, or one that was removed from it temporarily."""
 
     pod: PodInfo
     node: str
@@ -53,26 +53,26 @@ class KnownNode(NamedTuple):
 
 
 class Cluster:
-    """All that is known. Every method is one event; each is O(1) in nodes and pods."""
+    """All cluster state. Every method that applies an event is O(1) in nodes and pods."""
 
     def __init__(self, features: Features | None = None, history: History | None = None) -> None:
         self.history = history
-        """Where changes are noted; None: nowhere."""
+        """Log of the changes; None: changes are not logged."""
         self.nodes = NodeTable()
         self.ranking = PodRanking(self.nodes)
         self.listers = Listers(history)
         features = features or Features()
         self.devices = Devices(self.nodes, self.listers, features, history)
         self.groups = PodGroups(self.listers.pod_groups, history) if features.generic_workload else None
-        """None where pods are scheduled one by one, whatever group they name."""
+        """None if pods are scheduled one by one, even if they name a group."""
         self.images = ImageIndex(history)
         self.order = ZoneOrder()
         self.matches = MatchCounts(self.nodes.labels.column)
         self.carried = CarriedTerms(self.nodes.labels.column)
         self.claim_users: dict[str, set[str]] = {}
-        """Uids of the placed pods that use each persistent volume claim."""
+        """UIDs of the placed pods that use each persistent volume claim."""
         self.listed_version = 0
-        """Grows with every change of an object in the listers that plugins sign by, and of a node's labels."""
+        """Incremented with every change of a listed object that plugins sign by, and of the labels of a node."""
         self._assumed: set[str] = set()
         """UIDs of pods that are assumed and not yet seen bound. Not in the history: no other pod depends on it."""
         self._placed: dict[str, PlacedPod] = {}
@@ -80,7 +80,7 @@ class Cluster:
         """The number of the pod that was put on a row last."""
 
     def copy(self) -> "Cluster":
-        """Return an independent copy without history, which shares only what never changes."""
+        """Return an independent copy without history, which shares only immutable values."""
         other = Cluster()
         other.nodes = self.nodes.copy()
         other.ranking = PodRanking(other.nodes)
@@ -104,13 +104,13 @@ class Cluster:
 
     @property
     def signing_version(self) -> int:
-        """Grows with every change, other than of the pods waiting, that may have plugins sign a pod differently."""
+        """Incremented with every change, other than of waiting pods, that may change the signature of a pod."""
         return self.listed_version + self.images.version + self.carried.version
 
     # Nodes
 
     def set_node(self, node: Node) -> None:
-        """A node was added or has changed. A bad one changes nothing: ValueError."""
+        """Add or update a node. Raises ValueError, and changes nothing, if it is invalid."""
         allocatable = resource_amounts(node.status.allocatable)
         row = self.nodes.row_for(node.metadata.name)
         old = self.nodes.nodes[row]
@@ -132,7 +132,7 @@ class Cluster:
             self.history.note(NODE, node.metadata.name, before, self._known_node(row))
 
     def remove_node(self, name: str) -> None:
-        """A node is gone. Its pods are kept until they are gone themselves."""
+        """Remove a node. Its pods are kept until they are removed themselves."""
         row = self.nodes.row_of.get(name)
         node = self.nodes.nodes[row] if row is not None else None
         if row is None or node is None:
@@ -157,34 +157,34 @@ class Cluster:
     # Pods
 
     def set_pod(self, pod: Pod) -> None:
-        """A bound pod was seen, new or changed; confirms it if assumed. A bad one changes nothing: ValueError."""
+        """Add or update a bound pod; confirms an assumed one. Raises ValueError, without changes, if invalid."""
         uid = pod.metadata.uid
         placed, was_assumed = self._placed.get(uid), uid in self._assumed
         info, is_same_spec = (PodInfo(pod), False) if placed is None else placed.pod.in_version(pod)
         info.prepare()
         self._assumed.discard(uid)
         if placed is not None:
-            if is_same_spec and info.counts_like(placed.pod):
-                if not (is_like := info.matches_like(placed.pod)) and self.nodes.live[placed.row]:
+            if is_same_spec and info.has_same_requests(placed.pod):
+                if not (same_labels := info.has_same_labels(placed.pod)) and self.nodes.live[placed.row]:
                     # An API server labels a pod with its node's topology when it is bound.
                     self.matches.add(placed.row, placed.pod, -1)
                     self.matches.add(placed.row, info, 1)
-                # The very pod that was assumed changes nothing on its row, nor does one that is told why it must go.
-                same = is_like and (
-                    info.looks_like(placed.pod) if was_assumed else info.is_only_marked_since(placed.pod)
+                # A pod as it was assumed changes nothing on its row, nor does one that only gets a DisruptionTarget.
+                same = same_labels and (
+                    info.has_same_details(placed.pod) if was_assumed else info.adds_only_disruption_target(placed.pod)
                 )
                 self._placed[uid] = updated = PlacedPod(info, placed.node, placed.row, placed.number)
                 self.nodes.replace_pod(placed.row, info)
                 if not same:
                     self.nodes.changes.touch(placed.row)
-                if self.history is not None and not (is_like and info.is_same_as(placed.pod)):
+                if self.history is not None and not (same_labels and info.is_same_as(placed.pod)):
                     self.history.note(POD, uid, placed, updated)
                 return
             self._take_off(placed)
         self._put_on(info, pod.spec.nodeName, before=placed)
 
     def remove_pod(self, uid: str) -> None:
-        """A bound or assumed pod is gone."""
+        """Remove a bound or assumed pod."""
         if uid in self._placed:
             self._assumed.discard(uid)
             self.lift(uid)
@@ -198,14 +198,14 @@ class Cluster:
         self._put_on(pod, node_name)
 
     def forget(self, uid: str) -> bool:
-        """Take an assumption back; False, and nothing is done, for a pod that was seen bound or forgotten meanwhile."""
+        """Remove an assumed pod. Return False, and do nothing, if it was seen bound or was forgotten before."""
         if uid not in self._assumed:
             return False
         self.remove_pod(uid)
         return True
 
     def lift(self, uid: str) -> PlacedPod:
-        """Take a pod off its node for a moment, to see what would be without it; it must be there."""
+        """Remove a placed pod from its node temporarily, to evaluate the node without it."""
         lifted = self._placed.pop(uid)
         self._take_off(lifted)
         if self.history is not None:
@@ -213,7 +213,7 @@ class Cluster:
         return lifted
 
     def put_back(self, lifted: PlacedPod) -> None:
-        """Put a pod back that was lifted off its node."""
+        """Add a pod that was removed by `lift` to its node again."""
         self._put_on(lifted.pod, lifted.node)
 
     def is_assumed(self, uid: str) -> bool:
@@ -225,24 +225,24 @@ class Cluster:
         return len(self._assumed)
 
     def pod(self, uid: str) -> PodInfo | None:
-        """A pod on a node, assumed or bound."""
+        """Return a pod that is on a node, assumed or bound."""
         placed = self._placed.get(uid)
         return None if placed is None else placed.pod
 
     def node_name_of(self, uid: str) -> str | None:
-        """The node that a pod is on."""
+        """Return the node that a pod is on."""
         placed = self._placed.get(uid)
         return None if placed is None else placed.node
 
     def placed_pods(self) -> Iterator[tuple[int, PodInfo]]:
-        """Every pod on a live node, with its row."""
+        """Yield every pod on a live node, with its row."""
         live = self.nodes.live
         for placed in self._placed.values():
             if live[placed.row]:
                 yield placed.row, placed.pod
 
     def rows_with_less_important(self, priority: int) -> IntArray:
-        """The rows on which there is a pod of a lower priority."""
+        """Return the rows that have a pod of a lower priority."""
         rows = np.flatnonzero(self.nodes.live[: self.nodes.size])
         rows = rows[~self.ranking.known_above(rows, priority)]
         self.ranking.refresh(rows)
@@ -292,31 +292,31 @@ class Cluster:
         for pod in self.nodes.pods[row].values():
             self._index(row, pod, sign)
 
-    # Everything else
+    # Other objects
 
     def set_object(self, obj: Any) -> None:
-        """An object of another kind was added or has changed."""
+        """Add or update an object of another kind."""
         kind = type(obj)
         self.listers.store_of(kind).set(obj)
         self.listed_version += kind in _SIGNED_BY
 
     def set_unreadable(self, kind: type, problem: str) -> None:
-        """Objects of a kind cannot be seen, for a reason; with an empty one, they can."""
+        """Set why objects of a kind cannot be read; an empty string if they can."""
         self.listers.store_of(kind).set_unreadable(problem)
         self.listed_version += 1
 
     def remove_object(self, obj: Any) -> None:
-        """An object of another kind is gone."""
+        """Remove an object of another kind."""
         kind = type(obj)
         self.listers.store_of(kind).remove(obj)
         self.listed_version += kind in _SIGNED_BY
 
-    # Going to another revision
+    # Moving to another revision
 
     def replace_placed(self, nodes: Mapping[str, KnownNode | None], pods: Mapping[str, PlacedPod | None]) -> None:
-        """Replace some nodes, by name, and placed pods, by UID, by what they are at another revision.
+        """Replace some nodes, by name, and placed pods, by UID, by their values at another revision.
 
-        None stands for one that does not exist. First all are taken off, so that the rows they are to have are free.
+        None stands for one that does not exist. All are removed first, so that their rows at that revision are free.
         """
         for uid in pods:
             self.remove_pod(uid)
@@ -337,11 +337,11 @@ class Cluster:
             self.nodes.sort_pods(row, lambda pod: self._placed[pod.uid].number)
 
     def replace_object(self, kind: type, key: str, versions: tuple[Any, Any] | None) -> None:
-        """Replace an object by what was received and assumed at another revision; None if it does not exist."""
+        """Replace an object by the versions received and assumed at another revision; None if it does not exist."""
         self.listers.store_of(kind).put(key, *(versions or (None, None)))
         self.listed_version += kind in _SIGNED_BY
 
 
 def _is_other(old: Node, new: Node) -> bool:
-    """Return True unless a new version of a node differs in nothing that scheduling looks at."""
+    """Return False if a new version of a node changes nothing that scheduling reads."""
     return old.spec != new.spec or old.status.images != new.status.images or bool(node_events(old, new))

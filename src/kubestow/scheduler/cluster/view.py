@@ -1,4 +1,4 @@
-"""What plugins see of nodes: the same columns whether it is the cluster itself or a what-if."""
+"""The columns of nodes that plugins read: of the cluster itself, or of a what-if."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -47,17 +47,17 @@ class NodeView(Protocol):
     def ports(self) -> PortIndex: ...
 
     def label_ids(self, key: str) -> IdArray:
-        """The value ids of a label by row, 0 where absent."""
+        """Return the value IDs of a label by row, 0 where it is absent."""
         ...
 
     def label_id(self, key: str, value: str) -> int:
-        """The id of a label value; -1 if no node ever had it."""
+        """Return the ID of a label value; -1 if no node ever had it."""
         ...
 
     def label_values(self, key: str) -> Sequence[str]:
-        """The values of a label by id; index 0 stands for the absent label."""
+        """Return the values of a label by ID; index 0 stands for the absent label."""
         ...
 
     def source_rows(self) -> IntArray:
-        """The cluster's row number of each row."""
+        """Return the cluster's row number of each row."""
         ...

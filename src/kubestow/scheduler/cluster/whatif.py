@@ -1,7 +1,7 @@
-"""What if these pods were on, or gone from, these nodes?
+"""Simulated changes: some nodes with pods added to, or removed from, them.
 
-A copy of some rows of a table, on which pods can be added and removed and plugins run unchanged. The table it was made
-from is never touched. What depends on the node alone is taken from the table when asked for.
+A copy of some rows of a table, on which pods can be added and removed and plugins run unchanged. The source table is
+never changed. Columns that depend on the node alone are read from the table on demand.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from kubestow.scheduler.cluster.ports import PortIndex
 
 
 class WhatIf:
-    """Some rows, copied; row `i` here is row `rows[i]` of the table."""
+    """A copy of some rows; row `i` here is row `rows[i]` of the table."""
 
     def __init__(self, table: NodeTable, rows: IntArray, nominated: NominatedBeside | None = None) -> None:
         self._table = table
@@ -96,7 +96,7 @@ class WhatIf:
         return self._rows
 
     def only(self, positions: IntArray) -> "WhatIf":
-        """Some of the rows, in their order, as they are now: to be looked at before anything changes."""
+        """Return some of the rows, in their order, as they are now; call it before anything changes."""
         if len(positions) == self.size:
             return self
         part = WhatIf(self._table, self._rows[positions], self._nominated)
@@ -112,7 +112,7 @@ class WhatIf:
         self._account(row, pod, 1)
 
     def add_copies(self, pod: PodInfo, counts: IntArray) -> None:
-        """So many pods like this one on each row, as far as sums go."""
+        """Add a number of equal pods to each row, to the sums only."""
         self._sums.account_copies(pod, counts)
 
     def remove_pod(self, row: int, pod: PodInfo) -> None:
@@ -126,5 +126,5 @@ class WhatIf:
 
 
 def what_if(table: NodeTable, rows: Sequence[int] | IntArray, nominated: NominatedBeside | None = None) -> WhatIf:
-    """Copy some rows of a table, with the pods that are nominated there already on them."""
+    """Copy some rows of a table, with the pods that are nominated there added."""
     return WhatIf(table, np.asarray(rows, np.int64), nominated)

@@ -1,10 +1,10 @@
-"""Devices: what slices offer, what claims hold of it, and what that comes to on each row.
+"""Devices: what slices offer, what claims have allocated, and a summary of both for each row.
 
-`entries` reads slices, `pools` puts the slices of a pool together as a node sees them, `usage` counts what is taken.
-`state` follows events and sums up, for every row, all that an allocation there could depend on in one number.
-`classes` knows which extended resources stand for devices.
+`entries` parses slices, `pools` combines the slices of a pool as a node can use them, `usage` counts allocations.
+`state` is updated by each event and summarizes everything that an allocation on a row can depend on in one number.
+`classes` maps extended resources to device classes.
 
-Promise: kept event by event, claims under way included; a cycle never walks all claims or all slices.
+Promise: updated event by event, claims being written included; a cycle never iterates over all claims or slices.
 """
 
 from kubestow.scheduler.cluster.devices.entries import DeviceEntry

@@ -1,4 +1,4 @@
-"""Which device class stands behind an extended resource."""
+"""The device class of each extended resource."""
 
 from collections.abc import Iterable
 
@@ -6,11 +6,11 @@ from kubestow.api.devices import DeviceClass
 from kubestow.api.timestamps import parse_time
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
-"""With the name of a class: the extended resource that every class has."""
+"""Followed by the name of a class: the extended resource that every class has."""
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """The class of each extended resource; of several the newest, and of equally new ones the first by name."""
+    """Return the class of each extended resource; of several the newest, and of equally new ones the first by name."""
     found: dict[str, DeviceClass] = {}
     for device_class in sorted(classes, key=_precedence, reverse=True):
         found[CLASS_PREFIX + device_class.metadata.name] = device_class

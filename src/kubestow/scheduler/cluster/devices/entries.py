@@ -1,11 +1,11 @@
-"""Slices and the devices in them, read once.
+"""Slices and their devices, parsed once.
 
-Devices that are the same to every selector have the same `content`; those that are the same in every respect but their
-name have the same `kind`. So an expression is evaluated once a content, and where one device of a kind did not help,
-another one of the same pool need not be tried.
+Devices that are equal for every selector have the same `content`; devices that are equal except for their name have the
+same `kind`. So an expression is evaluated once per content, and if one device of a kind cannot be allocated, the others
+of the same pool need not be tried.
 
-The slices of a driver mostly offer the same devices, each on a node of its own: they are read once, and there is an
-entry for each device of a slice only when somebody looks at them.
+The slices of a driver mostly offer the same devices, each on its own node: equal lists of devices are parsed once, and
+the entries of the devices of a slice are created on demand.
 """
 
 from collections.abc import Hashable, Iterable
@@ -22,14 +22,14 @@ CounterName = tuple[str, str]
 
 
 class Numbers(dict[Hashable, int]):
-    """Small numbers for distinct values."""
+    """Small consecutive numbers for distinct values."""
 
     def of(self, value: Hashable) -> int:
         return self.setdefault(value, len(self))
 
 
 class Reach:
-    """On which nodes a slice, or a device with a choice of its own, can be used."""
+    """The nodes on which a slice, or a device with its own node selection, can be used."""
 
     __slots__ = ("all_nodes", "name", "selector", "terms")
 
@@ -41,7 +41,7 @@ class Reach:
 
     @property
     def is_known(self) -> bool:
-        """Whether it says anything that we understand."""
+        """Whether any known field is set."""
         return bool(self.name) or self.all_nodes or self.terms is not None
 
     def includes(self, node: Node | None) -> bool:
@@ -55,7 +55,7 @@ class Reach:
 
 
 class DeviceEntry:
-    """A device of a slice, with what is asked about it time and again."""
+    """A device of a slice, with cached properties."""
 
     __slots__ = (
         "content",
@@ -82,11 +82,11 @@ class DeviceEntry:
 
 
 class DeviceRead(NamedTuple):
-    """What is known of a device, whichever pool it is in."""
+    """The properties of a device that do not depend on its pool."""
 
     device: Device
     taints: tuple[DeviceTaint, ...]
-    """Those that keep it from being allocated unless they are tolerated."""
+    """The taints that prevent an allocation unless they are tolerated."""
     counters: tuple[tuple[CounterName, int], ...]
     shared: bool
     reach: Reach | None
@@ -95,7 +95,7 @@ class DeviceRead(NamedTuple):
 
 
 class DevicesRead:
-    """Devices one after the other, in the order in which they are tried, and what there is to know of all of them."""
+    """A list of devices, in the order in which they are tried, with properties of the whole list."""
 
     __slots__ = ("all", "consumers", "has_conditions", "has_own_reach", "kinds", "position", "shared")
 
@@ -103,10 +103,10 @@ class DevicesRead:
         self.all = devices
         self.kinds = [device.kind for device in devices]
         self.position = {device.device.name: position for position, device in enumerate(devices)}
-        """By name; fewer than there are devices if two have the same."""
+        """Positions by name; fewer than there are devices if two have the same name."""
         self.shared = [device.device.name for device in devices if device.shared]
         self.consumers = [device for device in devices if device.counters]
-        """Those that take from shared counters."""
+        """The devices that consume shared counters."""
         self.has_conditions = any(device.device.bindingConditions for device in devices)
         self.has_own_reach = any(device.reach is not None for device in devices)
 
@@ -133,20 +133,20 @@ def _capacities(device: Device) -> Hashable:
 
 
 class DeviceNumbers:
-    """The contents and kinds of all devices."""
+    """The numbers of the contents and kinds of all devices."""
 
     def __init__(self) -> None:
         self.contents = Numbers()
         self.kinds = Numbers()
         self.latest: dict[tuple[str, bool], tuple[tuple[Device, ...], DevicesRead]] = {}
-        """The devices read last, by driver and whether each says where it can be used; none that rules taint."""
+        """The devices parsed last, by driver and whether each selects its nodes; only without taint rules."""
 
 
 _NO_DEVICES = DevicesRead([])
 
 
 class SliceEntry:
-    """A slice, read."""
+    """A parsed slice."""
 
     __slots__ = (
         "_devices",
@@ -168,7 +168,7 @@ class SliceEntry:
         self.driver, self.pool = spec.driver, spec.pool.name
         self.generation = spec.pool.generation
         self.number_in_pool = spec.pool.resourceSliceCount
-        """How many slices the pool has, by its own account."""
+        """The number of slices in the pool, as given by the slice."""
         self.per_device = bool(spec.perDeviceNodeSelection)
         self.reach = Reach(spec.nodeName, spec.allNodes, spec.nodeSelector)
         self.shared_counters = spec.sharedCounters
@@ -196,7 +196,7 @@ class SliceEntry:
         return self.reach.name or ""
 
     def includes(self, node: Node | None) -> bool:
-        """Whether any of its devices can be used on a node."""
+        """Return whether any of its devices can be used on a node."""
         if self.reach.is_known:
             return self.reach.includes(node)
         return self.per_device and any(
@@ -205,7 +205,7 @@ class SliceEntry:
 
 
 class TaintsOf:
-    """Taints that rules put on devices, beside those in their slices."""
+    """The taints that rules add to devices, besides those in their slices."""
 
     def __init__(self, rules: Iterable[DeviceTaintRuleSpec] = ()) -> None:
         self._rules = [(rule.deviceSelector, rule.taint) for rule in rules if rule.deviceSelector is not None]

@@ -1,7 +1,7 @@
-"""Pools: the slices of a driver that belong together, and what of them a node can use.
+"""Pools: the slices of a driver that belong together, and the part of them that a node can use.
 
-Only the newest generation counts, and only if all its slices are there. A pool that is incomplete or contradicts itself
-offers nothing, but it is seen: whoever asks for all devices must wait for it.
+Only the newest generation counts, and only if all its slices exist. A pool that is incomplete or inconsistent offers
+nothing, but it is visible: a request for all devices must wait for it.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from kubestow.scheduler.cluster.devices.usage import PoolUsage
 
 
 class Trouble(Enum):
-    """Why nothing can be allocated from a pool."""
+    """The reason why nothing can be allocated from a pool."""
 
     INCOMPLETE = "currently being updated"
     INVALID = "currently invalid"
@@ -48,7 +48,7 @@ class PoolView:
         self._slices = slices
         self._read = read = _devices_of(slices)
         self.here: tuple[bool, ...] = (True,) * len(read.all)
-        """Which of its devices the node can use."""
+        """Whether the node can use each of the devices."""
         if read.has_own_reach:
             self.here = tuple([device.reach is None or device.reach.includes(node) for device in read.all])
         self.has_conditions = read.has_conditions
@@ -61,30 +61,30 @@ class PoolView:
 
     @lazy
     def devices(self) -> tuple[DeviceEntry, ...]:
-        """In the order in which they are tried."""
+        """The devices in the order in which they are tried."""
         return tuple([device for entry in self._slices if not entry.shared_counters for device in entry.devices])
 
     @property
     def order(self) -> tuple[bool, str, str]:
-        """Pools whose devices have to be waited for come last."""
+        """Sort key: pools whose devices have binding conditions come last."""
         return self.has_conditions, *self.id
 
     def state_number(self, numbers: Numbers) -> int:
-        """A number for all that an allocation from the pool can depend on; equal ones allow the same."""
+        """Return a number for all that an allocation from the pool can depend on; equal numbers are equivalent."""
         if self._seen != self.usage.version:
-            self._catch_up()
+            self._refresh()
         if self._number < 0:
             self._number = numbers.of(self._state)
         return self._number
 
     @property
     def left(self) -> dict[CounterName, int]:
-        """What is left of the shared counters, in nano-units."""
+        """The remaining capacity of the shared counters, in nano-units."""
         if self._seen != self.usage.version:
-            self._catch_up()
+            self._refresh()
         return self._left
 
-    def _catch_up(self) -> None:
+    def _refresh(self) -> None:
         usage = self.usage
         self._seen = usage.version
         self._number = -1
@@ -102,20 +102,20 @@ class PoolView:
         for name in taken:
             position = self._read.position.get(name)
             if position is not None:
-                # A kind of its own: that which is taken.
+                # An allocated device is of another kind than a free one.
                 kinds[position] = ~kinds[position]
         shares = [(name in usage.shares, frozenset(usage.capacity.get(name, {}).items())) for name in self._read.shared]
         self._state = (*kinds, self.here, *shares, *self._shares_of_others(), *self._left.items())
 
     def _shares_of_others(self) -> list[Hashable]:
-        """What is in use of devices that were shared when it was given out, and are no longer."""
+        """Return the usage of devices that were shared when they were allocated, and are no longer."""
         position, read = self._read.position, self._read.all
         found = [(position[name], used) for name, used in self.usage.capacity.items() if name in position]
         return [(at, frozenset(used.items())) for at, used in found if not read[at].shared]
 
 
 class Pool:
-    """All slices of a pool, of whatever generation, and what is taken of its devices."""
+    """All slices of a pool, of any generation, and the allocations of its devices."""
 
     def __init__(self, driver: str, name: str, *, partitions: bool) -> None:
         self.id = (driver, name)
@@ -124,15 +124,14 @@ class Pool:
         self.by_node: dict[str, dict[str, SliceEntry]] = {}
         """The slices that a single node can use."""
         self.shared: dict[str, SliceEntry] = {}
-        """Those that several may."""
+        """The slices that several nodes may use."""
         self.counters: dict[str, SliceEntry] = {}
-        """Those that tell of shared counters, which matter wherever a device of the pool is used."""
+        """The slices with shared counters, which apply wherever a device of the pool is used."""
         self._partitions = partitions
         self._generations: Counter[int] = Counter()
-        self._forget()
+        self._clear_cache()
 
-    def _forget(self) -> None:
-        """What was found out about the slices no longer holds."""
+    def _clear_cache(self) -> None:
         self._views: dict[tuple[object, ...], PoolView | None] = {}
         self._reach: ReachIndex | None = None
         self._consumers: dict[int, list[DeviceRead]] = {}
@@ -142,7 +141,7 @@ class Pool:
         self.slices[entry.name] = entry
         self._generations[entry.generation] += 1
         if entry.uses_partitions and not self._partitions:
-            # It may mean something else than it says; but the pool is not complete without it.
+            # Without the feature its meaning is unknown; but the pool is not complete without it.
             return
         if entry.shared_counters:
             self.counters[entry.name] = entry
@@ -152,7 +151,7 @@ class Pool:
             self.shared[entry.name] = entry
 
     def remove(self, name: str) -> None:
-        self._forget()
+        self._clear_cache()
         old = self.slices.pop(name, None)
         if old is None:
             return
@@ -166,7 +165,7 @@ class Pool:
             del self.by_node[old.node_name]
 
     def seen_from(self, node: Node | None) -> PoolView | None:
-        """What a node can use; None if the pool is nothing to it. No node: what all others must know of the pool."""
+        """Return the part that a node can use; None if there is none. No node: the part that all nodes share."""
         name = "" if node is None else node.metadata.name
         own = self.by_node.get(name, {}) if name else {}
         if self._reach is None and self.shared:
@@ -186,7 +185,7 @@ class Pool:
         consumers = read.consumers
         if len(relevant) != wanted:
             if max(self._generations) > newest:
-                # It is being replaced by one that offers the node nothing.
+                # The generation is being replaced by one that offers the node nothing.
                 return None
             if self._generations[newest] != wanted:
                 return PoolView(self, Trouble.INCOMPLETE)
@@ -201,7 +200,7 @@ class Pool:
         return PoolView(self, None, relevant, counters, consumers, node)
 
     def _consumers_of(self, generation: int) -> list[DeviceRead]:
-        """The devices that take from shared counters, on whatever node."""
+        """Return the devices of all nodes that consume shared counters."""
         if generation not in self._consumers:
             slices = [entry for entry in self.slices.values() if entry.generation == generation]
             self._consumers[generation] = _devices_of(slices).consumers
@@ -214,7 +213,7 @@ def _devices_of(slices: Iterable[SliceEntry]) -> DevicesRead:
 
 
 def _counters_of(slices: Iterable[SliceEntry]) -> dict[CounterName, int] | None:
-    """The counters of all sets; None if two sets have the same name."""
+    """Return the counters of all sets; None if two sets have the same name."""
     sets = [counter_set for entry in slices for counter_set in entry.shared_counters]
     if len({counter_set.name for counter_set in sets}) < len(sets):
         return None

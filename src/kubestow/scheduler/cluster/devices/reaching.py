@@ -1,7 +1,7 @@
-"""Which slices of a pool a node can use, without looking at all of them.
+"""An index of the slices of a pool, by the nodes that can use them.
 
-Slices that the same nodes can use are looked at together. Those that want a node of some name, or with one of some
-values of a label, are found by that value; only what cannot be found so is looked at for every node.
+Slices that the same nodes can use are grouped. Those that require a node name, or one of several values of a label, are
+found by that value; only the others are evaluated for every node.
 """
 
 from collections.abc import Hashable, Iterable
@@ -12,18 +12,18 @@ from kubestow.api.node_selector import NODE_NAME_FIELD, NodeTerm
 from kubestow.scheduler.cluster.devices.entries import Reach, SliceEntry
 
 Value = tuple[str, str]
-"""A label, or the field of the name, and its value."""
+"""A label key, or the name field, and its value."""
 
 
 class ReachIndex:
     """Slices that several nodes may use."""
 
     def __init__(self, slices: Iterable[SliceEntry]) -> None:
-        alike: dict[Hashable, list[SliceEntry]] = {}
+        groups: dict[Hashable, list[SliceEntry]] = {}
         for entry in slices:
             reach = entry.reach
-            alike.setdefault((reach.all_nodes, reach.selector) if reach.is_known else entry.name, []).append(entry)
-        self._groups = list(alike.values())
+            groups.setdefault((reach.all_nodes, reach.selector) if reach.is_known else entry.name, []).append(entry)
+            self._groups = list(groups.values())
         self._by_value: dict[Value, list[int]] = {}
         self._others: list[int] = []
         for number, (first, *_) in enumerate(self._groups):
@@ -34,7 +34,7 @@ class ReachIndex:
                 self._by_value.setdefault(value, []).append(number)
 
     def groups_for(self, node: Node | None) -> list[list[SliceEntry]]:
-        """The slices that a node can use, those together that the same nodes can."""
+        """Return the slices that a node can use, grouped by the nodes that can use them."""
         numbers = set(self._others)
         if node is not None and self._by_value:
             for value in ((NODE_NAME_FIELD, node.metadata.name), *node.metadata.labels.items()):
@@ -44,10 +44,10 @@ class ReachIndex:
 
 
 def _values_of_slice(entry: SliceEntry) -> set[Value] | None:
-    """What a node must have one of to use any device of a slice; None: any node might."""
+    """Return values of which a node must have one to use any device of a slice; None: any node may use it."""
     if entry.reach.is_known or not entry.per_device:
         return _values_of(entry.reach)
-    return _united(None if device.reach is None else _values_of(device.reach) for device in entry.devices)
+    return _union(None if device.reach is None else _values_of(device.reach) for device in entry.devices)
 
 
 def _values_of(reach: Reach) -> set[Value] | None:
@@ -55,7 +55,7 @@ def _values_of(reach: Reach) -> set[Value] | None:
         return {(NODE_NAME_FIELD, reach.name)}
     if reach.all_nodes:
         return None
-    return set() if reach.terms is None else _united(map(_values_of_term, reach.terms.terms))
+    return set() if reach.terms is None else _union(map(_values_of_term, reach.terms.terms))
 
 
 def _values_of_term(term: NodeTerm) -> set[Value] | None:
@@ -65,7 +65,7 @@ def _values_of_term(term: NodeTerm) -> set[Value] | None:
     return None
 
 
-def _united(found: Iterable[set[Value] | None]) -> set[Value] | None:
+def _union(found: Iterable[set[Value] | None]) -> set[Value] | None:
     union: set[Value] = set()
     for values in found:
         if values is None:

@@ -1,11 +1,11 @@
-"""The state of all devices, followed event by event.
+"""The state of all devices, updated by each event.
 
-A claim counts with the allocation that it was seen or is assumed to have; one that is being written counts as `pending`
-from the moment its node was chosen, so that no other pod is promised the same device.
+A claim counts with the allocation that it was received or is assumed with; one that is being written counts as
+`pending` from the moment its node was chosen, so that no other pod gets the same device.
 
-All that an allocation on a row could depend on is summed up in one number, the row's `situation`: rows in the same
-situation can be promised the same devices, save for their names. So an allocation is tried once a situation, not once a
-node, and after a pod has got its devices only the situation of its node is worked out again.
+All that an allocation on a row can depend on is summarized in one number, the row's `situation`: rows in the same
+situation allow the same allocations, except for device names. So an allocation is tried once per situation, not once
+per node, and after an allocation only the situation of the pod's node is computed again.
 """
 
 import sys
@@ -24,12 +24,12 @@ from kubestow.scheduler.cluster.history import PROMISE, History
 from kubestow.scheduler.cluster.listers import Listers, key_of
 from kubestow.scheduler.cluster.nodes import NodeTable
 
-_MOST_NUMBERS = 1_000_000
-"""So many distinct situations, or devices, are told apart before all of them are numbered anew."""
+_MAX_NUMBERS = 1_000_000
+"""Number of distinct situations, or devices, at which all of them are numbered again."""
 
 
 class Devices:
-    """What is offered, what is taken, and what that comes to by row."""
+    """The devices offered, the devices allocated, and the situation of each row."""
 
     def __init__(self, nodes: NodeTable, listers: Listers, features: Features, history: History | None = None) -> None:
         self._nodes = nodes
@@ -40,32 +40,32 @@ class Devices:
         self._shares = features.dra_consumable_capacity
         self._extended = features.dra_extended_resource
         self.classes: dict[str, DeviceClass] = {}
-        """The device class behind each extended resource."""
+        """The device class of each extended resource."""
         self.epoch = 0
-        """Grows when nothing holds any more that was found out by situation or content."""
+        """Incremented when all results cached by situation or content become invalid."""
         self._numbers = DeviceNumbers()
         self._pools: dict[tuple[str, str], Pool] = {}
         self._slices: dict[str, SliceEntry] = {}
         self._of_node: dict[str, dict[tuple[str, str], Pool]] = {}
-        """The pools that have slices for a single node, by its name."""
+        """The pools that have slices for a single node, by the name of the node."""
         self._common: dict[tuple[str, str], Pool] = {}
         """The pools that several nodes may use."""
         self._troubled: dict[tuple[str, str], PoolView] = {}
-        """Pools that every node must know of, because nobody knows what is in them."""
+        """Pools that every node must see, because their contents are unknown."""
         self._views: dict[str, tuple[PoolView, ...]] = {}
         self._is_loaded = True
-        """Whether slices have been read and claims counted; those of a copy are when somebody first asks."""
-        self._is_behind = False
-        """Whether there is something to catch up with before rows are looked at."""
+        """Whether slices have been parsed and claims counted; a copy does that at the first use."""
+        self._needs_refresh = False
+        """Whether changes must be processed before rows are read."""
         self._resliced: dict[tuple[str, str], Pool] = {}
-        """Pools that have got other slices since rows were last looked at."""
+        """Pools whose slices have changed since rows were last read."""
         self._reused: dict[tuple[str, str], Pool] = {}
-        """Pools of which other devices have been taken since."""
+        """Pools whose allocations have changed since rows were last read."""
         self._counted: dict[str, AllocationResult] = {}
-        """The allocations of claims, by key, that the usage of pools accounts for."""
+        """The allocations of claims, by key, that the usage of pools includes."""
         self._pending: dict[str, AllocationResult] = {}
-        """Those that are being written, by the claim's uid."""
-        self._most_numbers = _MOST_NUMBERS
+        """The allocations that are being written, by the UID of the claim."""
+        self._max_numbers = _MAX_NUMBERS
         self._states, self._situations = Numbers(), Numbers()
         self._situation: IntArray = np.zeros(0, np.int64)
         self._stale: BoolArray = np.zeros(0, np.bool_)
@@ -77,10 +77,10 @@ class Devices:
     def copy(self, nodes: NodeTable, listers: Listers) -> "Devices":
         """Return an independent copy without history, over copies of the nodes and listers."""
         other = Devices(nodes, listers, self._features)
-        # A change of classes replaces them all.
+        # A change of classes replaces the whole dictionary.
         other.classes, other.epoch = self.classes, self.epoch
         other._counted, other._pending = self._counted.copy(), self._pending.copy()
-        other._is_loaded, other._is_behind = False, True
+        other._is_loaded, other._needs_refresh = False, True
         return other
 
     def _load(self) -> None:
@@ -93,9 +93,9 @@ class Devices:
     # Rows
 
     def situations(self, rows: IntArray) -> IntArray:
-        """The situation of each row."""
-        if self._is_behind:
-            self._catch_up()
+        """Return the situation of each row."""
+        if self._needs_refresh:
+            self._refresh()
         if len(self._stale) < self._nodes.size:
             self._situation = grown(self._situation, self._nodes.capacity)
             known = len(self._stale)
@@ -104,38 +104,38 @@ class Devices:
         stale = self._stale.take(rows)
         if is_any_set(stale):
             for row in rows[stale].tolist():
-                self._situate(row)
+                self._update_situation(row)
         return self._situation.take(rows)
 
     def situation(self, row: int) -> int:
-        """The situation of one row."""
+        """Return the situation of one row."""
         if row >= len(self._stale):
             return int(self.situations(np.array([row]))[0])
-        if self._is_behind:
-            self._catch_up()
+        if self._needs_refresh:
+            self._refresh()
         if self._stale.item(row):
-            self._situate(row)
+            self._update_situation(row)
         return self._situation.item(row)
 
-    def _situate(self, row: int) -> None:
+    def _update_situation(self, row: int) -> None:
         numbers = tuple([view.state_number(self._states) for view in self.pools_of(row)])
         self._situation[row] = self._situations.of(numbers)
         self._stale[row] = False
 
     @property
     def situation_count(self) -> int:
-        """How many situations there have been; they are numbered from 0 on."""
+        """Number of situations so far; they are numbered from 0."""
         return len(self._situations)
 
     def keep_numbers_small(self) -> None:
-        """Number anew if numbers have run out: to be called before anything that was found out by number is used."""
-        if len(self._situations) > self._most_numbers or len(self._states) > self._most_numbers:
-            self._number_anew()
+        """Number everything again if the limit is reached; must be called before results cached by number are used."""
+        if len(self._situations) > self._max_numbers or len(self._states) > self._max_numbers:
+            self._renumber()
 
     def pools_of(self, row: int) -> tuple[PoolView, ...]:
-        """The pools that a node sees, in the order in which they are tried."""
-        if self._is_behind:
-            self._catch_up()
+        """Return the pools that a node sees, in the order in which they are tried."""
+        if self._needs_refresh:
+            self._refresh()
         name = self._nodes.names[row]
         views = self._views.get(name)
         if views is None:
@@ -147,9 +147,9 @@ class Devices:
         return views
 
     def usable_on(self, row: int) -> Iterator[tuple[DeviceEntry, PoolUsage]]:
-        """Every device that a node can use, also of pools that nothing can be allocated from; with its pool's usage."""
-        if self._is_behind:
-            self._catch_up()
+        """Yield each device that a node can use, with its pool's usage; pools without possible allocations included."""
+        if self._needs_refresh:
+            self._refresh()
         name, node = self._nodes.names[row], self._nodes.nodes[row]
         for pool in {**self._common, **self._of_node.get(name, {})}.values():
             for entry in (*pool.by_node.get(name, {}).values(), *pool.shared.values()):
@@ -162,20 +162,20 @@ class Devices:
         return self._nodes.names[row]
 
     def node_changed(self, name: str, row: int) -> None:
-        """A node came, went, or has other labels."""
+        """Record that a node was added, was removed, or has other labels."""
         self._views.pop(name, None)
         if row < len(self._stale):
             self._stale[row] = True
 
-    def _catch_up(self) -> None:
-        """See to the rows that see a pool with other slices, or of which other devices are taken.
+    def _refresh(self) -> None:
+        """Update the rows that see a pool whose slices or allocations have changed.
 
-        Not sooner than needed: when a scheduler starts, slices and claims come one by one.
+        Done on demand: when a scheduler starts, slices and claims arrive one by one.
         """
         if not self._is_loaded:
             self._load()
         for pool in self._resliced.values():
-            self._resee(pool)
+            self._update_views(pool)
         for pool in (*self._resliced.values(), *self._reused.values()):
             if pool.shared:
                 self._stale[:] = True
@@ -183,9 +183,9 @@ class Devices:
                 for name in pool.by_node:
                     self._touch(name)
         self._resliced, self._reused = {}, {}
-        self._is_behind = False
+        self._needs_refresh = False
 
-    def _resee(self, pool: Pool) -> None:
+    def _update_views(self, pool: Pool) -> None:
         for name in pool.by_node:
             self._views.pop(name, None)
         was_trouble = self._troubled.pop(pool.id, None) is not None
@@ -193,9 +193,9 @@ class Devices:
         if from_nowhere is not None and from_nowhere.trouble is not None:
             self._troubled[pool.id] = from_nowhere
         if was_trouble or pool.shared or pool.id in self._troubled:
-            self._see_anew()
+            self._reset_views()
 
-    def _see_anew(self) -> None:
+    def _reset_views(self) -> None:
         self._views = {}
         self._stale[:] = True
 
@@ -204,14 +204,14 @@ class Devices:
         if row is not None and row < len(self._stale):
             self._stale[row] = True
 
-    def _number_anew(self) -> None:
+    def _renumber(self) -> None:
         self.epoch += 1
         self._states, self._situations = Numbers(), Numbers()
         self._numbers = DeviceNumbers()
-        self._most_numbers = sys.maxsize
+        self._max_numbers = sys.maxsize
         for entry in self._listers.resource_slices:
             self._slice_changed(key_of(entry))
-        self._most_numbers = max(_MOST_NUMBERS, 2 * len(self._numbers.kinds))
+        self._max_numbers = max(_MAX_NUMBERS, 2 * len(self._numbers.kinds))
         self._stale[:] = True
 
     # Slices
@@ -223,21 +223,21 @@ class Devices:
         if old is not None:
             self._change(old, None)
         if new is not None:
-            if len(self._numbers.kinds) > self._most_numbers:
-                self._number_anew()
+            if len(self._numbers.kinds) > self._max_numbers:
+                self._renumber()
                 return
             self._slices[key] = entry = SliceEntry(new, self._taints_of(), self._numbers)
             self._change(entry, entry)
 
     def _change(self, about: SliceEntry, entry: SliceEntry | None) -> None:
-        """Take a slice from its pool, or put it there."""
+        """Remove a slice from its pool (`entry` is None), or add it."""
         pool, name = self._pool_of(about.driver, about.pool), about.node_name
         if entry is None:
             pool.remove(about.name)
         else:
             pool.set(entry)
         self._resliced[pool.id] = pool
-        self._is_behind = True
+        self._needs_refresh = True
         if name:
             of_node = self._of_node.setdefault(name, {})
             of_node.pop(pool.id, None)
@@ -251,7 +251,7 @@ class Devices:
         if pool.shared:
             self._common[pool.id] = pool
         elif was_common:
-            self._see_anew()
+            self._reset_views()
         if not pool.slices and pool.usage.is_empty:
             del self._pools[pool.id]
 
@@ -287,14 +287,14 @@ class Devices:
         if claim is not None and allocation is not None:
             promised = self._pending.get(claim.metadata.uid)
             if promised is not None and counted is None and promised.devices == allocation.devices:
-                # It has got what it was promised, and that counts already.
+                # The claim has got the pending allocation, which is already counted.
                 self._note_promise(claim.metadata.uid, None)
                 del self._pending[claim.metadata.uid]
                 self._counted[key] = allocation
                 return
             self.settle(claim.metadata.uid)
             if counted is not None and counted.devices == allocation.devices:
-                # As it was: nobody needs to look at the pools again.
+                # Nothing has changed: the pools are still valid.
                 self._counted[key] = allocation
                 return
         if counted is not None:
@@ -305,18 +305,18 @@ class Devices:
             self._counted[key] = allocation
 
     def promise(self, uid: str, allocation: AllocationResult) -> None:
-        """Keep devices for a claim that is about to be written."""
+        """Reserve devices for a claim that is about to be written."""
         self.settle(uid)
         self._note_promise(uid, allocation)
         self._pending[uid] = allocation
         self._count(allocation, 1)
 
     def pending(self, uid: str) -> AllocationResult | None:
-        """What a claim was promised and has not got yet."""
+        """Return the allocation of a claim that is being written."""
         return self._pending.get(uid)
 
     def settle(self, uid: str) -> None:
-        """A claim has got what it was promised, or will not."""
+        """Release the devices reserved for a claim, after its write has succeeded or failed."""
         promised = self._pending.get(uid)
         if promised is not None:
             self._note_promise(uid, None)
@@ -328,11 +328,11 @@ class Devices:
             self._history.note(PROMISE, uid, self._pending.get(uid), promised)
 
     def promises(self) -> dict[str, AllocationResult]:
-        """Return what claims were promised and have not got yet, by UID."""
+        """Return the allocations that are being written, by the UID of the claim."""
         return self._pending.copy()
 
     def set_promises(self, promised: Mapping[str, AllocationResult]) -> None:
-        """Replace all promises."""
+        """Replace all allocations that are being written."""
         for uid in self._pending.keys() - promised.keys():
             self.settle(uid)
         for uid, allocation in promised.items():
@@ -342,7 +342,7 @@ class Devices:
     def _count(self, allocation: AllocationResult, sign: int) -> None:
         if not self._is_loaded:
             return
-        self._is_behind = True
+        self._needs_refresh = True
         for result in allocation.devices.results:
             if result.adminAccess:
                 continue

@@ -1,21 +1,21 @@
-"""What claims hold of the devices of a pool."""
+"""The allocations from the devices of a pool."""
 
 from kubestow.api.devices import DeviceRequestAllocationResult
 from kubestow.api.quantity import nano
 
 
 class PoolUsage:
-    """Counts, not sets: a device that two claims hold is free only when both have let go."""
+    """Counts, not sets: a device that two claims have allocated is free only when both have released it."""
 
     __slots__ = ("capacity", "dedicated", "shares", "version")
 
     def __init__(self) -> None:
         self.dedicated: dict[str, int] = {}
-        """By device, how many claims hold the whole of it."""
+        """Number of claims that have allocated the whole device, by device."""
         self.shares: dict[str, int] = {}
-        """By device, how many claims hold a share of it."""
+        """Number of claims that have allocated a share of the device, by device."""
         self.capacity: dict[str, dict[str, int]] = {}
-        """By device, what its shares consume of each capacity, in nano-units."""
+        """Consumption of each capacity by shares, by device and capacity, in nano-units."""
         self.version = 0
 
     @property
@@ -23,11 +23,11 @@ class PoolUsage:
         return not self.dedicated and not self.shares
 
     def holds(self, device: str) -> bool:
-        """Whether any claim holds the device or a share of it."""
+        """Return whether any claim has allocated the device or a share of it."""
         return device in self.dedicated or device in self.shares
 
     def count(self, result: DeviceRequestAllocationResult, sign: int, *, shared: bool) -> None:
-        """A claim got, or gave back, a device or a share of it."""
+        """Count (1) or remove (-1) the allocation of a device or of a share of it."""
         self.version += 1
         device = result.device
         if not shared:
