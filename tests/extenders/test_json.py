@@ -17,7 +17,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.extenders.answers import AnswerDecoder, FilterResult, HostPriority, PreemptionResult
 from kubestow.scheduler.extenders.extender import Call, Extender, ExtenderError
-from kubestow.scheduler.extenders.messages import Messages, as_sent
+from kubestow.scheduler.extenders.messages import Messages, encode_received
 from kubestow.scheduler.extenders.whole_kinds import whole_kinds
 from kubestow.testing import make_node, make_pod
 from scenarios.extending import HEAD
@@ -34,18 +34,18 @@ def test_objects_are_sent_as_they_came() -> None:
     """Fields unknown here included; without what kube-scheduler drops."""
     pod = decode(WholePod, json.dumps(manifest()).encode())
     metadata = {"name": "p", "namespace": "d", "uid": "u", "finalizers": ["f"]}
-    assert json.loads(as_sent(pod)) == {"metadata": metadata, "spec": {"dnsPolicy": "Default"}}
+    assert json.loads(encode_received(pod)) == {"metadata": metadata, "spec": {"dnsPolicy": "Default"}}
 
 
 def test_an_assumed_pod_is_sent_with_its_node() -> None:
     """The API server has not told of it yet."""
     pod = decode(WholePod, json.dumps(manifest()).encode())
-    assert json.loads(as_sent(PodInfo(pod).placed_on("n1").pod))["spec"] == {"dnsPolicy": "Default", "nodeName": "n1"}
+    assert json.loads(encode_received(PodInfo(pod).placed_on("n1").pod))["spec"] == {"dnsPolicy": "Default", "nodeName": "n1"}
 
 
 def test_objects_that_came_from_nowhere_are_sent_as_far_as_known() -> None:
     """As in simulations."""
-    assert json.loads(as_sent(make_pod("p")))["metadata"]["name"] == "p"
+    assert json.loads(encode_received(make_pod("p")))["metadata"]["name"] == "p"
 
 
 def test_pods_that_have_a_node_need_not_be_kept_whole() -> None:
@@ -85,11 +85,11 @@ def test_a_node_is_encoded_once_per_version() -> None:
     for number in range(3):
         cluster.set_node(make_node(f"n{number}"))
     messages, rows, pod = Messages(cluster.nodes), np.arange(3), make_pod("p")
-    first = messages.about_nodes(pod, rows, names_only=False)
-    assert messages.about_nodes(pod, rows, names_only=False)[1] is first[1]
+    first = messages.nodes_body(pod, rows, names_only=False)
+    assert messages.nodes_body(pod, rows, names_only=False)[1] is first[1]
     encoded = [messages._node(row) for row in range(3)]
     cluster.set_node(make_node("n1", labels={"a": "b"}))
-    second = json.loads(b"".join(messages.about_nodes(pod, rows, names_only=False)))
+    second = json.loads(b"".join(messages.nodes_body(pod, rows, names_only=False)))
     assert second["Nodes"]["items"][1]["metadata"]["labels"]["a"] == "b"
     assert [messages._node(row) is known for row, known in enumerate(encoded)] == [True, False, True]
 
@@ -121,5 +121,5 @@ def test_nodes_in_any_case() -> None:
 @pytest.mark.parametrize("body", [b"", b"[", b"\xff", b"[" * 100_000, b'{"NodeNames": [1]}', b'{"Error": 5}'])
 def test_what_is_no_answer(body: bytes) -> None:
     """It is said so, with the URL."""
-    with pytest.raises(ExtenderError, match=r'^Post "http://x/a/filter": the answer cannot be understood: '):
+    with pytest.raises(ExtenderError, match=r'^Post "http://x/a/filter": the answer cannot be decoded: '):
         AnswerDecoder(FilterResult).decode(CALL, body)

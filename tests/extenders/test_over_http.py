@@ -165,7 +165,7 @@ TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting h
 )
 def test_misbehaviour(script: Script, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it does, the call ends within httpTimeout with words that name the extender."""
-    monkeypatch.setattr(extender_client, "LARGEST_ANSWER", 1000)
+    monkeypatch.setattr(extender_client, "MAX_ANSWER_BYTES", 1000)
 
     async def talk(ask: Any, server: ScriptedServer) -> None:
         loop = asyncio.get_running_loop()

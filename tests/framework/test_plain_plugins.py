@@ -169,7 +169,7 @@ class Careless:
         (True, "filter_rows must return Rejections or None, not bool"),
         (
             Rejections(np.zeros(3, np.int64), lambda _: unresolvable("x")),
-            "filter_rows must answer for each of 2 rows, not with an array of shape \\(3,\\)",
+            "filter_rows must return a value for each of 2 rows, not an array of shape \\(3,\\)",
         ),
     ],
 )
@@ -206,7 +206,7 @@ class CarelessNormalized(Scores):
     [
         (np.zeros(2), "must return an array of int64, not an array of float64"),
         ([0, 0], "must return an array of int64, not list"),
-        (np.zeros(1, np.int64), "must answer for each of 2 rows"),
+        (np.zeros(1, np.int64), "must return a value for each of 2 rows"),
     ],
 )
 @pytest.mark.parametrize("careless", [CarelessRaw, CarelessNormalized])

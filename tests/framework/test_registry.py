@@ -55,7 +55,7 @@ def test_a_plugin_must_bear_its_name(name: str | None) -> None:
     plugin = Named()
     plugin.name = name  # type: ignore[assignment]
     registry = Registry({"Mine": lambda _args, _handle: plugin})
-    with pytest.raises(RegistryError, match=f"plugin Mine calls itself {name!r}: set `name = 'Mine'`"):
+    with pytest.raises(RegistryError, match=f"plugin Mine has the name {name!r}: set `name = 'Mine'`"):
         registry.make("Mine", None, offline_handle(Cluster()))
 
 

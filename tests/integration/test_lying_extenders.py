@@ -27,8 +27,8 @@ ANSWERS: dict[str, Any] = {
 }
 URL = "http://X/licences"
 LIMIT = 1000
-UNREADABLE = f'Post "{URL}/filter": the answer cannot be understood: '
-LEFT_OUT = f'0/1 nodes are available: 1 node(s) left out without a reason by extender "{URL}". '
+UNREADABLE = f'Post "{URL}/filter": the answer cannot be decoded: '
+LEFT_OUT = f'0/1 nodes are available: 1 node(s) removed without a reason by extender "{URL}". '
 WORDS = {
     "silent": LEFT_OUT,
     "null": LEFT_OUT,
@@ -67,7 +67,7 @@ def test_each_pod_is_told_and_no_other_one_harmed(
 ) -> None:
     """Condition, event and log have the same words; pods that come after the unlucky ones are bound."""
     caplog.set_level(logging.INFO, "kubestow")
-    monkeypatch.setattr(extender_client, "LARGEST_ANSWER", LIMIT)
+    monkeypatch.setattr(extender_client, "MAX_ANSWER_BYTES", LIMIT)
 
     async def main() -> None:
         async with running_cluster() as cluster, serving(lie) as server:

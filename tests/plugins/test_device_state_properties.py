@@ -109,7 +109,7 @@ class Cluster3(RuleBasedStateMachine):
     @rule()
     def numbers_run_out(self) -> None:
         """What is known by number is numbered anew."""
-        self.cluster.devices._most_numbers = 0
+        self.cluster.devices._max_numbers = 0
 
     @invariant()
     def same_as_read_anew(self) -> None:

@@ -19,7 +19,7 @@ WHOLE = "filterVerb: filter, prioritizeVerb: prioritize, weight: 1"
 IGNORABLE = f"{NAMES}, ignorable: true"
 
 
-LEFT_OUT = 'node(s) left out without a reason by extender "http://x/a"'
+LEFT_OUT = 'node(s) removed without a reason by extender "http://x/a"'
 
 
 def world(start: Start, extenders: FakeExtenders, nodes: int = 3, **options: Any) -> SchedulerHarness:
@@ -81,7 +81,7 @@ def test_failed_nodes_are_in_the_message(start: Start, caplog: pytest.LogCapture
     reason, said = message(harness)
     assert reason == "Unschedulable"
     assert said.startswith(f"0/5 nodes are available: {words}")
-    assert 'They do not count. extender="http://x/a" nodes=1 first="ghost"' in caplog.text
+    assert 'that do not exist extender="http://x/a" nodes=1 first="ghost"' in caplog.text
     outcome = harness.attempts.about("p")[0]
     assert isinstance(outcome, Failed)
     assert outcome.plugins == {"Extender", "NodeResourcesFit"}
@@ -124,7 +124,7 @@ def test_scores_are_weighted_and_added(start: Start, caplog: pytest.LogCaptureFi
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n3"
-    words = "Extender scored nodes that it was not asked about. These scores do not count."
+    words = "Ignoring extender scores of nodes that were not sent"
     assert caplog.messages == [f'{words} extender="http://x/a" nodes=1 first="n9"']
 
 
@@ -207,10 +207,10 @@ UNKNOWN = 'extender "http://x/a" claims a filtered node "n9" which is not found 
         ({"NodeNames": ["n9"]}, UNKNOWN),
         ({"Nodes": {"items": [{"metadata": {"name": "n9"}}]}}, UNKNOWN),
         ({"NodeNames": [None]}, UNKNOWN.replace("n9", "")),
-        (b"", 'Post "http://x/a/filter": the answer cannot be understood: it is empty'),
-        (b"[]", 'Post "http://x/a/filter": the answer cannot be understood: Expected `object`'),
-        (b"<html>", 'Post "http://x/a/filter": the answer cannot be understood: '),
-        ({"NodeNames": "n1"}, 'Post "http://x/a/filter": the answer cannot be understood: Expected `array'),
+        (b"", 'Post "http://x/a/filter": the answer cannot be decoded: it is empty'),
+        (b"[]", 'Post "http://x/a/filter": the answer cannot be decoded: Expected `object`'),
+        (b"<html>", 'Post "http://x/a/filter": the answer cannot be decoded: '),
+        ({"NodeNames": "n1"}, 'Post "http://x/a/filter": the answer cannot be decoded: Expected `array'),
     ],
 )
 def test_a_failing_filter_fails_that_attempt_only(start: Start, answer: Any, words: str) -> None:
@@ -267,7 +267,7 @@ def test_an_extender_that_binds_replaces_the_plugins(start: Start) -> None:
     [
         ({"Error": "locked"}, 'locked (extender "http://x/a")'),
         (ExtenderError("lost"), "lost"),
-        (b"", 'Post "http://x/a/bind": the answer cannot be understood: it is empty'),
+        (b"", 'Post "http://x/a/bind": the answer cannot be decoded: it is empty'),
     ],
 )
 def test_a_binding_that_fails_is_given_back(start: Start, answer: Any, words: str) -> None:
@@ -348,7 +348,7 @@ def test_nothing_can_be_asked_without_a_way_to_ask(start: Start) -> None:
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("p"))
     harness.run_for(0.5)
-    assert message(harness) == ("SchedulerError", 'Post "http://x/f": there is no way to any extender')
+    assert message(harness) == ("SchedulerError", 'Post "http://x/f": extenders cannot be called from here')
 
 
 def test_outcomes_of_extenders_tell_errors_from_rejections(start: Start) -> None:

@@ -108,7 +108,7 @@ def test_an_answer_that_says_nothing_leaves_no_candidate(start: Start, answer: b
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"no", 'Post "http://x/a/preempt": the answer cannot be understood'),
+        (b"no", 'Post "http://x/a/preempt": the answer cannot be decoded'),
         ({"NodeNameToMetaVictims": {"n1": {"Pods": []}}}, NO_VICTIM),
         ({"NodeNameToMetaVictims": {"n1": None}}, NO_VICTIM),
         (

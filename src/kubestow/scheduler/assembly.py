@@ -21,7 +21,7 @@ from kubestow.scheduler.cluster.history import History
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
 from kubestow.scheduler.extenders.configured import ConfiguredExtenders
-from kubestow.scheduler.extenders.extender import Ask, ask_nobody
+from kubestow.scheduler.extenders.extender import Ask, refuse_calls
 from kubestow.scheduler.framework.guard import Guard
 from kubestow.scheduler.framework.handle import ApiPort, Handle, Recorder
 from kubestow.scheduler.framework.profile import Profile
@@ -49,7 +49,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     api: ApiPort
     recorder: Recorder
     metrics: SchedulerMetrics
-    ask: Ask = ask_nobody
+    ask: Ask = refuse_calls
     """How extenders are asked."""
     ask_about_nodes: Ask | None = None
     """How they are asked during a cycle, if differently."""

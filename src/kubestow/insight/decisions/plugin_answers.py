@@ -50,7 +50,7 @@ _NO_ROWS: IntArray = np.zeros(0, np.int64)
 class RecordingGuard(Guard):
     """Notes the answers of the plugins of a profile, until they are taken."""
 
-    asks_row_by_row = False
+    allows_single_rows = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class RecordingGuard(Guard):
 class ReplayingGuard(Guard):
     """Answers in place of plugins, from what was recorded."""
 
-    asks_row_by_row = False
+    allows_single_rows = False
 
     def __init__(self, answers: Answers, table: NodeTable) -> None:
         super().__init__()

@@ -222,7 +222,7 @@ class Binder:
                     return refused  # type: ignore[no-any-return]
             status = Code.SUCCESS
         finally:
-            caller.finished("PreBind", status, start)
+            caller.record_point("PreBind", status, start)
         return None
 
     def cancel_pre_bind(self, uid: str, message: str) -> bool:
@@ -243,7 +243,7 @@ class Binder:
                     return None
             status = Code.SKIP
         finally:
-            ended = caller.finished("Bind", status, start)
+            ended = caller.record_point("Bind", status, start)
             self._on_step(placed, Step("Bind", plugin, start, ended, status is Code.SUCCESS))
         return Failed(Code.ERROR, f"every bind plugin left pod {placed.pod.key} to another one")
 
@@ -256,8 +256,8 @@ class Binder:
                 caller.call(hook, placed.states.get(hook.name), placed.pod, placed.node)
             except PluginError as error:
                 # The pod is bound in any case, so call the other plugins, too.
-                caller.failed(error)
-        caller.finished("PostBind", Code.SUCCESS, start)
+                caller.log_failure(error)
+        caller.record_point("PostBind", Code.SUCCESS, start)
         self._report_step(placed, "PostBind", "", start, is_bound=True)
 
     async def drain(self, seconds: float | None = None) -> bool:
@@ -283,7 +283,7 @@ def _needed_pre_bind_hooks(profile: Profile, placed: Placed) -> list[Hook]:
         ]
         status = Code.SUCCESS if needed else Code.SKIP
     finally:
-        caller.finished("PreBindPreFlight", status, start)
+        caller.record_point("PreBindPreFlight", status, start)
     return needed
 
 

@@ -18,7 +18,7 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.cluster.whatif import what_if
 from kubestow.scheduler.cycle.outcome import none_available
-from kubestow.scheduler.framework.caller import in_range
+from kubestow.scheduler.framework.caller import check_range
 from kubestow.scheduler.framework.filtering import refuse, run_filters
 from kubestow.scheduler.framework.handle import Nominator
 from kubestow.scheduler.framework.hook import Hook
@@ -109,7 +109,7 @@ class Evaluation:
         try:
             status = self._pre_filter()
         finally:
-            caller.finished("PreFilter", status, start)
+            caller.record_point("PreFilter", status, start)
         return self.rejected is None
 
     def _pre_filter(self) -> Code:
@@ -365,7 +365,7 @@ class Evaluation:
         if everywhere and not (len(rows) == view.size and self.verdicts is not None and rows is self.verdicts.rows):
             raw = raw[rows]
         if hook.normalize is None:
-            in_range(hook, raw, view, rows)
+            check_range(hook, raw, view, rows)
             return raw, raw
         return raw, self.profile.caller.call(hook.normalize, state, self.pod, view, rows, raw)
 

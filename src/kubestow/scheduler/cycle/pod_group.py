@@ -227,7 +227,7 @@ class GroupCycles:
         except PluginError as error:
             raise PlacementError(Code.ERROR, str(error.__cause__ or error)) from error
         finally:
-            profile.caller.finished("PlacementGenerate", status, start)
+            profile.caller.record_point("PlacementGenerate", status, start)
         if self._only_placement:
             placements = [one for one in placements if one.name == self._only_placement]
         if not placements:

@@ -19,7 +19,7 @@ def run_post_filter(
     """Run PostFilter; the messages of plugins that could not help are joined. A failure of a plugin is a result."""
     start = profile.caller.started()
     result = yield from _run(profile, evaluation, extenders)
-    profile.caller.finished("PostFilter", result.code, start)
+    profile.caller.record_point("PostFilter", result.code, start)
     return result
 
 

@@ -315,7 +315,7 @@ class SchedulingCycles:
             status = Code.ERROR
             return error
         finally:
-            caller.finished("Reserve", status, start)
+            caller.record_point("Reserve", status, start)
         return None
 
     def permit(self, profile: Profile, placed: Placed) -> Placed | Rejection | PluginError:
@@ -339,7 +339,7 @@ class SchedulingCycles:
             status = Code.ERROR
             return error
         finally:
-            caller.finished("Permit", status, start)
+            caller.record_point("Permit", status, start)
         return replace(placed, waits=waits, wait_reason=wait_reason) if waits or placed.waits else placed
 
     def unreserve(self, profile: Profile, placed: Placed) -> bool:
@@ -354,6 +354,6 @@ class SchedulingCycles:
             except PluginError as error:
                 # The other plugins must undo Reserve in any case.
                 status = Code.ERROR
-                caller.failed(error)
-        caller.finished("Unreserve", status, start)
+                caller.log_failure(error)
+        caller.record_point("Unreserve", status, start)
         return self._cluster.forget(placed.pod.uid)

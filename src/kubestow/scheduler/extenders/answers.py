@@ -1,4 +1,4 @@
-"""What extenders answer, decoded as leniently as Go does: names in any case, nulls for what is empty."""
+"""The answers of extenders, decoded as leniently as in Go: names in any case, null for empty values."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeAlias
@@ -31,7 +31,7 @@ class FilterResult(Struct, frozen=True, forbid_unknown_fields=True):
     Error: str = ""
 
     def kept(self, *, names_only: bool) -> list[str]:
-        """The nodes that will do."""
+        """Return the names of the nodes that are kept."""
         if names_only and self.NodeNames is not None:
             return self.NodeNames
         return [] if self.Nodes is None else [node.metadata.name for node in self.Nodes.items]
@@ -68,7 +68,7 @@ class AnswerDecoder:
         self._named = _namer(inspect.type_info(kind))
 
     def decode(self, call: Call, answer: Answer) -> Any:
-        """Raises ExtenderError."""
+        """Decode an answer. Raises ExtenderError."""
         if isinstance(answer, ExtenderError):
             raise answer
         try:
@@ -78,11 +78,11 @@ class AnswerDecoder:
                 return msgspec.convert(self._named(msgspec.json.decode(answer)), self._kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             why = error if answer else "it is empty"
-            raise ExtenderError(f'Post "{call.url}": the answer cannot be understood: {why}') from None
+            raise ExtenderError(f'Post "{call.url}": the answer cannot be decoded: {why}') from None
 
 
 Namer: TypeAlias = Callable[[Any], Any]
-"""Gives fields of a decoded value the names that they have here; null is empty, and unknown fields are left out."""
+"""Renames the fields of a decoded value as declared here; replaces null by an empty value, drops unknown fields."""
 
 
 def _namer(info: inspect.Type) -> Namer:

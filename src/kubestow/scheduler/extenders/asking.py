@@ -1,7 +1,7 @@
-"""The conversation with extenders: filter one after the other, prioritize side by side, preempt one after the other.
+"""The protocol of extenders: filter and preempt call one after the other, prioritize calls all concurrently.
 
-Extenders that may be ignored come last. Where one of those fails it is passed over; where another one does, so does
-the attempt to schedule the pod, except that nobody's scores are needed.
+Ignorable extenders come last. The failure of an ignorable extender is ignored; the failure of another one fails the
+attempt to schedule the pod, except for prioritize.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,12 +33,12 @@ T = TypeVar("T")
 log = get_logger(__name__)
 
 MAX_PRIORITY = 10
-"""Extenders score from 0 to this."""
+"""Scores of extenders are from 0 to this."""
 _LARGEST = 1 << 53
-"""No extender can add more to a node's score, nor take more from it, whatever it answers."""
+"""The maximum that an extender can add to a node's score, or subtract from it."""
 
 _LARGEST_KEPT = 16 << 20
-"""Bytes of an answer that is kept."""
+"""Maximum size of a cached answer, in bytes."""
 
 _filter_results = AnswerDecoder(FilterResult)
 _priorities = AnswerDecoder(list[HostPriority])
@@ -47,17 +47,16 @@ _binding_results = AnswerDecoder(BindingResult)
 
 
 class LastAnswers(Generic[T]):
-    """The last answer of each extender, and what was made of it.
+    """The last answer of each extender, and the value derived from it.
 
-    Asked about the same nodes, an extender often gives the same answer: comparing it is a hundred times as fast as
-    reading it.
+    For the same nodes, an extender often returns the same answer, and comparing is a hundred times as fast as decoding.
     """
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[NodeList, Answer, T]] = {}
 
     def get(self, call: Call, sent: NodeList, answer: Answer) -> T | None:
-        """What was made of the same answer about the same nodes."""
+        """Return the value derived from the same answer for the same nodes."""
         last = self._last.get(call.extender.number)
         return last[2] if last is not None and last[0] is sent and last[1] == answer else None
 
@@ -67,42 +66,46 @@ class LastAnswers(Generic[T]):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What one extender did with the rows that it was asked about."""
+    """The result of one extender for the rows that it was sent."""
 
     extender: Extender
-    asked: IntArray
+    sent: IntArray
     kept: IntArray
     answer: FilterResult
 
     def failed(self, table: NodeTable) -> dict[int, Rejection]:
-        """Why rows will not do."""
-        words = f"node(s) left out without a reason by extender {_quoted(self.extender.url)}"
-        silent = Rejection((words,), Code.UNRESOLVABLE, EXTENDER)
-        failed = dict.fromkeys(np.setdiff1d(self.asked, self.kept).tolist(), silent)
-        said = {name: Rejection((why,), plugin=EXTENDER) for name, why in self.answer.FailedNodes.items()}
+        """Return the rejections by row."""
+        reason = f"node(s) removed without a reason by extender {_quoted(self.extender.url)}"
+        without_reason = Rejection((reason,), Code.UNRESOLVABLE, EXTENDER)
+        failed = dict.fromkeys(np.setdiff1d(self.sent, self.kept).tolist(), without_reason)
+        given = {name: Rejection((why,), plugin=EXTENDER) for name, why in self.answer.FailedNodes.items()}
         for name, why in self.answer.FailedAndUnresolvableNodes.items():
-            said[name] = Rejection((why,), Code.UNRESOLVABLE, EXTENDER)
+            given[name] = Rejection((why,), Code.UNRESOLVABLE, EXTENDER)
         unknown: list[str] = []
-        for name, rejection in said.items():
+        for name, rejection in given.items():
             row = table.row_of.get(name)
             if row is not None and table.live[row]:
                 failed[row] = rejection
             else:
                 unknown.append(name)
         if unknown:
-            words = "Extender failed nodes that do not exist. They do not count."
-            log.info(words, extender=self.extender.url, nodes=len(unknown), first=unknown[0])
+            log.info(
+                "Ignoring failed nodes of an extender that do not exist",
+                extender=self.extender.url,
+                nodes=len(unknown),
+                first=unknown[0],
+            )
         return failed
 
 
 class Filtered(msgspec.Struct, frozen=True):
-    """What extenders left of some rows, and how they came to it."""
+    """The rows that extenders left, and the result of each extender."""
 
     rows: IntArray
     selections: Sequence[Selection]
 
     def failed(self, table: NodeTable) -> dict[int, Rejection]:
-        """Why rows will not do; of several extenders the last word counts."""
+        """Return the rejections by row; of several extenders the last one counts."""
         failed: dict[int, Rejection] = {}
         for selection in self.selections:
             failed.update(selection.failed(table))
@@ -110,7 +113,7 @@ class Filtered(msgspec.Struct, frozen=True):
 
 
 class Asked(NamedTuple):
-    """One extender that was asked, and about how many nodes; how many it left, or scored."""
+    """A call to an extender: the number of nodes sent, and of those that were kept or scored."""
 
     url: str
     verb: str
@@ -120,7 +123,7 @@ class Asked(NamedTuple):
 
 
 class Extenders:
-    """All extenders, in the order in which they are asked."""
+    """All extenders, in the order in which they are called."""
 
     def __init__(
         self,
@@ -128,7 +131,7 @@ class Extenders:
         table: NodeTable,
         asked: Callable[[Asked], None] | None = None,
     ) -> None:
-        """`asked` is called for each extender that has answered."""
+        """`asked` is called after each answer of an extender."""
         self._on_asked = asked
         made = [Extender(number, config) for number, config in enumerate(configured)]
         self._extenders = sorted(made, key=lambda extender: extender.config.ignorable)
@@ -137,23 +140,23 @@ class Extenders:
         self._selections: LastAnswers[Selection] = LastAnswers()
         self._scores: LastAnswers[IntArray] = LastAnswers()
         self.judge_nodes = any(config.filterVerb or config.prioritizeVerb for config in configured)
-        """Whether any of them says which nodes will do, or how good they are."""
+        """Whether any of them filters or scores nodes."""
 
-    def _asked(self, verb: str, pod: Pod) -> list[tuple[Extender, str]]:
-        """Who is asked about a pod for what, in the words of the configuration; with the verb of each."""
+    def _interested(self, verb: str, pod: Pod) -> list[tuple[Extender, str]]:
+        """Return the extenders to call for a pod, by the configuration field of the verb, each with its verb."""
         verbs = ((extender, getattr(extender.config, verb)) for extender in self._extenders)
         return [(extender, name) for extender, name in verbs if name and extender.is_interested(pod)]
 
     def _call_about(self, extender: Extender, verb: str, pod: PodInfo, rows: IntArray) -> Call:
-        body = self._messages.about_nodes(pod.pod, rows, names_only=extender.config.nodeCacheCapable)
+        body = self._messages.nodes_body(pod.pod, rows, names_only=extender.config.nodeCacheCapable)
         return Call(extender, verb, body, self._messages.nodes_subject(pod.pod, rows))
 
     # Filter
 
     def filter(self, pod: PodInfo, rows: IntArray) -> Conversation[Filtered]:
-        """Raises ExtenderError."""
+        """Return the rows that all extenders keep. Raises ExtenderError."""
         selections: list[Selection] = []
-        for extender, verb in self._asked("filterVerb", pod.pod):
+        for extender, verb in self._interested("filterVerb", pod.pod):
             if not len(rows):
                 break
             call, sent = self._call_about(extender, verb, pod, rows), self._messages.nodes(rows)
@@ -164,25 +167,25 @@ class Extenders:
                     selection = _selected(call, sent, answer, rows)
                     self._selections.keep(call, sent, answer, selection)
             except ExtenderError as error:
-                self._tell(call, len(rows), 0, error)
-                _pass_over(extender, error, "Skipping extender as it returned error and has ignorable flag set")
+                self._report(call, len(rows), 0, error)
+                _ignore_if_allowed(extender, error, "Skipping extender as it returned error and has ignorable flag set")
             else:
-                self._tell(call, len(rows), len(selection.kept))
+                self._report(call, len(rows), len(selection.kept))
                 selections.append(selection)
                 rows = selection.kept
         return Filtered(rows, selections)
 
-    def _tell(self, call: Call, sent: int, kept: int, error: ExtenderError | None = None) -> None:
+    def _report(self, call: Call, sent: int, kept: int, error: ExtenderError | None = None) -> None:
         if self._on_asked is not None:
             self._on_asked(Asked(call.extender.url, call.verb, sent, kept, "" if error is None else str(error)))
 
     # Prioritize
 
     def prioritize(self, pod: PodInfo, rows: IntArray) -> Conversation[IntArray]:
-        """What all of them add to the scores of rows."""
+        """Return the sum of the extenders' scores by row."""
         totals: IntArray = np.zeros(len(rows), np.int64)
-        asked = self._asked("prioritizeVerb", pod.pod)
-        calls = [self._call_about(extender, verb, pod, rows) for extender, verb in asked]
+        called = self._interested("prioritizeVerb", pod.pod)
+        calls = [self._call_about(extender, verb, pod, rows) for extender, verb in called]
         if not calls:
             return totals
         sent = self._messages.nodes(rows)
@@ -193,35 +196,35 @@ class Extenders:
                     added = _scored(call, sent, answer)
                     self._scores.keep(call, sent, answer, added)
                 totals += added
-                self._tell(call, len(rows), len(rows))
+                self._report(call, len(rows), len(rows))
             except ExtenderError as error:
-                self._tell(call, len(rows), 0, error)
-                words = "Failed to run extender's priority function. No score given by this extender."
-                log.info(words, v=5, error=str(error), pod=pod.key, extender=call.extender.url)
+                self._report(call, len(rows), 0, error)
+                message = "Failed to run extender's priority function. No score given by this extender."
+                log.info(message, v=5, error=str(error), pod=pod.key, extender=call.extender.url)
         return totals
 
     # Preempt
 
     def judge_preemption(self, pod: PodInfo) -> bool:
-        """Whether any of them wants to be asked before pods are evicted for a pod."""
-        return bool(self._asked("preemptVerb", pod.pod))
+        """Return whether any of them must be called before pods are evicted for a pod."""
+        return bool(self._interested("preemptVerb", pod.pod))
 
     def preempt(self, pod: PodInfo, victims: Mapping[str, Victims]) -> Conversation[Mapping[str, Victims]]:
-        """What they leave of the candidates for preemption; raises ExtenderError."""
-        for extender, verb in self._asked("preemptVerb", pod.pod):
+        """Return the candidates for preemption that all extenders keep; raises ExtenderError."""
+        for extender, verb in self._interested("preemptVerb", pod.pod):
             if not victims:
                 break
-            body = self._messages.about_victims(pod.pod, victims, uids_only=extender.config.nodeCacheCapable)
+            body = self._messages.victims_body(pod.pod, victims, uids_only=extender.config.nodeCacheCapable)
             call = Call(extender, verb, body, self._messages.victims_subject(pod.pod, victims))
             [answer] = yield [call]
             try:
                 left = self._victims(call, answer, pod)
-                self._tell(call, len(victims), len(left))
+                self._report(call, len(victims), len(left))
             except ExtenderError as error:
-                self._tell(call, len(victims), 0, error)
-                _pass_over(extender, error, "Skipped extender as it returned error and has ignorable flag set")
+                self._report(call, len(victims), 0, error)
+                _ignore_if_allowed(extender, error, "Skipped extender as it returned error and has ignorable flag set")
             else:
-                # In the order they had: of candidates that are equally good, the first is taken.
+                # In the previous order: of equally good candidates, the first one is taken.
                 victims = {node: left[node] for node in (*(node for node in victims if node in left), *left)}
         return victims
 
@@ -252,27 +255,27 @@ class Extenders:
     # Bind
 
     def binding(self, pod: Pod, node: str) -> Call | None:
-        """The call that binds a pod, if an extender is to."""
-        for extender, verb in self._asked("bindVerb", pod):
-            return Call(extender, verb, self._messages.about_binding(pod, node))
+        """Return the call that binds a pod, if an extender binds it."""
+        for extender, verb in self._interested("bindVerb", pod):
+            return Call(extender, verb, self._messages.binding_body(pod, node))
         return None
 
     @staticmethod
     def has_bound(call: Call, answer: Answer) -> bool:
-        """False if it has not, and somebody else is to; raises ExtenderError."""
+        """Return False if it has not, and a plugin must bind the pod; raises ExtenderError."""
         try:
             result = _binding_results.decode(call, answer)
             if result.Error:
                 raise call.extender.error(result.Error)
         except ExtenderError as error:
-            words = "Skipping extender in bind as it returned error and has ignorable flag set"
-            _pass_over(call.extender, error, words)
+            message = "Skipping extender in bind as it returned error and has ignorable flag set"
+            _ignore_if_allowed(call.extender, error, message)
             return False
         return True
 
 
 def _selected(call: Call, sent: NodeList, answer: Answer, rows: IntArray) -> Selection:
-    """What an extender made of the rows that it was sent."""
+    """Return the result of an extender for the rows that it was sent."""
     extender = call.extender
     result = _filter_results.decode(call, answer)
     if result.Error:
@@ -283,13 +286,13 @@ def _selected(call: Call, sent: NodeList, answer: Answer, rows: IntArray) -> Sel
     try:
         kept = rows[[sent.position_of[name] for name in dict.fromkeys(names)]]
     except KeyError as unknown:
-        words = f"claims a filtered node {_quoted(unknown.args[0])} which is not found in the input node list"
-        raise ExtenderError(f"extender {_quoted(extender.url)} {words}") from None
+        problem = f"claims a filtered node {_quoted(unknown.args[0])} which is not found in the input node list"
+        raise ExtenderError(f"extender {_quoted(extender.url)} {problem}") from None
     return Selection(extender, rows, kept, result)
 
 
 def _scored(call: Call, sent: NodeList, answer: Answer) -> IntArray:
-    """What an extender adds to the scores of the nodes that it was sent."""
+    """Return the weighted scores of an extender for the nodes that it was sent."""
     priorities = _priorities.decode(call, answer)
     hosts = [priority.Host for priority in priorities]
     factor = min(call.extender.config.weight * (MAX_SCORE // MAX_PRIORITY), _LARGEST)
@@ -297,23 +300,27 @@ def _scored(call: Call, sent: NodeList, answer: Answer) -> IntArray:
     given = np.fromiter([priority.Score for priority in priorities], np.int64, len(hosts))
     added: IntArray = np.clip(given, -most, most) * factor
     if hosts == sent.names:
-        # Most often the answer is in the order of the question.
+        # Usually the answer has the order of the question.
         return added
-    # One on top for the hosts that nobody asked about.
+    # The extra entry is for hosts that were not sent.
     scores: IntArray = np.zeros(len(sent.names) + 1, np.int64)
     positions = [sent.position_of.get(host, -1) for host in hosts]
     np.add.at(scores, positions, added)
     if -1 in positions:
-        words = "Extender scored nodes that it was not asked about. These scores do not count."
-        stranger = hosts[positions.index(-1)]
-        log.info(words, extender=call.extender.url, nodes=positions.count(-1), first=stranger)
+        first = hosts[positions.index(-1)]
+        log.info(
+            "Ignoring extender scores of nodes that were not sent",
+            extender=call.extender.url,
+            nodes=positions.count(-1),
+            first=first,
+        )
     return scores[:-1]
 
 
-def _pass_over(extender: Extender, error: ExtenderError, words: str) -> None:
+def _ignore_if_allowed(extender: Extender, error: ExtenderError, message: str) -> None:
     if not extender.config.ignorable:
         raise error
-    log.info(words, extender=extender.url, err=str(error))
+    log.info(message, extender=extender.url, err=str(error))
 
 
 def _quoted(name: str) -> str:

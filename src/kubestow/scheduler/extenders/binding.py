@@ -1,4 +1,4 @@
-"""Binding by the extender that manages a pod, in place of the Bind plugins."""
+"""Binding by the extender that manages a pod, instead of the Bind plugins."""
 
 from kubestow.api.pod import Pod
 from kubestow.scheduler.extenders.asking import Extenders
@@ -6,14 +6,14 @@ from kubestow.scheduler.extenders.extender import Ask
 
 
 class ExtenderBinding:
-    """Has an extender bind pods."""
+    """Binds pods by an extender."""
 
     def __init__(self, extenders: Extenders, ask: Ask) -> None:
         self._extenders = extenders
         self._ask = ask
 
     async def __call__(self, pod: Pod, node: str) -> bool:
-        """False if no extender has bound the pod, so that the plugins are to; raises ExtenderError."""
+        """Bind a pod. Return False if no extender has bound it, so that the plugins must; raises ExtenderError."""
         call = self._extenders.binding(pod, node)
         if call is None:
             return False

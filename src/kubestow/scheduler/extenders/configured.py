@@ -1,4 +1,4 @@
-"""The extenders of the configuration in use. The cycles, the binder and the plugins look here, also after a reload."""
+"""The extenders of the current configuration. Cycles, the binder and plugins read them here, also after a reload."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from kubestow.config.configuration import Extender
 from kubestow.scheduler.cluster.nodes import NodeTable
 from kubestow.scheduler.cluster.pods import PodInfo
-from kubestow.scheduler.extenders.extender import Ask, ask_nobody
+from kubestow.scheduler.extenders.extender import Ask, refuse_calls
 
 if TYPE_CHECKING:
     from kubestow.scheduler.extenders.asking import Extenders
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class ConfiguredExtenders:
-    """The extenders to ask about pods whose cycle or binding starts now; none to begin with."""
+    """The extenders for pods whose cycle or binding starts now; none initially."""
 
-    def __init__(self, current: "Extenders | None" = None, *, ask: Ask = ask_nobody) -> None:
+    def __init__(self, current: "Extenders | None" = None, *, ask: Ask = refuse_calls) -> None:
         """`ask` calls the extender that binds a pod."""
         self.current = current
         self._ask = ask
@@ -29,7 +29,7 @@ class ConfiguredExtenders:
         if not configured:
             self.current = self.binding = None
             return
-        # Imported only now: most configurations have none.
+        # Imported on demand: most configurations have no extenders.
         from kubestow.scheduler.extenders.asking import Extenders
         from kubestow.scheduler.extenders.binding import ExtenderBinding
 
@@ -37,5 +37,5 @@ class ConfiguredExtenders:
         self.binding = ExtenderBinding(self.current, self._ask)
 
     def judge_preemption(self, pod: PodInfo) -> bool:
-        """Return whether an extender has to be asked before pods are evicted for a pod."""
+        """Return whether an extender must be called before pods are evicted for a pod."""
         return self.current is not None and self.current.judge_preemption(pod)

@@ -1,4 +1,4 @@
-"""One extender as configured, a call to it, and conversations: whatever goes on until calls are answered."""
+"""A configured extender, a call to it, and conversations: generators that yield calls and are sent the answers."""
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Generic, NamedTuple, TypeAlias, TypeVar, Union
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class ExtenderError(Exception):
-    """An extender could not be asked, or its answer cannot be used; the words are for the pod's condition."""
+    """A call to an extender failed, or its answer is invalid; the message is for the pod's condition."""
 
 
 class Extender:
-    """An extender; `number` is its place in the configuration, `url` is for words: without a password."""
+    """An extender; `number` is its index in the configuration, `url` is for messages: without a password."""
 
     def __init__(self, number: int, config: configuration.Extender) -> None:
         self.number = number
@@ -25,12 +25,12 @@ class Extender:
         self.url = hide_in_text(config.urlPrefix)
         self._managed = frozenset(resource.name for resource in config.managedResources)
 
-    def error(self, words: str) -> ExtenderError:
-        """What it complains of, or what is wrong with its answer, with its name."""
-        return ExtenderError(f'{words} (extender "{self.url}")')
+    def error(self, message: str) -> ExtenderError:
+        """Return an error with the name of the extender."""
+        return ExtenderError(f'{message} (extender "{self.url}")')
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether a container asks for a resource that the extender manages; one that manages none wants all pods."""
+        """Return whether a container requests a resource that the extender manages; True if it manages none."""
         if not self._managed:
             return True
         return any(
@@ -41,13 +41,13 @@ class Extender:
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A request; the pieces of its body belong one after the other."""
+    """A request; the body is the concatenation of its parts."""
 
     extender: Extender
     verb: str
     body: tuple[bytes, ...]
     subject: tuple[bytes, ...] = ()
-    """Names the pod and the nodes or victims that the body is about, whichever version of them it has."""
+    """Identifies the pod and the nodes or victims of the body, without their versions."""
 
     @property
     def url(self) -> str:
@@ -58,32 +58,32 @@ class Call(msgspec.Struct, frozen=True):
         return self.verb == self.extender.config.prioritizeVerb
 
     @property
-    def changes_something(self) -> bool:
-        """Whether it must not be made twice."""
+    def binds(self) -> bool:
+        """Whether the call binds the pod, and must not be repeated."""
         return self.verb == self.extender.config.bindVerb
 
 
 Answer: TypeAlias = bytes | ExtenderError
-"""The body of an answer, or why there is none."""
+"""The body of an answer, or the error."""
 Ask: TypeAlias = Callable[[Sequence[Call]], Awaitable[Sequence[Answer]]]
-"""Makes calls side by side; never raises ExtenderError."""
+"""Makes calls concurrently; never raises ExtenderError."""
 Conversation: TypeAlias = Generator[Sequence[Call], Sequence[Answer], T]
-"""Yields calls, is sent their answers, and returns what came of it."""
+"""Yields calls, is sent their answers, and returns a result."""
 
 
 class Asking(NamedTuple, Generic[T]):
-    """A conversation that cannot go on without answers. Until then nothing that it looks at may change."""
+    """A conversation that needs answers to continue. Until then, nothing that it reads may change."""
 
     calls: Sequence[Call]
     rest: Conversation[T]
 
     def answered(self, answers: Sequence[Answer]) -> Union[T, "Asking[T]"]:
-        """Go on with the answers to the calls."""
+        """Continue with the answers to the calls."""
         return carry_on(self.rest, answers)
 
 
 def carry_on(conversation: Conversation[T], answers: Sequence[Answer] | None = None) -> T | Asking[T]:
-    """Carry a conversation on to its end, or to its next question; from the start if there are no answers yet."""
+    """Run a conversation up to its end, or to its next calls; from the start if there are no answers yet."""
     try:
         return Asking(conversation.send(answers), conversation)  # type: ignore[arg-type]
     except StopIteration as end:
@@ -91,6 +91,6 @@ def carry_on(conversation: Conversation[T], answers: Sequence[Answer] | None = N
         return result
 
 
-async def ask_nobody(calls: Sequence[Call]) -> Sequence[Answer]:
-    """Where nothing can be asked."""
-    return [ExtenderError(f'Post "{call.url}": there is no way to any extender') for call in calls]
+async def refuse_calls(calls: Sequence[Call]) -> Sequence[Answer]:
+    """Return an error for each call, where no client exists."""
+    return [ExtenderError(f'Post "{call.url}": extenders cannot be called from here') for call in calls]

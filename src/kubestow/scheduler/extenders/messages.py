@@ -1,7 +1,7 @@
-"""What extenders are sent: pods and nodes as the API server has them, each node encoded once per version.
+"""The bodies of calls: pods and nodes as received from the API server, each node encoded once per version.
 
-The part of a message that lists nodes is the same for pod after pod while no node changes and as many pass; the last
-such parts are kept.
+The part of a message that lists nodes is the same for many pods while no node changes and the same nodes are feasible;
+the latest such parts are cached.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encode = msgspec.json.Encoder().encode
 
 
-def as_sent(obj: Pod | Node) -> bytes:
-    """An object's JSON: as the API server sent it, without what kube-scheduler does not keep; else what is known."""
+def encode_received(obj: Pod | Node) -> bytes:
+    """Return the JSON of an object as received, without fields that kube-scheduler drops; else as decoded."""
     source: msgspec.Raw | None = getattr(obj, "source", None)
     if source is None or not len(source):
         return _encode(obj)
@@ -33,7 +33,7 @@ def as_sent(obj: Pod | Node) -> bytes:
     if metadata.pop("managedFields", None) is not None:
         parts["metadata"] = msgspec.Raw(_encode(metadata))
     if isinstance(obj, Pod) and obj.spec.nodeName:
-        # It may be assumed there only.
+        # The pod may only be assumed there.
         spec = _fields.decode(parts["spec"])
         if "nodeName" not in spec:
             spec["nodeName"] = msgspec.Raw(_encode(obj.spec.nodeName))
@@ -42,7 +42,7 @@ def as_sent(obj: Pod | Node) -> bytes:
 
 
 class NodeList:
-    """Some rows in order, with what is said of them to extenders."""
+    """Some rows in order, with their JSON for extenders."""
 
     def __init__(self, table: NodeTable, rows: IntArray) -> None:
         self.names = [table.names[row] for row in rows.tolist()]
@@ -52,19 +52,19 @@ class NodeList:
 
 
 class Messages:
-    """Makes the bodies of calls."""
+    """Builds the bodies of calls."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._encoded: list[tuple[Node, bytes] | None] = []
-        """By row."""
+        """The JSON of nodes, by row."""
         self._lists: dict[bytes, NodeList] = {}
-        """By rows; the last few."""
+        """The latest lists, by rows."""
         self._lists_version = -1
         self._pod: tuple[Pod, bytes] | None = None
 
     def nodes(self, rows: IntArray) -> NodeList:
-        """What is said of rows, as long as no node changes."""
+        """Return the list for some rows; cached as long as no node changes."""
         version = self._table.node_changes.last
         if version != self._lists_version:
             self._lists.clear()
@@ -78,8 +78,8 @@ class Messages:
         self._lists[key] = found
         return found
 
-    def about_nodes(self, pod: Pod, rows: IntArray, *, names_only: bool) -> tuple[bytes, ...]:
-        """For filter and prioritize."""
+    def nodes_body(self, pod: Pod, rows: IntArray, *, names_only: bool) -> tuple[bytes, ...]:
+        """Return the body of a filter or prioritize call."""
         nodes = self.nodes(rows)
         if names_only:
             return self._start(pod), nodes.as_names
@@ -88,8 +88,8 @@ class Messages:
             nodes.as_nodes = b',"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % listed
         return self._start(pod), nodes.as_nodes
 
-    def about_victims(self, pod: Pod, victims: Mapping[str, Victims], *, uids_only: bool) -> tuple[bytes, ...]:
-        """For preempt."""
+    def victims_body(self, pod: Pod, victims: Mapping[str, Victims], *, uids_only: bool) -> tuple[bytes, ...]:
+        """Return the body of a preempt call."""
 
         def listed(pods: Any) -> dict[str, Any]:
             return {
@@ -100,7 +100,7 @@ class Messages:
         if uids_only:
             whole, meta = None, listed(lambda victim: {"UID": victim.metadata.uid})
         else:
-            whole, meta = listed(lambda victim: msgspec.Raw(as_sent(victim))), None
+            whole, meta = listed(lambda victim: msgspec.Raw(encode_received(victim))), None
         rest = b',"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (_encode(whole), _encode(meta))
         return self._start(pod), rest
 
@@ -114,15 +114,15 @@ class Messages:
         return pod.metadata.uid.encode(), _encode(uids)
 
     @staticmethod
-    def about_binding(pod: Pod, node: str) -> tuple[bytes, ...]:
-        """For bind."""
+    def binding_body(pod: Pod, node: str) -> tuple[bytes, ...]:
+        """Return the body of a bind call."""
         meta = pod.metadata
         body = {"PodName": meta.name, "PodNamespace": meta.namespace, "PodUID": meta.uid, "Node": node}
         return (_encode(body),)
 
     def _start(self, pod: Pod) -> bytes:
         if self._pod is None or self._pod[0] is not pod:
-            self._pod = (pod, b'{"Pod":' + as_sent(pod))
+            self._pod = (pod, b'{"Pod":' + encode_received(pod))
         return self._pod[1]
 
     def _node(self, row: int) -> bytes:
@@ -131,5 +131,5 @@ class Messages:
         node, known = self._table.nodes[row], self._encoded[row]
         assert node is not None
         if known is None or known[0] is not node:
-            known = self._encoded[row] = (node, as_sent(node))
+            known = self._encoded[row] = (node, encode_received(node))
         return known[1]

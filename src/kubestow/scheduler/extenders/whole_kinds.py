@@ -1,4 +1,4 @@
-"""Which objects are kept whole, because extenders are sent them as the API server has them."""
+"""The objects that are kept whole, because extenders get them as received from the API server."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from kubestow.config import configuration
 
 
 def whole_kinds(configured: Sequence[configuration.Extender]) -> dict[type, type]:
-    """The kinds of which extenders are sent all the JSON, and what stands for them so that it is kept."""
+    """Return the kinds of which extenders get the whole JSON, each with the type that keeps it."""
     kinds: dict[type, type] = {}
     if any(e.filterVerb or e.prioritizeVerb or e.preemptVerb for e in configured):
         victims_are_sent = any(e.preemptVerb and not e.nodeCacheCapable for e in configured)

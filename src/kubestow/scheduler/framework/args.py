@@ -1,4 +1,4 @@
-"""Arguments of plugins from outside, decoded into what their constructor says it takes.
+"""Decoding of the arguments of out-of-tree plugins, by the annotation of the constructor.
 
     class ZoneArgs(msgspec.Struct):        # or a dataclass
         zone: str
@@ -7,7 +7,7 @@
     class PreferZone:
         def __init__(self, args: ZoneArgs, handle): ...
 
-Without an annotation the plugin gets the mapping as it stands in the file, or None.
+Without an annotation the plugin gets the mapping from the configuration file, or None.
 """
 
 import dataclasses
@@ -19,11 +19,11 @@ import msgspec
 
 
 class ArgsError(ValueError):
-    """Arguments that are not what the plugin takes; the message names the field."""
+    """Arguments that the plugin does not accept; the message names the field."""
 
 
 def decode_args(plugin: Any, raw: Any) -> Any:
-    """The arguments for a plugin's constructor; raises ArgsError."""
+    """Return the arguments for a plugin's constructor; raises ArgsError."""
     wanted = _annotation(plugin)
     if wanted is None:
         return raw
@@ -43,7 +43,7 @@ def decode_args(plugin: Any, raw: Any) -> Any:
 
 
 def _annotation(plugin: Any) -> Any:
-    """What the constructor's first parameter is annotated with, if that is a class of fields."""
+    """Return the annotation of the constructor's first parameter, if that is a class with fields."""
     function = plugin.__init__ if inspect.isclass(plugin) else plugin
     parameters = list(inspect.signature(plugin).parameters)
     try:
@@ -64,7 +64,7 @@ def _fields(wanted: Any) -> list[str]:
 
 
 def _unknown_field(given: Any, known: Any, path: str) -> str | None:
-    """The path of the first field that was given and is not there after decoding."""
+    """Return the path of the first given field that does not exist after decoding."""
     if isinstance(given, dict) and isinstance(known, dict):
         for key, value in given.items():
             if str(key) not in known:

@@ -1,8 +1,7 @@
 """The one place from which plugins are called: it counts, times, checks and attributes every call.
 
-Whatever goes wrong in a plugin, or with what it answers, comes out as a PluginError that names it. Timing every call of
-every cycle would cost more than some plugins do; a caller is told at the start of a cycle whether this is one of the
-few to time.
+Every failure of a plugin, and every invalid result, is raised as a PluginError that names the plugin. Timing every call
+of every cycle would cost more than some plugins do; at the start of a cycle, `timing` is set for the few to be timed.
 """
 
 import os
@@ -23,7 +22,7 @@ from kubestow.scheduler.framework.results import (
     Rejections,
     Skip,
     Wait,
-    told,
+    error_text,
 )
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
@@ -40,22 +39,22 @@ _CODED = (Rejection, PostFilterResult)
 
 
 def failure(plugin: str, point: str, method: str, error: BaseException) -> PluginError:
-    """What went wrong in a plugin, attributed; raises it as it is where it is none of the plugin's business."""
+    """Return the error of a plugin, attributed to it. Raises the error itself if the plugin did not cause it."""
     if isinstance(error, PluginError):
         return error
     if isinstance(error, KeyboardInterrupt):
         raise error
     if isinstance(error, WrongAnswerError):
         return PluginError(plugin, point, f"{method} {error}")
-    words = told(error)
+    message = error_text(error)
     place = _place(error)
     if place:
-        log.error("Plugin raised", err=words, plugin=plugin, extensionPoint=point, at=place)
-    return PluginError(plugin, point, words)
+        log.error("Plugin raised", err=message, plugin=plugin, extensionPoint=point, at=place)
+    return PluginError(plugin, point, message)
 
 
 def _place(error: BaseException) -> str:
-    """The deepest line of a plugin's own file that an exception came through; empty for the scheduler's own plugins."""
+    """Return the deepest line of a plugin's own file in the traceback of an exception; empty for built-in plugins."""
     lines = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
     beyond = [line for line in lines if not line[0].startswith(_FRAMEWORK)]
     if not beyond or beyond[0][0].startswith(_PACKAGE):
@@ -72,8 +71,8 @@ def _checked(hook: Hook, answer: Any, args: tuple[Any, ...]) -> Any:
     if answer is not None:
         if hook.check is not None:
             hook.check(answer, args)
-    elif hook.must_answer:
-        raise WrongAnswerError("must return something, not None")
+    elif hook.must_return:
+        raise WrongAnswerError("must not return None")
     return answer
 
 
@@ -82,15 +81,15 @@ class Caller:
 
     def __init__(self, profile: str, metrics: SchedulerMetrics, stopwatch: Callable[[], float]) -> None:
         self._profile = profile
-        self._plugin_took = metrics.plugin_execution_seconds.observe
-        self._point_took = metrics.extension_point_seconds.observe
+        self._observe_plugin = metrics.plugin_execution_seconds.observe
+        self._observe_point = metrics.extension_point_seconds.observe
         self._stopwatch = stopwatch
         self.started = stopwatch
-        """Tells when a point begins to run."""
+        """Returns the time at which an extension point starts."""
         self.timing = False
 
     def call(self, hook: Hook, *args: Any, rows: int = 1) -> Any:
-        """Call a plugin. What concerns no rows, and no pod whose turn it is, is neither counted nor timed."""
+        """Call a plugin. Calls for no rows, and methods outside of a pod's cycle, are not timed."""
         if self.timing and hook.is_timed and rows:
             return self._call_timed(hook, args, rows)
         hook.evaluations += rows
@@ -99,14 +98,14 @@ class Caller:
             if answer is not None:
                 if hook.check is not None:
                     hook.check(answer, args)
-            elif hook.must_answer:
-                raise WrongAnswerError("must return something, not None")
+            elif hook.must_return:
+                raise WrongAnswerError("must not return None")
         except BaseException as error:
             raise _failure(hook, error) from error
         return answer
 
     def call_row(self, hook: Hook, state: Any, table: NodeView, row: int) -> Any:
-        """Call a plugin about one row: what is asked most often, so it is as short as can be."""
+        """Call a plugin for one row. This is the most frequent call, so it avoids everything that is not needed."""
         if self.timing:
             return self._call_timed(hook, (state, table, row), 1)
         hook.evaluations += 1
@@ -129,11 +128,11 @@ class Caller:
             raise _failure(hook, error) from error
         finally:
             seconds = self._stopwatch() - start
-            self._plugin_took(seconds, hook.point, hook.name, status.label)
+            self._observe_plugin(seconds, hook.point, hook.name, status.label)
         return answer
 
     async def call_async(self, hook: Hook, *args: Any) -> Any:
-        """The same for a plugin that awaits."""
+        """Call an asynchronous method of a plugin."""
         hook.evaluations += 1
         start = self._stopwatch()
         status = Code.ERROR
@@ -141,15 +140,15 @@ class Caller:
             answer = _checked(hook, await hook.function(*args), args)
             status = status_of(answer)
         except (Exception, SystemExit) as error:
-            # What else there is has come from outside: the call was cancelled.
+            # Other exceptions do not come from the plugin: the call was cancelled.
             raise _failure(hook, error) from error
         finally:
             seconds = self._stopwatch() - start
-            self._plugin_took(seconds, hook.point, hook.name, status.label)
+            self._observe_plugin(seconds, hook.point, hook.name, status.label)
         return answer
 
     def sign(self, hooks: Sequence[Hook], pod: Any) -> tuple[Hashable, ...]:
-        """Return what each plugin signs. Raises PluginError."""
+        """Return the signature of each plugin. Raises PluginError."""
         try:
             signed = tuple([hook.function(pod) for hook in hooks])
             # Raises TypeError if one of them cannot be hashed.
@@ -159,8 +158,8 @@ class Caller:
             return tuple([self.call(hook, pod) for hook in hooks])
         return signed
 
-    def first_refusal(self, hooks: Sequence[Hook], pod: Any) -> Rejection | None:
-        """What the first of some plugins says that refuses a pod; asked of every pod, so it is one step for all."""
+    def first_rejection(self, hooks: Sequence[Hook], pod: Any) -> Rejection | None:
+        """Return the first rejection of a pod by some plugins; a single step, since it runs for every pod."""
         for hook in hooks:
             if self.timing:
                 answer = self._call_timed(hook, (pod,), 1)
@@ -175,9 +174,9 @@ class Caller:
                 return answer._replace(plugin=hook.name)  # type: ignore[no-any-return]
         return None
 
-    def failed(self, error: PluginError) -> None:
-        """A plugin failed, and the caller goes on as if it had not."""
-        log.unexpected("Plugin failed; nothing comes of it", err=error)
+    def log_failure(self, error: PluginError) -> None:
+        """Log the failure of a plugin that is ignored."""
+        log.unexpected("Plugin failed; continuing without its result", err=error)
 
     def run_point(self, point: str, function: Callable[[*Args], T], *args: *Args) -> T:
         """Call the function that runs an extension point, and record its duration; an exception counts as an error."""
@@ -187,35 +186,35 @@ class Caller:
             status = Code.SUCCESS
             return result
         finally:
-            self.finished(point, status, start)
+            self.record_point(point, status, start)
 
-    def finished(self, point: str, status: Code, start: float, end: float | None = None) -> float:
-        """A point has run for all its plugins; now, or at `end`, which is returned."""
+    def record_point(self, point: str, status: Code, start: float, end: float | None = None) -> float:
+        """Record the duration of an extension point that ended now, or at `end`; return the end."""
         end = self._stopwatch() if end is None else end
-        self._point_took(end - start, point, self._profile, status.label)
+        self._observe_point(end - start, point, self._profile, status.label)
         return end
 
 
-def in_range(hook: Hook, scores: IntArray, view: NodeView, rows: IntArray) -> None:
-    """Raises PluginError if the score that a plugin gave a row is not between 0 and MAX_SCORE."""
+def check_range(hook: Hook, scores: IntArray, view: NodeView, rows: IntArray) -> None:
+    """Raise PluginError if the score that a plugin gave a row is not between 0 and MAX_SCORE."""
     try:
         check_scores(scores, view, rows)
     except WrongAnswerError as error:
         raise _failure(hook, error) from error
 
 
-def worded(plugin: str, answer: Rejections, kind: int) -> Rejection:
-    """A refusal in the words of the filter that gave it."""
+def rejection_for(plugin: str, answer: Rejections, kind: int) -> Rejection:
+    """Return the rejection that a filter gives for a kind."""
     try:
-        words = answer.words(kind)
-        rejection(words, (kind,))
+        found = answer.words(kind)
+        rejection(found, (kind,))
     except BaseException as error:
         raise failure(plugin, "Filter", "words", error) from error
-    return words._replace(plugin=plugin)
+    return found._replace(plugin=plugin)
 
 
 def status_of(answer: Any) -> Code:
-    """What a plugin's answer amounts to."""
+    """Return the status that a plugin's result stands for."""
     if answer is None:
         return Code.SUCCESS
     if isinstance(answer, _CODED):

@@ -1,9 +1,9 @@
-"""What each method of a plugin must answer.
+"""The valid results of each method of a plugin.
 
-The caller checks every answer of out-of-tree plugins against this table; an answer of another type, shape, dtype or
-range is the failure of the plugin that gave it. `None` is checked without a call: a method either may answer it or must
-not. The answers of the scheduler's own plugins are checked in the same way in tests (`Hook.checks_trusted`), and not in
-production, where the check would cost more than some of these plugins do.
+The caller checks every result of out-of-tree plugins against this table; a result of another type, shape, dtype or
+range is a failure of the plugin. `None` is checked without a call: a method either may return it or must not. The
+results of built-in plugins are checked in the same way in tests (`Hook.checks_trusted`), but not in production, where
+the check would cost more than some of these plugins do.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -33,17 +33,17 @@ from kubestow.scheduler.framework.results import (
 
 Args = tuple[Any, ...]
 Check = Callable[[Any, Args], None]
-"""Raises WrongAnswerError, in words that say what was expected, unless the answer to these arguments will do."""
+"""Raises WrongAnswerError, which describes the expected result, unless the result of a call is valid."""
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
 _INTEGERS = (int, np.integer)
 _TRUTHS = (bool, np.bool_)
-_REFUSING = frozenset((Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING, Code.ERROR))
+_REJECTING = frozenset((Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING, Code.ERROR))
 
 
 class WrongAnswerError(TypeError):
-    """What a method answered is none of what it may answer; the words go on after the name of the method."""
+    """A method returned an invalid result; the message continues after the name of the method."""
 
 
 def _expected(what: str, answer: Any) -> WrongAnswerError:
@@ -51,7 +51,7 @@ def _expected(what: str, answer: Any) -> WrongAnswerError:
 
 
 def rejection(answer: Any, _args: Args) -> None:
-    """A Rejection, or None."""
+    """Check that a result is a Rejection."""
     if not isinstance(answer, Rejection):
         raise _expected("a Rejection or None", answer)
     _well_formed(answer)
@@ -61,12 +61,12 @@ def _well_formed(answer: Any) -> None:
     reasons = answer.reasons
     if not isinstance(reasons, tuple) or not _are_all(str, reasons):
         raise WrongAnswerError(f"must return a Rejection whose reasons are a tuple of str, not {reasons!r:.100}")
-    if answer.code not in _REFUSING:
-        raise WrongAnswerError(f"must return a Rejection whose code refuses, not {answer.code!r:.100}")
+    if answer.code not in _REJECTING:
+        raise WrongAnswerError(f"must return a Rejection whose code rejects, not {answer.code!r:.100}")
 
 
 def _are_all(kind: type, parts: Iterable[Any]) -> bool:
-    for part in parts:  # noqa: SIM110 - a generator costs more than looking at the few there are
+    for part in parts:  # noqa: SIM110 - a generator costs more than the loop over a few items
         if not isinstance(part, kind):
             return False
     return True
@@ -112,12 +112,12 @@ def _column(answer: Any, dtype: np.dtype[Any], count: int | None, what: str = ""
         found = f"an array of {answer.dtype}" if isinstance(answer, np.ndarray) else type(answer).__name__
         raise WrongAnswerError(f"must return {what + ' ' if what else ''}an array of {dtype}, not {found}")
     if answer.ndim != 1 or (count is not None and len(answer) != count):
-        raise WrongAnswerError(f"must answer for each of {count} rows, not with an array of shape {answer.shape}")
+        raise WrongAnswerError(f"must return a value for each of {count} rows, not an array of shape {answer.shape}")
 
 
 def check_scores(scores: IntArray, view: NodeView, rows: IntArray) -> None:
-    """Raises WrongAnswerError if the score of a row is not between 0 and MAX_SCORE."""
-    # As unsigned numbers, negative ones are larger than any score.
+    """Raise WrongAnswerError if the score of a row is not between 0 and MAX_SCORE."""
+    # Viewed as unsigned numbers, negative ones are larger than any score.
     if len(scores) and largest(scores.view(np.uint64)) > MAX_SCORE:
         position = int(np.flatnonzero((scores > MAX_SCORE) | (scores < 0))[0])
         name = view.names[int(rows[position])]
@@ -145,14 +145,14 @@ def _post_filter(answer: Any, _args: Args) -> None:
             f"the nominated node of a PostFilterResult must be a name or None, not {parts.nominated_node!r}"
         )
     if not _are_all(PodInfo, parts.victims) or not _are_all(PodInfo, parts.to_unnominate):
-        raise WrongAnswerError("must return victims that are pods as it was handed them (PodInfo)")
+        raise WrongAnswerError("must return victims of type PodInfo, as they were passed to it")
 
 
 def _permit(answer: Any, _args: Args) -> None:
     if isinstance(answer, Wait):
         seconds: Any = answer.seconds
         if not isinstance(seconds, int | float) or not isfinite(seconds) or seconds < 0:
-            raise WrongAnswerError(f"must return Wait with a number of seconds from 0 on, not {seconds!r:.100}")
+            raise WrongAnswerError(f"must return Wait with a non-negative number of seconds, not {seconds!r:.100}")
     elif isinstance(answer, Rejection):
         _well_formed(answer)
     else:
@@ -200,62 +200,62 @@ def _nothing(answer: Any, _args: Args) -> None:
 
 def _hashable(answer: Any, _args: Args) -> None:
     if not isinstance(answer, Hashable):
-        raise _expected("something hashable or None", answer)
+        raise _expected("a hashable value or None", answer)
     hash(answer)
 
 
 def _requeue_on(answer: Any, _args: Args) -> None:
-    if not isinstance(answer, Sequence) or not all(isinstance(wish, Registration) for wish in answer):
-        raise _expected("a list of what `on` makes", answer)
+    if not isinstance(answer, Sequence) or not all(isinstance(one, Registration) for one in answer):
+        raise _expected("a list of results of `on`", answer)
 
 
 class Method(msgspec.Struct, frozen=True):
-    """One row of the table."""
+    """The contract of one method."""
 
     point: str
-    """The extension point, as messages and metrics name it."""
+    """The name of the extension point in messages and metrics."""
     check: Check | None
-    """None: nobody but the plugin itself looks at the answer."""
-    must_answer: bool = False
-    """Whether None is no answer."""
+    """None: only the plugin itself uses the result."""
+    must_return: bool = False
+    """Whether the result must not be None."""
     is_timed: bool = True
-    beside: tuple[str, ...] = ()
-    """Methods that a plugin may have beside it."""
+    companions: tuple[str, ...] = ()
+    """Optional methods of a plugin that has this method."""
 
 
 CONTRACT: dict[str, Method] = {
     "pre_enqueue": Method("PreEnqueue", rejection),
     "sort_key": Method("QueueSort", None, is_timed=False),
-    "pre_filter": Method("PreFilter", _pre_filter, beside=("with_changes", "counted_rows")),
+    "pre_filter": Method("PreFilter", _pre_filter, companions=("with_changes", "counted_rows")),
     "filter_rows": Method(
-        "Filter", _filter_rows, beside=("passing_rows", "row_rejection", "join_states", "copies_rows")
+        "Filter", _filter_rows, companions=("passing_rows", "row_rejection", "join_states", "copies_rows")
     ),
-    "copies_rows": Method("copies_rows", _score_rows, must_answer=True, is_timed=False),
-    "passing_rows": Method("passing_rows", _passing_rows, must_answer=True, is_timed=False),
+    "copies_rows": Method("copies_rows", _score_rows, must_return=True, is_timed=False),
+    "passing_rows": Method("passing_rows", _passing_rows, must_return=True, is_timed=False),
     "row_rejection": Method("Filter", rejection),
     "join_states": Method("join_states", None, is_timed=False),
     "with_changes": Method("with_changes", None, is_timed=False),
-    "counted_rows": Method("counted_rows", _counted_rows, must_answer=True, is_timed=False),
-    "post_filter": Method("PostFilter", _post_filter, must_answer=True, beside=("pod_group_post_filter",)),
-    "pod_group_post_filter": Method("PodGroupPostFilter", _group_victims, must_answer=True, is_timed=False),
+    "counted_rows": Method("counted_rows", _counted_rows, must_return=True, is_timed=False),
+    "post_filter": Method("PostFilter", _post_filter, must_return=True, companions=("pod_group_post_filter",)),
+    "pod_group_post_filter": Method("PodGroupPostFilter", _group_victims, must_return=True, is_timed=False),
     "pre_score": Method("PreScore", None),
     "score_rows": Method(
-        "Score", _score_rows, must_answer=True, beside=("normalize", "row_score", "join_score_states")
+        "Score", _score_rows, must_return=True, companions=("normalize", "row_score", "join_score_states")
     ),
-    "normalize": Method("normalize", _normalize, must_answer=True, is_timed=False),
+    "normalize": Method("normalize", _normalize, must_return=True, is_timed=False),
     "row_score": Method("Score", _row_score),
     "join_score_states": Method("join_score_states", None, is_timed=False),
-    "reserve": Method("Reserve", rejection, beside=("unreserve",)),
+    "reserve": Method("Reserve", rejection, companions=("unreserve",)),
     "unreserve": Method("unreserve", _nothing, is_timed=False),
     "permit": Method("Permit", _permit),
-    "pre_bind": Method("PreBind", rejection, beside=("pre_bind_needed",)),
-    "pre_bind_needed": Method("PreBindPreFlight", _needed, must_answer=True, is_timed=False),
+    "pre_bind": Method("PreBind", rejection, companions=("pre_bind_needed",)),
+    "pre_bind_needed": Method("PreBindPreFlight", _needed, must_return=True, is_timed=False),
     "bind": Method("Bind", _bind),
     "post_bind": Method("PostBind", _nothing),
-    "generate_placements": Method("PlacementGenerate", _placements, must_answer=True),
-    "score_placements": Method("PlacementScore", _placement_scores, must_answer=True),
+    "generate_placements": Method("PlacementGenerate", _placements, must_return=True),
+    "score_placements": Method("PlacementScore", _placement_scores, must_return=True),
     "sign": Method("sign", _hashable, is_timed=False),
-    "requeue_on": Method("requeue_on", _requeue_on, must_answer=True, is_timed=False),
-    "hint": Method("QueueingHint", _needed, must_answer=True, is_timed=False),
+    "requeue_on": Method("requeue_on", _requeue_on, must_return=True, is_timed=False),
+    "hint": Method("QueueingHint", _needed, must_return=True, is_timed=False),
 }
-"""Every method that is called of a plugin, by its name. A hint is what `requeue_on` registers."""
+"""Every method of a plugin that is called, by name. A hint is registered by `requeue_on`."""

@@ -1,4 +1,4 @@
-"""A handle for plugins outside a running scheduler: they can look at a cluster, and write nothing."""
+"""A handle for plugins outside of a running scheduler: they can read a cluster, and write nothing."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 
 class StillClock:
-    """A clock that shows whatever it was set to."""
+    """A clock that shows the time that it was set to."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
@@ -24,7 +24,7 @@ class StillClock:
 
 
 class FirstRng:
-    """Draws 0 every time, so that the first of several equal choices is taken."""
+    """Returns 0 every time, so that the first of several equal choices is taken."""
 
     def randrange(self, _stop: int, /) -> int:
         return 0
@@ -44,7 +44,7 @@ class NoNominations:
 
 
 class NoWaitingPods:
-    """No pod waits for Permit."""
+    """An empty set of pods that wait for Permit."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
@@ -54,7 +54,7 @@ class NoWaitingPods:
 
 
 class ListRecorder:
-    """Keeps the events that were recorded, as (pod, reason, note)."""
+    """Keeps the recorded events, as (pod, reason, note)."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
@@ -65,7 +65,7 @@ class ListRecorder:
 
 
 class NoApi:
-    """Refuses every call: nothing is written from here."""
+    """Rejects every call."""
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         async def refuse(*_args: Any, **_kwargs: Any) -> Any:
@@ -85,7 +85,7 @@ def _skip_write(pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[],
 
 
 def detached_handle(cluster: Cluster, features: Features | None = None, **parts: Any) -> Handle:
-    """Return a handle on a cluster, with nothing behind it; `parts` replaces any of its attributes."""
+    """Return a handle for a cluster, without a scheduler; `parts` replaces any of its attributes."""
     api: ApiPort = NoApi()  # type: ignore[assignment]
     defaults: dict[str, Any] = {
         "features": features or Features(),

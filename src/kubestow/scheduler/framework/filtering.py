@@ -1,4 +1,4 @@
-"""Running the filters of a profile over rows of a view: the cluster's table, or a what-if."""
+"""Runs the filters of a profile over rows of a view: the cluster's table, or a what-if."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -8,14 +8,14 @@ import numpy as np
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, first_rows, row_numbers
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.view import NodeView
-from kubestow.scheduler.framework.caller import Caller, worded
+from kubestow.scheduler.framework.caller import Caller, rejection_for
 from kubestow.scheduler.framework.hook import Hook
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.results import FilterError, Rejection, Rejections
 from kubestow.scheduler.framework.verdicts import Verdicts
 
 _COMPRESS_BELOW = 0.5
-"""When fewer than this part of the rows still pass, later filters look at those rows only."""
+"""If less than this part of the rows still pass, later filters are called for those rows only."""
 
 
 def run_filters(
@@ -26,12 +26,12 @@ def run_filters(
     view: NodeView,
     rows: IntArray | None,
 ) -> Verdicts:
-    """Run the filters of a profile over rows of a view (None: all live ones), each row until somebody refuses it."""
+    """Run the filters of a profile over rows of a view (None: all live ones), until a filter rejects a row."""
     if profile.checks_all_filters:
         return run_all_filters(profile, states, skipped, pod, view, rows)
     alive: BoolArray | None = None
     if rows is None:
-        # Dead rows are rare: judge everything, which needs no copies, and leave them out of the result.
+        # Dead rows are rare: evaluate all rows, which needs no copies, and drop the dead ones from the result.
         judged: Rows = slice(0, view.size)
         verdicts = Verdicts(first_rows(view.size), profile.filter_names)
         if not are_all_set(view.live[: view.size]):
@@ -65,7 +65,7 @@ def run_all_filters(
     view: NodeView,
     rows: IntArray | None,
 ) -> Verdicts:
-    """The same with every filter asked about every row: a refusal has the reasons of all that refuse."""
+    """Run every filter for every row: a rejection then has the reasons of all filters that reject the row."""
     judged = np.flatnonzero(view.live[: view.size]) if rows is None else rows
     verdicts = Verdicts(judged, profile.filter_names)
     answers: list[tuple[str, Rejections]] = []
@@ -77,28 +77,30 @@ def run_all_filters(
                 if answer.failed is not None:
                     verdicts.failed = answer.failed._replace(plugin=hook.name)
     if answers:
-        said, which = np.unique(np.stack([answer.kinds for _, answer in answers]), axis=1, return_inverse=True)
-        for number, kinds in enumerate(said.T.tolist()):
-            refusals = [worded(name, answer, kind) for (name, answer), kind in zip(answers, kinds, strict=True) if kind]
-            if refusals:
-                verdicts.override(np.flatnonzero(which == number), _together(refusals))
+        distinct, which = np.unique(np.stack([answer.kinds for _, answer in answers]), axis=1, return_inverse=True)
+        for number, kinds in enumerate(distinct.T.tolist()):
+            rejections = [
+                rejection_for(name, answer, kind) for (name, answer), kind in zip(answers, kinds, strict=True) if kind
+            ]
+            if rejections:
+                verdicts.override(np.flatnonzero(which == number), _merged(rejections))
     return verdicts
 
 
-def _together(refusals: Sequence[Rejection]) -> Rejection:
-    """Several refusals of one node as one. If one of them cannot be helped by preempting pods, nor can all."""
+def _merged(rejections: Sequence[Rejection]) -> Rejection:
+    """Return several rejections of one node as one. It is unresolvable if one of them is."""
     return Rejection(
-        tuple(reason for refusal in refusals for reason in refusal.reasons),
-        max(refusal.code for refusal in refusals),
-        refusals[0].plugin,
-        tuple(refusal.plugin for refusal in refusals[1:]),
+        tuple(reason for rejection in rejections for reason in rejection.reasons),
+        max(rejection.code for rejection in rejections),
+        rejections[0].plugin,
+        tuple(rejection.plugin for rejection in rejections[1:]),
     )
 
 
 def refuse(
     passing: BoolArray, caller: Caller, hook: Hook, state: Any, pod: PodInfo, view: NodeView, rows: Rows
 ) -> None:
-    """Take from `passing` the rows that a filter refuses, whatever its reasons."""
+    """Remove the rows that a filter rejects from `passing`, without reasons."""
     if hook.costly_rows:
         positions: Rows = slice(None) if are_all_set(passing) else passing.nonzero()[0]
         some = row_numbers(rows)[positions]

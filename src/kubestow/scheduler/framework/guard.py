@@ -1,8 +1,8 @@
-"""What a plugin that is not the scheduler's own is handed: it may look at everything, and change nothing.
+"""Protection of the scheduler's objects from plugins that are not built in: they can read, but not change them.
 
-The scheduler's own objects are handed to its own plugins as they are, because a copy would cost more than what most of
-them do. Other plugins get columns that cannot be written to, and a copy of the pod, which is compared with the pod
-after every call: a plugin that changed it fails, and nobody else sees the change.
+Built-in plugins get the scheduler's objects themselves, because a copy would cost more than what most of them do. Other
+plugins get read-only columns, and a copy of the pod, which is compared with the pod after every call: a plugin that
+changed it fails, and the change has no effect.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from kubestow.scheduler.cluster.whatif import WhatIf
 
 T = TypeVar("T")
 
-_CHANGED = "changed the pod that it was handed, which others share: change a copy, or keep notes of your own"
+_CHANGED = "changed the pod that it was passed, which is shared: change a copy, or keep state of your own"
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -46,7 +46,7 @@ def _is_unchanged(copy: PodInfo, pod: PodInfo) -> bool:
 
 
 class ReadOnlyView:
-    """Rows of nodes that cannot be written to; a NodeView."""
+    """A NodeView with read-only columns."""
 
     def __init__(self, view: NodeView) -> None:
         self._view = view
@@ -57,15 +57,15 @@ class ReadOnlyView:
 
     @property
     def names(self) -> Sequence[str]:
-        return _Listed(self._view.names)
+        return _ReadOnlyList(self._view.names)
 
     @property
     def nodes(self) -> Sequence[Any]:
-        return _Listed(self._view.nodes)
+        return _ReadOnlyList(self._view.nodes)
 
     @property
     def pods(self) -> Sequence[Mapping[str, PodInfo]]:
-        return _Listed(self._view.pods, MappingProxyType)
+        return _ReadOnlyList(self._view.pods, MappingProxyType)
 
     @property
     def resource_index(self) -> Mapping[str, int]:
@@ -75,51 +75,51 @@ class ReadOnlyView:
         return read_only(self._view.label_ids(key))
 
 
-class _Listed(Sequence[T]):
-    """A list that cannot be changed."""
+class _ReadOnlyList(Sequence[T]):
+    """A read-only view of a list, with an optional conversion of items."""
 
-    def __init__(self, items: Sequence[Any], shown: Callable[[Any], T] | None = None) -> None:
+    def __init__(self, items: Sequence[Any], convert: Callable[[Any], T] | None = None) -> None:
         self._items = items
-        self._shown = shown
+        self._convert = convert
 
     def __len__(self) -> int:
         return len(self._items)
 
     def __getitem__(self, index: Any) -> Any:
         item = self._items[index]
-        return item if self._shown is None or isinstance(index, slice) else self._shown(item)
+        return item if self._convert is None or isinstance(index, slice) else self._convert(item)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._items) if self._shown is None else map(self._shown, self._items)
+        return iter(self._items) if self._convert is None else map(self._convert, self._items)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers, not to be written to."""
-    shown = array.view()
-    shown.flags.writeable = False
-    return shown
+    """Return a read-only view of an array."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class Guard:
-    """Stands around the methods of the plugins of one profile."""
+    """Wraps the methods of the plugins of one profile."""
 
     def __init__(self) -> None:
         self._pod: PodInfo | None = None
         self._copy: PodInfo | None = None
 
-    asks_row_by_row = True
-    """Whether a filter may be asked about single rows, or for a mask without reasons."""
+    allows_single_rows = True
+    """Whether a filter may be called for single rows, or for a mask without reasons."""
 
     def around(self, function: Callable[..., Any], plugin: str, method: str, *, columns: bool) -> Callable[..., Any]:
-        """Return the function, which is handed what it cannot change; `columns`: also columns that are read-only."""
+        """Return the function with protected arguments; `columns`: also make columns read-only."""
         del plugin
-        # Normalizing in place is how it is often written; these scores are nobody else's.
-        hand = self._hand_scores if method == "normalize" else self._hand if columns else self._hand_pod
+        # Scores are often normalized in place; these scores are used by this call only.
+        protect = self._protect_scores if method == "normalize" else self._protect if columns else self._protect_pod
 
         if iscoroutinefunction(function):
 
             async def guarded_async(*args: Any) -> Any:
-                given = hand(args)
+                given = protect(args)
                 answer = await function(*given)
                 self._compare(given, args)
                 return answer
@@ -127,23 +127,23 @@ class Guard:
             return guarded_async
 
         def guarded(*args: Any) -> Any:
-            given = hand(args)
+            given = protect(args)
             answer = function(*given)
             self._compare(given, args)
             return answer
 
         return guarded
 
-    def _hand(self, args: Sequence[Any]) -> list[Any]:
-        return [self._shown(arg) for arg in args]
+    def _protect(self, args: Sequence[Any]) -> list[Any]:
+        return [self._protected(arg) for arg in args]
 
-    def _hand_pod(self, args: Sequence[Any]) -> list[Any]:
-        return [self._shown(arg) if isinstance(arg, PodInfo | Pod) else arg for arg in args]
+    def _protect_pod(self, args: Sequence[Any]) -> list[Any]:
+        return [self._protected(arg) if isinstance(arg, PodInfo | Pod) else arg for arg in args]
 
-    def _hand_scores(self, args: Sequence[Any]) -> list[Any]:
-        return [*self._hand(args[:-1]), args[-1].copy()]
+    def _protect_scores(self, args: Sequence[Any]) -> list[Any]:
+        return [*self._protect(args[:-1]), args[-1].copy()]
 
-    def _shown(self, arg: Any) -> Any:
+    def _protected(self, arg: Any) -> Any:
         if isinstance(arg, PodInfo):
             return self._copy_of(arg)
         if isinstance(arg, Pod):
@@ -153,7 +153,7 @@ class Guard:
         return read_only(arg) if isinstance(arg, np.ndarray) else arg
 
     def _copy_of(self, pod: PodInfo) -> PodInfo:
-        """One copy serves all plugins and points of a cycle."""
+        """Return a copy of a pod; one copy serves all plugins and points of a cycle."""
         if self._copy is None or self._pod is not pod:
             self._pod, self._copy = pod, _copy(pod)
         return self._copy

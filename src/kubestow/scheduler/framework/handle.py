@@ -1,4 +1,4 @@
-"""What a plugin is given: the cluster to look at, and the few things it may do."""
+"""The handle that plugins get: read access to the cluster, and a few operations."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 
 class PluginApi(Protocol):
-    """Writes that plugins may make. A call returns when the server has answered, and raises what the server refused."""
+    """Writes that plugins may make. A call returns when the server has answered, and raises a returned error."""
 
     async def bind(self, pod: Pod, node: str) -> None: ...
 
@@ -29,7 +29,7 @@ class PluginApi(Protocol):
     async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim: ...
 
     async def get_resource_claim(self, claim: ResourceClaim) -> ResourceClaim:
-        """The claim as the server has it."""
+        """Return the claim as stored by the server."""
 
     async def create_resource_claim(self, namespace: str, manifest: dict[str, Any]) -> ResourceClaim: ...
 
@@ -38,12 +38,12 @@ class PluginApi(Protocol):
     async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim: ...
 
     async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
-        """Take a pod off the list of those that a claim is reserved for."""
+        """Remove a pod from the list of pods that a claim is reserved for."""
 
     async def delete_resource_claim(self, claim: ResourceClaim) -> None: ...
 
     async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
-        """Note in a pod's status which claim its extended resources come from."""
+        """Write the claim of a pod's extended resources to the status of the pod."""
 
 
 class ApiPort(PluginApi, Protocol):
@@ -59,13 +59,13 @@ class ApiPort(PluginApi, Protocol):
 
 
 class Recorder(Protocol):
-    """Writes events about pods; never blocks, never fails."""
+    """Writes events about pods; does not block and does not raise."""
 
     def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None: ...
 
 
 class WriteAside(Protocol):
-    """Takes what is to be done, and what is to be called when that is over, well or badly."""
+    """Starts a write; `done` is called when it has succeeded or failed."""
 
     def __call__(
         self, pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None
@@ -73,7 +73,7 @@ class WriteAside(Protocol):
 
 
 class WaitingPod(Protocol):
-    """A pod that Permit holds."""
+    """A pod that waits for Permit plugins."""
 
     @property
     def pod(self) -> PodInfo: ...
@@ -89,7 +89,7 @@ class WaitingPod(Protocol):
 
 
 class WaitingPods(Protocol):
-    """The pods that Permit holds."""
+    """The pods that wait for Permit plugins."""
 
     def __iter__(self) -> Any: ...
 
@@ -97,7 +97,7 @@ class WaitingPods(Protocol):
 
 
 class Nominator(Protocol):
-    """Pods that are nominated to a node, once room is made there."""
+    """Pods that are nominated to a node, where preemption frees resources for them."""
 
     @property
     def nodes(self) -> Collection[str]: ...
@@ -108,7 +108,7 @@ class Nominator(Protocol):
 
 
 class Handle(msgspec.Struct):
-    """Handed to every plugin when it is made."""
+    """Passed to every plugin when it is created."""
 
     cluster: Cluster
     features: Features
@@ -119,14 +119,14 @@ class Handle(msgspec.Struct):
     recorder: Recorder
     waiting_pods: WaitingPods
     metrics: SchedulerMetrics
-    """To feed; a plugin adds metrics of its own to their registry."""
+    """The scheduler's metrics; a plugin adds its own metrics to their registry."""
     activate: Callable[[Iterable[Pod]], None]
     """Retry these pods now."""
     wait_until: Callable[[Callable[[], bool], float], Awaitable[bool]]
-    """Wait until a condition on the cluster holds, checked whenever an object changes; False after so many seconds."""
+    """Wait until a condition on the cluster holds, checked after every change of an object; False after a timeout."""
     write_aside: WriteAside
-    """Has something written about a pod that nobody waits for: tried until it succeeds or is refused."""
+    """Write something about a pod without waiting: retried until it succeeds or is rejected."""
     is_preempting: Callable[[str], bool]
-    """Whether the victims of a pod (by uid) are still being evicted."""
+    """Return whether the victims of a pod (by UID) are still being evicted."""
     extenders_judge_preemption: Callable[[PodInfo], bool] = lambda _pod: False
-    """Whether extenders are to be asked before pods are evicted for a pod: PostFilter answers with Candidates then."""
+    """Return whether extenders must be called before pods are evicted for a pod: PostFilter then returns Candidates."""

@@ -8,15 +8,15 @@ from kubestow.scheduler.framework.guard import Guard
 
 
 class Hook:
-    """What a caller calls. Methods that go with the one of an extension point hang on it as hooks of their own."""
+    """A method that a caller calls. Companion methods of an extension point are hooks in attributes of its hook."""
 
     checks_trusted: ClassVar[bool] = False
-    """Whether the answers of the scheduler's own plugins are checked, too. Tests set it before profiles are built."""
+    """Whether the results of built-in plugins are checked, too. Tests set it before profiles are built."""
 
     def __init__(
         self, plugin: Any, method: str, function: Callable[..., Any] | None = None, guard: Guard | None = None
     ) -> None:
-        """`function` stands in for the method; a guard protects the scheduler from a plugin that is not its own."""
+        """`function` replaces the method; `guard` protects the scheduler from a plugin that is not built in."""
         contract = CONTRACT[method]
         self.plugin = plugin
         self.name: str = plugin.name
@@ -28,42 +28,42 @@ class Hook:
         )
         self.is_trusted = guard is None
         self.check = contract.check if guard is not None or Hook.checks_trusted else None
-        self.must_answer = contract.must_answer
+        self.must_return = contract.must_return
         self.is_timed = contract.is_timed
         self.costly_rows: bool = getattr(plugin, "costly_rows", False)
-        """Whether it is to be asked only about rows that still matter."""
+        """Whether it is called only for rows that no other filter has rejected."""
         self.needs_state: bool = getattr(plugin, "needs_state", False)
-        """Whether it has nothing to do for a pod for which its PreFilter left no state."""
+        """Whether it is not called for a pod without a state from PreFilter."""
         self.evaluations = 0
-        """How often it was called; for filters and scores, counted per node."""
+        """Number of calls; for filters and scores, number of evaluated rows."""
 
-        def beside(*methods: str) -> Hook | None:
-            names = [name for name in methods if name in contract.beside and hasattr(plugin, name)]
+        def companion(*methods: str) -> Hook | None:
+            names = [name for name in methods if name in contract.companions and hasattr(plugin, name)]
             return Hook(plugin, names[0], None, guard) if names else None
 
-        by_row = guard is None or guard.asks_row_by_row
-        self.passing_rows = beside("passing_rows") if by_row else None
-        self.row = beside("row_rejection", "row_score") if by_row else None
-        self.join = beside("join_states", "join_score_states")
-        self.with_changes = beside("with_changes")
-        self.counted_rows = beside("counted_rows")
-        self.copies = beside("copies_rows")
-        self.for_group = beside("pod_group_post_filter")
-        self.normalize = beside("normalize")
-        self.unreserve = beside("unreserve")
-        self.pre_bind_needed = beside("pre_bind_needed")
+        by_row = guard is None or guard.allows_single_rows
+        self.passing_rows = companion("passing_rows") if by_row else None
+        self.row = companion("row_rejection", "row_score") if by_row else None
+        self.join = companion("join_states", "join_score_states")
+        self.with_changes = companion("with_changes")
+        self.counted_rows = companion("counted_rows")
+        self.copies = companion("copies_rows")
+        self.for_group = companion("pod_group_post_filter")
+        self.normalize = companion("normalize")
+        self.unreserve = companion("unreserve")
+        self.pre_bind_needed = companion("pre_bind_needed")
 
     def concerns(self, states: Mapping[str, Any]) -> bool:
-        """Whether it may have something to do for a pod with these states."""
+        """Return whether it must be called for a pod with these states."""
         return not self.needs_state or self.name in states
 
     @property
     def all_evaluations(self) -> int:
-        """How often the plugin was asked at this point, one way or the other."""
+        """Number of evaluations by all methods of the plugin at this point."""
         return self.evaluations + sum(hook.evaluations for hook in (self.passing_rows, self.row) if hook is not None)
 
     def reset(self) -> None:
-        """Begin to count again."""
+        """Set the counts to 0."""
         for hook in (self, self.passing_rows, self.row):
             if hook is not None:
                 hook.evaluations = 0

@@ -1,4 +1,4 @@
-"""Pod groups as plugins see them: the group that is tried, placements for it, and what a placement would take."""
+"""Pod groups as passed to plugins: the group that is tried, its placements, and the pods placed in a placement."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,14 +11,14 @@ from kubestow.scheduler.cluster.pods import PodInfo
 
 
 class TriedGroup(msgspec.Struct, frozen=True):
-    """A pod group whose turn it is."""
+    """A pod group that is being scheduled."""
 
     namespace: str
     name: str
     group: PodGroup | None
-    """None for a group that does not exist (any more)."""
+    """None if the group does not exist (any more)."""
     pods: Sequence[PodInfo]
-    """Those of its pods that are tried."""
+    """The pods of the group that are tried."""
 
     @property
     def key(self) -> str:
@@ -26,11 +26,11 @@ class TriedGroup(msgspec.Struct, frozen=True):
 
 
 class Placement(NamedTuple):
-    """Nodes among which all pods of a group are to be placed."""
+    """A set of nodes among which all pods of a group are to be placed."""
 
     name: str
     rows: IntArray
-    """Their rows in the cluster's table, `handle.cluster.nodes`."""
+    """The rows of the nodes in the cluster's table, `handle.cluster.nodes`."""
 
 
 class PlacedPods:
@@ -44,7 +44,7 @@ class PlacedPods:
 
     @property
     def nodes(self) -> Sequence[str]:
-        """Where each of the pods would be placed; found out when first asked for."""
+        """The node of each of the pods; computed on demand."""
         if self._nodes is None:
             self._nodes = self._find()
         return self._nodes
@@ -57,6 +57,6 @@ class VictimUnit(msgspec.Struct, frozen=True):
 
 
 class GroupVictims(msgspec.Struct, frozen=True):
-    """From PostFilter for a group: who may be evicted for it, in the order in which to try to spare them."""
+    """From PostFilter for a group: the pods that may be evicted, in the order in which to try to spare them."""
 
     units: Sequence[VictimUnit]

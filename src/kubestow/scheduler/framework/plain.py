@@ -11,7 +11,7 @@ class OnlyEvenNodes:
         return len(node.pods)
 ```
 
-`state` is what the plugin's `pre_filter` (or `pre_score`) returned; `node` is a `NodeRow`.
+`state` is the return value of the plugin's `pre_filter` (or `pre_score`); `node` is a `NodeRow`.
 """
 
 from collections.abc import Collection, Mapping
@@ -47,11 +47,11 @@ class NodeRow:
         return self._view.pods[self._row].values()
 
     def allocatable(self, resource: str) -> int:
-        """What the node offers: thousandths of a CPU, whole units of everything else."""
+        """Return the capacity of the node: thousandths of a CPU, whole units of everything else."""
         return self._amount(self._view.allocatable, resource)
 
     def requested(self, resource: str) -> int:
-        """What its pods request, in the same units."""
+        """Return the sum of the requests of its pods, in the same units."""
         return self._amount(self._view.requested, resource)
 
     def _amount(self, columns: IntArray, resource: str) -> int:
@@ -62,15 +62,15 @@ class NodeRow:
         return 0 if column is None else int(columns[column, self._row])
 
 
-class _Shown:
-    """The nodes of the cluster as a plugin was shown them before: most are the same the next time."""
+class _NodeRows:
+    """The `NodeRow` of each row; those of the cluster's table are reused while the node does not change."""
 
     def __init__(self) -> None:
         self._table: NodeView | None = None
         self._nodes: list[NodeRow | None] = []
 
     def nodes(self, view: NodeView, rows: IntArray) -> list[NodeRow]:
-        """The nodes of rows, all of which have one."""
+        """Return the `NodeRow` of each row, all of which have a node."""
         if isinstance(view, NodeTable):
             if self._table is not view:
                 self._table, self._nodes = view, []
@@ -90,15 +90,15 @@ class _Shown:
 
 
 def filter_rows_of(plugin: Any) -> Any:
-    """The vector form of a plain `filter`."""
-    shown = _Shown()
+    """Return the vector form of a plain `filter`."""
+    node_rows = _NodeRows()
 
     def filter_rows(state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections:
         reasons, numbers = Reasons(), row_numbers(rows)
         kinds: IntArray = np.zeros(len(numbers), np.int64)
         live = np.flatnonzero(view.live[numbers])
-        ask = plugin.filter
-        answers = [ask(state, pod, node) for node in shown.nodes(view, numbers[live])]
+        call = plugin.filter
+        answers = [call(state, pod, node) for node in node_rows.nodes(view, numbers[live])]
         for position, answer in zip(live.tolist(), answers, strict=True):
             if answer is not None:
                 kinds[position] = reasons.number(_rejection(answer))
@@ -115,15 +115,15 @@ def _rejection(answer: Any) -> Rejection:
 
 
 def score_rows_of(plugin: Any) -> Any:
-    """The vector form of a plain `score`."""
-    shown = _Shown()
+    """Return the vector form of a plain `score`."""
+    node_rows = _NodeRows()
 
     def score_rows(state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         numbers = row_numbers(rows)
         scores: IntArray = np.zeros(len(numbers), np.int64)
         live = np.flatnonzero(view.live[numbers])
-        ask = plugin.score
-        answers = [ask(state, pod, node) for node in shown.nodes(view, numbers[live])]
+        call = plugin.score
+        answers = [call(state, pod, node) for node in node_rows.nodes(view, numbers[live])]
         if not all(type(answer) is int for answer in answers):
             answers = [_whole(answer) for answer in answers]
         scores[live] = answers

@@ -1,11 +1,11 @@
-"""The extension points: what a plugin may implement.
+"""The extension points: the methods that a plugin may implement.
 
-Having a method is registering for its point. In-tree plugins are written in vector form: `filter_rows` and
-`score_rows` answer for any rows of any view at once. A plugin of your own may have the plain form instead, `filter`
-and `score`, called node by node; see `plain`.
+A plugin that has the method of a point is registered for it. In-tree plugins are written in vector form: `filter_rows`
+and `score_rows` return results for any rows of any view at once. Other plugins may have the plain form instead,
+`filter` and `score`, called node by node; see `plain`.
 
-What a plugin computes in `pre_filter` is its return value, the `state`, handed to its own `filter_rows`; likewise
-`pre_score` and `score_rows`. Reserve to PostBind receive the state of `pre_filter` too.
+The return value of `pre_filter` is the `state` of the plugin, which is passed to its `filter_rows`, and to its methods
+from Reserve to PostBind. The state of `score_rows` is the return value of `pre_score`.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -33,21 +33,21 @@ from kubestow.scheduler.framework.verdicts import Verdicts
 
 
 class Plugin(Protocol):
-    """Every plugin has a name; the rest is optional."""
+    """Every plugin has a name; everything else is optional."""
 
     name: str
 
 
 @runtime_checkable
 class Requeues(Protocol):
-    """Says which events are worth another attempt for pods that this plugin rejected. Without it: any event."""
+    """Returns the events at which pods that this plugin rejected are retried. Without it: any event."""
 
     def requeue_on(self) -> Sequence[Registration]: ...
 
 
 @runtime_checkable
 class PreEnqueue(Protocol):
-    """Keeps a pod out of the queue until it is ready to be scheduled."""
+    """Keeps a pod out of the active queue until it is ready to be scheduled."""
 
     def pre_enqueue(self, pod: Pod) -> Rejection | None: ...
 
@@ -61,13 +61,13 @@ class QueueSort(Protocol):
 
 @runtime_checkable
 class PreFilter(Protocol):
-    """Looks at the pod and the cluster as a whole, once a cycle."""
+    """Evaluates the pod against the whole cluster, once per cycle."""
 
     def pre_filter(self, pod: PodInfo) -> Any | Skip | Narrowed | Rejection: ...
 
 
 class Change(NamedTuple):
-    """A pod that is, in a what-if, on a row of the cluster where it is not (added), or the other way round."""
+    """A pod that a what-if adds to, or removes from, a row of the cluster."""
 
     pod: PodInfo
     row: int
@@ -76,58 +76,58 @@ class Change(NamedTuple):
 
 @runtime_checkable
 class AdaptsToChanges(Protocol):
-    """For a PreFilter whose state counts pods on many nodes: the state as it would be after some changes.
+    """For a PreFilter whose state counts pods on many nodes: returns the state after some changes.
 
-    Returning the very state that was given says that none of the changes matters.
+    If none of the changes matters, it returns the given state itself.
 
-    `counted_rows(state, pod) -> BoolArray`, if a plugin has it, says by row whether there are pods that the state
-    counts: what would leave other rows does not matter, and need not be asked about.
+    `counted_rows(state, pod) -> BoolArray`, optional, returns by row whether it has pods that the state counts:
+    `with_changes` is not called for a removal of pods from other rows.
     """
 
     def with_changes(self, state: Any, pod: PodInfo, changes: Sequence[Change]) -> Any: ...
 
 
 class PodsRead(IntEnum):
-    """What of the pods on a node a plugin's filter and score look at."""
+    """The properties of the pods on a node that a plugin's filter and score read."""
 
     NOTHING = 0
-    """Which pods are on the node makes no difference (but for the state, if that adapts to changes)."""
+    """The pods on the node make no difference (except for the state, if that adapts to changes)."""
     SUMS = 1
     """Only `requested` and `pod_count`; scores also `non_zero`."""
     ALL = 2
 
 
 def pods_read_by(plugin: Any) -> PodsRead:
-    """What of the pods on a node a plugin says it looks at."""
+    """Return what a plugin declares to read of the pods on a node; ALL without a declaration."""
     reads: PodsRead = getattr(plugin, "reads_pods", PodsRead.ALL)
     return reads
 
 
 @runtime_checkable
 class Signs(Protocol):
-    """Lets equal pods share results: says what, of a pod, the plugin's answers on a row depend on.
+    """Lets equal pods share results: returns everything of a pod that the plugin's results for a row depend on.
 
-    Where two pods have equal parts, and a row has the same node and pods, `filter_rows` and `score_rows` must say the
-    same of it, whatever goes on elsewhere; `pre_filter` and `pre_score` must not depend on other nodes or pods at all.
-    None: this pod's answers depend on more than that.
+    If two pods have equal signatures, and a row has the same node and pods, `filter_rows` and `score_rows` must return
+    the same for it, whatever changes elsewhere; `pre_filter` and `pre_score` must not depend on other nodes or pods.
+    None: the results for this pod depend on more than that.
 
-    `row_rejection(state, view, row) -> Rejection | None` and `row_score(state, view, row) -> int | None`, if a plugin
-    has them, answer for a single row in plain numbers, which is faster than an array of one. A row that is not rejected
-    passes; a score of None leaves it to `score_rows`.
+    `row_rejection(state, view, row) -> Rejection | None` and `row_score(state, view, row) -> int | None`, optional,
+    return the result for one row as Python values, which is faster than an array of one. None is a row that passes,
+    or a score that is left to `score_rows`.
     """
 
     def sign(self, pod: PodInfo) -> Hashable | None: ...
 
 
 class RowsOfPods:
-    """Rows that are each for one of some pods."""
+    """Rows of which each is evaluated for one of several pods."""
 
     def __init__(self, pod_of: IntArray) -> None:
         self._pod_of = pod_of
         self._known: dict[tuple[int, ...], IntArray] = {}
 
     def spread(self, amounts: Sequence[int]) -> IntArray:
-        """By row, the amount of the pod that it is for. Several plugins ask about the same amounts."""
+        """Return, by row, the amount of its pod. Cached, since several plugins request the same amounts."""
         key = tuple(amounts)
         found = self._known.get(key)
         if found is None:
@@ -136,10 +136,10 @@ class RowsOfPods:
 
 
 class JoinsStates(Protocol):
-    """For a plugin that signs and looks at sums of pods alone: judges several pods at once, each on rows of its own.
+    """For a plugin with signatures that reads only sums of pods: evaluates several pods at once, each on its own rows.
 
-    Given what its `pre_filter` (or `pre_score`) computed for some pods, it answers with a state for rows that are each
-    for one of them, in which `rows.spread` makes amounts by row out of amounts by pod. None: they cannot be joined.
+    Given the states of several pods (from `pre_filter` or `pre_score`), it returns one state for rows of which each
+    belongs to one of them; `rows.spread` converts amounts by pod to amounts by row. None: they cannot be joined.
     """
 
     def join_states(self, states: Sequence[Any], rows: RowsOfPods) -> Any | None: ...
@@ -149,10 +149,10 @@ class JoinsStates(Protocol):
 
 @runtime_checkable
 class Filter(Protocol):
-    """Refuses nodes. None: every row will do.
+    """Rejects nodes. None: no row is rejected.
 
-    `costly_rows = True`: call only for rows that nobody refused yet. `reads_pods = PodsRead.NOTHING` (or `SUMS`):
-    spares what-ifs some work; without it, a filter is taken to read all.
+    `costly_rows = True`: called only for rows that no other filter has rejected yet. `reads_pods = PodsRead.NOTHING`
+    (or `SUMS`): makes what-ifs faster; the default is ALL.
     """
 
     def filter_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None: ...
@@ -160,16 +160,16 @@ class Filter(Protocol):
 
 @runtime_checkable
 class PassesRows(Protocol):
-    """For a filter that can tell faster which rows pass when nobody asks why others do not.
+    """For a filter that is faster if no reasons are needed.
 
-    Asked only with a state of its own PreFilter.
+    Called only with a state of its own PreFilter.
     """
 
     def passing_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray: ...
 
 
 class FailedEvaluation(Protocol):
-    """An evaluation that found no node."""
+    """An evaluation that found no feasible node."""
 
     @property
     def states(self) -> dict[str, Any]: ...
@@ -179,78 +179,78 @@ class FailedEvaluation(Protocol):
     def signature(self) -> Hashable | None:
         """Equal for pods of one priority that are the same to all filters; None: not known.
 
-        What was found out about a row for one of them is true of the others until the row's version changes, but where
-        one of the two is nominated to the row: it leaves no room for itself.
+        A result for a row is valid for all pods with this signature until the row's version changes, unless one of them
+        is nominated to the row: a pod does not leave capacity for itself.
         """
         ...
 
     @property
     def nominated_row(self) -> int | None:
-        """The row that the pod itself is nominated to."""
+        """The row that this pod is nominated to."""
         ...
 
     @property
     def rejected(self) -> Rejection | None:
-        """The refusal of PreFilter, if it refused the pod as a whole."""
+        """The rejection by PreFilter, if it rejected the pod as a whole."""
         ...
 
     @property
     def verdicts(self) -> Verdicts | None:
-        """What the filters said, of the rows that PreFilter left."""
+        """The results of the filters for the rows that PreFilter left."""
         ...
 
     @property
     def nominated(self) -> NominatedBeside | None:
-        """The pods nominated to nodes that the pod must leave room for."""
+        """The nominated pods that this pod must leave capacity for."""
         ...
 
     def states_after(self, changes: Sequence[Change]) -> dict[str, Any]:
-        """The states of all plugins as they would be after some changes."""
+        """Return the states of all plugins as they would be after some changes."""
         ...
 
     @property
     def has_adapting_states(self) -> bool:
-        """Whether a change of pods on one node may change what a filter says of another."""
+        """Whether a change of pods on one node may change the result of a filter for another node."""
         ...
 
     @property
     def counted_rows(self) -> BoolArray:
-        """By row, whether there may be pods that a filter's state counts."""
+        """By row, whether it may have pods that a filter's state counts."""
         ...
 
     @property
     def reads_pods(self) -> PodsRead:
-        """The most that any of the filters reads of the pods on a node."""
+        """The maximum that any of the filters reads of the pods on a node."""
         ...
 
     def refuses(self, states: dict[str, Any], view: NodeView) -> Verdicts:
-        """What the filters would say of all rows of a what-if."""
+        """Return the results of the filters for all rows of a what-if."""
         ...
 
     def still_passing(self, states: dict[str, Any], view: NodeView) -> BoolArray:
-        """Which rows of a what-if still pass, that passed all filters before with other pods on them."""
+        """Return which rows of a what-if still pass, of rows that all passed with other pods on them."""
         ...
 
 
 @runtime_checkable
 class PostFilter(Protocol):
-    """Tries to make room when no node will do."""
+    """Makes a pod schedulable if no node is feasible, for example by preemption."""
 
     def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult: ...
 
 
 @runtime_checkable
 class PreScore(Protocol):
-    """Looks at the nodes that passed (`rows`), once a cycle."""
+    """Evaluates the feasible nodes (`rows`), once per cycle."""
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> Any | Skip: ...
 
 
 @runtime_checkable
 class Score(Protocol):
-    """Says how good nodes are: larger is better. From 0 to MAX_SCORE, unless `normalize` brings them there.
+    """Scores nodes: larger is better. From 0 to MAX_SCORE, unless `normalize` converts the scores to that range.
 
-    `rows` may hold more rows than `pre_score` saw; what is said of the others is not looked at.
+    `rows` may contain more rows than `pre_score` got; the scores of the others are not used.
     """
 
     def score_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray: ...
@@ -258,10 +258,10 @@ class Score(Protocol):
 
 @runtime_checkable
 class NormalizeScore(Protocol):
-    """Brings the scores of the nodes that passed (`rows`) to 0..MAX_SCORE.
+    """Converts the scores of the feasible nodes (`rows`) to the range 0..MAX_SCORE.
 
-    `normalizes_scores_alone = True`: looks at nothing but the scores, and where they are all the same, their number
-    makes no difference. Spares equal pods the work where that is so.
+    `normalizes_scores_alone = True`: depends on nothing but the scores, and if all are equal, not on their number.
+    Equal pods can then share normalized scores.
     """
 
     def normalize(self, state: Any, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray: ...
@@ -269,10 +269,10 @@ class NormalizeScore(Protocol):
 
 @runtime_checkable
 class Reserve(Protocol):
-    """Takes what the pod needs on its node, in memory; `unreserve` gives it back and must not fail.
+    """Reserves in memory what the pod needs on its node; `unreserve` releases it and must not fail.
 
     Both receive the state of `pre_filter` (None if it skipped). `unreserve` may be called without `reserve`.
-    `needs_state = True`: neither these nor `pre_bind` are called for pods for which `pre_filter` left no state.
+    `needs_state = True`: these and `pre_bind` are only called for pods for which `pre_filter` returned a state.
     """
 
     def reserve(self, state: Any, pod: PodInfo, node: str) -> Rejection | None: ...
@@ -282,14 +282,14 @@ class Reserve(Protocol):
 
 @runtime_checkable
 class Permit(Protocol):
-    """Allows (None), refuses, or delays the binding of a pod."""
+    """Allows (None), rejects, or delays the binding of a pod."""
 
     def permit(self, state: Any, pod: PodInfo, node: str) -> Rejection | Wait | None: ...
 
 
 @runtime_checkable
 class PreBind(Protocol):
-    """Does what must be done before the pod is bound. `pre_bind_needed` False: nothing to do for this pod."""
+    """Prepares the binding of a pod. `pre_bind_needed` returns False if there is nothing to do for this pod."""
 
     def pre_bind_needed(self, state: Any, pod: PodInfo, node: str) -> bool: ...
 
@@ -305,16 +305,16 @@ class Bind(Protocol):
 
 @runtime_checkable
 class PostBind(Protocol):
-    """Is told that the pod was bound."""
+    """Called after the pod was bound."""
 
     def post_bind(self, state: Any, pod: PodInfo, node: str) -> None: ...
 
 
 @runtime_checkable
 class PlacementGenerate(Protocol):
-    """Says among which nodes a pod group may be placed, given all nodes that are to be considered.
+    """Returns the sets of nodes among which a pod group may be placed, given all nodes to consider.
 
-    The group is tried within each of the placements. None at all: the group cannot be placed now.
+    The group is tried within each of the placements. No placement: the group cannot be placed now.
     """
 
     def generate_placements(self, group: TriedGroup, within: Placement) -> Sequence[Placement]: ...
@@ -322,7 +322,7 @@ class PlacementGenerate(Protocol):
 
 @runtime_checkable
 class PlacementScore(Protocol):
-    """Says how good placements are in which a group can be placed: larger is better, from 0 to MAX_SCORE.
+    """Scores placements in which a group can be placed: larger is better, from 0 to MAX_SCORE.
 
     All of them are scored at once, so that they can be compared.
     """
@@ -331,15 +331,15 @@ class PlacementScore(Protocol):
 
 
 class PodGroupPostFilter(Protocol):
-    """For a PostFilter plugin: who could be evicted for a pod group that cannot be placed, or why nobody."""
+    """For a PostFilter plugin: the pods to evict for a group that cannot be placed, or why there are none."""
 
     def pod_group_post_filter(self, group: TriedGroup) -> GroupVictims | Rejection: ...
 
 
 class CountsCopies(Protocol):
-    """For a filter that looks at the pods on a node: how many equal pods, one after the other, a row would take.
+    """For a filter that reads the pods on a node: the number of equal pods that each row can take one after the other.
 
-    Spares a group of equal pods being tried pod by pod where it is plain from the count that it does not fit.
+    A group of equal pods whose number exceeds the total is rejected without being tried pod by pod.
     """
 
     def copies_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray: ...

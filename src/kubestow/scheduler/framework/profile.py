@@ -1,4 +1,4 @@
-"""A profile: the plugins of one scheduler name, made from its configuration, at each point in order."""
+"""A profile: the plugins of one scheduler name, created from its configuration, in order at each extension point."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -15,7 +15,7 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.hook import Hook
 from kubestow.scheduler.framework.plugin import POINTS, PodsRead, pods_read_by
 from kubestow.scheduler.framework.registry import Registry, RegistryError, points_of
-from kubestow.scheduler.framework.results import PluginError, told
+from kubestow.scheduler.framework.results import PluginError, error_text
 from kubestow.telemetry.metrics.instruments import Counter
 
 _METHOD = {
@@ -25,9 +25,9 @@ _METHOD = {
     "placementGenerate": "generate_placements",
     "placementScore": "score_placements",
 }
-"""Where the method is not simply named as the point."""
+"""The method of a point, if it is not the point's name."""
 _COUNTED = ("PreFilter", "Filter", "PreScore", "Score")
-"""The points whose evaluations are a metric."""
+"""The points whose evaluations are exported as a metric."""
 _REJECTING = ("preEnqueue", "preFilter", "filter", "postFilter", "reserve", "permit")
 
 
@@ -46,12 +46,12 @@ class Profile:
         stopwatch: Callable[[], float],
         guard: Guard | None = None,
     ) -> None:
-        """`guard` stands around the plugins that are not the scheduler's own and are not pure."""
+        """`guard` wraps the plugins that are neither built in nor pure."""
         self._config, self._registry = config, registry
         self.name = config.schedulerName
         self.percentage_of_nodes_to_score = config.percentageOfNodesToScore
         self.checks_all_filters = config.alwaysCheckAllPredicates
-        """Whether filters are asked also about nodes that others have refused."""
+        """Whether filters are also called for nodes that other filters have rejected."""
         self.caller = Caller(self.name, handle.metrics, stopwatch)
         self.plugins = _make_plugins(config, registry, handle)
         points = _resolve(config, self.plugins)
@@ -71,7 +71,7 @@ class Profile:
         self.filter = hooks("filter")
         if self.checks_all_filters:
             for hook in self.filter:
-                # Nobody asks one by one, until the first refuses.
+                # Rows are not evaluated up to the first rejection only.
                 hook.row = None
         self.post_filter = hooks("postFilter")
         self.pre_score = hooks("preScore")
@@ -86,24 +86,24 @@ class Profile:
         self.placement_score = hooks("placementScore")
         self.placement_weights = tuple(entry.weight for entry in points["placementScore"])
         acting = self.reserve + self.permit + self.pre_bind + self.post_bind
-        self.acting = frozenset(of.name for of in acting)
-        """The plugins that do something once a node is chosen."""
+        self.acting = frozenset(hook.name for hook in acting)
+        """The plugins that act after a node is chosen."""
         signing = _signing(self.plugins, points, guards)
         self.node_signing = tuple(hook for hook in signing if pods_read_by(hook.plugin) is PodsRead.NOTHING)
-        """The plugins that let equal pods share results, and look at a node alone."""
+        """The plugins that let equal pods share results, and read only the node."""
         self.sum_signing = tuple(hook for hook in signing if pods_read_by(hook.plugin) is PodsRead.SUMS)
-        """Those that look at what the pods on it add up to, too."""
+        """The plugins that let equal pods share results, and read sums of the pods on the node."""
         self.pod_signing = tuple(hook for hook in signing if pods_read_by(hook.plugin) is PodsRead.ALL)
-        """Those that look at the pods themselves."""
+        """The plugins that let equal pods share results, and read the pods on the node."""
         self.signs_equal_pods_equally = all(hook.is_trusted for hook in signing)
         """Whether equal pods always get equal signatures, which is unknown for plugins that are not built in."""
         self.filter_names = tuple(entry.name for entry in self.filter)
         self.adapting = {hook.name: hook for hook in self.pre_filter if hook.with_changes is not None}
-        """Plugins whose state counts pods on many nodes."""
+        """The plugins whose state counts pods on many nodes."""
         self.pods_read = {entry.name: pods_read_by(entry.plugin) for entry in self.filter}
         """What each filter reads of the pods on a node."""
         self.registrations = self._registrations(points, guards)
-        """What is worth another attempt, by the plugin that rejected a pod."""
+        """The events at which a pod is retried, by the plugin that rejected it."""
 
     def _registrations(
         self, points: expansion.ResolvedPlugins, guards: Mapping[str, Guard | None]
@@ -116,31 +116,31 @@ class Profile:
             if not hasattr(plugin, "requeue_on"):
                 found[name] = ANYTHING
                 continue
-            wishes = self._ask_once(Hook(plugin, "requeue_on", None, guards[name]))
-            found[name] = tuple(self._through_caller(plugin, wish, guards[name]) for wish in wishes)
+            registered = self._call_once(Hook(plugin, "requeue_on", None, guards[name]))
+            found[name] = tuple(self._through_caller(plugin, one, guards[name]) for one in registered)
         return found
 
-    def _ask_once(self, hook: Hook) -> Any:
+    def _call_once(self, hook: Hook) -> Any:
         try:
             return self.caller.call(hook)
         except PluginError as error:
             raise ProfileError(f"profile {self.name}: {error}") from error
 
-    def _through_caller(self, plugin: Any, wish: Registration, guard: Guard | None) -> Registration:
-        if wish.hint is None:
-            return wish
-        return replace(wish, hint=partial(self.caller.call, Hook(plugin, "hint", wish.hint, guard)))
+    def _through_caller(self, plugin: Any, registration: Registration, guard: Guard | None) -> Registration:
+        if registration.hint is None:
+            return registration
+        return replace(registration, hint=partial(self.caller.call, Hook(plugin, "hint", registration.hint, guard)))
 
     def made_for(self, handle: Handle, guard: Guard) -> "Profile":
-        """Return the same profile with plugins of its own, made for another handle."""
+        """Return the same profile with new plugins, created for another handle."""
         return Profile(self._config, self._registry, handle, lambda: 0.0, guard)
 
     def points(self) -> Mapping[str, tuple[Hook, ...]]:
-        """Every point, as metrics name it, with its plugins in order."""
+        """Return the hooks of every point, in order, by the name of the point in metrics."""
         return {_title(point): getattr(self, _snake(point)) for point in POINTS}
 
     def evaluations(self) -> dict[tuple[str, ...], float]:
-        """How often each plugin was asked, by point, plugin and profile."""
+        """Return the number of evaluations of each plugin, by point, plugin and profile."""
         points = self.points()
         return {
             (point, hook.name, self.name): hook.all_evaluations
@@ -150,7 +150,7 @@ class Profile:
         }
 
     def hand_over_evaluations(self, counter: Counter) -> None:
-        """Somebody else keeps the count from now on; here it begins again."""
+        """Add the number of evaluations to a counter, and set it to 0 here."""
         for key, count in self.evaluations().items():
             counter.add(count, *key)
         for hooks in self.points().values():
@@ -159,9 +159,9 @@ class Profile:
 
 
 def is_pure(plugin: Any) -> bool:
-    """Return whether a plugin's answers about nodes depend on nothing but the pod, the cluster and its arguments.
+    """Return whether a plugin's results for nodes depend on nothing but the pod, the cluster and its arguments.
 
-    A plugin says so with `pure = True`, or by signing pods, which lets equal pods share its answers.
+    A plugin declares that by `pure = True`, or by signing pods, which lets equal pods share its results.
     """
     return bool(getattr(plugin, "pure", hasattr(plugin, "sign")))
 
@@ -175,7 +175,7 @@ def _title(point: str) -> str:
 
 
 def _make_plugins(config: configuration.Profile, registry: Registry, handle: Handle) -> dict[str, Any]:
-    """Make every plugin that is enabled anywhere in the profile."""
+    """Create every plugin that is enabled at any point of the profile."""
     made: dict[str, Any] = {}
     for name in sorted(expansion.enabled_names(config.plugins)):
         try:
@@ -185,7 +185,9 @@ def _make_plugins(config: configuration.Profile, registry: Registry, handle: Han
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            raise ProfileError(f"profile {config.schedulerName}: initializing plugin {name}: {told(error)}") from error
+            raise ProfileError(
+                f"profile {config.schedulerName}: initializing plugin {name}: {error_text(error)}"
+            ) from error
     return made
 
 
@@ -203,7 +205,7 @@ def _hook(plugin: Any, point: str, guard: Guard | None) -> Hook:
     plain_form = plain.filter_rows_of(plugin) if point == "filter" else plain.score_rows_of(plugin)
     hook = Hook(plugin, method, plain_form, guard)
     hook.method = point
-    # In plain form every row costs a call.
+    # In plain form, every row costs a call.
     hook.costly_rows = True
     return hook
 
@@ -211,9 +213,9 @@ def _hook(plugin: Any, point: str, guard: Guard | None) -> Hook:
 def _signing(
     plugins: Mapping[str, Any], points: expansion.ResolvedPlugins, guards: Mapping[str, Guard | None]
 ) -> tuple[Hook, ...]:
-    judging = {entry.name for point in ("preFilter", "filter", "preScore", "score") for entry in points[point]}
+    evaluating = {entry.name for point in ("preFilter", "filter", "preScore", "score") for entry in points[point]}
     return tuple(
         Hook(plugin, "sign", None, guards[name])
         for name, plugin in plugins.items()
-        if name in judging and hasattr(plugin, "sign")
+        if name in evaluating and hasattr(plugin, "sign")
     )

@@ -1,4 +1,4 @@
-"""A profile as the queue sees it: what may keep pods out of the queue, and what may let rejected pods try again."""
+"""The rules of a profile for the queue: what keeps pods out of the queue, and which events requeue rejected pods."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.results import Code, PluginError, Rejection
 
 EXTENDER = "Extender"
-"""Stands for all HTTP extenders: what they rejected may change its mind at any event."""
+"""Stands for all HTTP extenders: any event may change their result."""
 
 
 class QueueRules:
@@ -18,15 +18,15 @@ class QueueRules:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         # The gating plugin most likely still rejects the pod, so it runs first.
-        self._in_turn: dict[str | None, tuple[Hook, ...]] = {None: profile.pre_enqueue}
+        self._hooks_by_gate: dict[str | None, tuple[Hook, ...]] = {None: profile.pre_enqueue}
         for first in profile.pre_enqueue:
-            self._in_turn[first.name] = (first, *(hook for hook in profile.pre_enqueue if hook is not first))
+            self._hooks_by_gate[first.name] = (first, *(hook for hook in profile.pre_enqueue if hook is not first))
         self.registrations: Mapping[str, Sequence[Registration]] = {**profile.registrations, EXTENDER: ANYTHING}
 
     def pre_enqueue(self, pod: Pod, gating_plugin: str | None) -> Rejection | None:
         """Return why a pod may not become active, or None; a plugin that fails gates the pod, too."""
-        hooks = self._in_turn.get(gating_plugin, self._profile.pre_enqueue)
+        hooks = self._hooks_by_gate.get(gating_plugin, self._profile.pre_enqueue)
         try:
-            return self._profile.caller.first_refusal(hooks, pod)
+            return self._profile.caller.first_rejection(hooks, pod)
         except PluginError as error:
             return Rejection((str(error),), Code.ERROR, error.plugin)

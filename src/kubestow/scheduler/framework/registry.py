@@ -1,4 +1,4 @@
-"""Which plugins there are, and whether they are what they claim to be."""
+"""Plugin factories by name, and the validation of plugins."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -9,25 +9,25 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, Requeues, Signs
 
 Factory = Callable[[Any, Handle], Any]
-"""Makes a plugin from its arguments and a handle; a plugin's class is one."""
+"""Creates a plugin from its arguments and a handle; a plugin's class is a factory."""
 
 _PLAIN = ("filter", "score")
-"""The methods of the plain form, named as their points. Beside those of the vector form they are not called."""
+"""The methods of the plain form, named as their points. They are not called if there is the vector form."""
 _PLAIN_PARAMETERS = ("state", "pod", "node")
 _OPTIONAL = (NormalizeScore, AdaptsToChanges, Signs, Requeues)
-"""What a plugin may have beside its points."""
+"""Optional methods besides those of extension points."""
 _ASYNC = ("pre_bind", "bind")
 
 
 class RegistryError(ValueError):
-    """A plugin that is unknown, registered twice, or not what its points demand."""
+    """A plugin that is unknown, registered twice, or does not conform to its extension points."""
 
 
 class Registry:
     """Plugin factories by name.
 
-    Those it begins with are the scheduler's own, which are trusted with its own objects; what is registered later is
-    not.
+    The initial ones are the built-in plugins, which are trusted with the scheduler's own objects; those that are
+    registered later are not.
     """
 
     def __init__(self, factories: Mapping[str, Factory] | None = None) -> None:
@@ -40,7 +40,7 @@ class Registry:
         self._factories[name] = factory
 
     def trusts(self, name: str) -> bool:
-        """Whether a plugin is the scheduler's own."""
+        """Return whether a plugin is built in."""
         return name in self._own
 
     def __contains__(self, name: str) -> bool:
@@ -54,7 +54,7 @@ class Registry:
         if factory is None:
             raise RegistryError(f"plugin {name} does not exist")
         if not self.trusts(name):
-            # Imported only now: plugins of the scheduler's own know their arguments.
+            # Imported on demand: built-in plugins decode their arguments themselves.
             from kubestow.scheduler.framework.args import ArgsError, decode_args
 
             try:
@@ -63,7 +63,7 @@ class Registry:
                 raise RegistryError(f"plugin {name}: {error}") from None
         plugin = factory(args, handle)
         if getattr(plugin, "name", None) != name:
-            raise RegistryError(f"plugin {name} calls itself {getattr(plugin, 'name', None)!r}: set `name = {name!r}`")
+            raise RegistryError(f"plugin {name} has the name {getattr(plugin, 'name', None)!r}: set `name = {name!r}`")
         if self.trusts(name):
             return plugin
         check_signatures(plugin)
@@ -73,7 +73,7 @@ class Registry:
 
 
 def points_of(plugin: Any) -> frozenset[str]:
-    """The extension points that a plugin (or its class) implements."""
+    """Return the extension points that a plugin (or its class) implements."""
     return frozenset(
         point
         for point, (protocol,) in POINTS.items()
@@ -82,7 +82,7 @@ def points_of(plugin: Any) -> frozenset[str]:
 
 
 def check_signatures(plugin: Any) -> None:
-    """Raises RegistryError naming the method whose parameters are not those of its extension point."""
+    """Raise RegistryError, which names the method, if its parameters are not those of the extension point."""
     for protocol in (*(protocol for (protocol,) in POINTS.values()), *_OPTIONAL):
         methods = _methods(protocol)
         present = [method for method in methods if hasattr(plugin, method)]
@@ -97,7 +97,7 @@ def check_signatures(plugin: Any) -> None:
 
 
 def check_class(plugin: Any) -> None:
-    """The same for a class, its constructor included."""
+    """Check a class: its constructor and the signatures of its methods. Raises RegistryError."""
     try:
         inspect.signature(plugin).bind("args", "handle")
     except TypeError as error:

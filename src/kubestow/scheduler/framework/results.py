@@ -1,4 +1,4 @@
-"""What plugins answer."""
+"""The results that plugins return."""
 
 from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
@@ -10,14 +10,14 @@ from kubestow.scheduler.cluster.arrays import FloatArray, IntArray
 from kubestow.scheduler.cluster.pods import PodInfo
 
 MAX_SCORE = 100
-"""Scores are from 0 to this, after normalising."""
+"""The maximum score of a node after normalization."""
 
 
 class Code(IntEnum):
-    """How a plugin, or a cycle, ended."""
+    """The status of a plugin call or of a cycle."""
 
     label: str
-    """The name that metrics and messages use."""
+    """The name in metrics and messages."""
 
     def __new__(cls, value: int, label: str) -> Self:
         code = int.__new__(cls, value)
@@ -28,28 +28,28 @@ class Code(IntEnum):
     SUCCESS = 0, "Success"
     ERROR = 1, "Error"
     UNSCHEDULABLE = 2, "Unschedulable"
-    """Not now; preempting pods may help."""
+    """Not schedulable now; preempting pods may help."""
     UNRESOLVABLE = 3, "UnschedulableAndUnresolvable"
-    """Not now, and preempting pods would not help."""
+    """Not schedulable now, and preempting pods would not help."""
     WAIT = 4, "Wait"
     SKIP = 5, "Skip"
     PENDING = 6, "Pending"
-    """Not now; the plugin waits for something outside and will say when."""
+    """Not schedulable now; the plugin waits for something outside and will retry the pod itself."""
 
 
 class Rejection(NamedTuple):
-    """A plugin refuses a pod, or a node for it, and says why."""
+    """The rejection of a pod, or of a node for a pod, with the reasons."""
 
     reasons: tuple[str, ...]
     code: Code = Code.UNSCHEDULABLE
     plugin: str = ""
-    """Filled in by the caller."""
+    """Set by the caller."""
     others: tuple[str, ...] = ()
-    """Where all filters are asked: the plugins that refused the node, too."""
+    """If all filters are always called: the other plugins that rejected the node."""
     awaits: str = ""
-    """From PreEnqueue: only events about the pod of this uid, or the group of this key, can change it. Empty: any.
+    """From PreEnqueue: only events about the pod with this UID, or the group with this key, can change it. Empty: any.
 
-    The uid of the pod itself stands for what is under way for it, such as the eviction of its victims.
+    The UID of the pod itself stands for operations that are in progress for it, such as the eviction of its victims.
     """
 
     @property
@@ -62,12 +62,12 @@ class Rejection(NamedTuple):
 
 
 def unschedulable(*reasons: str) -> Rejection:
-    """Refused, but preempting pods may help."""
+    """Return a rejection that preempting pods may resolve."""
     return Rejection(reasons)
 
 
 def unresolvable(*reasons: str) -> Rejection:
-    """Refused, and preempting pods would not help."""
+    """Return a rejection that preempting pods cannot resolve."""
     return Rejection(reasons, Code.UNRESOLVABLE)
 
 
@@ -76,32 +76,32 @@ class _Skip(Enum):
 
 
 SKIP = _Skip.SKIP
-"""From PreFilter: nothing to filter for this pod; from PreScore: nothing to score; from Bind: not mine."""
+"""From PreFilter: nothing to filter for this pod; from PreScore: nothing to score; from Bind: left to other plugins."""
 Skip = _Skip
 
 
 class Narrowed(msgspec.Struct, frozen=True):
-    """From PreFilter: only these nodes can do; `state` is handed to the filter."""
+    """From PreFilter: only these nodes can be feasible; `state` is passed to the filter."""
 
     nodes: frozenset[str]
     state: Any = None
 
 
 class Rejections(NamedTuple):
-    """What a filter says of some rows: 0 where the node will do, else a number that `words` explains.
+    """The result of a filter for some rows: 0 where the node is feasible, else a number that `words` explains.
 
-    Numbers need only mean something to the plugin; rows refused for the same reasons should share one, so that a
-    message about thousands of nodes costs a handful of words.
+    Numbers have a meaning only for the plugin; rows rejected for the same reasons should share one, so that a message
+    about thousands of nodes needs only a few rejections.
     """
 
     kinds: IntArray
     words: Callable[[int], Rejection]
     failed: Rejection | None = None
-    """Set if a row could not be judged: a cycle that has looked at it comes to nothing but that."""
+    """Set if a row could not be evaluated: a cycle that has evaluated this row fails with it."""
 
 
 class Reasons:
-    """Numbers for distinct rejections, from 1 on; `words` is that of Rejections."""
+    """Numbers for distinct rejections, starting with 1; its `words` is that of Rejections."""
 
     def __init__(self) -> None:
         self._rejections: list[Rejection] = []
@@ -119,24 +119,24 @@ class Reasons:
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """From Permit: hold the pod until it is allowed or rejected, at most this long."""
+    """From Permit: hold the pod until it is allowed or rejected, up to this time."""
 
     seconds: float
     reason: str = ""
 
 
 class Weighed(NamedTuple):
-    """The nodes that were weighed against each other, by row, where pods are to make room."""
+    """The candidate nodes of a preemption, by row, with their costs."""
 
     rows: IntArray
     cost: FloatArray
-    """By column and node; the lowest wins, what comes first counting first: how many disruption budgets are broken; of
-    the victims, the highest priority, the sum of priorities (each counted from the lowest there can be), the number,
-    and when the most important was started, where the latest wins."""
+    """By criterion and node; the lowest wins, criteria in this order: number of violated disruption budgets; of the
+    victims, the highest priority, the sum of priorities (each counted from the lowest possible one), the number, and
+    the start time of the most important one, where the latest wins."""
 
 
 class PostFilterResult(NamedTuple):
-    """From PostFilter: what was found to make room, or why nothing helps.
+    """From PostFilter: how a pod can become schedulable, or why it cannot.
 
     On success the pod is nominated to a node, from which the victims are evicted; pods of lower priority that were
     nominated there lose their nomination.
@@ -145,40 +145,40 @@ class PostFilterResult(NamedTuple):
     code: Code
     message: str = ""
     nominated_node: str | None = None
-    """None leaves an earlier nomination as it is; an empty name clears it."""
+    """None keeps an earlier nomination; an empty name clears it."""
     victims: tuple[PodInfo, ...] = ()
     to_unnominate: tuple[PodInfo, ...] = ()
     plugin: str = ""
-    """Whose result it is; filled in by the framework."""
+    """The plugin that returned the result; set by the framework."""
     weighed: Weighed | None = None
-    """What the plugin chose among, for those who explain it."""
+    """The candidates of the plugin, for explanations."""
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """The pods that would have to leave a node, most important first."""
+    """The pods to evict from a node, most important first."""
 
     pods: tuple[PodInfo, ...]
     budgets_broken: int
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """From PostFilter, where extenders are to be asked before the plugin decides: by node, who would have to go."""
+    """From PostFilter, if extenders must be called before the plugin decides: the victims by node."""
 
     victims: Mapping[str, Victims]
     choose: Callable[[Mapping[str, Victims]], PostFilterResult]
-    """Decides among what the extenders left."""
+    """Decides among the candidates that the extenders left."""
 
 
-def told(error: BaseException) -> str:
-    """What an exception says; with its type if that says little: a KeyError is but the key."""
+def error_text(error: BaseException) -> str:
+    """Return the message of an exception; with its type if the message is not enough, as that of a KeyError."""
     return repr(error) if isinstance(error, KeyError | SystemExit) else str(error) or repr(error)
 
 
 class PluginError(Exception):
-    """A plugin failed; says which, and where."""
+    """A plugin failed; the message names the plugin and the extension point."""
 
     def __init__(self, plugin: str, point: str, cause: BaseException | str) -> None:
-        # kube-scheduler's words, which leave out a word for this one.
+        # kube-scheduler's message, which omits a word for this point.
         what = point if point == "PreBindPreFlight" else f"{point} plugin"
         super().__init__(f'running {what} "{plugin}": {cause}')
         self.plugin = plugin
@@ -186,7 +186,7 @@ class PluginError(Exception):
 
 
 class FilterError(PluginError):
-    """A filter failed, in the words of kube-scheduler."""
+    """A filter failed; the message is that of kube-scheduler."""
 
     def __init__(self, plugin: str, reason: str) -> None:
         super().__init__(plugin, "Filter", reason)

@@ -8,7 +8,7 @@ from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows, are_all
 from kubestow.scheduler.cluster.change_log import ChangeLog
 from kubestow.scheduler.cycle.evaluation import FEW_ROWS, Evaluation
 from kubestow.scheduler.cycle.sharing.prepared import PreparedPlugins, Scoring
-from kubestow.scheduler.framework.caller import in_range
+from kubestow.scheduler.framework.caller import check_range
 from kubestow.scheduler.framework.filtering import refuse
 from kubestow.scheduler.framework.hook import Hook
 from kubestow.scheduler.framework.results import PluginError
@@ -158,7 +158,7 @@ def _score(evaluation: Evaluation, scoring: Scoring, row: int) -> int:
     """Return the score of a row by a plugin that only supports arrays."""
     only = np.array([row])
     scores = scoring.raw(evaluation, only)
-    in_range(scoring.hook, scores, evaluation.cluster.nodes, only)
+    check_range(scoring.hook, scores, evaluation.cluster.nodes, only)
     return int(scores[0])
 
 

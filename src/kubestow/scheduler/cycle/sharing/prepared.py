@@ -8,7 +8,7 @@ import numpy as np
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows, largest, row_count, row_numbers
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.sharing.plugin_groups import PluginGroup
-from kubestow.scheduler.framework.caller import in_range
+from kubestow.scheduler.framework.caller import check_range
 from kubestow.scheduler.framework.filtering import refuse
 from kubestow.scheduler.framework.hook import Hook
 from kubestow.scheduler.framework.results import MAX_SCORE, Narrowed, Rejection, Skip
@@ -69,7 +69,7 @@ class PreparedPlugins(msgspec.Struct, frozen=True):
             # As unsigned numbers, negative scores are larger than any valid score.
             if len(scores) and largest(scores.view(np.uint64)) > MAX_SCORE:
                 counted = scores if passing is None else np.where(passing, scores, 0)
-                in_range(scoring.hook, counted, evaluation.cluster.nodes, row_numbers(rows))
+                check_range(scoring.hook, counted, evaluation.cluster.nodes, row_numbers(rows))
             weighted = scores if scoring.weight == 1 else scores * scoring.weight
             # Not in place: the first array may belong to the plugin.
             total = weighted if total is None else total + weighted

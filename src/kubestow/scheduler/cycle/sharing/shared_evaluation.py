@@ -128,10 +128,10 @@ class SharedEvaluation:
         if self._others.pre_score or self._others.score:
             others = prepare_scores(evaluation, self._others, rows)
         scoring = caller.started()
-        caller.finished("PreScore", Code.SUCCESS, start, scoring)
+        caller.record_point("PreScore", Code.SUCCESS, start, scoring)
         totals = self._shared.results.totals(evaluation, rows)
         for other in others:
             _, normalized = evaluation.score_with(other.hook, other.state, rows)
             totals += other.weight * normalized
-        caller.finished("Score", Code.SUCCESS, scoring)
+        caller.record_point("Score", Code.SUCCESS, scoring)
         return totals

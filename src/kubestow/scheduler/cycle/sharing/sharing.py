@@ -69,7 +69,7 @@ class Sharing:
         self._metrics.batch_attempts.inc(profile.name, result)
         if evaluated is not None:
             # Not before: a full evaluation would observe PreFilter a second time.
-            profile.caller.finished("PreFilter", Code.SUCCESS, start)
+            profile.caller.record_point("PreFilter", Code.SUCCESS, start)
         return evaluated
 
     def _groups_of(self, profile: Profile, declined: frozenset[str]) -> PluginGroups:
