@@ -98,7 +98,7 @@ def test_a_pod_replaced_under_its_name_starts_afresh(kit: Any) -> None:
 
 def test_a_pod_of_no_profile_is_refused(kit: Any) -> None:
     """The message names the pod and the scheduler it wants."""
-    with pytest.raises(ValueError, match=r"ns/p wants scheduler 'someone-else'"):
+    with pytest.raises(ValueError, match=r"ns/p requires scheduler 'someone-else'"):
         kit.add("p", profile="someone-else")
 
 

@@ -1,4 +1,4 @@
-"""The scheduler core put together: everything but the connection to an API server."""
+"""Builds the scheduler core: everything but the connection to an API server."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -39,34 +39,34 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 
 class Outside(msgspec.Struct, frozen=True, kw_only=True):
-    """What the core is given: time, chance, where to write, and who observes it."""
+    """The dependencies of the core: clock, random numbers, API, metrics, extenders and observers."""
 
     clock: Clock
     stopwatch: Callable[[], float]
     rng: Rng
     rng_of_plugins: Rng | None = None
-    """What plugins draw from, if not from the same."""
+    """The random numbers of plugins; None: `rng`."""
     api: ApiPort
     recorder: Recorder
     metrics: SchedulerMetrics
     ask: Ask = refuse_calls
-    """How extenders are asked."""
+    """Calls extenders."""
     ask_about_nodes: Ask | None = None
-    """How they are asked during a cycle, if differently."""
+    """Calls extenders during a cycle; None: `ask`."""
     guard: Guard | None = None
-    """Stands around plugins that are neither the scheduler's own nor pure."""
+    """Wraps plugins that are neither built in nor pure."""
     observer: Observer = Observer()
     history: History | None = None
-    """Where changes of the cluster are noted; None to note nothing."""
+    """Log of the changes of the cluster; None: changes are not logged."""
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a scheduler, for those who drive or watch it."""
+    """The parts of a scheduler, for the code that runs or observes it."""
 
     cluster: Cluster
     queue: SchedulingQueue
     profiles: dict[str, Profile]
-    """By scheduler name; the same dict for all parts, also after a reload."""
+    """Profiles by scheduler name; the same dict for all parts, also after a reload."""
     handle: Handle
     build: Callable[[SchedulerConfiguration, Registry], dict[str, Profile]]
     """Builds other profiles; raises ProfileError."""
@@ -132,7 +132,7 @@ def build_core(
 
 
 class _Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not depend on profiles, and is passed to most other parts."""
+    """The parts that do not depend on profiles; they are passed to most other parts."""
 
     features: Features
     outside: Outside

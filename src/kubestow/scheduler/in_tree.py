@@ -1,4 +1,4 @@
-"""The plugins that come with the scheduler: where each is, imported when one is asked for."""
+"""The built-in plugins, each imported on demand."""
 
 from importlib import import_module
 from typing import Any
@@ -40,12 +40,12 @@ MODULES = {
 
 
 def in_tree_registry() -> Registry:
-    """A registry to which plugins of one's own can be added."""
+    """Return a registry of the built-in plugins, to which others can be added."""
     return Registry({name: _factory(name) for name in MODULES})
 
 
 def plugin_class(name: str) -> Any:
-    """The class of a plugin that comes with the scheduler."""
+    """Return the class of a built-in plugin."""
     return getattr(import_module(f"kubestow.scheduler.plugins.{MODULES[name]}"), name)
 
 

@@ -81,7 +81,7 @@ class Scheduler:
             limit = self.attempts.count + _CYCLES_PER_TURN
             while self.attempts.count < limit and self.schedule_one():
                 if self._paused is not None:
-                    await self._ask_extenders()
+                    await self._call_extenders()
             if self._queue.has_work:
                 await asyncio.sleep(0)
             else:
@@ -113,7 +113,7 @@ class Scheduler:
         """The calls to extenders that the paused cycle waits for."""
         return () if self._paused is None else self._paused.calls
 
-    async def _ask_extenders(self) -> None:
+    async def _call_extenders(self) -> None:
         """Call extenders and resume the paused cycle until it ends."""
         self._gate.close()
         try:

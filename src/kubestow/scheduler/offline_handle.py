@@ -1,4 +1,4 @@
-"""Handles for trying plugins outside a running scheduler."""
+"""Handles for testing plugins outside of a running scheduler."""
 
 import random
 from typing import Any
@@ -10,5 +10,5 @@ from kubestow.scheduler.framework.handle import Handle
 
 
 def offline_handle(cluster: Cluster, features: Features | None = None, **parts: Any) -> Handle:
-    """Return a handle on a cluster, with nothing behind it; `parts` replaces any of its attributes."""
+    """Return a handle for a cluster, without a scheduler; `parts` replaces any of its attributes."""
     return detached_handle(cluster, features, **{"rng": random.Random(0), **parts})

@@ -16,7 +16,7 @@ def build_profiles(
     stopwatch: Callable[[], float],
     guard: Guard | None = None,
 ) -> dict[str, Profile]:
-    """Return the profiles by scheduler name; raises ProfileError. `guard` is that of plugins that are not pure."""
+    """Return the profiles by scheduler name; raises ProfileError. `guard` wraps plugins neither built in nor pure."""
     return {
         config.schedulerName: Profile(config, registry, handle, stopwatch, guard) for config in configuration.profiles
     }

@@ -245,7 +245,7 @@ class Binder:
         finally:
             ended = caller.record_point("Bind", status, start)
             self._on_step(placed, Step("Bind", plugin, start, ended, status is Code.SUCCESS))
-        return Failed(Code.ERROR, f"every bind plugin left pod {placed.pod.key} to another one")
+        return Failed(Code.ERROR, f"every bind plugin skipped pod {placed.pod.key}")
 
     def _post_bind(self, profile: Profile, placed: Placed) -> None:
         if not profile.post_bind:

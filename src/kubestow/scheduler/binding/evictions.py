@@ -118,9 +118,7 @@ class Evictions:
             retry_event_follows = await self._evict_all(preemption, victims)
         except Exception as error:
             pod = preemption.pods[0].pod.key
-            log.error(
-                "Preemption failed; what it was for will be tried again", err=error, kind=preemption.kind, pod=pod
-            )
+            log.error("Preemption failed; retrying the preemptor", err=error, kind=preemption.kind, pod=pod)
             retry_event_follows, result = False, ERROR
         self._metrics.preemption_goroutines.inc(result)
         self._metrics.preemption_goroutine_seconds.observe(time() - started, result)

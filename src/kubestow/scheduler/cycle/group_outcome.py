@@ -35,7 +35,7 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     code: Code
     message: str
     outcomes: Sequence[Outcome]
-    """By pod. If `code` is SUCCESS, the placed pods are to be bound."""
+    """The outcome of each pod. If `code` is SUCCESS, the placed pods are to be bound."""
     waits_for_preemption: bool = False
     victims: tuple[PodInfo, ...] = ()
     """Pods to evict for the group as a whole."""

@@ -48,12 +48,12 @@ class Searched(msgspec.Struct, eq=False, gc=False):
 
     @property
     def is_done(self) -> bool:
-        """Return True if the cycle searched for nodes."""
+        """Whether the cycle searched for nodes."""
         return self.start is not None or self.order is not None
 
     @property
     def candidates(self) -> int:
-        """Return the number of nodes that the search was over."""
+        """The number of nodes that the search was over."""
         return self.node_count if self.order is None else len(self.order)
 
     def set_nominated(self, row: int) -> None:

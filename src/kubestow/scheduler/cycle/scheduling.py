@@ -202,7 +202,7 @@ class SchedulingCycles:
         if nominated is not None and (yield from self._is_feasible(evaluation, evaluator, nominated)):
             searched.set_nominated(nominated)
             return nominated
-        # 2. As many nodes that pass the filters as are enough.
+        # 2. Nodes that pass the filters, up to the limit of the search.
         narrowed = evaluation.narrowed_rows()
         if narrowed is not None:
             search = self._search_in(evaluation.profile, narrowed)
@@ -215,14 +215,14 @@ class SchedulingCycles:
             searched.order = search.order
         self._next_start += count
         searched.evaluated, searched.feasible = count, len(rows)
-        # 3. Those of them that the extenders leave.
+        # 3. The nodes that the extenders keep.
         extenders = self._extenders.current
         if extenders is not None and len(rows):
             left = yield from extenders.filter(evaluation.pod, rows)
             rows, searched.feasible = left.rows, len(left.rows)
             if not len(rows):
                 evaluation.explain_extended(search.order[:count], left.failed(self._cluster.nodes))
-        # 4. The one with the best total score.
+        # 4. The node with the best total score.
         if not len(rows):
             return None
         if len(rows) == 1:
@@ -247,7 +247,7 @@ class SchedulingCycles:
     def _filter(
         self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, explain: bool
     ) -> tuple[IntArray, int]:
-        """Return the feasible rows, at most as many as are enough, and the number of rows that were filtered."""
+        """Return the first `search.enough` feasible rows, and the number of rows that were filtered."""
         at_once = self._found_none and evaluator.is_cached
         rows, count = first_passing(evaluator.passing, search, at_once)
         self._found_none = not len(rows)

@@ -20,7 +20,7 @@ class PodHeap:
         self._key = key
         self._heap: list[tuple[Any, ...]] = []
         self.entries: dict[str, tuple[int, QueuedPod]] = {}
-        """By UID; pushing a pod creates a new entry object."""
+        """Entries by UID; pushing a pod creates a new entry object."""
         self._sequence = 0
 
     def __len__(self) -> int:

@@ -28,7 +28,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self.entries: OrderedDict[str, tuple[Pod, int]] = OrderedDict()
-        """By UID, each pod with the number of events recorded before it was popped."""
+        """Pods by UID, each with the number of events recorded before it was popped."""
         self._events: list[RecordedEvent] = []
         self._dropped = 0
 

@@ -31,7 +31,7 @@ class Listeners:
             for profile, plugins in registrations.items()
         }
         self._known: dict[str, EventListeners] = {}
-        """By label."""
+        """Listeners by event label."""
 
     def to(self, event: ClusterEvent) -> EventListeners:
         known = self._known.get(event.label)

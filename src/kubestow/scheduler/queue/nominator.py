@@ -1,4 +1,4 @@
-"""The pods nominated to nodes: preemption makes room for them there, or an external component chose the node.
+"""The pods nominated to nodes: preemption frees resources for them there, or an external component chose the node.
 
 A nomination by the scheduler counts before the API server has reported it back in the pod's status.
 """
@@ -29,7 +29,7 @@ class Nominator:
         self._history = history
         self._pods: dict[str, dict[str, PodInfo]] = {}
         self._nominations: dict[str, Nomination] = {}
-        """By UID."""
+        """Nominations by UID of the pod."""
         self._last_number = 0
         self.nodes: Collection[str] = self._pods.keys()
         """The nodes that have nominated pods."""
@@ -50,7 +50,7 @@ class Nominator:
         return self._pods.get(node, _NO_PODS).values()
 
     def nominated_rows(self, table: NodeTable) -> NominatedPods:
-        """Return what the nominated pods would add to the rows of a table."""
+        """Return the requests of the nominated pods by row of a table."""
         found = self._nominated
         # A change of the rows or resource columns requires a new object.
         if found is None or found.table is not table or found.layout != table.layout:

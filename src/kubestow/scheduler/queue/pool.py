@@ -23,7 +23,7 @@ _SMALL_GROUP = 4
 """Maximum size of a group of equivalent pods whose hints are called for each pod."""
 
 _Pods = dict[str, QueuedPod]
-"""By UID."""
+"""Pods by UID."""
 _Index = dict[PluginKey, dict[bytes, _Pods]]
 """Pods by plugin, then by equivalence key."""
 
@@ -45,9 +45,9 @@ class Pool:
         self._longest_wait = longest_wait
         self._longest_wait_in_group = longest_wait if longest_wait_in_group is None else longest_wait_in_group
         self.entries: dict[str, PoolEntry] = {}
-        """By UID, in the order of arrival; putting a pod creates a new entry object."""
+        """Entries by UID, in order of arrival; putting a pod creates a new entry object."""
         self._indexes: dict[str, _Index] = {}
-        """By the UID of the pod, or the key of the group, that is awaited; `_ANYTHING` for any event."""
+        """Indexes by the UID of the pod, or the key of the group, that is awaited; `_ANYTHING` for any event."""
         self._awaited: dict[str, str] = {}
         self._by_deadline = PodHeap(self.deadline)
         self._gated: set[str] = set()

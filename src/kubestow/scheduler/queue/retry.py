@@ -91,7 +91,7 @@ class QueueingHints:
                 answer = hint(pod, old, new)
             except Exception as error:
                 log.unexpected(
-                    "Queueing hint failed; the pod will be tried again",
+                    "Queueing hint failed; retrying the pod",
                     err=error,
                     plugin=plugin,
                     event=event.label,

@@ -28,7 +28,7 @@ class QueueRules(Protocol):
 
     @property
     def registrations(self) -> Mapping[str, Sequence[Registration]]:
-        """By plugin, the events that may make a pod schedulable that the plugin rejected."""
+        """The events that may make a pod schedulable again, by the plugin that rejected it."""
 
     def pre_enqueue(self, pod: Pod, gating_plugin: str | None) -> Rejection | None:
         """Run the PreEnqueue plugins, `gating_plugin` first; return the first rejection, or None."""

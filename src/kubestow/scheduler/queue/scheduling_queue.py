@@ -348,7 +348,7 @@ class SchedulingQueue:
 
     def _add(self, pod: Pod, event: ClusterEvent) -> None:
         if pod.spec.schedulerName not in self._rules:
-            raise ValueError(f"pod {pod.key} wants scheduler {pod.spec.schedulerName!r}, which is no profile here")
+            raise ValueError(f"pod {pod.key} requires scheduler {pod.spec.schedulerName!r}, which has no profile")
         self._to_active(QueuedPod(pod, self._clock.now()), event.label)
 
     def _replace(self, queued: QueuedPod, old: Pod, new: Pod) -> None:

@@ -20,7 +20,7 @@ class PluginGroup(msgspec.Struct, frozen=True):
     filter: tuple[Hook, ...]
     pre_score: tuple[Hook, ...]
     score: tuple[tuple[Hook, int], ...]
-    """With their weights."""
+    """Score plugins with their weights."""
 
 
 class PluginGroups(msgspec.Struct, frozen=True):

@@ -66,7 +66,7 @@ class PreparedPlugins(msgspec.Struct, frozen=True):
         total: IntArray | None = None
         for scoring in self.scores:
             scores = scoring.raw(evaluation, rows)
-            # As unsigned numbers, negative scores are larger than any valid score.
+            # Viewed as unsigned numbers, negative scores are larger than any valid score.
             if len(scores) and largest(scores.view(np.uint64)) > MAX_SCORE:
                 counted = scores if passing is None else np.where(passing, scores, 0)
                 check_range(scoring.hook, counted, evaluation.cluster.nodes, row_numbers(rows))

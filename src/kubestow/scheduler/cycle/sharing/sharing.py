@@ -31,9 +31,9 @@ class Sharing:
         self._signatures = Signatures()
         self._classes: Lru[Hashable, SharedResults] = Lru()
         self._nodes: Lru[Hashable, Cached] = Lru()
-        """By the part of the signature for plugins that read only the node."""
+        """Results by the part of the signature for plugins that read only the node."""
         self._pods: Lru[Hashable, PreparedPlugins] = Lru()
-        """By the part of the signature for plugins that read the pods on a node."""
+        """Plugins by the part of the signature for plugins that read the pods on a node."""
         self._seen_once: Lru[int, bool] = Lru()
         self._nodes_seen_once: Lru[int, bool] = Lru()
         """The hashes of signatures that have occurred once; a hash collision only caches a signature too early."""

@@ -23,9 +23,9 @@ class Signature(msgspec.Struct, frozen=True):
     nodes: Hashable
     """For the plugins that read only the node."""
     pods: Hashable
-    """For those that read the pods on it."""
+    """For the plugins that read the pods on it."""
     whole: Hashable
-    """For all that sign; with the priority, which decides about the nominated pods that are considered."""
+    """For all plugins that sign; with the priority, which decides about the nominated pods that are considered."""
     declined: frozenset[str]
     """The plugins whose `sign` returned None."""
 
