@@ -1,4 +1,4 @@
-"""What a cluster says of its nodes, in words that do not depend on how it came to say it."""
+"""Descriptions of a cluster's nodes that do not depend on the order of the events that led to them."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ LABEL_KEYS = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "disk")
 
 
 def described(cluster: Cluster) -> dict[str, Any]:
-    """Every column and index, by node name."""
+    """Return every column and index, by node name."""
     nodes = cluster.nodes
     return {
         "count": nodes.count,
@@ -28,7 +28,7 @@ def described(cluster: Cluster) -> dict[str, Any]:
 
 
 def row_described(view: NodeTable | WhatIf, row: int) -> dict[str, Any]:
-    """One row of a table or of a what-if."""
+    """Return the columns of one row of a table or of a what-if."""
     amounts = {
         kind: {
             name: int(columns[column, row])

@@ -1,4 +1,4 @@
-"""After any sequence of events the columns and indexes say what they would, had the cluster just been read."""
+"""After any sequence of events, columns and indexes are the same as in a cluster that was built from scratch."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ pods = st.builds(
 
 
 class Zones:
-    """The order of nodes, kept simply: a list of zones, each a list of names."""
+    """A simple model of the order of nodes: a list of zones, each a list of names."""
 
     def __init__(self) -> None:
         self._zones: dict[str, list[str]] = {}
@@ -70,13 +70,13 @@ class Zones:
 
 
 class ClusterEvents(RuleBasedStateMachine):
-    """Events in any order, beside a plain record of what they amount to."""
+    """Events in any order, applied to a cluster and to a simple model."""
 
     def __init__(self) -> None:
         super().__init__()
         self.cluster = Cluster()
         for key in LABEL_KEYS:
-            # Columns are kept from the first time somebody asks.
+            # Columns are updated from the first request on.
             self.cluster.nodes.label_ids(key)
         self.nodes: dict[str, Node] = {}
         self.bound: dict[str, Pod] = {}
@@ -93,7 +93,7 @@ class ClusterEvents(RuleBasedStateMachine):
         self.zones.set(node)
 
     @rule(node=nodes)
-    def a_node_that_makes_no_sense_changes_nothing(self, node: Node) -> None:
+    def an_invalid_node_changes_nothing(self, node: Node) -> None:
         bad = replace(node, status=replace(node.status, allocatable={"cpu": "plenty"}))
         with pytest.raises(ValueError, match="plenty"):
             self.cluster.set_node(bad)
@@ -133,7 +133,7 @@ class ClusterEvents(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def what_if_changes_nothing(self, data: st.DataObject) -> None:
-        """A what-if sees what is asked of it, and the cluster does not notice."""
+        """A what-if shows the changes made to it, and the cluster does not change."""
         table = self.cluster.nodes
         if not table.row_of:
             return
@@ -162,10 +162,10 @@ class ClusterEvents(RuleBasedStateMachine):
         guests=st.lists(st.tuples(pods, st.integers(0, 2)), unique_by=lambda guest: guest[0].metadata.uid),
         own=st.integers(0, 2),
     )
-    def expected_pods_are_as_added_one_by_one(
+    def nominated_pods_are_as_added_one_by_one(
         self, data: st.DataObject, guests: list[tuple[Pod, int]], own: int
     ) -> None:
-        """What is expected beside a pod: the others of at least its priority, whether they came in time or late."""
+        """The nominated pods besides a pod are the others of at least its priority, in any order of arrival."""
         table = self.cluster.nodes
         rows = sorted(table.row_of.values())
         if not rows or not guests:
@@ -191,7 +191,7 @@ class ClusterEvents(RuleBasedStateMachine):
                 assert row_described(together, position) == row_described(one_by_one, position)
 
     @invariant()
-    def all_is_as_if_just_read(self) -> None:
+    def state_is_as_built_from_scratch(self) -> None:
         fresh = Cluster()
         for node in self.nodes.values():
             fresh.set_node(node)
@@ -210,8 +210,8 @@ TestClusterEvents: Any = ClusterEvents.TestCase
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(pods, min_size=1, max_size=8))
-def test_a_row_is_used_again(placed: list[Pod]) -> None:
-    """When neither node nor pods remain, the row is free, and nothing is left on it."""
+def test_a_row_is_reused(placed: list[Pod]) -> None:
+    """When neither the node nor pods remain, the row is free, and all its columns are zero."""
     cluster = Cluster()
     for pod in placed:
         cluster.set_pod(pod)
@@ -227,8 +227,8 @@ def test_a_row_is_used_again(placed: list[Pod]) -> None:
 
 
 @given(pods, pods)
-def test_the_newest_version_of_a_pod_is_what_is_known(one: Pod, other: Pod) -> None:
-    """Whether it confirms an assumption, which leaves its row as it was, or changes how it runs, or moves it."""
+def test_the_newest_version_of_a_pod_replaces_the_others(one: Pod, other: Pod) -> None:
+    """It may confirm an assumption, which does not change its row, change its status, or move to another node."""
     cluster = Cluster()
     other = replace(other, metadata=replace(other.metadata, uid=one.metadata.uid, name=one.metadata.name))
     cluster.assume(PodInfo(one), one.spec.nodeName)
@@ -248,8 +248,8 @@ def test_the_newest_version_of_a_pod_is_what_is_known(one: Pod, other: Pod) -> N
     assert described(cluster) == described(fresh)
 
 
-def test_a_row_stays_as_it_was_when_a_pod_there_is_told_why_it_must_go() -> None:
-    """That it does comes later. Whatever else is said of a pod, its row has changed."""
+def test_a_disruption_target_does_not_change_the_row() -> None:
+    """The deletion of the pod follows later. All other changes of a pod change its row."""
     cluster = Cluster()
     cluster.set_node(make_node("a"))
     ready, marked = PodCondition(type="Ready", status="True"), PodCondition(type=DISRUPTION_TARGET, status="True")

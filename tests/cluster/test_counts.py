@@ -1,4 +1,4 @@
-"""Counts of pods by row and by domain: whatever happens, they equal counts made from scratch."""
+"""Counts of pods by row and by domain equal counts from scratch after any events."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -90,7 +90,7 @@ _steps = st.one_of(
 
 
 def take(cluster: Cluster, step: tuple[Any, ...]) -> None:
-    """Let one thing happen."""
+    """Apply one step."""
     match step:
         case ("set_node", name, labels):
             cluster.set_node(node(name, labels))
@@ -116,7 +116,7 @@ def pods_on_live_nodes(cluster: Cluster) -> Iterator[tuple[int, PodInfo]]:
                 yield row, info
 
 
-def is_about(asked: Question, info: PodInfo) -> bool:
+def matches(asked: Question, info: PodInfo) -> bool:
     if asked.skip_terminating and info.terminating:
         return False
     return all(
@@ -126,7 +126,7 @@ def is_about(asked: Question, info: PodInfo) -> bool:
 
 
 def check(cluster: Cluster, found: RowCounts, expected: Counter[int]) -> None:
-    """Rows, total, and sums by zone and rack are those of the expected numbers by row."""
+    """Compare rows, total, and sums by zone and rack with the expected numbers by row."""
     table = cluster.nodes
     by_row = found.by_row(table.size).tolist()
     assert {row: count for row, count in enumerate(by_row) if count} == {r: n for r, n in expected.items() if n}
@@ -148,12 +148,12 @@ def check(cluster: Cluster, found: RowCounts, expected: Counter[int]) -> None:
 
 @given(st.lists(_steps, max_size=40))
 def test_counts_equal_those_from_scratch_after_any_events(steps: list[tuple[Any, ...]]) -> None:
-    """Nodes and pods come, change, go; pods are assumed and forgotten; questions are asked at any time."""
+    """Nodes and pods are added, changed and removed; pods are assumed and forgotten; questions are asked anywhere."""
     cluster = Cluster()
     for step in steps:
         take(cluster, step)
     for asked in QUESTIONS:
-        about = Counter(row for row, info in pods_on_live_nodes(cluster) if is_about(asked, info))
+        about = Counter(row for row, info in pods_on_live_nodes(cluster) if matches(asked, info))
         check(cluster, cluster.matches.ask(asked), about)
     carried: dict[Any, Counter[int]] = {}
     for row, info in pods_on_live_nodes(cluster):
@@ -167,7 +167,7 @@ def test_counts_equal_those_from_scratch_after_any_events(steps: list[tuple[Any,
 
 @given(st.lists(_steps, max_size=40))
 def test_label_columns_equal_those_from_scratch_after_any_events(steps: list[tuple[Any, ...]]) -> None:
-    """Every value that a node has, has one id, its number of nodes, and no id is left to values of the past."""
+    """Every value of a node has one ID and its number of nodes; values that no node has any more have none."""
     cluster = Cluster()
     for key in (ZONE, RACK):
         cluster.nodes.labels.column(key)
@@ -183,7 +183,7 @@ def test_label_columns_equal_those_from_scratch_after_any_events(steps: list[tup
         assert column.labelled == held.total() == int(column.members.sum())
 
 
-def test_ids_of_vanished_values_are_given_out_again() -> None:
+def test_ids_of_unused_values_are_reused() -> None:
     """A cluster whose nodes are replaced all the time does not grow."""
     cluster = Cluster()
     column = cluster.nodes.labels.column("host")
@@ -193,8 +193,8 @@ def test_ids_of_vanished_values_are_given_out_again() -> None:
     assert len(column.values) == 2
 
 
-def test_the_question_asked_longest_ago_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is a limit; what was dropped is counted again when asked again."""
+def test_the_least_recently_asked_question_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of questions is limited; a dropped one is counted again when it is asked again."""
     monkeypatch.setattr(counts, "_MAX_QUESTIONS", 2)
     cluster = Cluster()
     cluster.set_node(node("n", {}))
@@ -210,8 +210,8 @@ def test_the_question_asked_longest_ago_is_dropped(monkeypatch: pytest.MonkeyPat
     assert cluster.matches.ask(third).total == 0
 
 
-def test_terms_are_found_by_the_pod_they_speak_of() -> None:
-    """By namespace name or namespace labels, and by the pod's labels."""
+def test_terms_are_found_by_the_pod_they_select() -> None:
+    """Terms match by namespace name or namespace labels, and by the pod's labels."""
     term = {
         "topologyKey": ZONE,
         "labelSelector": {"matchLabels": {"app": "web"}},

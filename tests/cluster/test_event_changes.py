@@ -1,4 +1,4 @@
-"""What changes of objects amount to."""
+"""The cluster events of changes of objects."""
 
 from typing import Any
 
@@ -74,13 +74,13 @@ def _requesting(**requests: str) -> Pod:
         ),
     ],
 )
-def test_node_updates_are_told_by_aspect(new: Node, expected: list[str]) -> None:
-    """Each aspect that changed is an event; heartbeats and other ways to write an amount are none."""
+def test_node_updates_have_an_event_per_aspect(new: Node, expected: list[str]) -> None:
+    """Each aspect that changed is an event; heartbeats and other notations of an amount are none."""
     assert _labels(NODE, new) == expected
 
 
 def test_a_node_that_becomes_schedulable_counts_as_a_taint_removed() -> None:
-    """The way back is no event (above): it helps nobody."""
+    """The opposite change is no event (see above): it makes no pod schedulable."""
     assert _labels(_node(spec={"unschedulable": True}), NODE) == ["NodeUpdateNodeTaint"]
 
 
@@ -102,13 +102,13 @@ def test_a_node_that_becomes_schedulable_counts_as_a_taint_removed() -> None:
         ),
     ],
 )
-def test_pod_updates_are_told_by_aspect(new: Pod, expected: list[str]) -> None:
-    """Each aspect that changed is an event; an update that is none of them is a plain one."""
+def test_pod_updates_have_an_event_per_aspect(new: Pod, expected: list[str]) -> None:
+    """Each aspect that changed is an event; an update without any is a plain one."""
     assert _labels(POD, new) == expected
 
 
-def test_pods_come_and_go() -> None:
-    """Getting a node is being added as an assigned pod; events tell assigned pods from others."""
+def test_additions_and_deletions_of_pods() -> None:
+    """A pod that gets a node is an added assigned pod; assigned and unassigned pods have different events."""
     unassigned = _pod(spec={"nodeName": ""})
     assert _labels(None, POD) == ["AssignedPodAdd"]
     assert _labels(POD, None) == ["AssignedPodDelete"]
@@ -119,7 +119,7 @@ def test_pods_come_and_go() -> None:
 
 
 def test_other_kinds_are_added_updated_deleted() -> None:
-    """Their changes are not looked into; kinds that scheduling does not wait for are no events."""
+    """Their changes are not analyzed; changes of kinds that scheduling does not wait for are no events."""
     assert _labels(None, NODE) == ["NodeAdd"]
     assert _labels(NODE, None) == ["NodeDelete"]
     assert _labels(None, StorageClass()) == ["storage.k8s.io/StorageClassAdd"]

@@ -1,4 +1,4 @@
-"""Which registrations hear which events."""
+"""Which registrations include which events."""
 
 import pytest
 
@@ -39,12 +39,12 @@ def test_labels_are_kube_schedulers(event: ClusterEvent, label: str) -> None:
         (Resource.NODE, Action.ADD, ClusterEvent(Resource.NODE, Action.ADD), True),
         (Resource.NODE, Action.ADD, ClusterEvent(Resource.NODE, Action.DELETE), False),
         (Resource.NODE, Action.ADD, ClusterEvent(Resource.CSI_NODE, Action.ADD), False),
-        # Narrower than what was asked for is heard; wider is not.
+        # More specific events are included; less specific ones are not.
         (Resource.NODE, Action.UPDATE, ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL), True),
         (Resource.POD, Action.UPDATE_POD_LABEL, ASSIGNED_POD_UPDATE, False),
         (Resource.POD, Action.UPDATE, ASSIGNED_POD_UPDATE, True),
         (Resource.POD, Action.ADD | Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, ASSIGNED_POD_UPDATE, False),
-        # Pods are assigned or not; who listens to pods hears both.
+        # A registration for pods includes assigned and unassigned pods.
         (Resource.POD, Action.ADD, ASSIGNED_POD_ADD, True),
         (Resource.POD, Action.UPDATE, UNSCHEDULED_POD_UPDATE, True),
         (Resource.ASSIGNED_POD, Action.UPDATE, UNSCHEDULED_POD_UPDATE, False),
@@ -52,25 +52,25 @@ def test_labels_are_kube_schedulers(event: ClusterEvent, label: str) -> None:
         (Resource.ANY, Action.ADD, ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), True),
         (Resource.ANY, Action.ADD, ClusterEvent(Resource.STORAGE_CLASS, Action.DELETE), False),
         (Resource.ANY, Action.ALL, ClusterEvent("foos.v1.example.com", Action.UPDATE), True),
-        # A wildcard that happened moves pods by itself; registrations do not match it.
+        # A wildcard event moves pods by itself; registrations do not match it.
         (Resource.POD, Action.ALL, FORCE_ACTIVATE, False),
         (Resource.ANY, Action.ALL, FORCE_ACTIVATE, True),
     ],
 )
-def test_a_registration_hears_the_same_and_the_narrower(
+def test_a_registration_includes_the_same_and_more_specific_events(
     resource: str, action: Action, happened: ClusterEvent, heard: bool
 ) -> None:
-    """Resource and action must both fit."""
+    """Resource and action must both match."""
     assert on(resource, action).event.covers(happened) is heard
 
 
 def test_events_are_values() -> None:
-    """Two events of the same kind are one key."""
+    """Equal events are one dictionary key."""
     assert {ClusterEvent(Resource.NODE, Action.ADD): 1}[ClusterEvent("Node", Action.ADD)] == 1
     assert ClusterEvent(Resource.ANY, Action.ALL) != FORCE_ACTIVATE
 
 
-def test_anything_hears_all_that_may_happen_to_pods_and_nodes() -> None:
-    """A plugin that does not say when to retry is asked again after any of it."""
+def test_anything_includes_all_events_of_pods_and_nodes() -> None:
+    """A plugin without `requeue_on` is retried after each of them."""
     for event in (ASSIGNED_POD_ADD, ASSIGNED_POD_UPDATE, ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)):
-        assert any(wish.event.covers(event) for wish in ANYTHING)
+        assert any(registration.event.covers(event) for registration in ANYTHING)

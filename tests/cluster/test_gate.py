@@ -1,10 +1,10 @@
-"""The gate holds changes back in order and loses none."""
+"""The gate defers changes in order and loses none."""
 
 from kubestow.scheduler.cluster.gate import Gate
 
 
-def test_changes_are_made_in_order_when_it_opens() -> None:
-    """Even those that come of one another, and if one fails."""
+def test_deferred_changes_are_applied_in_order() -> None:
+    """A change that fails does not stop the others."""
     gate, made = Gate(), []
 
     def change(name: str) -> None:

@@ -12,8 +12,8 @@ def storage_class(name: str, provisioner: str = "p") -> StorageClass:
     return convert(StorageClass, {"metadata": {"name": name}, "provisioner": provisioner})
 
 
-def test_changes_are_told_since_a_version() -> None:
-    """Objects received or gone, in order; assumptions are no changes."""
+def test_changes_since_a_version_are_listed() -> None:
+    """Objects received or removed are listed in order; assumptions are no changes."""
     store: Store[StorageClass] = Store()
     start = store.version
     store.set(storage_class("a"))
@@ -27,8 +27,8 @@ def test_changes_are_told_since_a_version() -> None:
     assert store.changed_since(store.version) == []
 
 
-def test_changes_of_long_ago_are_not_told() -> None:
-    """The memory of changes is bounded; who comes too late must look at everything."""
+def test_old_changes_are_not_listed() -> None:
+    """The number of recorded changes is limited; for an older version, the caller must read all objects."""
     store: Store[StorageClass] = Store()
     start = store.version
     for _ in range(10_000):
@@ -39,8 +39,8 @@ def test_changes_of_long_ago_are_not_told() -> None:
     assert store.changed_since(recent) == ["b"]
 
 
-def test_volumes_are_found_by_who_might_get_them() -> None:
-    """Free volumes of the class and those kept for the claim, the old way of naming the class included."""
+def test_volumes_are_found_by_the_claims_they_may_be_bound_to() -> None:
+    """Free volumes of the class and those reserved for the claim are found, also if an annotation names the class."""
     store = VolumeStore()
     for name, spec in {
         "free": {"storageClassName": "c"},
@@ -56,7 +56,7 @@ def test_volumes_are_found_by_who_might_get_them() -> None:
 
 
 def test_a_claim_named_twice_is_used_once() -> None:
-    """A pod may mount one claim as two volumes, and be taken off its node again."""
+    """A pod may mount one claim as two volumes, and be removed from its node again."""
     cluster = Cluster()
     volumes = [{"name": name, "persistentVolumeClaim": {"claimName": "x"}} for name in ("a", "b")]
     meta = {"namespace": "n", "name": "p", "uid": "u"}
@@ -67,8 +67,8 @@ def test_a_claim_named_twice_is_used_once() -> None:
     assert cluster.claim_users == {}
 
 
-def test_plugins_can_ask_whether_objects_can_be_seen() -> None:
-    """A change of that counts as a change of what is listed, so that nothing decided before is reused."""
+def test_plugins_see_whether_objects_can_be_read() -> None:
+    """A change of that counts as a change of listed objects, so that no earlier result is reused."""
     cluster = Cluster()
     before = cluster.listed_version
     cluster.set_unreadable(StorageClass, "the API server does not have them")

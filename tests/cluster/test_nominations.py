@@ -1,4 +1,4 @@
-"""What is nominated to the rows of a table follows the versions of the nominated pods."""
+"""The sums of nominated pods by row follow the versions of these pods."""
 
 from msgspec.structs import replace
 
@@ -23,23 +23,23 @@ def pod(number: int, priority: int = 0) -> PodInfo:
     return PodInfo(make_pod(f"p{number}", priority=priority))
 
 
-def test_a_new_version_that_counts_the_same_changes_no_row() -> None:
-    """The status that the scheduler itself has written comes back: what was found out about the row stays true."""
+def test_a_new_version_with_equal_requests_changes_no_row() -> None:
+    """The status that the scheduler has written is received back: cached results for the row stay valid."""
     nominated, before = nominated_pods(), make_pod("p", cpu="1")
     nominated.add("n1", PodInfo(before))
     nominated.add("n1", pod(1))
     changes = nominated.table.changes.last
-    told = PodInfo(replace(before, status=replace(before.status, nominatedNodeName="n1")))
-    nominated.replace("n1", told)
+    received = PodInfo(replace(before, status=replace(before.status, nominatedNodeName="n1")))
+    nominated.replace("n1", received)
     assert nominated.table.changes.last == changes
     beside = nominated.beside(pod(2))
     assert beside is not None
     assert [one.name for one in beside.pods(1)] == ["p1", "p"]
-    assert beside.pods(1)[1] is told
+    assert beside.pods(1)[1] is received
 
 
-def test_a_new_version_that_asks_for_more_counts_as_such() -> None:
-    """The row has changed, and what is kept free there has grown; a version that makes no sense counts no more."""
+def test_a_new_version_with_larger_requests_changes_the_row() -> None:
+    """The row has changed, and the reserved capacity has grown; an invalid version is not counted."""
     nominated = nominated_pods()
     nominated.add("n1", PodInfo(make_pod("p", cpu="1")))
     changes = nominated.table.changes.last

@@ -1,4 +1,4 @@
-"""A part of a what-if shows some of its rows as they are."""
+"""A part of a what-if shows some of its rows with their changes."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from kubestow.testing.builders import make_node, make_pod
 
 @pytest.fixture
 def view() -> WhatIf:
-    """Nodes b, c and d of four; a pod has left c, and one has come to d."""
+    """Nodes b, c and d of four; a pod was removed from c, and one was added to d."""
     cluster = Cluster()
     for name in "abcd":
         cluster.set_node(make_node(name))
@@ -22,8 +22,8 @@ def view() -> WhatIf:
     return view
 
 
-def test_a_part_has_what_its_rows_have(view: WhatIf) -> None:
-    """Names, sums, pods and ports."""
+def test_a_part_has_the_contents_of_its_rows(view: WhatIf) -> None:
+    """Names, sums, pods and ports are those of the rows."""
     part = view.only(np.array([1, 2]))
     assert part.size == 2
     assert part.names == ["c", "d"]
@@ -34,6 +34,6 @@ def test_a_part_has_what_its_rows_have(view: WhatIf) -> None:
     assert part.source_rows().tolist() == [2, 3]
 
 
-def test_all_of_it_is_itself(view: WhatIf) -> None:
-    """Nothing is copied where nothing is left out."""
+def test_a_part_with_all_rows_is_the_what_if_itself(view: WhatIf) -> None:
+    """Nothing is copied if no row is left out."""
     assert view.only(np.arange(3)) is view

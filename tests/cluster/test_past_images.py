@@ -1,4 +1,4 @@
-"""The size of an image is that of the node that had it first, also in the past."""
+"""The size of an image is that of the first node that had it, also in the past."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LARGE, SMALL, OTHER = 900, 200, 300
 
 
 def recorded() -> tuple[Cluster, History, list[dict[str, int]]]:
-    """Return a cluster in which nodes with the same image come, change and go, and the sizes at each revision."""
+    """Return a cluster in which nodes with the same image are added, changed and removed, and the sizes by revision."""
     history = History()
     cluster = Cluster(history=history)
     sizes: list[dict[str, int]] = [{}]
@@ -40,7 +40,7 @@ def recorded() -> tuple[Cluster, History, list[dict[str, int]]]:
 
 @pytest.mark.parametrize("is_backward", [False, True])
 def test_sizes_at_each_revision(*, is_backward: bool) -> None:
-    """It does not matter which nodes the copy has put back first, or from where it comes."""
+    """The result does not depend on the order in which the copy adds nodes, or on its previous revision."""
     cluster, history, sizes = recorded()
     past = Past(cluster, Nominator(), history)
     known = [revision for revision, found in enumerate(sizes) if found]

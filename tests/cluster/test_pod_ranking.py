@@ -1,4 +1,4 @@
-"""The ranking of pods follows the cluster, whatever happens between two looks."""
+"""The ranking of pods follows the cluster, whatever changes between two calls."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -27,7 +27,7 @@ STEPS = st.lists(
 
 
 def expect_ranked(cluster: Cluster) -> None:
-    """Every row is ranked as its pods are."""
+    """Check that every row is ranked as its pods are."""
     nodes, ranking = cluster.nodes, cluster.ranking
     rows = np.flatnonzero(nodes.live)
     ranking.refresh(rows)
@@ -54,7 +54,7 @@ def expect_ranked(cluster: Cluster) -> None:
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS)
 def test_the_ranking_follows_the_cluster(steps: list[tuple[str, int, int, int, str, str | None]]) -> None:
-    """Order, priorities, starts and requests are those of the pods on the row, also after rows were reused."""
+    """Order, priorities, start times and requests are those of the pods on the row, also after rows were reused."""
     cluster = Cluster()
     for what, node, number, priority, resource, started in steps:
         name = f"n{node}"
@@ -74,8 +74,8 @@ def test_the_ranking_follows_the_cluster(steps: list[tuple[str, int, int, int, s
     expect_ranked(cluster)
 
 
-def test_nothing_is_known_of_rows_that_changed_since() -> None:
-    """A row that has got another pod is to be looked at again."""
+def test_nothing_is_known_of_rows_that_have_changed() -> None:
+    """A row that has got another pod must be ranked again."""
     cluster = Cluster()
     cluster.set_node(make_node("a"))
     rows = np.array([0])
@@ -86,8 +86,8 @@ def test_nothing_is_known_of_rows_that_changed_since() -> None:
     assert not cluster.ranking.known_above(rows, 5).any()
 
 
-def test_pods_are_given_in_their_latest_versions() -> None:
-    """Also where what is new about them is no change of their row."""
+def test_pods_are_returned_in_their_latest_versions() -> None:
+    """That includes versions that are no change of their row."""
     cluster = Cluster()
     cluster.set_node(make_node("a"))
     cluster.set_pod(make_pod("high", node="a", priority=2))

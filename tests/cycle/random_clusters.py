@@ -1,4 +1,4 @@
-"""Random small clusters, and pods that want something of every plugin, for hypothesis."""
+"""Random small clusters, and pods that use the features of every plugin, for hypothesis."""
 
 import random
 from typing import Any
@@ -85,7 +85,7 @@ _SPECIAL: dict[str, dict[str, Any]] = {
     "disk": {"spec": {"volumes": [_DISK]}},
 }
 POD_KINDS = {kind: {"cpu": "250m", "memory": "256Mi"} | special for kind, special in _SPECIAL.items()}
-"""Arguments of `make_pod` by what is special about the pod."""
+"""Arguments of `make_pod` by the kind of pod."""
 
 PROFILES = {
     "default": "",
@@ -139,11 +139,11 @@ PROFILES = {
 """,
 }
 PROFILES["checking all predicates"] = PROFILES["legacy plugins"] + "  alwaysCheckAllPredicates: true\n"
-"""Profiles in which plugins have other arguments."""
+"""Profiles whose plugins have other arguments."""
 
 
 def configuration_of(profile: str) -> config.SchedulerConfiguration:
-    """The configuration with one of PROFILES."""
+    """Return the configuration with one of PROFILES."""
     if not PROFILES[profile]:
         return config.default()
     return config.load(
@@ -153,7 +153,7 @@ def configuration_of(profile: str) -> config.SchedulerConfiguration:
 
 
 def profile_on(cluster: Cluster, nominator: Nominator, profile: str = "default", seed: int = 0) -> Profile:
-    """A profile with all plugins."""
+    """Return a profile with all plugins."""
     handle = offline_handle(cluster, nominator=nominator, rng=random.Random(seed))
     made = build_profiles(configuration_of(profile), in_tree_registry(), handle, lambda: 0.0)
     return made["default-scheduler"]
@@ -161,7 +161,7 @@ def profile_on(cluster: Cluster, nominator: Nominator, profile: str = "default",
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str) -> Node:
-    """A node of this name."""
+    """Draw a node with this name."""
     choose = st.sampled_from
     resources = {"x.io/gpu": draw(choose([1, 2]))} if draw(st.booleans()) else {}
     return make_node(
@@ -182,7 +182,7 @@ kinds = st.sampled_from(sorted(POD_KINDS))
 
 
 def pod_of(kind: str, name: str, *, node: str = "", priority: int = 0, nominated: str = "", cpu: int = 0) -> Pod:
-    """A pod of one of POD_KINDS; with another number of thousandths of a CPU, unless that is 0."""
+    """Return a pod of one of POD_KINDS; with another number of thousandths of a CPU, unless that is 0."""
     status = {"nominatedNodeName": nominated} if nominated else {}
     shape = POD_KINDS[kind] | ({"cpu": f"{cpu}m"} if cpu else {})
     return make_pod(name, node=node, priority=priority, status=status, **shape)
@@ -190,7 +190,7 @@ def pod_of(kind: str, name: str, *, node: str = "", priority: int = 0, nominated
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Cluster:
-    """A cluster of a few nodes, some of them gone again, with pods on them."""
+    """Draw a cluster of a few nodes, some of them removed again, with pods on them."""
     cluster = Cluster()
     names = NODES[: draw(st.integers(1, len(NODES)))]
     for name in names:

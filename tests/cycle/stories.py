@@ -1,4 +1,4 @@
-"""What may happen to a cluster, for hypothesis; and the cluster that it happens to, scheduled in one way or another."""
+"""Random sequences of events for hypothesis, and a cluster that they are applied to."""
 
 import random
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from settled import settled
 class Schedule(NamedTuple):
     kind: str
     cpu: int
-    """Thousandths; 0: as the kind has it."""
+    """Thousandths of a CPU; 0: that of the kind."""
     priority: int
     nominated: str
     timed: bool
@@ -44,7 +44,7 @@ class RemoveNode(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A pod that somebody else has placed."""
+    """A pod that is placed by another component."""
 
     kind: str
     node: str
@@ -83,17 +83,17 @@ seldom = st.sampled_from([False, False, False, True])
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[Any]:
-    """What happens to a cluster; most pods are of a few kinds, so that there is something to share."""
+    """Draw events of a cluster; most pods are of a few kinds, so that results can be shared."""
     usual = st.sampled_from(draw(st.lists(kinds, min_size=2, max_size=3)))
     schedules = st.builds(Schedule, usual, st.just(0), priorities, nominations, seldom)
-    return draw(_told_with(schedules))
+    return draw(_events_with(schedules))
 
 
 @st.composite
 def stories_of_many_sizes(draw: st.DrawFn) -> list[Any]:
-    """What happens to a cluster; no two pods want the same."""
+    """Draw events of a cluster; no two pods have the same requests."""
     kind = draw(st.sampled_from(["plain", "toleration", "preferred node affinity", "soft zone spread", "port", "gpu"]))
-    story = draw(_told_with(st.just(Schedule(kind, 0, 0, "", False))))
+    story = draw(_events_with(st.just(Schedule(kind, 0, 0, "", False))))
     return [
         what._replace(cpu=20 * number + 1, timed=draw(seldom)) if isinstance(what, Schedule) else what
         for number, what in enumerate(story)
@@ -101,10 +101,10 @@ def stories_of_many_sizes(draw: st.DrawFn) -> list[Any]:
 
 
 @st.composite
-def _told_with(draw: st.DrawFn, schedules: st.SearchStrategy[Schedule]) -> list[Any]:
+def _events_with(draw: st.DrawFn, schedules: st.SearchStrategy[Schedule]) -> list[Any]:
     first = draw(st.lists(names.flatmap(nodes), min_size=2, max_size=8))
     events = st.one_of(
-        # Ten in eighteen: what is the same strategy would count once.
+        # Ten in eighteen: `map` makes the strategies distinct, since equal ones count once.
         *(schedules.map(lambda what: what) for _ in range(10)),
         names.flatmap(nodes).map(SetNode),
         st.builds(RemoveNode, names),
@@ -119,15 +119,15 @@ def _told_with(draw: st.DrawFn, schedules: st.SearchStrategy[Schedule]) -> list[
 
 
 class Watched(SchedulingCycles):
-    """Remembers the totals that each choice was made from, apart from what all rows have in common."""
+    """Stores the totals that each choice was made from, without what all rows have in common."""
 
     totals: dict[str, int] | None = None
 
     def _pre_filter(self, evaluation: Evaluation, search: Search) -> RowEvaluator | None:
         evaluator = super()._pre_filter(evaluation, search)
-        return None if evaluator is None else ReportingEvaluator(evaluator, self._heard)
+        return None if evaluator is None else ReportingEvaluator(evaluator, self._store_totals)
 
-    def _heard(self, rows: IntArray, totals: IntArray) -> None:
+    def _store_totals(self, rows: IntArray, totals: IntArray) -> None:
         named = zip(rows.tolist(), (totals - totals.min()).tolist(), strict=True)
         self.totals = {self._cluster.nodes.names[row]: total for row, total in named}
 
@@ -148,7 +148,7 @@ class ReportingEvaluator:
 
 
 class World:
-    """A cluster that is scheduled with or without sharing; the same events make the same cluster."""
+    """A cluster that is scheduled with or without sharing; the same events lead to the same cluster."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class World:
         percentage: int,
         *,
         sharing: bool,
-        upcoming: Upcoming = lambda _most: (),
+        upcoming: Upcoming = lambda _limit: (),
         history: History | None = None,
     ) -> None:
         self.features = Features()
@@ -174,13 +174,13 @@ class World:
         )
         self._sharing = sharing
         self.outcome: Outcome
-        """Of the last cycle."""
+        """The outcome of the last cycle."""
         self._pods: list[Pod] = []
         self._placed: list[Placed] = []
         self._nominated: list[Pod] = []
 
     def happen(self, what: Any, name: str, to_schedule: PodInfo | None) -> Any:
-        """Carry out an event; returns what a cycle came to."""
+        """Apply an event; return the outcome of a cycle."""
         match what:
             case Schedule(timed=timed) if to_schedule is not None:
                 return self._schedule(to_schedule, timed)
@@ -212,11 +212,11 @@ class World:
         self.outcome = outcome = settled(self.cycles.run(self.profile, pod))
         if isinstance(outcome, Placed):
             self._placed.append(outcome)
-        return told(outcome), self.cycles.totals
+        return summarized(outcome), self.cycles.totals
 
 
-def told(outcome: Outcome) -> Any:
-    """What an outcome says, in plain values."""
+def summarized(outcome: Outcome) -> Any:
+    """Return an outcome as plain values."""
     if isinstance(outcome, Placed):
         return outcome.node, outcome.searched.evaluated, outcome.searched.feasible, sorted(outcome.states)
     victims = [pod.key for pod in outcome.victims], [pod.key for pod in outcome.to_unnominate]

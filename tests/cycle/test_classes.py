@@ -1,4 +1,4 @@
-"""Classes of equal pods: what is judged again for the next one, and what is not."""
+"""Classes of equal pods: which rows are evaluated again for the next pod."""
 
 import random
 from collections import Counter
@@ -31,14 +31,14 @@ MEGABYTE = 1024 * 1024
 
 
 class Room:
-    """Lets two pods onto a node, and prefers those that have one. Signs, and answers for single rows."""
+    """Allows two pods on a node, and prefers nodes with one. Signs, and supports single rows."""
 
     name = "Room"
     reads_pods = PodsRead.SUMS
     limit = 2
 
     def __init__(self) -> None:
-        self.judged: list[int] = []
+        self.evaluated: list[int] = []
         self.single: list[int] = []
 
     def sign(self, pod: PodInfo) -> Hashable:
@@ -46,7 +46,7 @@ class Room:
 
     def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
         full = view.pod_count[rows] >= self.limit
-        self.judged.append(len(full))
+        self.evaluated.append(len(full))
         return Rejections(full.astype(np.int64), lambda _: unschedulable("full"))
 
     def row_rejection(self, state: Any, view: Any, row: int) -> Rejection | None:
@@ -76,7 +76,7 @@ def default_profile(cluster: Cluster) -> Profile:
 
 
 def both_ways(cluster_of: Any, pods: int, between: Any = None, **pod: Any) -> list[list[str]]:
-    """Where equal pods are placed with sharing, and without."""
+    """Return where equal pods are placed with sharing, and without."""
     found = []
     for sharing in (True, False):
         cluster = cluster_of()
@@ -91,19 +91,19 @@ def both_ways(cluster_of: Any, pods: int, between: Any = None, **pod: Any) -> li
     return found
 
 
-def test_only_changed_rows_are_judged_again() -> None:
-    """The second pod of a kind makes a class of all rows; the next ones cost those on which pods were placed since."""
+def test_only_changed_rows_are_evaluated_again() -> None:
+    """The second equal pod makes a class of all rows; for the next ones only the changed rows are evaluated."""
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     for number in range(10):
         assert isinstance(run(cycles, profile, f"p{number}"), Placed)
-    assert plugin.judged == [50, 50]
+    assert plugin.evaluated == [50, 50]
     assert len(plugin.single) == 8
     assert profile.filter[0].all_evaluations == 2 * 50 + 8
 
 
-def test_many_changed_rows_are_judged_together() -> None:
-    """As an array, not one by one."""
+def test_many_changed_rows_are_evaluated_together() -> None:
+    """They are evaluated as an array, not one by one."""
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     run(cycles, profile, "first")
@@ -111,12 +111,12 @@ def test_many_changed_rows_are_judged_together() -> None:
     for number in range(10, 20):
         cluster.set_pod(make_pod(f"other-{number}", node=f"n{number}"))
     run(cycles, profile, "third")
-    assert plugin.judged in ([50, 50, 10], [50, 50, 11])
+    assert plugin.evaluated in ([50, 50, 10], [50, 50, 11])
     assert plugin.single == []
 
 
-def test_nothing_is_judged_when_nothing_has_changed() -> None:
-    """A pod that was taken back leaves its row changed, nothing else."""
+def test_nothing_is_evaluated_without_changes() -> None:
+    """A pod that was unreserved has changed its row, nothing else."""
     plugin, cluster = Room(), nodes(5)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     run(cycles, profile, "first")
@@ -124,22 +124,22 @@ def test_nothing_is_judged_when_nothing_has_changed() -> None:
     assert isinstance(placed, Placed)
     cycles.unreserve(profile, placed)
     run(cycles, profile, "third")
-    assert plugin.judged == [5, 5]
+    assert plugin.evaluated == [5, 5]
     assert plugin.single == [cluster.nodes.row_of[placed.node]]
 
 
-def test_where_all_rows_were_refused_a_changed_row_is_judged_once() -> None:
-    """A pod that finds no room, as the one before it, costs one answer a changed row; one that does is placed."""
+def test_after_a_rejection_of_all_rows_a_changed_row_is_evaluated_once() -> None:
+    """A further pod without a feasible row costs one call per changed row; one with a feasible row is placed."""
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     for number in range(100):
         assert isinstance(run(cycles, profile, f"p{number}"), Placed)
     assert isinstance(run(cycles, profile, "late"), Failed)
     cluster.set_pod(make_pod("more", node="n7"))
-    plugin.judged.clear()
+    plugin.evaluated.clear()
     plugin.single.clear()
     assert isinstance(run(cycles, profile, "later"), Failed)
-    assert (plugin.judged, len(plugin.single)) == ([], 1)
+    assert (plugin.evaluated, len(plugin.single)) == ([], 1)
     for uid in list(cluster.nodes.pods[7]):
         cluster.remove_pod(uid)
     outcome = run(cycles, profile, "last")
@@ -148,7 +148,7 @@ def test_where_all_rows_were_refused_a_changed_row_is_judged_once() -> None:
 
 
 class Fragile:
-    """Lets two pods onto a node, and cannot judge one with three."""
+    """Allows two pods on a node, and fails for a node with three."""
 
     name = "Fragile"
 
@@ -157,13 +157,13 @@ class Fragile:
 
     def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
         count = view.pod_count[rows]
-        words = [Rejection(()), unschedulable("full"), Rejection(("too much",), Code.ERROR)]
+        rejections = [Rejection(()), unschedulable("full"), Rejection(("too much",), Code.ERROR)]
         kinds = (count >= 2).astype(np.int64) + (count == 3)
-        return Rejections(kinds, words.__getitem__, words[2] if (count == 3).any() else None)
+        return Rejections(kinds, rejections.__getitem__, rejections[2] if (count == 3).any() else None)
 
 
-def test_where_all_rows_were_refused_a_failure_is_one() -> None:
-    """A plugin that cannot judge a row has not refused it."""
+def test_after_a_rejection_of_all_rows_a_failure_is_reported() -> None:
+    """A plugin that fails for a row has not rejected it."""
     cluster = nodes(5)
     profile, cycles = profile_of(Fragile(), cluster=cluster), cycles_on(cluster)
     for number in range(10):
@@ -176,8 +176,8 @@ def test_where_all_rows_were_refused_a_failure_is_one() -> None:
             cluster.set_pod(make_pod(f"more{cluster.pod_count + number}", node="n3"))
 
 
-def test_a_nominated_pod_has_no_other_row_judged() -> None:
-    """What has changed elsewhere is left to the next pod that searches."""
+def test_for_a_nominated_pod_no_other_row_is_evaluated() -> None:
+    """Other changed rows are left to the next pod that searches."""
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     run(cycles, profile, "first")
@@ -187,12 +187,12 @@ def test_a_nominated_pod_has_no_other_row_judged() -> None:
     placed = run(cycles, profile, "nominated", status={"nominatedNodeName": "n15"})
     assert isinstance(placed, Placed)
     assert placed.node == "n15"
-    assert plugin.judged == [50, 50]
+    assert plugin.evaluated == [50, 50]
     assert plugin.single == [cluster.nodes.row_of["n15"]]
 
 
 def test_a_nominated_pod_goes_elsewhere_when_its_node_is_full() -> None:
-    """Then it searches like any other, and sees what has changed."""
+    """It then searches like any other pod, and sees all changes."""
     plugin, cluster = Room(), nodes(2)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     first, second = run(cycles, profile, "first"), run(cycles, profile, "second")
@@ -205,7 +205,7 @@ def test_a_nominated_pod_goes_elsewhere_when_its_node_is_full() -> None:
 
 
 def test_nodes_fill_up_one_after_the_other() -> None:
-    """Rows that no longer pass leave the normalized scores, too; in the end the pods fit nowhere."""
+    """Rows that are not feasible any more leave the normalized scores, too; in the end no node is feasible."""
 
     def cluster_of() -> Cluster:
         cluster = Cluster()
@@ -220,7 +220,7 @@ def test_nodes_fill_up_one_after_the_other() -> None:
 
 
 def test_an_image_that_spreads() -> None:
-    """A node's score for an image depends on how many others have it; each new one changes all."""
+    """A node's score for an image depends on how many others have it; each new one changes all scores."""
 
     def between(cluster: Cluster, number: int) -> None:
         name = f"n{number}"
@@ -237,7 +237,7 @@ def test_an_image_that_spreads() -> None:
 
 
 def test_a_node_that_changes_under_a_class() -> None:
-    """Cordoned, tainted, gone, and back: the next equal pod sees it."""
+    """The node is cordoned, tainted, removed, and added: the next equal pod sees each change."""
 
     def between(cluster: Cluster, number: int) -> None:
         if number == 1:
@@ -256,8 +256,8 @@ def test_a_node_that_changes_under_a_class() -> None:
     assert shared[4] == "n2"
 
 
-def test_pods_that_differ_are_not_of_a_class() -> None:
-    """What a plugin signs keeps them apart."""
+def test_pods_with_different_signatures_are_in_different_classes() -> None:
+    """A plugin may sign the name of a pod."""
 
     class ByName(Room):
         def sign(self, pod: PodInfo) -> Hashable:
@@ -269,11 +269,11 @@ def test_pods_that_differ_are_not_of_a_class() -> None:
         placed = run(cycles, profile, name)
         assert isinstance(placed, Placed)
         cycles.unreserve(profile, placed)
-    assert plugin.judged == [5, 5, 5, 5]
+    assert plugin.evaluated == [5, 5, 5, 5]
 
 
 class Undecided(Room):
-    """Does not sign this pod."""
+    """Returns None as the signature of every pod."""
 
     name = "Undecided"
 
@@ -282,30 +282,30 @@ class Undecided(Room):
 
 
 class Unsigned:
-    """Does not sign at all."""
+    """Has no `sign`."""
 
     name = "Unsigned"
 
     def __init__(self) -> None:
-        self.judged: list[int] = []
+        self.evaluated: list[int] = []
 
     def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> None:
-        self.judged.append(len(np.arange(view.size)[rows]))
+        self.evaluated.append(len(np.arange(view.size)[rows]))
 
 
 @pytest.mark.parametrize("plugin", [Undecided(), Unsigned()], ids=["undecided", "unsigned"])
-def test_plugins_that_do_not_sign_are_always_asked(plugin: Any) -> None:
-    """About every row for every pod, beside others that share."""
+def test_plugins_without_signatures_are_always_called(plugin: Any) -> None:
+    """They are called for every row and every pod, besides plugins with shared results."""
     room, cluster = Room(), nodes(5)
     profile, cycles = profile_of(room, plugin, cluster=cluster), cycles_on(cluster)
     for number in range(3):
         run(cycles, profile, f"p{number}")
-    assert plugin.judged == [5, 5, 5]
-    assert room.judged == [5, 5]
+    assert plugin.evaluated == [5, 5, 5]
+    assert room.evaluated == [5, 5]
 
 
-def test_plain_plugins_are_asked_about_what_is_left() -> None:
-    """One call a node is dear: only rows that pass for the class."""
+def test_plain_plugins_are_called_for_the_remaining_rows() -> None:
+    """A call per node is expensive: only rows that pass the class are evaluated."""
 
     class Plain:
         name = "Plain"
@@ -327,7 +327,7 @@ def test_plain_plugins_are_asked_about_what_is_left() -> None:
 
 
 def test_timed_cycles_time_single_rows() -> None:
-    """So that every call is measured, those in plain numbers, too."""
+    """Every call is measured, including calls for single rows."""
 
     plugin, cluster = Room(), nodes(5)
     metrics = SchedulerMetrics()
@@ -336,13 +336,13 @@ def test_timed_cycles_time_single_rows() -> None:
     run(cycles, profile, "second")
     profile.caller.timing = True
     run(cycles, profile, "third")
-    assert plugin.judged == [5, 5]
+    assert plugin.evaluated == [5, 5]
     assert len(plugin.single) == 1
     assert list(metrics.plugin_execution_seconds.read()) == [("Filter", "Room", "Unschedulable")]
 
 
 class Broken(Room):
-    """Fails where it is told."""
+    """Fails in the given method."""
 
     limit = 9
 
@@ -376,7 +376,7 @@ class Broken(Room):
 
 
 @pytest.mark.parametrize(
-    ("where", "error", "words"),
+    ("where", "error", "message"),
     [
         ("sign", KeyError("x"), "running sign plugin \"Room\": KeyError('x')"),
         ("filter_rows", KeyError("x"), "running Filter plugin \"Room\": KeyError('x')"),
@@ -386,8 +386,8 @@ class Broken(Room):
         ("score_rows", 200, 'running Score plugin "Room": score_rows must score from 0 to 100: score 200 of node '),
     ],
 )
-def test_failures_are_attributed(where: str, error: Any, words: str) -> None:
-    """A plugin that fails while work is shared fails the cycle, is named, and fails again the next time."""
+def test_failures_are_attributed(where: str, error: Any, message: str) -> None:
+    """A plugin that fails in shared work fails the cycle, is named, and fails again the next time."""
     cluster = nodes(5)
     profile, cycles = profile_of(Broken(where, error), cluster=cluster), cycles_on(cluster)
     run(cycles, profile, "first")
@@ -396,11 +396,11 @@ def test_failures_are_attributed(where: str, error: Any, words: str) -> None:
         outcome = run(cycles, profile, name)
         assert isinstance(outcome, Failed)
         assert outcome.code is Code.ERROR
-        assert outcome.message.startswith(words)
+        assert outcome.message.startswith(message)
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The class that was not used for longest is dropped; its pods begin anew."""
+def test_the_number_of_classes_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least recently used class is dropped; its pods are evaluated again."""
 
     class ByName(Room):
         def sign(self, pod: PodInfo) -> Hashable:
@@ -409,19 +409,19 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin, cluster = ByName(), nodes(5)
     monkeypatch.setattr(sharing_module, "_CACHED_ROWS_LIMIT", 2 * cluster.nodes.capacity)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
-    judged = []
+    evaluated = []
     for name in "aabbaccab":
-        before = len(plugin.judged)
+        before = len(plugin.evaluated)
         placed = run(cycles, profile, name)
         assert isinstance(placed, Placed)
         cycles.unreserve(profile, placed)
-        judged.append(len(plugin.judged) > before)
-    made_again = {name: [did for did, of in zip(judged, "aabbaccab", strict=True) if of == name] for name in "abc"}
+        evaluated.append(len(plugin.evaluated) > before)
+    made_again = {name: [did for did, of in zip(evaluated, "aabbaccab", strict=True) if of == name] for name in "abc"}
     assert made_again == {"a": [True, True, False, False], "b": [True, True, True], "c": [True, True]}
 
 
-def test_a_pod_that_is_refused_as_a_whole_is_not_shared() -> None:
-    """It is evaluated in full every time, for the words."""
+def test_a_pod_that_is_rejected_as_a_whole_is_not_shared() -> None:
+    """It is evaluated in full every time, for its message."""
 
     class Never(Room):
         def pre_filter(self, pod: PodInfo) -> Any:
@@ -435,27 +435,27 @@ def test_a_pod_that_is_refused_as_a_whole_is_not_shared() -> None:
         assert outcome.message == "0/3 nodes are available: never."
 
 
-def points_told(metrics: SchedulerMetrics) -> Counter[str]:
-    told: Counter[str] = Counter()
+def recorded_points(metrics: SchedulerMetrics) -> Counter[str]:
+    recorded: Counter[str] = Counter()
     for (point, _, _), observed in metrics.extension_point_seconds.read().items():
-        told[point] += sum(observed.counts)
-    return told
+        recorded[point] += sum(observed.counts)
+    return recorded
 
 
-def test_points_are_told_once() -> None:
-    """A cycle that must be evaluated in full after all does not count twice in metrics."""
+def test_points_are_recorded_once() -> None:
+    """A cycle that has to be evaluated in full after all does not count twice in metrics."""
 
     cluster, metrics = nodes(1), SchedulerMetrics()
     profile, cycles = profile_of(Room(), cluster=cluster, metrics=metrics), cycles_on(cluster)
     for name in ("first", "second"):
         assert isinstance(run(cycles, profile, name), Placed)
-    before = points_told(metrics)
+    before = recorded_points(metrics)
     assert isinstance(run(cycles, profile, "third"), Failed)
-    assert points_told(metrics) - before == {"PreFilter": 1, "Filter": 1}
+    assert recorded_points(metrics) - before == {"PreFilter": 1, "Filter": 1}
 
 
 def test_scores_that_normalize_and_read_pods() -> None:
-    """They are judged again wherever pods have changed, and normalized anew."""
+    """They are evaluated again for all changed rows, and normalized again."""
 
     class Share(Scores):
         reads_pods = PodsRead.SUMS

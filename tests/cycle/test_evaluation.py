@@ -1,4 +1,4 @@
-"""One evaluation: PreFilter and what it switches off, narrowing, expected pods, scores, and the words for a failure."""
+"""An evaluation: PreFilter with its Skip and Narrowed results, nominated pods, scores, and failure messages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framework.troupe import Refuses, Scores, evaluation_of, judged, nodes
+from framework.troupe import Refuses, Scores, evaluation_of, filtered, nodes
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import (
@@ -24,7 +24,7 @@ from kubestow.testing.builders import make_pod
 
 
 class Prepares(Refuses):
-    """Refuses every node, unless its PreFilter says otherwise."""
+    """Rejects every node, unless its PreFilter returns Skip or Narrowed."""
 
     def __init__(self, name: str, answer: Any) -> None:
         super().__init__(name, {f"n{i}": "refused" for i in range(9)})
@@ -35,7 +35,7 @@ class Prepares(Refuses):
 
 
 def narrowing(name: str, *allowed: str) -> Any:
-    """A plugin whose PreFilter leaves only these nodes, and whose filter lets all pass."""
+    """Return a plugin whose PreFilter leaves only these nodes, and whose filter lets all pass."""
     plugin = Prepares(name, Narrowed(frozenset(allowed)))
     plugin._kind = {}
     return plugin
@@ -45,16 +45,16 @@ def narrowing(name: str, *allowed: str) -> Any:
 
 
 def test_skip_switches_the_filter_off() -> None:
-    """A plugin whose PreFilter skips is not asked about nodes; others are."""
+    """A plugin whose PreFilter returns Skip is not called for nodes; others are."""
     skipping, other = Prepares("Skipping", SKIP), Refuses("Other", {"n0": "no"})
     evaluation = evaluation_of(nodes(), skipping, other)
-    assert judged(evaluation) == ["n1", "n2"]
-    assert skipping.asked == []
+    assert filtered(evaluation) == ["n1", "n2"]
+    assert skipping.calls == []
     assert evaluation.skipped == {"Skipping"}
 
 
-def test_a_refusal_of_the_pod_as_a_whole() -> None:
-    """Ends PreFilter; the message is the plugin's own."""
+def test_a_rejection_of_the_pod_as_a_whole() -> None:
+    """It ends PreFilter; the message is the plugin's."""
     later = Prepares("Later", SKIP)
     evaluation = evaluation_of(nodes(), Prepares("No", unresolvable("pod is odd", "and late")), later)
     assert not evaluation.pre_filter()
@@ -64,23 +64,23 @@ def test_a_refusal_of_the_pod_as_a_whole() -> None:
     assert evaluation.skipped == set()
 
 
-def test_narrowing_leaves_nodes_out() -> None:
-    """Nodes that are not named are not asked about; the message counts them."""
+def test_narrowing_excludes_nodes() -> None:
+    """Nodes that are not named are not filtered; the message counts them."""
     evaluation = evaluation_of(nodes(5), narrowing("A", "n1", "n3", "gone"), Refuses("B", {"n1": "no", "n3": "no"}))
-    assert judged(evaluation) == []
+    assert filtered(evaluation) == []
     assert evaluation.message() == "0/5 nodes are available: 2 no, 3 node(s) didn't satisfy plugin(s) [A]."
     assert evaluation.rejecting_plugins == {"A", "B"}
 
 
 def test_several_plugins_narrow_to_what_they_share() -> None:
-    """The nodes that all of them name."""
+    """The nodes that all of them name are left."""
     evaluation = evaluation_of(nodes(5), narrowing("B", "n1", "n2"), narrowing("A", "n2", "n3"))
-    assert judged(evaluation) == ["n2"]
+    assert filtered(evaluation) == ["n2"]
     assert evaluation.left_out_reason == "node(s) didn't satisfy plugin(s) [A B]"
 
 
 def test_several_plugins_narrow_to_nothing() -> None:
-    """The pod is refused as a whole, and the message names them all, sorted."""
+    """The pod is rejected as a whole, and the message has the names of all plugins, sorted."""
     later = Prepares("Later", SKIP)
     evaluation = evaluation_of(nodes(5), narrowing("B", "n1"), narrowing("A", "n2"), later)
     assert not evaluation.pre_filter()
@@ -92,16 +92,16 @@ def test_several_plugins_narrow_to_nothing() -> None:
 
 
 def test_one_plugin_narrows_to_nothing() -> None:
-    """In the singular."""
+    """The message has the singular form."""
     evaluation = evaluation_of(nodes(2), narrowing("A"))
     assert not evaluation.pre_filter()
     assert evaluation.message() == "0/2 nodes are available: node(s) didn't satisfy plugin A."
 
 
 def test_narrowing_to_nodes_that_do_not_exist() -> None:
-    """Is no refusal by itself, but no node is left."""
+    """This is no rejection by itself, but no node is left."""
     evaluation = evaluation_of(nodes(2), narrowing("A", "elsewhere"))
-    assert judged(evaluation) == []
+    assert filtered(evaluation) == []
     assert evaluation.message() == "0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [A]."
 
 
@@ -109,14 +109,14 @@ def test_narrowing_to_nodes_that_do_not_exist() -> None:
 
 
 def test_reasons_are_sorted_and_counted() -> None:
-    """As texts, number first."""
+    """They are sorted as strings that start with the number."""
     refusals: dict[str, Rejection | str] = {
         "n0": "b",
         "n1": unschedulable("a", "b"),
         **{f"n{i}": "c" for i in range(2, 12)},
     }
     evaluation = evaluation_of(nodes(12), Refuses("A", refusals))
-    assert judged(evaluation) == []
+    assert filtered(evaluation) == []
     assert evaluation.message() == "0/12 nodes are available: 1 a, 10 c, 2 b."
     assert evaluation.message("preemption: no luck.") == (
         "0/12 nodes are available: 1 a, 10 c, 2 b. preemption: no luck."
@@ -124,7 +124,7 @@ def test_reasons_are_sorted_and_counted() -> None:
 
 
 class NoneBeside:
-    """Refuses a node that has pods; how many, its PreFilter counts over all nodes, and adapts to changes."""
+    """Rejects a node that has pods; its PreFilter state counts pods over all nodes, and adapts to changes."""
 
     name = "NoneBeside"
 
@@ -151,7 +151,7 @@ def nominations(**priority_on: int) -> Nominator:
 
 
 class Crowded:
-    """Refuses a node that has pods."""
+    """Rejects a node that has pods."""
 
     name = "Crowded"
 
@@ -160,17 +160,17 @@ class Crowded:
 
 
 @pytest.mark.parametrize("plugin", [Crowded, NoneBeside])
-def test_expected_pods_count_on_their_node(plugin: Any) -> None:
-    """A node must do with the pods nominated to it, if they are at least as important; others do not count."""
+def test_nominated_pods_count_on_their_node(plugin: Any) -> None:
+    """A node must be feasible with the pods nominated to it, if they are at least as important; others do not count."""
     nominator = nominations(n0=0, n1=-1, gone=0)
     evaluation = evaluation_of(nodes(4), plugin(), nominator=nominator)
-    assert judged(evaluation) == ["n1", "n2", "n3"]
+    assert filtered(evaluation) == ["n1", "n2", "n3"]
     assert evaluation.verdicts is not None
     assert evaluation.verdicts.rejection(0) == unschedulable("crowded")._replace(plugin=plugin.name)
 
 
-def test_a_node_must_do_without_the_expected_pods_too() -> None:
-    """They may never come."""
+def test_a_node_must_be_feasible_without_the_nominated_pods_too() -> None:
+    """They may never be bound there."""
 
     class Lonely:
         name = "Lonely"
@@ -179,27 +179,27 @@ def test_a_node_must_do_without_the_expected_pods_too() -> None:
             return Rejections((view.pod_count[rows] == 0).astype(np.int64), lambda _: unschedulable("lonely"))
 
     evaluation = evaluation_of(nodes(2), Lonely(), nominator=nominations(n0=0))
-    assert judged(evaluation) == []
+    assert filtered(evaluation) == []
     assert evaluation.message() == "0/2 nodes are available: 2 lonely."
 
 
-def test_a_pod_is_not_in_its_own_way() -> None:
-    """Its own nomination does not count."""
+def test_the_nomination_of_the_pod_itself_does_not_count() -> None:
+    """A pod does not leave capacity for itself."""
     nominator = Nominator()
     nominator.nominate(make_pod("p"), "n0")
-    assert judged(evaluation_of(nodes(1), Crowded(), nominator=nominator)) == ["n0"]
+    assert filtered(evaluation_of(nodes(1), Crowded(), nominator=nominator)) == ["n0"]
 
 
-def test_wants_that_count_pods_adapt_to_expected_ones() -> None:
-    """For each node separately: pods expected elsewhere are not there yet."""
+def test_adapting_states_include_nominated_pods() -> None:
+    """They are adapted for each node separately: pods nominated elsewhere are not included."""
     plugin = NoneBeside()
-    judged(evaluation_of(nodes(3), plugin, nominator=nominations(n0=0, n2=5)))
-    told = [[(change.pod.name, change.row, change.added) for change in changes] for changes in plugin.changes]
-    assert told == [[("for-n0", 0, True)], [("for-n2", 2, True)]]
+    filtered(evaluation_of(nodes(3), plugin, nominator=nominations(n0=0, n2=5)))
+    changes = [[(change.pod.name, change.row, change.added) for change in changes] for changes in plugin.changes]
+    assert changes == [[("for-n0", 0, True)], [("for-n2", 2, True)]]
 
 
-def test_a_plugin_that_cannot_adapt() -> None:
-    """Is named."""
+def test_a_plugin_that_fails_to_adapt() -> None:
+    """The error names the plugin."""
 
     class Clumsy(NoneBeside):
         name = "Clumsy"
@@ -209,22 +209,22 @@ def test_a_plugin_that_cannot_adapt() -> None:
 
     evaluation = evaluation_of(nodes(1), Clumsy(), nominator=nominations(n0=0))
     with pytest.raises(PluginError, match=r"running with_changes plugin \"Clumsy\": KeyError\('lost count'\)"):
-        judged(evaluation)
+        filtered(evaluation)
 
 
-def test_only_some_rows_can_be_judged() -> None:
-    """The nominated node of a pod is tried alone first."""
+def test_single_rows_can_be_filtered() -> None:
+    """The nominated node of a pod is filtered alone first."""
     plugin = Refuses("A", {"n0": "no"})
     evaluation = evaluation_of(nodes(3), plugin)
     assert evaluation.passing(np.array([2])).tolist() == [True]
-    assert plugin.asked == [["n2"]]
+    assert plugin.calls == [["n2"]]
 
 
 # Score
 
 
 class PreScores(Scores):
-    """Scores, unless its PreScore says otherwise."""
+    """Scores, unless its PreScore returns Skip."""
 
     def __init__(self, name: str, answer: Any) -> None:
         super().__init__(name, {"n0": 10, "n1": 5})
@@ -235,14 +235,14 @@ class PreScores(Scores):
 
 
 def test_skip_switches_the_score_off() -> None:
-    """A plugin whose PreScore skips adds nothing and is not listed."""
+    """A plugin whose PreScore returns Skip adds nothing and is not listed."""
     evaluation = evaluation_of(nodes(2), PreScores("Skipping", SKIP), PreScores("Other", None))
     assert evaluation.score(evaluation.filter()).tolist() == [10, 5]
     assert [score.plugin for score in evaluation.scores] == ["Other"]
 
 
 def test_totals_are_weighted_sums() -> None:
-    """Raw, normalized and weighted scores are kept by plugin."""
+    """Raw, normalized and weighted scores are stored by plugin."""
 
     class Halves(Scores):
         def normalize(self, state: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
@@ -262,7 +262,7 @@ def test_totals_are_weighted_sums() -> None:
 
 
 def test_scores_of_nodes_that_did_not_pass_do_not_matter() -> None:
-    """Neither for the range, nor for the result, whether many passed or few."""
+    """They are neither checked nor part of the result, whether many nodes are feasible or few."""
     for refused in (1, 4):
         names = {f"n{i}": "no" for i in range(refused)}
         scores = Scores("S", {"n0": 1000, "n5": 42})
@@ -271,7 +271,7 @@ def test_scores_of_nodes_that_did_not_pass_do_not_matter() -> None:
 
 
 def test_rows_are_scored_in_any_order() -> None:
-    """Rows come in searching order, also when they are all there are."""
+    """Rows are in searching order, even if all rows are scored."""
 
     class ByRow:
         name = "ByRow"
@@ -301,7 +301,7 @@ def test_scores_must_be_in_range(score: int, normalizes: bool) -> None:
 
 
 @pytest.mark.parametrize("score", [0, 100])
-def test_the_ends_of_the_range_are_in_it(score: int) -> None:
-    """0 and 100 are scores like others."""
+def test_the_ends_of_the_range_are_valid(score: int) -> None:
+    """0 and 100 are valid scores."""
     evaluation = evaluation_of(nodes(2), Scores("S", {"n1": score}))
     assert evaluation.score(evaluation.filter()).tolist() == [0, score]

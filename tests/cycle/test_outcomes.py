@@ -1,4 +1,4 @@
-"""What a scheduling cycle comes to: a pod placed, held, refused, or an error; and how it is undone."""
+"""Outcomes of a scheduling cycle: a pod placed, waiting, rejected, or failed; and how reservations are undone."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from settled import settled
 
 
 class Takes:
-    """Notes what it reserves and gives back, and answers what it is told."""
+    """Logs what it reserves and releases, and returns the given answers."""
 
     def __init__(self, name: str, log: list[str], reserve: Any = None, permit: Any = None) -> None:
         self.name = name
@@ -31,7 +31,7 @@ class Takes:
         return _raised(self._reserve)
 
     def unreserve(self, state: Any, pod: PodInfo, node: str) -> None:
-        self._log.append(f"{self.name} gives {node} back")
+        self._log.append(f"{self.name} releases {node}")
 
     def permit(self, state: Any, pod: PodInfo, node: str) -> Any:
         return _raised(self._permit)
@@ -44,15 +44,15 @@ def _raised(answer: Any) -> Any:
 
 
 class MakesRoom:
-    """A PostFilter that answers what it is told."""
+    """A PostFilter that returns the given answer."""
 
     def __init__(self, name: str, answer: Any) -> None:
         self.name = name
         self._answer = answer
-        self.asked = 0
+        self.calls = 0
 
     def post_filter(self, pod: PodInfo, cycle: Any) -> Any:
-        self.asked += 1
+        self.calls += 1
         return _raised(self._answer)
 
 
@@ -73,7 +73,7 @@ def test_a_pod_is_placed_on_the_best_node() -> None:
 
 
 def test_only_plugins_that_act_later_keep_their_states() -> None:
-    """What a filter wanted is not kept until the pod is bound."""
+    """The state of a filter is not kept until the pod is bound."""
 
     class Wants(Refuses):
         def pre_filter(self, pod: PodInfo) -> str:
@@ -91,20 +91,20 @@ def failure(outcome: Outcome) -> Failed:
 
 
 def test_a_cluster_without_nodes() -> None:
-    """Nobody is to blame, and preempting does not help."""
+    """No plugin rejected the pod, and preemption does not help."""
     assert failure(run(Cluster())) == Failed(Code.UNRESOLVABLE, NO_NODES)
 
 
-def test_no_node_will_do() -> None:
-    """The message counts reasons; the plugins that refused are named for the queue."""
+def test_no_feasible_node() -> None:
+    """The message counts reasons; the plugins that rejected nodes are named for the queue."""
     outcome = run(nodes(2), Refuses("A", {"n0": "no"}), Refuses("B", {"n0": "never", "n1": "busy"}))
     assert failure(outcome) == Failed(
         Code.UNSCHEDULABLE, "0/2 nodes are available: 1 busy, 1 no.", frozenset({"A", "B"}), nominated_node=""
     )
 
 
-def test_reserve_takes_in_order_with_the_states() -> None:
-    """What PreFilter computed is handed on."""
+def test_reserve_runs_in_order_with_the_states() -> None:
+    """Each plugin gets the state that its PreFilter returned."""
     log: list[str] = []
     outcome = run(nodes(1), Takes("A", log), Takes("B", log))
     assert isinstance(outcome, Placed)
@@ -127,8 +127,8 @@ def test_reserve_takes_in_order_with_the_states() -> None:
     ],
 )
 @pytest.mark.parametrize("point", ["reserve", "permit"])
-def test_the_chosen_node_cannot_be_taken(refusal: Any, outcome: Failed, point: str) -> None:
-    """All reservations are given back, last first, the pod is forgotten, and the outcome says who refused and why."""
+def test_the_pod_is_rejected_on_the_chosen_node(refusal: Any, outcome: Failed, point: str) -> None:
+    """All reservations are released in reverse order, the pod is forgotten, and the outcome names plugin and reason."""
     cluster, log = nodes(3), list[str]()
     plugins = Takes("A", log), Takes("B", log, **{point: refusal}), Takes("C", log)
     found = run(cluster, *plugins)
@@ -140,13 +140,13 @@ def test_the_chosen_node_cannot_be_taken(refusal: Any, outcome: Failed, point: s
         outcome.plugins,
         outcome.pending_plugins,
     )
-    assert log[-3:] == [f"{name} gives n0 back" for name in "CBA"]
+    assert log[-3:] == [f"{name} releases n0" for name in "CBA"]
     assert cluster.pod_count == 0
     assert not cluster.nodes.pod_count.any()
 
 
 def test_unreserve_goes_on_when_a_plugin_fails() -> None:
-    """The others still get to clean up."""
+    """The other plugins are called as well."""
     log: list[str] = []
 
     class Fails(Takes):
@@ -155,12 +155,12 @@ def test_unreserve_goes_on_when_a_plugin_fails() -> None:
 
     cluster = nodes(1)
     run(cluster, Takes("A", log), Fails("B", log), Takes("C", log, reserve=unschedulable("no")))
-    assert log[-2:] == ["C gives n0 back", "A gives n0 back"]
+    assert log[-2:] == ["C releases n0", "A releases n0"]
     assert cluster.pod_count == 0
 
 
 def test_permit_can_make_a_pod_wait() -> None:
-    """Every plugin that wants so is noted with its time, at most a quarter of an hour; the pod stays assumed."""
+    """Every such plugin is stored with its timeout, at most 15 minutes; the pod stays assumed."""
     cluster, log = nodes(1), list[str]()
     outcome = run(cluster, Takes("A", log, permit=Wait(10)), Takes("B", log), Takes("C", log, permit=Wait(3600)))
     assert isinstance(outcome, Placed)
@@ -169,18 +169,18 @@ def test_permit_can_make_a_pod_wait() -> None:
 
 
 def test_a_failing_plugin_is_an_outcome() -> None:
-    """Not an exception: the next pod must not suffer."""
+    """No exception is raised, so that the next pod is scheduled."""
 
     class Fails(Refuses):
         def pre_filter(self, pod: PodInfo) -> Any:
             raise LookupError("no such thing")
 
-    words = 'running PreFilter plugin "A": no such thing'
-    assert failure(run(nodes(1), Fails("A", {}))) == Failed(Code.ERROR, words, failing_plugin="A")
+    message = 'running PreFilter plugin "A": no such thing'
+    assert failure(run(nodes(1), Fails("A", {}))) == Failed(Code.ERROR, message, failing_plugin="A")
 
 
-def test_a_pod_that_makes_no_sense() -> None:
-    """The error names the pod and what is wrong with it."""
+def test_an_invalid_pod() -> None:
+    """The error names the pod and the problem."""
     outcome = run(nodes(1), cpu="lots")
     assert isinstance(outcome, Failed)
     assert outcome.code is Code.ERROR
@@ -189,37 +189,37 @@ def test_a_pod_that_makes_no_sense() -> None:
 
 
 def test_the_nominated_node_comes_first() -> None:
-    """If it will do it is taken, however good others are, and nothing else is looked at."""
+    """If it is feasible it is chosen, without evaluating other nodes."""
     refuses = Refuses("A", {})
     outcome = run(nodes(3), refuses, Scores("S", {"n2": 99}), status={"nominatedNodeName": "n1"})
     assert isinstance(outcome, Placed)
     assert (outcome.node, outcome.searched.evaluated, outcome.searched.feasible) == ("n1", 1, 1)
-    assert refuses.asked == [["n1"]]
+    assert refuses.calls == [["n1"]]
 
 
 @pytest.mark.parametrize("nominated", ["n1", "gone"])
-def test_a_nominated_node_that_will_not_do(nominated: str) -> None:
+def test_a_nominated_node_that_is_not_feasible(nominated: str) -> None:
     """All nodes are searched."""
     outcome = run(nodes(3), Refuses("A", {"n1": "no"}), Scores("S", {"n2": 9}), status={"nominatedNodeName": nominated})
     assert isinstance(outcome, Placed)
     assert (outcome.node, outcome.searched.evaluated, outcome.searched.feasible) == ("n2", 3, 2)
 
 
-def test_post_filter_makes_room() -> None:
-    """The first plugin that succeeds ends it; where the pod is expected and who must go is told."""
+def test_post_filter_nominates_a_node() -> None:
+    """The first plugin that succeeds is the last one called; the outcome has the node and the victims."""
     victim = PodInfo(make_pod("victim", node="n0"))
     found = PostFilterResult(Code.SUCCESS, nominated_node="n0", victims=(victim,), to_unnominate=(victim,))
-    spared = MakesRoom("Spared", found)
+    unused = MakesRoom("Unused", found)
     first = MakesRoom("First", PostFilterResult(Code.UNSCHEDULABLE, "no luck"))
-    outcome = run(nodes(1), Refuses("A", {"n0": "no"}), first, MakesRoom("Second", found), spared)
+    outcome = run(nodes(1), Refuses("A", {"n0": "no"}), first, MakesRoom("Second", found), unused)
     assert isinstance(outcome, Failed)
     assert (outcome.nominated_node, outcome.victims, outcome.to_unnominate) == ("n0", (victim,), (victim,))
     assert outcome.message == "0/1 nodes are available: 1 no."
-    assert (first.asked, spared.asked) == (1, 0)
+    assert (first.calls, unused.calls) == (1, 0)
 
 
 def test_post_filters_that_cannot_help() -> None:
-    """What they say is joined; the last one that speaks of a nomination counts."""
+    """Their messages are joined; the last one that sets a nomination counts."""
     plugins = [
         MakesRoom("First", PostFilterResult(Code.UNSCHEDULABLE, "no luck", nominated_node="")),
         MakesRoom("Second", PostFilterResult(Code.UNSCHEDULABLE, "none either")),
@@ -231,17 +231,17 @@ def test_post_filters_that_cannot_help() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "message"),
     [
         (PostFilterResult(Code.UNRESOLVABLE, "nothing helps"), "nothing helps"),
         (PostFilterResult(Code.ERROR, "went wrong"), "went wrong"),
         (KeyError("x"), "running PostFilter plugin \"First\": KeyError('x')"),
     ],
 )
-def test_post_filters_that_end_it(answer: Any, words: str) -> None:
-    """A plugin that knows nothing will help, or fails, is the last one asked."""
+def test_post_filters_that_end_the_search(answer: Any, message: str) -> None:
+    """No plugin is called after one that finds preemption useless, or fails."""
     second = MakesRoom("Second", PostFilterResult(Code.SUCCESS, nominated_node="n0"))
     outcome = run(nodes(1), Refuses("A", {"n0": "no"}), MakesRoom("First", answer), second)
     assert isinstance(outcome, Failed)
-    assert outcome.message == f"0/1 nodes are available: 1 no. {words}"
-    assert second.asked == 0
+    assert outcome.message == f"0/1 nodes are available: 1 no. {message}"
+    assert second.calls == 0

@@ -1,4 +1,4 @@
-"""Plugins say of a row the same whichever rows they are asked about with it, and of a what-if what would be true."""
+"""The result of a plugin for a row depends on that row only; a what-if gives the result of the changed cluster."""
 
 from typing import Any
 
@@ -22,8 +22,8 @@ def live_rows(cluster: Cluster) -> IntArray:
     return np.flatnonzero(cluster.nodes.live[: cluster.nodes.size])
 
 
-def said(hook: Hook, state: Any, pod: PodInfo, view: Any, rows: Any) -> list[Rejection | None]:
-    """What a filter says of each row, in words."""
+def rejections_of(hook: Hook, state: Any, pod: PodInfo, view: Any, rows: Any) -> list[Rejection | None]:
+    """Return the rejection of each row by a filter."""
     answer = hook.function(state, pod, view, rows)
     count = len(np.arange(view.size)[rows])
     if answer is None:
@@ -33,7 +33,7 @@ def said(hook: Hook, state: Any, pod: PodInfo, view: Any, rows: Any) -> list[Rej
 
 
 def state_of(hook: Hook, pod: PodInfo) -> Any:
-    """What PreFilter computes; SKIP also where it refuses the pod."""
+    """Return the state of PreFilter; SKIP also if it rejects the pod."""
     if not hasattr(hook.plugin, "pre_filter"):
         return None
     state = hook.plugin.pre_filter(pod)
@@ -45,7 +45,7 @@ def state_of(hook: Hook, pod: PodInfo) -> Any:
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)), data=st.data())
 @settings(max_examples=100, deadline=None)
 def test_filters_on_any_rows(cluster: Cluster, kind: str, profile: str, data: st.DataObject) -> None:
-    """For every plugin, some rows in any order get what they get among all rows, and the cluster is left alone."""
+    """For every plugin, some rows in any order get the same result as among all rows; the cluster does not change."""
     made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
     live = live_rows(cluster).tolist()
     some = np.array(data.draw(st.lists(st.sampled_from(live), unique=True)) if live else [], np.int64)
@@ -53,15 +53,15 @@ def test_filters_on_any_rows(cluster: Cluster, kind: str, profile: str, data: st
     for hook in made.filter:
         state = state_of(hook, pod)
         if state is not SKIP:
-            everywhere = said(hook, state, pod, table, slice(0, table.size))
-            assert said(hook, state, pod, table, some) == [everywhere[row] for row in some], hook.name
+            everywhere = rejections_of(hook, state, pod, table, slice(0, table.size))
+            assert rejections_of(hook, state, pod, table, some) == [everywhere[row] for row in some], hook.name
     assert table.changes.last == version
 
 
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)), data=st.data())
 @settings(max_examples=100, deadline=None)
 def test_scores_on_any_rows(cluster: Cluster, kind: str, profile: str, data: st.DataObject) -> None:
-    """The same for scores, of the rows that PreScore saw."""
+    """For every plugin, rows get the score that they get among all rows, if PreScore got them."""
     made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
     live = live_rows(cluster)
     some = np.array(data.draw(st.lists(st.sampled_from(live.tolist()), unique=True)) if len(live) else [], np.int64)
@@ -74,8 +74,8 @@ def test_scores_on_any_rows(cluster: Cluster, kind: str, profile: str, data: st.
 
 @given(cluster=clusters(), kind=kinds, data=st.data())
 @settings(max_examples=150, deadline=None)
-def test_a_what_if_is_what_would_be(cluster: Cluster, kind: str, data: st.DataObject) -> None:
-    """Filters say of a row with pods added and removed what they say of a cluster where that has really happened."""
+def test_a_what_if_is_equal_to_the_changed_cluster(cluster: Cluster, kind: str, data: st.DataObject) -> None:
+    """Filters return the same for a row with simulated changes as for a cluster with real ones."""
     live = live_rows(cluster).tolist()
     if not live:
         return
@@ -101,11 +101,11 @@ def test_a_what_if_is_what_would_be(cluster: Cluster, kind: str, data: st.DataOb
     changed_row = np.array([changed.nodes.row_of[cluster.nodes.names[row]]])
     for hook, really in zip(evaluation.profile.filter, real.filter, strict=True):
         if hook.name in evaluation.skipped:
-            # As in kube-scheduler, a plugin that had nothing to say is not asked about changes.
+            # As in kube-scheduler, a plugin that returned Skip is not called after changes.
             continue
         state = state_of(really, pod)
-        expected = [None] if state is SKIP else said(really, state, pod, changed.nodes, changed_row)
-        assert said(hook, states.get(hook.name), pod, view, slice(0, 1)) == expected, hook.name
+        expected = [None] if state is SKIP else rejections_of(really, state, pod, changed.nodes, changed_row)
+        assert rejections_of(hook, states.get(hook.name), pod, view, slice(0, 1)) == expected, hook.name
     assert _contents(cluster) == before
 
 

@@ -1,4 +1,4 @@
-"""Large clusters: how many feasible nodes are enough, where the search starts, and in which order it goes."""
+"""Searches in large clusters: their limit, start and order."""
 
 from collections import Counter
 from typing import Any
@@ -39,8 +39,8 @@ from kubestow.testing.builders import make_node, make_pod
         (50_000, None, 2500),
     ],
 )
-def test_how_many_are_enough(nodes: int, percentage: int | None, enough: int) -> None:
-    """The percentage of all nodes, adaptive if 0: 50 less one for every 125 nodes, at least 5; at least 100 nodes."""
+def test_the_limit_of_a_search(nodes: int, percentage: int | None, enough: int) -> None:
+    """It is a percentage of all nodes, by default 50 less one per 125 nodes, at least 5; and at least 100 nodes."""
     assert enough_nodes(nodes, percentage) == enough
 
 
@@ -52,7 +52,7 @@ def cluster_of(count: int, *zones: str) -> Cluster:
 
 
 class Search:
-    """Schedules pods, and remembers which nodes were scored for the last one, in the order of the search."""
+    """Schedules pods, and stores which nodes were scored for the last one, in searching order."""
 
     def __init__(
         self, cluster: Cluster, *plugins: Any, percentage: int = 0, of_profile: int | None = None, scores: bool = True
@@ -60,8 +60,8 @@ class Search:
         self.cluster = cluster
         self.scored: list[str] = []
         self.profile = Profile(
-            _config(*plugins, *([_Noting(self)] if scores else []), percentage=of_profile),
-            registry_of(*plugins, _Noting(self)),
+            _config(*plugins, *([_StoreScored(self)] if scores else []), percentage=of_profile),
+            registry_of(*plugins, _StoreScored(self)),
             offline_handle(cluster),
             lambda: 0.0,
         )
@@ -76,9 +76,9 @@ class Search:
         return placed
 
 
-class _Noting(Scores):
+class _StoreScored(Scores):
     def __init__(self, search: Search) -> None:
-        super().__init__("Noting", {})
+        super().__init__("StoreScored", {})
         self._search = search
 
     def pre_score(self, pod: PodInfo, view: Any, rows: Any) -> None:
@@ -91,7 +91,7 @@ def _config(*plugins: Any, percentage: int | None) -> configuration.Profile:
 
 
 def test_a_small_cluster_is_searched_whole() -> None:
-    """Fewer than 100 nodes are all scored, whatever the percentage."""
+    """All of fewer than 100 nodes are scored, at any percentage."""
     search = Search(cluster_of(99), percentage=10)
     placed = search.run()
     assert len(search.scored) == placed.searched.feasible == placed.searched.evaluated == 99
@@ -100,15 +100,15 @@ def test_a_small_cluster_is_searched_whole() -> None:
 @pytest.mark.parametrize(
     ("of_all", "of_profile", "scored"), [(50, None, 150), (50, 40, 120), (0, None, 144), (50, 0, 144)]
 )
-def test_the_percentage_of_the_profile_comes_first(of_all: int, of_profile: int | None, scored: int) -> None:
-    """That of the configuration counts for profiles without one; 0 means adaptive in either."""
+def test_the_percentage_of_the_profile_takes_precedence(of_all: int, of_profile: int | None, scored: int) -> None:
+    """That of the configuration applies to profiles without one; 0 is the default in either."""
     search = Search(cluster_of(300), percentage=of_all, of_profile=of_profile)
     search.run()
     assert len(search.scored) == scored
 
 
 def test_the_next_search_starts_where_the_last_one_stopped() -> None:
-    """So that every node gets its chance; at the end it starts over."""
+    """Every node is searched at some time; after the last node the search continues with the first."""
     search = Search(cluster_of(250), percentage=40)
     expected = 0
     for _ in range(6):
@@ -117,8 +117,8 @@ def test_the_next_search_starts_where_the_last_one_stopped() -> None:
         expected += 100
 
 
-def test_refused_nodes_are_searched_but_not_counted() -> None:
-    """The search goes on until enough nodes have passed, and the next one starts behind them."""
+def test_rejected_nodes_are_searched_but_not_counted() -> None:
+    """The search continues until enough nodes have passed, and the next one starts after them."""
     refuses = Refuses("Even", {f"n{number}": "even" for number in range(0, 400, 2)})
     search = Search(cluster_of(400), refuses, percentage=25)
     placed = search.run()
@@ -129,7 +129,7 @@ def test_refused_nodes_are_searched_but_not_counted() -> None:
 
 
 def test_zones_take_turns() -> None:
-    """A sample is spread over zones, though their nodes came one zone after the other."""
+    """A sample is spread over zones, even if the nodes were added zone by zone."""
     search = Search(cluster_of(300, "a", "b", "c"), percentage=1)
     search.run()
     zone_of = {f"n{number}": "abc"[number // 100] for number in range(300)}
@@ -138,7 +138,7 @@ def test_zones_take_turns() -> None:
 
 
 def test_the_order_follows_changes() -> None:
-    """A node that leaves is not searched; one that changes its zone is searched with its new one."""
+    """A node that is removed is not searched; one that changes its zone is searched with its new zone."""
     cluster = cluster_of(4, "a", "b")
     assert [cluster.nodes.names[row] for row in cluster.order.rows()] == ["n0", "n2", "n1", "n3"]
     cluster.set_node(make_node("n1", zone="b"))
@@ -147,8 +147,8 @@ def test_the_order_follows_changes() -> None:
     assert [cluster.nodes.names[row] for row in cluster.order.rows()] == ["n2", "n3", "n1"]
 
 
-def test_narrowed_searches_take_a_part_of_what_is_left() -> None:
-    """The percentage is of the nodes that PreFilter left, and only those are searched."""
+def test_the_percentage_applies_to_the_nodes_left_by_pre_filter() -> None:
+    """Only nodes that PreFilter left are searched."""
 
     class Half(Refuses):
         def pre_filter(self, pod: PodInfo) -> Narrowed:
@@ -160,14 +160,14 @@ def test_narrowed_searches_take_a_part_of_what_is_left() -> None:
     assert set(search.scored) == {f"n{number}" for number in range(120)}
 
 
-def test_without_scores_the_first_node_is_taken() -> None:
-    """Nothing could tell it from others: the search ends with it."""
+def test_without_scores_the_first_feasible_node_is_chosen() -> None:
+    """All feasible nodes are equal: the search ends with the first one."""
     search = Search(cluster_of(5), Refuses("A", {"n0": "no"}), scores=False)
     assert [search.run().node for _ in range(4)] == ["n1", "n2", "n3", "n4"]
 
 
-def test_fewer_nodes_than_where_the_search_was() -> None:
-    """The start is taken round when nodes have gone."""
+def test_the_start_of_a_search_after_removals() -> None:
+    """The start is reduced modulo the number of nodes."""
     cluster = cluster_of(300)
     search = Search(cluster, percentage=50)
     search.run()

@@ -1,4 +1,4 @@
-"""Pods that share the work of equal pods are placed exactly where they would be without."""
+"""Pods that share results with equal pods are placed exactly where they would be without sharing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,13 +19,13 @@ from kubestow.scheduler.queue.nominator import Nominator
 def compare(
     profile: str, sample: tuple[int, int], story: list[Any], upcoming: Callable[[list[PodInfo]], list[PodInfo]]
 ) -> None:
-    """Let a story happen with and without sharing; `upcoming` makes of the pods to come those that are told of."""
+    """Apply events with and without sharing; `upcoming` selects the announced pods from those that follow."""
     fewest, percentage = sample
     pods = [PodInfo(what.pod(f"p{i}")) if isinstance(what, Schedule) else None for i, what in enumerate(story)]
     coming: list[PodInfo] = []
-    # So that not all nodes of a small cluster are looked at.
+    # So that not all nodes of a small cluster are searched.
     with fewest_nodes(fewest):
-        sharing = World(profile, percentage, sharing=True, upcoming=lambda most: coming[:most])
+        sharing = World(profile, percentage, sharing=True, upcoming=lambda limit: coming[:limit])
         alone = World(profile, percentage, sharing=False)
         for number, what in enumerate(story):
             coming = upcoming([pod for pod in pods[number + 1 :] if pod is not None])
@@ -42,7 +42,7 @@ def compare(
 )
 @settings(max_examples=150, deadline=None)
 def test_decisions_are_the_same(profile: str, sample: tuple[int, int], story: list[Any]) -> None:
-    """Same node with the same luck, same totals, same counts, or the same failure: for any pods, after any events."""
+    """Node, totals, counts and failures are equal with equal random numbers: for any pods, after any events."""
     compare(profile, sample, story, lambda coming: coming)
 
 
@@ -53,17 +53,17 @@ def test_decisions_are_the_same(profile: str, sample: tuple[int, int], story: li
     is_right=st.sampled_from([True, True, False]),
 )
 @settings(max_examples=150, deadline=None)
-def test_pods_of_many_sizes_are_judged_ahead(
+def test_decisions_are_the_same_with_prefetched_results(
     profile: str, sample: tuple[int, int], story: list[Any], is_right: bool
 ) -> None:
-    """The same for pods that are judged before their turn, also if others come then."""
+    """Results are computed before the cycles of the pods, and other pods may come than those announced."""
     compare(profile, sample, story, lambda coming: coming if is_right else coming[::-2])
 
 
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)))
 @settings(max_examples=150, deadline=None)
-def test_single_rows_in_plain_numbers(cluster: Cluster, kind: str, profile: str) -> None:
-    """`row_rejection` and `row_score` say of every row what the vector form says."""
+def test_results_for_single_rows(cluster: Cluster, kind: str, profile: str) -> None:
+    """`row_rejection` and `row_score` return for every row what the vector form returns."""
     made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
     everywhere = slice(0, table.size)
     asked = 0

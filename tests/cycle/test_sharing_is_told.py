@@ -1,4 +1,4 @@
-"""How equal pods share is told to whoever measures."""
+"""The metrics of shared results."""
 
 import random
 
@@ -14,8 +14,8 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
 
 
-def test_pods_use_what_equal_pods_before_them_left() -> None:
-    """The second pod of a kind leaves something, which those after it use, also to find out that none fits."""
+def test_pods_use_the_results_of_equal_pods() -> None:
+    """The second equal pod caches results, which the pods after it use, even if no node is feasible."""
     cluster, metrics = Cluster(), SchedulerMetrics()
     for number in range(3):
         cluster.set_node(make_node(f"n{number}", cpu="4"))

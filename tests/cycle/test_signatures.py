@@ -1,4 +1,4 @@
-"""Whom plugins are asked to sign, and when what they signed is good for the next pod."""
+"""Which pods plugins sign, and when a signature is reused for the next pod."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -28,7 +28,7 @@ AWAY_FROM_A = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnored
 
 
 class Signing:
-    """Signs pods of a cluster, and counts who is asked."""
+    """Signs the pods of a cluster, and counts the calls of plugins."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -37,39 +37,39 @@ class Signing:
         self.profile: Profile = build_profiles(config.default(), in_tree_registry(), handle, lambda: 0.0)[
             "default-scheduler"
         ]
-        self.asked: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
         for hook in self.profile.node_signing + self.profile.pod_signing + self.profile.sum_signing:
             hook.function = self._counting(hook.name, hook.function)
         self._signatures = Signatures()
 
     def _counting(self, name: str, function: Any) -> Any:
         def counted(pod: PodInfo) -> Hashable:
-            self.asked[name] += 1
+            self.calls[name] += 1
             return function(pod)  # type: ignore[no-any-return]
 
         return counted
 
     def of(self, pod: Pod) -> Signature:
-        """The signature of a pod: what plugins say if they are all asked."""
-        self.asked.clear()
+        """Return the signature of a pod, after comparing it with that of a full evaluation."""
+        self.calls.clear()
         found = self._signatures.of(self.profile, self.cluster, PodInfo(pod))
-        asked = self.asked.copy()
+        calls = self.calls.copy()
         assert found == sign(self.profile, PodInfo(pod))
-        self.asked = asked
+        self.calls = calls
         return found
 
 
-def test_a_pod_like_the_last_one_has_its_signature() -> None:
-    """Nobody is asked about it; another name makes no difference."""
+def test_an_equal_pod_has_the_same_signature() -> None:
+    """No plugin is called for it; its name makes no difference."""
     signing = Signing()
     first = signing.of(make_pod("p0", labels={"app": "a"}))
-    assert signing.asked["TaintToleration"] == 1
+    assert signing.calls["TaintToleration"] == 1
     assert signing.of(make_pod("p1", labels={"app": "a"})) is first
-    assert not signing.asked
+    assert not signing.calls
 
 
-def test_what_was_computed_for_a_pod_is_good_for_those_like_it() -> None:
-    """Requests are read once."""
+def test_computed_values_are_shared_by_equal_pods() -> None:
+    """Requests are computed once."""
     signing = Signing()
     first, second = PodInfo(make_pod("p0", cpu="2")), PodInfo(make_pod("p1", cpu="2"))
     _ = first.requests, first.ports, first.terms
@@ -80,17 +80,17 @@ def test_what_was_computed_for_a_pod_is_good_for_those_like_it() -> None:
 
 
 def test_only_sums_are_signed_again_for_other_requests() -> None:
-    """Pods of many sizes are the same to the plugins that look at nodes alone."""
+    """Pods of many sizes are equal for the plugins that read only nodes."""
     signing = Signing()
     first = signing.of(make_pod("p0", cpu="1"))
     second = signing.of(make_pod("p1", cpu="2"))
     assert second.nodes is first.nodes
     assert second.whole != first.whole
-    assert signing.asked == {"NodeResourcesFit": 1, "NodeResourcesBalancedAllocation": 1}
+    assert signing.calls == {"NodeResourcesFit": 1, "NodeResourcesBalancedAllocation": 1}
 
 
-def test_all_are_asked_about_requests_where_devices_may_stand_for_them() -> None:
-    """Whether a pod wants devices is then a question of what it requests."""
+def test_all_plugins_are_called_if_requests_may_stand_for_devices() -> None:
+    """In that case, requests decide whether a pod uses devices."""
     signing = Signing()
     spec = {"extendedResourceName": "example.com/gpu"}
     signing.cluster.set_object(convert(DeviceClass, {"metadata": {"name": "gpus"}, "spec": spec}))
@@ -99,31 +99,31 @@ def test_all_are_asked_about_requests_where_devices_may_stand_for_them() -> None
 
 
 def test_pods_that_claim_other_devices_have_the_same_signature() -> None:
-    """Every pod has a claim of its own, and writing one changes it; a pod that claims nothing is signed anew."""
+    """Every pod has its own claim, and writing a claim changes it; a pod without claims has another signature."""
     signing = Signing()
     claims = [{"name": "gpu", "resourceClaimName": name} for name in ("c0", "c1")]
     first = signing.of(make_pod("p0", spec={"resourceClaims": claims[:1]}))
     assert first.declined == {"DynamicResources"}
     signing.cluster.set_object(convert(ResourceClaim, {"metadata": {"name": "c0", "namespace": "default"}}))
     assert signing.of(make_pod("p1", spec={"resourceClaims": claims[1:]})) is first
-    assert not signing.asked
+    assert not signing.calls
     assert signing.of(make_pod("p2")).declined == set()
 
 
 @pytest.mark.parametrize("kind", [Service, Namespace, ReplicaSet, ReplicationController, StatefulSet, DeviceClass])
-def test_plugins_are_asked_again_when_an_object_changes_that_they_sign_by(kind: type) -> None:
-    """Whatever there may be to read in it; and when it goes away."""
+def test_plugins_are_called_again_after_a_change_of_an_object_that_they_sign_by(kind: type) -> None:
+    """That includes its deletion."""
     signing = Signing()
     found: Any = convert(kind, {"metadata": {"name": "x", "namespace": "default"}})
     for change in (signing.cluster.set_object, signing.cluster.remove_object):
         signing.of(make_pod("p0"))
         change(found)
         signing.of(make_pod("p1"))
-        assert signing.asked["PodTopologySpread"] == 1
+        assert signing.calls["PodTopologySpread"] == 1
 
 
-def test_pods_that_differ_are_signed_anew() -> None:
-    """In labels, namespace, owner, or anything in the spec but requests."""
+def test_different_pods_are_signed_separately() -> None:
+    """They may differ in labels, namespace, owner, or anything in the spec but requests."""
     signing = Signing()
     pod = make_pod("p", labels={"app": "a"})
     owned = replace(pod, metadata=replace(pod.metadata, ownerReferences=(OwnerReference(uid="u"),)))
@@ -136,11 +136,11 @@ def test_pods_that_differ_are_signed_anew() -> None:
     ):
         signing.of(pod)
         signing.of(other)
-        assert signing.asked["TaintToleration"] == 1
+        assert signing.calls["TaintToleration"] == 1
 
 
-def test_a_pod_whose_status_says_what_it_holds_is_like_no_other() -> None:
-    """Not even like itself a moment ago."""
+def test_a_pod_whose_status_has_allocated_resources_shares_nothing() -> None:
+    """Its signature is not stored, either."""
     signing = Signing()
     pod = make_pod("p")
     holding = replace(pod, status=replace(pod.status, containerStatuses=(ContainerStatus("c"),)))
@@ -149,8 +149,8 @@ def test_a_pod_whose_status_says_what_it_holds_is_like_no_other() -> None:
     assert signing.of(pod).declined == set()
 
 
-def test_plugins_are_asked_again_when_the_cluster_may_have_them_sign_differently() -> None:
-    """A placed pod that wants to be away from others, images on a node, another node."""
+def test_plugins_are_called_again_when_the_cluster_may_change_signatures() -> None:
+    """Such changes are a placed pod with anti-affinity, images on a node, and a new node."""
     signing = Signing()
     pod = make_pod("p", labels={"app": "a"})
     assert signing.of(pod).declined == set()
@@ -164,16 +164,16 @@ def test_plugins_are_asked_again_when_the_cluster_may_have_them_sign_differently
     images = (ContainerImage(("docker.io/library/i:latest",), 1),)
     signing.cluster.set_node(replace(node, status=replace(node.status, images=images)))
     signing.of(pod)
-    assert signing.asked["ImageLocality"] == 1
+    assert signing.calls["ImageLocality"] == 1
     signing.cluster.set_node(make_node("m", zone="a"))
     signing.of(pod)
-    assert signing.asked["ImageLocality"] == 1
+    assert signing.calls["ImageLocality"] == 1
 
 
-def test_what_others_sign_is_asked_of_every_pod() -> None:
-    """A plugin that is not the scheduler's own may sign anything."""
+def test_other_plugins_sign_every_pod() -> None:
+    """A plugin that is not built in may sign anything."""
     signing = Signing()
     signing.profile.signs_equal_pods_equally = False
     signing.of(make_pod("p0"))
     signing.of(make_pod("p1"))
-    assert signing.asked["TaintToleration"] == 1
+    assert signing.calls["TaintToleration"] == 1

@@ -40,7 +40,10 @@ def test_objects_are_sent_as_they_came() -> None:
 def test_an_assumed_pod_is_sent_with_its_node() -> None:
     """The API server has not told of it yet."""
     pod = decode(WholePod, json.dumps(manifest()).encode())
-    assert json.loads(encode_received(PodInfo(pod).placed_on("n1").pod))["spec"] == {"dnsPolicy": "Default", "nodeName": "n1"}
+    assert json.loads(encode_received(PodInfo(pod).placed_on("n1").pod))["spec"] == {
+        "dnsPolicy": "Default",
+        "nodeName": "n1",
+    }
 
 
 def test_objects_that_came_from_nowhere_are_sent_as_far_as_known() -> None:

@@ -1,4 +1,4 @@
-"""The caller: every plugin call is counted and attributed, and timed in the cycles that are to be timed."""
+"""The caller: every plugin call is counted and attributed, and timed in some of the cycles."""
 
 import asyncio
 import inspect
@@ -32,7 +32,7 @@ from kubestow.testing.builders import make_pod
 
 
 class Counting:
-    """A stopwatch that goes on by one second whenever it is looked at."""
+    """A stopwatch that advances by one second at each call."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -43,7 +43,7 @@ class Counting:
 
 
 class Answers:
-    """Answers, or raises, what it is told."""
+    """Returns or raises the given answer."""
 
     name = "Answers"
 
@@ -73,7 +73,7 @@ POD = PodInfo(make_pod("p"))
 
 
 def test_filters_and_scores_are_counted_per_node() -> None:
-    """A filter counts the nodes that had not been refused before it; a score those that passed."""
+    """A filter counts the nodes that were not rejected before it; a score counts the feasible ones."""
     first = Refuses("First", {"n0": "no"})
     second = Refuses("Second", {"n1": "no"})
     evaluation = evaluation_of(nodes(4), first, second, Scores("Third", {}))
@@ -92,13 +92,13 @@ def test_other_points_are_counted_per_call() -> None:
 
 
 @pytest.mark.parametrize(("timing", "calls"), [(False, {}), (True, {("Permit", "Answers", "Success"): 1.0})])
-def test_calls_are_timed_only_when_asked(timing: bool, calls: dict[Any, float]) -> None:
-    """In most cycles nobody looks at the clock."""
+def test_calls_are_timed_only_if_timing_is_on(timing: bool, calls: dict[Any, float]) -> None:
+    """Most cycles are not timed."""
     call, metrics = caller()
     call.timing = timing
     call.call(hook(None), None, POD, "n0")
-    told = metrics.plugin_execution_seconds.read()
-    assert {key: observed.total for key, observed in told.items()} == calls
+    observed = metrics.plugin_execution_seconds.read()
+    assert {key: histogram.total for key, histogram in observed.items()} == calls
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_calls_are_timed_only_when_asked(timing: bool, calls: dict[Any, float]) 
         (PostFilterResult(Code.SUCCESS), "Success"),
     ],
 )
-def test_what_an_answer_amounts_to(answer: Any, status: str) -> None:
-    """Metrics name it so."""
+def test_the_status_of_an_answer(answer: Any, status: str) -> None:
+    """The status has the label that metrics use."""
     assert status_of(answer).label == status
 
 
 @pytest.mark.parametrize(("answer", "status"), [(None, "Success"), (KeyError("x"), "Error")])
-def test_timed_calls_are_told_with_their_status(answer: Any, status: str) -> None:
-    """Failed ones too, whether they await or not."""
+def test_timed_calls_are_recorded_with_their_status(answer: Any, status: str) -> None:
+    """Failed calls are recorded, too, synchronous or not."""
     call, metrics = caller()
     call.timing = True
     plugin = Answers(answer)
@@ -137,7 +137,7 @@ def test_timed_calls_are_told_with_their_status(answer: Any, status: str) -> Non
 
 @pytest.mark.parametrize("timing", [False, True])
 def test_exceptions_are_attributed(timing: bool) -> None:
-    """Whatever a plugin raises comes out as an error that names plugin and point, with the cause."""
+    """Every exception of a plugin is raised as an error that names plugin and point, with the cause."""
     call, _ = caller()
     call.timing = timing
     with pytest.raises(PluginError, match='running Permit plugin "Answers": no luck') as caught:
@@ -147,19 +147,19 @@ def test_exceptions_are_attributed(timing: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "message"),
     [(KeyError("zone"), "KeyError('zone')"), (SystemExit(1), "SystemExit(1)"), (ValueError(), "ValueError()")],
 )
-def test_exceptions_that_say_little_come_with_their_type(error: BaseException, words: str) -> None:
-    """A key, a number or nothing would not tell anybody what went wrong."""
+def test_exceptions_with_short_messages_are_shown_with_their_type(error: BaseException, message: str) -> None:
+    """A key, a number or an empty message alone does not describe the error."""
     call, _ = caller()
     with pytest.raises(PluginError) as caught:
         call.call(hook(error), None, POD, "n0")
-    assert str(caught.value) == f'running Permit plugin "Answers": {words}'
+    assert str(caught.value) == f'running Permit plugin "Answers": {message}'
 
 
-def test_the_log_tells_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:
-    """The deepest one in the plugin's own file, not in what it calls; of our own plugins no line is told."""
+def test_the_log_shows_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:
+    """It is the deepest line in the plugin's own file, not in a function it calls; built-in plugins have no line."""
 
     class Careless:
         name = "Careless"
@@ -188,7 +188,7 @@ def test_an_attributed_error_stays_as_it_is() -> None:
         call.call(hook(PluginError("Other", "Filter", "deep inside")), None, POD, "n0")
 
 
-def test_methods_beside_a_point_are_attributed_too() -> None:
+def test_companion_methods_are_attributed_too() -> None:
     """`normalize` is part of Score; when it fails, the plugin and the method are named."""
 
     class Fails(Scores):
@@ -204,7 +204,7 @@ def test_methods_beside_a_point_are_attributed_too() -> None:
 
 
 def test_points_are_timed_as_a_whole() -> None:
-    """Every point that runs is told with its status and the profile's name, also when a plugin fails."""
+    """Every point that runs is recorded with its status and the profile's name, also if a plugin fails."""
     metrics = SchedulerMetrics()
     evaluation = evaluation_of(nodes(), Refuses("A", {"n0": "no"}), Scores("S", {"n1": 1000}), metrics=metrics)
     cycles = SchedulingCycles(evaluation.cluster, NoNominations(), lambda best: int(best[0]))

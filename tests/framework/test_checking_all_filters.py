@@ -1,4 +1,4 @@
-"""alwaysCheckAllPredicates: every filter is asked about every node, and all refusals are told."""
+"""alwaysCheckAllPredicates: every filter is called for every node, and all rejections are reported."""
 
 import pytest
 
@@ -53,8 +53,8 @@ def refusals(evaluation: Evaluation) -> dict[str, Rejection | None]:
     return {names[row]: verdicts.rejection(position) for position, row in enumerate(verdicts.rows)}
 
 
-def test_all_refusals_of_a_node_are_told(cluster: Cluster) -> None:
-    """One refusal with all reasons and plugins; it is as final as the most final of them."""
+def test_all_rejections_of_a_node_are_reported(cluster: Cluster) -> None:
+    """They are one rejection with all reasons and plugins; it is unresolvable if one of them is."""
     found = refusals(filtered(cluster))
     assert found == {
         "cordoned": Rejection(
@@ -70,7 +70,7 @@ def test_all_refusals_of_a_node_are_told(cluster: Cluster) -> None:
 
 
 def test_the_message_counts_every_reason(cluster: Cluster) -> None:
-    """And the queue knows of every plugin that refused some node."""
+    """All plugins that rejected a node are rejecting plugins for the queue."""
     cluster.remove_node("good")
     evaluation = filtered(cluster)
     assert evaluation.message() == (
@@ -79,8 +79,8 @@ def test_the_message_counts_every_reason(cluster: Cluster) -> None:
     assert evaluation.rejecting_plugins == {"NodeUnschedulable", "NodeResourcesFit", "TaintToleration"}
 
 
-def test_pods_that_are_nominated_count(cluster: Cluster) -> None:
-    """A node without room beside them is refused for that, too."""
+def test_nominated_pods_count(cluster: Cluster) -> None:
+    """A node without enough capacity besides them is rejected for that, too."""
     nominator = Nominator()
     nominator.nominate(make_pod("first", cpu="3", priority=9, status={"nominatedNodeName": "good"}))
     nominator.nominate(make_pod("other", cpu="3", priority=9, status={"nominatedNodeName": "tainted"}))
@@ -90,7 +90,7 @@ def test_pods_that_are_nominated_count(cluster: Cluster) -> None:
     assert found["tainted"].plugins == ("NodeResourcesFit", "TaintToleration")
 
 
-def test_it_is_off_unless_asked_for() -> None:
-    """Of a profile as any other, each node is told once."""
+def test_it_is_off_by_default() -> None:
+    """In other profiles, each node is rejected by one filter only."""
     assert not configuration_of("default").profiles[0].alwaysCheckAllPredicates
     assert configuration_of("checking all predicates").profiles[0].alwaysCheckAllPredicates

@@ -1,11 +1,11 @@
-"""Plugins in plain form: written node by node, run like the others."""
+"""Plugins in plain form: written node by node, called like the others."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from framework.troupe import Refuses, Scores, evaluation_of, judged, nodes
+from framework.troupe import Refuses, Scores, evaluation_of, filtered, nodes
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cluster.view import NodeView
@@ -16,7 +16,7 @@ from kubestow.testing.builders import make_node, make_pod
 
 
 class Picky:
-    """Refuses nodes by name; scores by the number of pods."""
+    """Rejects nodes by name; scores by the number of pods."""
 
     name = "Picky"
 
@@ -36,10 +36,10 @@ class Picky:
 
 
 def test_reasons_and_rejections() -> None:
-    """A text is a reason that preempting may mend; a Rejection says more; None lets the node pass."""
+    """A string is a reason that preemption may resolve; a Rejection has its own code; None lets the node pass."""
     never = unresolvable("never", "ever")
     evaluation = evaluation_of(nodes(4), Picky({"n0": "not now", "n1": never, "n2": "not now"}))
-    assert judged(evaluation) == ["n3"]
+    assert filtered(evaluation) == ["n3"]
     assert evaluation.verdicts is not None
     assert evaluation.verdicts.summary().reasons == {"not now": 2, "never": 1, "ever": 1}
     assert evaluation.verdicts.rejection(1) == never._replace(plugin="Picky")
@@ -47,15 +47,15 @@ def test_reasons_and_rejections() -> None:
 
 
 def test_scores() -> None:
-    """What the plugin says of each node that passed."""
+    """The score of each feasible node is the plugin's, weighted."""
     cluster = nodes(3)
     cluster.set_pod(make_pod("x", node="n1"))
     evaluation = evaluation_of(cluster, Picky(), weights={"Picky": 3})
     assert evaluation.score(evaluation.filter()).tolist() == [0, 3, 0]
 
 
-def test_only_nodes_that_still_matter_are_looked_at() -> None:
-    """Every node costs a call, so filters skip nodes that were refused, and scores those that did not pass."""
+def test_only_remaining_nodes_are_evaluated() -> None:
+    """Every node costs a call, so filters skip nodes that were rejected, and scores those that are not feasible."""
     cluster = nodes(5)
     cluster.remove_node("n4")
     plugin = Picky({"n1": "no"})
@@ -66,27 +66,27 @@ def test_only_nodes_that_still_matter_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("answer", [True, 0, ["why not"], b"no"])
-def test_a_filter_that_answers_something_else(answer: Any) -> None:
-    """The error says what was returned, and what would have been right."""
+def test_a_filter_that_returns_another_type(answer: Any) -> None:
+    """The error names the returned type and the valid ones."""
     evaluation = evaluation_of(nodes(1), Picky({"n0": answer}))
-    words = (
+    message = (
         rf'Filter plugin "Picky": filter must return a reason \(str\), a Rejection or None, not {type(answer).__name__}'
     )
-    with pytest.raises(PluginError, match=words):
-        judged(evaluation)
+    with pytest.raises(PluginError, match=message):
+        filtered(evaluation)
 
 
 @pytest.mark.parametrize("answer", [0.5, "10", [1]])
-def test_a_score_that_is_no_whole_number(answer: Any) -> None:
-    """It is not rounded, but refused."""
+def test_a_score_that_is_not_a_whole_number(answer: Any) -> None:
+    """It is not rounded, but an error."""
     evaluation = evaluation_of(nodes(2), Picky(score=answer))
-    words = rf'Score plugin "Picky": score must return a whole number \(int\), not {type(answer).__name__}'
-    with pytest.raises(PluginError, match=words):
+    message = rf'Score plugin "Picky": score must return a whole number \(int\), not {type(answer).__name__}'
+    with pytest.raises(PluginError, match=message):
         evaluation.score(evaluation.filter())
 
 
 def test_numpy_numbers_are_numbers() -> None:
-    """A plugin may well compute with NumPy."""
+    """A plugin may compute with NumPy."""
     evaluation = evaluation_of(nodes(2), Picky(score=np.int64(7)))
     assert evaluation.score(evaluation.filter()).tolist() == [7, 7]
 
@@ -112,7 +112,7 @@ def test_the_state_is_what_pre_filter_returned() -> None:
             return 0
 
     evaluation = evaluation_of(nodes(2), Stateful())
-    judged(evaluation)
+    filtered(evaluation)
     assert evaluation.verdicts is not None
     evaluation.score(evaluation.verdicts.feasible())
     assert Stateful.seen == ["state of p", "state of p", 2, 2]
@@ -124,8 +124,8 @@ def _shown(view: NodeView, row: int) -> NodeRow:
     return NodeRow(view, row, node)
 
 
-def test_what_a_node_shows() -> None:
-    """Name, labels, pods, and amounts in thousandths of a CPU and whole units."""
+def test_the_contents_of_a_node() -> None:
+    """It has name, labels, pods, and amounts in thousandths of a CPU and whole units."""
     cluster = Cluster()
     cluster.set_node(make_node("n0", cpu="2", memory="1Gi", pods=5, labels={"disk": "ssd"}, resources={"x.io/gpu": 4}))
     cluster.set_pod(make_pod("a", node="n0", cpu="500m", resources={"x.io/gpu": 1}))
@@ -138,8 +138,8 @@ def test_what_a_node_shows() -> None:
     assert (node.allocatable("y.io/none"), node.requested("y.io/none")) == (0, 0)
 
 
-def test_a_node_in_a_what_if_shows_what_would_be() -> None:
-    """With pods added and removed, on the rows of the what-if; the cluster stays as it is."""
+def test_a_node_in_a_what_if() -> None:
+    """It shows added and removed pods, on the rows of the what-if; the cluster does not change."""
     cluster = nodes(3)
     cluster.set_pod(make_pod("a", node="n2", cpu="1"))
     view = what_if(cluster.nodes, [2])
@@ -151,7 +151,7 @@ def test_a_node_in_a_what_if_shows_what_would_be() -> None:
 
 
 class Careless:
-    """A vector plugin whose answer is not what was asked for."""
+    """A vector plugin that returns an invalid result."""
 
     name = "Careless"
 
@@ -163,7 +163,7 @@ class Careless:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "message"),
     [
         (np.zeros(2, np.int64), "filter_rows must return Rejections or None, not ndarray"),
         (True, "filter_rows must return Rejections or None, not bool"),
@@ -173,14 +173,14 @@ class Careless:
         ),
     ],
 )
-def test_vector_filters_must_answer_for_the_rows_asked(answer: Any, words: str) -> None:
-    """The error names the plugin, and what is wrong with its answer."""
-    with pytest.raises(PluginError, match=f'running Filter plugin "Careless": {words}'):
-        judged(evaluation_of(nodes(2), Careless(answer)))
+def test_vector_filters_must_return_a_value_per_row(answer: Any, message: str) -> None:
+    """The error names the plugin and the problem."""
+    with pytest.raises(PluginError, match=f'running Filter plugin "Careless": {message}'):
+        filtered(evaluation_of(nodes(2), Careless(answer)))
 
 
 class CarelessRaw(Scores):
-    """Scores something else than it was asked for."""
+    """Returns invalid scores."""
 
     def __init__(self, answer: Any) -> None:
         super().__init__("Careless", {})
@@ -191,7 +191,7 @@ class CarelessRaw(Scores):
 
 
 class CarelessNormalized(Scores):
-    """Normalizes to something else than it was given."""
+    """Returns invalid normalized scores."""
 
     def __init__(self, answer: Any) -> None:
         super().__init__("Careless", {})
@@ -202,7 +202,7 @@ class CarelessNormalized(Scores):
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "message"),
     [
         (np.zeros(2), "must return an array of int64, not an array of float64"),
         ([0, 0], "must return an array of int64, not list"),
@@ -210,10 +210,10 @@ class CarelessNormalized(Scores):
     ],
 )
 @pytest.mark.parametrize("careless", [CarelessRaw, CarelessNormalized])
-def test_vector_scores_must_be_whole_numbers_for_the_rows_asked(careless: Any, answer: Any, words: str) -> None:
-    """The same for scores, raw and normalized."""
+def test_vector_scores_must_be_whole_numbers_per_row(careless: Any, answer: Any, message: str) -> None:
+    """That is checked for raw and normalized scores."""
     evaluation = evaluation_of(nodes(2), careless(answer))
     with pytest.raises(
-        PluginError, match=f'running (Score|normalize) plugin "Careless": (score_rows|normalize) {words}'
+        PluginError, match=f'running (Score|normalize) plugin "Careless": (score_rows|normalize) {message}'
     ):
         evaluation.score(evaluation.filter())

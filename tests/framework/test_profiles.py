@@ -1,4 +1,4 @@
-"""Profiles: which plugins run where, in which order, with which weight; and what is said of those that cannot."""
+"""Profiles: which plugins run at which point, in which order, with which weight; and the errors of invalid ones."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def disabled(*plugins: str) -> PluginSet:
 
 
 def test_plugins_run_in_the_order_of_the_configuration() -> None:
-    """Not in that of their names."""
+    """The order does not depend on their names."""
     assert names(profile_of(B, C, A).filter) == ["B", "C", "A"]
 
 
@@ -38,7 +38,7 @@ def test_a_point_can_put_some_first() -> None:
 
 
 def test_multi_point_enables_a_plugin_where_it_can() -> None:
-    """A plugin is at the points it has methods for, and at no other."""
+    """A plugin is enabled at the points that it has methods for, and at no other."""
     profile = profile_of(A, Scores("S", {}))
     assert names(profile.filter) == ["A"]
     assert names(profile.score) == ["S"]
@@ -47,19 +47,19 @@ def test_multi_point_enables_a_plugin_where_it_can() -> None:
 
 
 def test_a_plugin_can_be_disabled_at_a_point() -> None:
-    """The others stay."""
+    """The other plugins stay enabled."""
     assert names(profile_of(A, B, filter=disabled("A")).filter) == ["B"]
 
 
 def test_all_can_be_disabled_at_a_point() -> None:
-    """`*` keeps multiPoint out of the point; what is named there stays."""
+    """`*` removes all plugins of multiPoint from the point; those named at the point stay."""
     only_b = PluginSet((Plugin("B"),), (Plugin("*"),))
     assert names(profile_of(A, B, C, filter=only_b).filter) == ["B"]
 
 
 @pytest.mark.parametrize(("multi", "at_point", "weight"), [(0, None, 1), (7, None, 7), (7, 3, 3), (0, 3, 3), (7, 0, 1)])
 def test_weights(multi: int, at_point: int | None, weight: int) -> None:
-    """A weight at score counts before that of multiPoint; 0 means 1."""
+    """A weight at score takes precedence over that of multiPoint; 0 means 1."""
     points: dict[str, Any] = {} if at_point is None else {"score": PluginSet((Plugin("S", at_point),))}
     assert profile_of(Scores("S", {}), weights={"S": multi}, **points).weights == (weight,)
 
@@ -71,29 +71,29 @@ def test_an_unknown_plugin() -> None:
         Profile(config, registry_of(A), offline_handle(Cluster()), lambda: 0.0)
 
 
-def test_a_plugin_that_lacks_the_point() -> None:
-    """The message names the profile, the field, the plugin and what it does implement."""
+def test_a_plugin_without_a_method_of_the_point() -> None:
+    """The message names the profile, the field, the plugin and the points that it implements."""
     words = r'profile troupe: plugins.score.enabled\[0\]: plugin "A" does not implement score, only filter'
     with pytest.raises(ProfileError, match=words):
         profile_of(A, score=enabled("A"))
 
 
 def test_a_plugin_that_is_enabled_twice() -> None:
-    """Also in a registry that hands it out gladly."""
+    """This is an error even if the registry returns the same plugin twice."""
     with pytest.raises(ProfileError, match='plugin "A" is enabled more than once at filter'):
         profile_of(A, filter=enabled("A", "A"))
 
 
-def test_several_problems_are_told_at_once() -> None:
-    """One line each, each with the profile."""
+def test_several_problems_are_reported_at_once() -> None:
+    """Each has its own line, with the profile."""
     with pytest.raises(ProfileError) as caught:
         profile_of(A, score=enabled("A"), permit=enabled("A"))
     assert [line.split(":")[0] for line in str(caught.value).splitlines()] == ["profile troupe"] * 2
 
 
 @pytest.mark.parametrize("error", [ValueError("size must be positive"), KeyError("size"), RuntimeError("no luck")])
-def test_arguments_that_a_plugin_refuses(error: Exception) -> None:
-    """Whatever its constructor raises comes out with the profile and the plugin."""
+def test_arguments_that_a_plugin_rejects(error: Exception) -> None:
+    """Every exception of its constructor is reported with the profile and the plugin."""
 
     def refuse(args: Any, handle: Any) -> Any:
         raise error
@@ -106,7 +106,7 @@ def test_arguments_that_a_plugin_refuses(error: Exception) -> None:
 
 
 def test_arguments_reach_the_plugin() -> None:
-    """Those of pluginConfig under its name; None without."""
+    """The plugin gets those of pluginConfig under its name; None without."""
     given = {}
 
     class Curious(Refuses):
@@ -133,8 +133,8 @@ def test_a_profile_needs_a_binder_and_one_sorter() -> None:
     assert "profile bare: plugins.bind: at least one bind plugin is needed, found none" in str(caught.value)
 
 
-def test_registrations_of_those_who_can_reject() -> None:
-    """A plugin's own; everything, for a plugin that says nothing; none for plugins that reject nobody."""
+def test_registrations_of_plugins_that_can_reject() -> None:
+    """A plugin has its own, or all events without `requeue_on`; a plugin that cannot reject has none."""
 
     class Particular(Refuses):
         def requeue_on(self) -> Any:

@@ -1,10 +1,10 @@
-"""The registry: which plugins there are, and whether they are what they claim to be."""
+"""The registry: known plugins, and their validation."""
 
 from typing import Any
 
 import pytest
 
-from framework.troupe import Refuses, evaluation_of, judged, nodes, registry_of
+from framework.troupe import Refuses, evaluation_of, filtered, nodes, registry_of
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.framework.registry import Registry, RegistryError, points_of
 from kubestow.scheduler.offline_handle import offline_handle
@@ -15,7 +15,7 @@ def make(plugin: Any) -> Any:
 
 
 class Named:
-    """The least that a plugin must have."""
+    """A minimal plugin."""
 
     name = "Mine"
 
@@ -23,7 +23,7 @@ class Named:
 
 
 def test_a_plugin_is_made_from_its_arguments_and_a_handle() -> None:
-    """The factory is given both, and what it returns is handed out."""
+    """The factory gets both, and its result is returned."""
 
     class Mine(Named):
         def __init__(self, args: Any, handle: Any) -> None:
@@ -37,21 +37,21 @@ def test_a_plugin_is_made_from_its_arguments_and_a_handle() -> None:
 
 
 def test_an_unknown_plugin() -> None:
-    """Says that there is no such plugin."""
+    """The message says that there is no such plugin."""
     with pytest.raises(RegistryError, match="plugin Nobody does not exist"):
         Registry().make("Nobody", None, offline_handle(Cluster()))
 
 
 def test_a_name_can_be_registered_once() -> None:
-    """The second registration is refused; the first stays."""
+    """The second registration is an error; the first stays."""
     registry = registry_of(Refuses("Mine", {}))
     with pytest.raises(RegistryError, match="a plugin named Mine is already registered"):
         registry.register("Mine", lambda _args, _handle: None)
 
 
 @pytest.mark.parametrize("name", ["Other", None])
-def test_a_plugin_must_bear_its_name(name: str | None) -> None:
-    """A plugin with another `name`, or none, is refused, and told what to write."""
+def test_a_plugin_must_have_its_registered_name(name: str | None) -> None:
+    """A plugin with another `name`, or none, is an error that shows the correct line."""
     plugin = Named()
     plugin.name = name  # type: ignore[assignment]
     registry = Registry({"Mine": lambda _args, _handle: plugin})
@@ -85,7 +85,7 @@ class AdaptsWrongly(Named):
 
 
 @pytest.mark.parametrize(
-    ("plugin", "words"),
+    ("plugin", "message"),
     [
         (TooFew, r"plugin Mine: filter_rows must take \(state, pod, view, rows\): too many positional arguments"),
         (TooMany, r"plugin Mine: pre_filter must take \(pod\): missing a required argument: 'nodes'"),
@@ -95,14 +95,14 @@ class AdaptsWrongly(Named):
         (AdaptsWrongly, r"plugin Mine: with_changes must take \(state, pod, changes\): "),
     ],
 )
-def test_a_method_with_other_parameters(plugin: type, words: str) -> None:
+def test_a_method_with_other_parameters(plugin: type, message: str) -> None:
     """The message names the method and the parameters that it must take."""
-    with pytest.raises(RegistryError, match=words):
+    with pytest.raises(RegistryError, match=message):
         make(plugin())
 
 
 def test_more_parameters_with_defaults_are_allowed() -> None:
-    """What counts is that the method can be called with what it will be given."""
+    """The method must only accept the arguments that it will get."""
 
     class Mine(Named):
         def filter(self, state: Any, pod: Any, node: Any, strict: bool = True) -> None: ...
@@ -123,16 +123,16 @@ class NeverAsks(Named):
 
 
 @pytest.mark.parametrize(
-    ("plugin", "words"),
+    ("plugin", "message"),
     [
         (ReservesOnly, "plugin Mine has reserve but lacks unreserve"),
         (UnreservesOnly, "plugin Mine has unreserve but lacks reserve"),
         (NeverAsks, "plugin Mine has pre_bind but lacks pre_bind_needed"),
     ],
 )
-def test_half_a_pair(plugin: type, words: str) -> None:
-    """Methods that belong together must come together."""
-    with pytest.raises(RegistryError, match=words):
+def test_an_incomplete_pair_of_methods(plugin: type, message: str) -> None:
+    """Methods that belong together must both exist."""
+    with pytest.raises(RegistryError, match=message):
         make(plugin())
 
 
@@ -148,14 +148,14 @@ class PreparesSynchronously(Named):
 
 
 @pytest.mark.parametrize(("plugin", "method"), [(BindsSynchronously, "bind"), (PreparesSynchronously, "pre_bind")])
-def test_what_talks_to_the_api_server_must_be_async(plugin: type, method: str) -> None:
-    """A plain function would hold up everything else."""
+def test_methods_that_call_the_api_server_must_be_async(plugin: type, method: str) -> None:
+    """A plain function would block the event loop."""
     with pytest.raises(RegistryError, match=f"plugin Mine: {method} must be declared with `async def`"):
         make(plugin())
 
 
 def test_a_plugin_without_any_point() -> None:
-    """Most likely a misspelt method: enabled, it would silently do nothing."""
+    """The cause is most likely a misspelt method: the plugin would silently do nothing."""
 
     class Mine:
         name = "Mine"
@@ -167,17 +167,17 @@ def test_a_plugin_without_any_point() -> None:
 
 
 def test_both_forms_of_one_method() -> None:
-    """The vector form is what is called; the plain form may stay, to be compared with it."""
+    """The vector form is called; the plain form may stay, for comparisons."""
 
     class Mine(Refuses):
         def filter(self, state: Any, pod: Any, node: Any) -> str:
             raise AssertionError("not called")
 
-    assert judged(evaluation_of(nodes(2), Mine("Mine", {"n0": "no"}))) == ["n1"]
+    assert filtered(evaluation_of(nodes(2), Mine("Mine", {"n0": "no"}))) == ["n1"]
 
 
 def test_points_follow_from_methods() -> None:
-    """Having the methods of a point is registering for it, for plugins and for their classes."""
+    """A plugin, or its class, that has the methods of a point is registered for it."""
 
     class Mine(Named):
         def filter(self, state: Any, pod: Any, node: Any) -> None: ...

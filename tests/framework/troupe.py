@@ -1,4 +1,4 @@
-"""Profiles of a few plugins made up for a test, and a small cluster to run them on."""
+"""Profiles of a few fake plugins, and a small cluster to run them on."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ from kubestow.testing.builders import make_node, make_pod
 
 
 class Sorter:
-    """Every profile needs one."""
+    """The queue sort plugin that every profile needs."""
 
     name = "Sorter"
 
@@ -30,7 +30,7 @@ class Sorter:
 
 
 class Binder:
-    """Every profile needs one."""
+    """The bind plugin that every profile needs."""
 
     name = "Binder"
 
@@ -39,22 +39,24 @@ class Binder:
 
 
 class Refuses:
-    """Refuses the nodes it is told, for the reasons it is told."""
+    """Rejects the given nodes for the given reasons."""
 
     def __init__(self, name: str, reasons: Mapping[str, Rejection | str]) -> None:
         self.name = name
-        self._words = [w if isinstance(w, Rejection) else unschedulable(w) for w in reasons.values()]
+        self._rejections = [w if isinstance(w, Rejection) else unschedulable(w) for w in reasons.values()]
         self._kind = {node: number for number, node in enumerate(reasons, 1)}
-        self.asked: list[list[str]] = []
+        self.calls: list[list[str]] = []
+        """The names of the nodes of each call."""
 
     def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
         names = [view.names[row] for row in np.arange(view.size)[rows]]
-        self.asked.append(names)
-        return Rejections(np.array([self._kind.get(name, 0) for name in names], np.int64), lambda k: self._words[k - 1])
+        self.calls.append(names)
+        kinds = np.array([self._kind.get(name, 0) for name in names], np.int64)
+        return Rejections(kinds, lambda kind: self._rejections[kind - 1])
 
 
 class Scores:
-    """Scores nodes as it is told, others 0."""
+    """Gives the given nodes the given scores, and others 0."""
 
     def __init__(self, name: str, scores: Mapping[str, int]) -> None:
         self.name = name
@@ -65,19 +67,19 @@ class Scores:
 
 
 def registry_of(*plugins: Any) -> Registry:
-    """A registry that hands out these very plugins."""
+    """Return a registry whose factories return these plugins themselves."""
     registry = Registry()
     for plugin in (*plugins, Sorter(), Binder()):
-        registry.register(plugin.name, _giving(plugin))
+        registry.register(plugin.name, _factory(plugin))
     return registry
 
 
-def _giving(plugin: Any) -> Callable[[Any, Any], Any]:
+def _factory(plugin: Any) -> Callable[[Any, Any], Any]:
     return lambda _args, _handle: plugin
 
 
 def config_of(*plugins: Any, weights: Mapping[str, int] | None = None, **points: PluginSet) -> configuration.Profile:
-    """A profile with these plugins at all their points, and whatever else is said of single points."""
+    """Return a profile with these plugins at all their points, and with the given sets at single points."""
     names = [*(plugin.name for plugin in plugins), "Sorter", "Binder"]
     enabled = tuple(Plugin(name, (weights or {}).get(name, 0)) for name in names)
     return configuration.Profile("troupe", None, Plugins(multiPoint=PluginSet(enabled), **points))
@@ -90,13 +92,13 @@ def profile_of(
     stopwatch: Callable[[], float] = lambda: 0.0,
     **how: Any,
 ) -> Profile:
-    """A profile of these plugins; `how` is for `config_of`."""
+    """Return a profile of these plugins; `how` is for `config_of`."""
     handle = offline_handle(cluster or Cluster(), metrics=metrics or SchedulerMetrics())
     return Profile(config_of(*plugins, **how), registry_of(*plugins), handle, stopwatch)
 
 
 def nodes(count: int = 3) -> Cluster:
-    """A cluster of nodes n0, n1, ..."""
+    """Return a cluster of nodes n0, n1, ..."""
     cluster = Cluster()
     for number in range(count):
         cluster.set_node(make_node(f"n{number}"))
@@ -104,12 +106,12 @@ def nodes(count: int = 3) -> Cluster:
 
 
 def evaluation_of(cluster: Cluster, *plugins: Any, nominator: Any = None, **how: Any) -> Evaluation:
-    """An evaluation of a pod `p`, to be run step by step."""
+    """Return an evaluation of a pod `p`, to be run step by step."""
     profile = profile_of(*plugins, cluster=cluster, **how)
     return Evaluation(profile, cluster, nominator or NoNominations(), PodInfo(make_pod("p")))
 
 
-def judged(evaluation: Evaluation) -> list[str]:
-    """Run PreFilter and Filter; the names of the nodes that passed."""
+def filtered(evaluation: Evaluation) -> list[str]:
+    """Run PreFilter and Filter; return the names of the feasible nodes."""
     assert evaluation.pre_filter()
     return [evaluation.cluster.nodes.names[row] for row in evaluation.filter()]
