@@ -1,4 +1,4 @@
-"""Writes about pods: in order for each pod, merged while they wait, tried again, and never lost in silence."""
+"""Writes about pods: in order for each pod, merged while they wait, retried, and logged if they fail."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -15,7 +15,7 @@ from kubestow.testing import FakeCluster, VirtualLoop, make_pod
 
 
 class Desk:
-    """A dispatcher, and the cluster it writes to."""
+    """A dispatcher, and the cluster that it writes to."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self.cluster = FakeCluster(loop, loop.clock, latency=1.0)
@@ -40,8 +40,8 @@ def unschedulable(message: str) -> PodCondition:
     return PodCondition("PodScheduled", "False", "Unschedulable", message)
 
 
-def test_patches_that_wait_are_merged() -> None:
-    """The first is on its way; of the others only what they amount to together is sent."""
+def test_waiting_patches_are_merged() -> None:
+    """The first patch is being sent; the others are sent as one."""
 
     async def scene(desk: Desk) -> None:
         desk.dispatcher.patch_status(desk.pod, unschedulable("one"))
@@ -57,8 +57,8 @@ def test_patches_that_wait_are_merged() -> None:
     assert desk.cluster.pod("p").status.nominatedNodeName == "n2"
 
 
-def test_a_patch_is_the_difference_to_what_the_server_will_have() -> None:
-    """Going back to what the pod was last seen with is a change if something else is on its way."""
+def test_a_patch_is_relative_to_the_status_that_the_server_will_have() -> None:
+    """Returning to the received status is a change if another status is being written."""
     patches: list[dict[str, Any]] = []
 
     class Differing(FakeCluster):
@@ -89,8 +89,8 @@ def test_a_patch_is_the_difference_to_what_the_server_will_have() -> None:
     assert patches[1]["status"]["nominatedNodeName"] is None
 
 
-def test_a_binding_waits_for_what_was_written_before() -> None:
-    """Writes about one pod never overtake each other; those about another pod do not wait."""
+def test_a_binding_waits_for_earlier_writes() -> None:
+    """Writes about one pod are in order; those about another pod do not wait."""
 
     async def scene(desk: Desk) -> None:
         other = desk.cluster.add(make_pod("other"))
@@ -102,8 +102,8 @@ def test_a_binding_waits_for_what_was_written_before() -> None:
 
 
 @pytest.mark.parametrize("problem", ["Timeout", "InternalError", "TooManyRequests", "ConnectionRefused"])
-def test_what_may_succeed_is_tried_again(problem: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Status patches and evictions; with growing pauses, until it works."""
+def test_retriable_failures_are_retried(problem: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Status patches and evictions are retried with growing pauses, until they succeed."""
 
     async def scene(desk: Desk) -> None:
         desk.cluster.faults.fail("*", problem, times=5)
@@ -117,8 +117,8 @@ def test_what_may_succeed_is_tried_again(problem: str, caplog: pytest.LogCapture
     assert desk.cluster.all(Pod) == []
 
 
-def test_what_is_refused_is_reported(caplog: pytest.LogCaptureFixture) -> None:
-    """A patch that the server will never accept is logged, and does not block what follows."""
+def test_other_failures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A patch that the server rejects does not block later writes."""
 
     async def scene(desk: Desk) -> None:
         desk.cluster.faults.fail("patch_pod_status", "Forbidden")
@@ -134,8 +134,8 @@ def test_what_is_refused_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     assert desk.cluster.node_of("p") == "n1"
 
 
-def test_a_pod_that_is_gone_needs_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither its status nor its eviction; whoever evicts is told that it was gone."""
+def test_writes_about_a_deleted_pod_are_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    """They are not logged; `evict` returns that the pod was gone."""
 
     async def scene(desk: Desk) -> None:
         desk.cluster.delete(desk.pod)

@@ -1,4 +1,4 @@
-"""Every failure of every write: what is tried again, what is reported, what is let go."""
+"""Every failure of every write: whether it is retried, raised, logged or ignored."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,8 +16,8 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import FakeCluster, VirtualLoop, make_pod
 
 LATER = "may succeed later"
-MISSING = "the object is gone"
-REFUSED = "is refused for good"
+MISSING = "the object was deleted"
+REFUSED = "is rejected"
 
 FAILURES = {
     "BadRequest": REFUSED,
@@ -43,11 +43,11 @@ RAISED, REPORTED, SILENT, WAS_GONE = "raised", "reported", "silent", "was gone"
 ONCE, EVERY_TIME = 1, MAX_ATTEMPTS
 
 WRITES: dict[str, dict[str, tuple[str, int]]] = {
-    # A pod that could not be bound goes back to the queue, where all is looked at anew.
+    # A pod that could not be bound goes back to the queue and is scheduled again.
     "bind": {LATER: (RAISED, ONCE), MISSING: (RAISED, ONCE), REFUSED: (RAISED, ONCE)},
     "patch_pod_status": {LATER: (REPORTED, EVERY_TIME), MISSING: (SILENT, ONCE), REFUSED: (REPORTED, ONCE)},
     "delete_pod": {LATER: (RAISED, EVERY_TIME), MISSING: (WAS_GONE, ONCE), REFUSED: (RAISED, ONCE)},
-    # The plugin that asked decides; its pod goes back to the queue.
+    # The plugin handles the failure; its pod goes back to the queue.
     "update_volume": {LATER: (RAISED, ONCE), MISSING: (RAISED, ONCE), REFUSED: (RAISED, ONCE)},
     "update_claim": {LATER: (RAISED, ONCE), MISSING: (RAISED, ONCE), REFUSED: (RAISED, ONCE)},
     "update_resource_claim": {LATER: (RAISED, ONCE), MISSING: (RAISED, ONCE), REFUSED: (RAISED, ONCE)},
@@ -56,7 +56,7 @@ WRITES: dict[str, dict[str, tuple[str, int]]] = {
 
 
 async def make(write: str, dispatcher: Dispatcher, pod: Pod) -> Any:
-    """One write, until it has ended."""
+    """Make one write, and wait until it has ended."""
     if write == "patch_pod_status":
         dispatcher.patch_status(pod, PodCondition("PodScheduled", "False", "Unschedulable", "full"))
         return await dispatcher.drain()
@@ -74,8 +74,8 @@ async def make(write: str, dispatcher: Dispatcher, pod: Pod) -> Any:
     return await writes[write]()
 
 
-def what_happens(write: str, problem: str, caplog: pytest.LogCaptureFixture) -> tuple[str, int, Exception | None]:
-    """How a write ends that always meets the problem, after how many calls."""
+def result_of(write: str, problem: str, caplog: pytest.LogCaptureFixture) -> tuple[str, int, Exception | None]:
+    """Return how a write ends that always fails with a problem, the number of calls, and the exception."""
     loop = VirtualLoop()
     try:
         cluster = FakeCluster(loop, loop.clock)
@@ -93,29 +93,29 @@ def what_happens(write: str, problem: str, caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_every_failure_is_in_the_table() -> None:
-    """A new kind of failure needs a decision; every reason that servers give has its type."""
+    """Every kind of failure has an entry; every reason of the API has its exception type."""
     assert set(FAILURES) == set(PROBLEMS)
     assert set(REASONS) <= set(PROBLEMS)
 
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("problem", FAILURES)
-def test_what_happens_to_a_write_that_fails(write: str, problem: str, caplog: pytest.LogCaptureFixture) -> None:
-    """By the type of its failure alone."""
-    ending, calls, error = what_happens(write, problem, caplog)
+def test_the_result_of_a_write_that_fails(write: str, problem: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It depends on the type of the failure alone."""
+    ending, calls, error = result_of(write, problem, caplog)
     assert (ending, calls) == WRITES[write][FAILURES[problem]]
     if error is not None:
         assert type(error) is type(failure(write, problem))
 
 
 @pytest.mark.parametrize("problem", FAILURES)
-def test_types_say_what_may_succeed_later(problem: str) -> None:
-    """The table and the types agree."""
+def test_exception_types_agree_with_the_table(problem: str) -> None:
+    """Retriable failures and missing objects have their own types."""
     error = failure("bind", problem)
     assert isinstance(error, RETRIABLE) == (FAILURES[problem] == LATER)
     assert isinstance(error, NotFoundError) == (FAILURES[problem] == MISSING)
 
 
 def test_a_lost_lease_is_final() -> None:
-    """Nothing is tried again by an instance that must not act."""
+    """An instance without the lease does not retry anything."""
     assert not issubclass(LeaseLostError, RETRIABLE)

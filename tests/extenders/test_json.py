@@ -1,4 +1,4 @@
-"""The JSON of both directions: objects go out as the API server has them, answers are read as Go reads them."""
+"""The JSON of both directions: objects are sent as received from the API server, answers are decoded as in Go."""
 
 import json
 from typing import Any
@@ -30,15 +30,15 @@ def manifest(**spec: Any) -> dict[str, Any]:
     return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"dnsPolicy": "Default", **spec}}
 
 
-def test_objects_are_sent_as_they_came() -> None:
-    """Fields unknown here included; without what kube-scheduler drops."""
+def test_objects_are_sent_as_received() -> None:
+    """That includes unknown fields; fields that kube-scheduler drops are removed."""
     pod = decode(WholePod, json.dumps(manifest()).encode())
     metadata = {"name": "p", "namespace": "d", "uid": "u", "finalizers": ["f"]}
     assert json.loads(encode_received(pod)) == {"metadata": metadata, "spec": {"dnsPolicy": "Default"}}
 
 
 def test_an_assumed_pod_is_sent_with_its_node() -> None:
-    """The API server has not told of it yet."""
+    """The API server has not confirmed it yet."""
     pod = decode(WholePod, json.dumps(manifest()).encode())
     assert json.loads(encode_received(PodInfo(pod).placed_on("n1").pod))["spec"] == {
         "dnsPolicy": "Default",
@@ -46,13 +46,13 @@ def test_an_assumed_pod_is_sent_with_its_node() -> None:
     }
 
 
-def test_objects_that_came_from_nowhere_are_sent_as_far_as_known() -> None:
-    """As in simulations."""
+def test_objects_without_source_are_sent_as_decoded() -> None:
+    """Simulations have such objects."""
     assert json.loads(encode_received(make_pod("p")))["metadata"]["name"] == "p"
 
 
-def test_pods_that_have_a_node_need_not_be_kept_whole() -> None:
-    """They are most of all pods; only where victims are sent whole they are needed."""
+def test_pods_with_a_node_need_not_be_kept_whole() -> None:
+    """Most pods have a node; they are kept whole only if victims are sent whole."""
     pending, bound = (json.dumps(manifest(nodeName=name)).encode() for name in ("", "n1"))
     assert len(decode(WholePendingPod, pending).source)
     assert not len(decode(WholePendingPod, bound).source)
@@ -60,7 +60,7 @@ def test_pods_that_have_a_node_need_not_be_kept_whole() -> None:
 
 
 def test_watches_keep_whole_objects() -> None:
-    """A line of a watch decodes to an object with its JSON."""
+    """A line of a watch is decoded to an object with its JSON."""
     line = json.dumps({"type": "ADDED", "object": manifest()}).encode() + b"\n"
     [event] = LineDecoder(WholePendingPod).feed(line)
     assert isinstance(event, Added)
@@ -78,12 +78,12 @@ def test_watches_keep_whole_objects() -> None:
     ],
 )
 def test_only_what_is_sent_is_kept(fields: str, kinds: dict[type, type]) -> None:
-    """What nobody asks for costs nothing."""
+    """Other kinds are not kept whole."""
     assert whole_kinds(config.load(f"{HEAD}extenders: [{{urlPrefix: 'http://a', {fields}}}]").extenders) == kinds
 
 
 def test_a_node_is_encoded_once_per_version() -> None:
-    """Lists of nodes are put together from what is known, and made anew when a node changes."""
+    """Lists of nodes are concatenated from cached JSON, and rebuilt when a node changes."""
     cluster = Cluster()
     for number in range(3):
         cluster.set_node(make_node(f"n{number}"))
@@ -106,13 +106,13 @@ def test_a_node_is_encoded_once_per_version() -> None:
     ],
 )
 def test_names_of_fields_in_any_case(text: str) -> None:
-    """As Go reads them; names of nodes stay as they are."""
+    """Decoding is that of Go; names of nodes stay as they are."""
     result = AnswerDecoder(FilterResult).decode(CALL, text.encode())
     assert result == FilterResult(NodeNames=["a"], FailedNodes={"Error": "x"})
 
 
 def test_nodes_in_any_case() -> None:
-    """All the way down."""
+    """That applies to nested objects, too."""
     result = AnswerDecoder(FilterResult).decode(CALL, b'{"nodes": {"Items": [{"metadata": {"Name": "a"}}]}}')
     assert result.kept(names_only=True) == ["a"]
     assert AnswerDecoder(list[HostPriority]).decode(CALL, b'[{"host": "a", "score": 3}]') == [HostPriority("a", 3)]
@@ -122,7 +122,7 @@ def test_nodes_in_any_case() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[", b"\xff", b"[" * 100_000, b'{"NodeNames": [1]}', b'{"Error": 5}'])
-def test_what_is_no_answer(body: bytes) -> None:
-    """It is said so, with the URL."""
+def test_invalid_answers(body: bytes) -> None:
+    """The error names the URL."""
     with pytest.raises(ExtenderError, match=r'^Post "http://x/a/filter": the answer cannot be decoded: '):
         AnswerDecoder(FilterResult).decode(CALL, body)

@@ -1,6 +1,6 @@
-"""Calls to extenders over real sockets: what is sent, what is trusted, and every way an extender can misbehave.
+"""Calls to extenders over real sockets: requests, TLS, and every kind of misbehaviour.
 
-The clock jumps, so that waiting for a time limit takes no time.
+The clock jumps, so that waiting for a timeout takes no time.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ async def asking(
     tls: ssl.SSLContext | None = None,
     may_act: bool = True,
 ) -> None:
-    """Have a test talk to an extender: it makes calls by their verb, and gets bytes or an ExtenderError."""
+    """Run a test with an extender: it makes calls by their verb, and gets bytes or an ExtenderError."""
     async with serving(script, tls) as server:
         scheme = "http" if tls is None else "https"
         url = f"{scheme}://127.0.0.1:{server.port}/prefix/"
@@ -57,8 +57,8 @@ async def accept(request: Request, answer: Answer) -> None:
     answer.reply(200, {"path": request.path})
 
 
-def words(answer: Any, server: ScriptedServer) -> str:
-    """Of an error, without the port."""
+def message(answer: Any, server: ScriptedServer) -> str:
+    """Return the message of an error, without the port."""
     assert isinstance(answer, ExtenderError)
     return str(answer).replace(f"127.0.0.1:{server.port}", "X")
 
@@ -78,8 +78,8 @@ def test_a_call() -> None:
     run(asking(accept, talk))
 
 
-def test_calls_side_by_side() -> None:
-    """All are under way before the first is answered."""
+def test_concurrent_calls() -> None:
+    """All calls are sent before the first one is answered."""
 
     async def talk(ask: Any, server: ScriptedServer) -> None:
         assert await asyncio.gather(*(ask("filter") for _ in range(5))) == [b"{}"] * 5
@@ -164,20 +164,20 @@ TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting h
     ],
 )
 def test_misbehaviour(script: Script, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it does, the call ends within httpTimeout with words that name the extender."""
+    """The call ends within httpTimeout with a message that names the extender."""
     monkeypatch.setattr(extender_client, "MAX_ANSWER_BYTES", 1000)
 
     async def talk(ask: Any, server: ScriptedServer) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        assert words(await ask("filter"), server).startswith(expected)
+        assert message(await ask("filter"), server).startswith(expected)
         assert int(loop.time() - started) <= 3
 
     run(asking(script, talk, "httpTimeout: 3s"))
 
 
-def test_nobody_there() -> None:
-    """A connection that is refused."""
+def test_a_refused_connection() -> None:
+    """The error names the address."""
 
     async def talk() -> None:
         configured = config.load(f"{HEAD}extenders: [{{urlPrefix: 'http://127.0.0.1:1', filterVerb: f}}]").extenders
@@ -190,7 +190,7 @@ def test_nobody_there() -> None:
 
 
 def test_a_redirect_at_the_same_server_is_followed() -> None:
-    """With the body, as Go's client does for 307 and 308."""
+    """The body is sent again, as by Go's client for 307 and 308."""
 
     async def script(request: Request, answer: Answer) -> None:
         if request.path.endswith("/"):
@@ -206,8 +206,8 @@ def test_a_redirect_at_the_same_server_is_followed() -> None:
 
 
 @pytest.mark.parametrize("verb", ["filter", "bind"])
-def test_a_connection_that_was_idle_too_long(verb: str) -> None:
-    """A query is made once more; a binding is not, since nobody knows whether it was carried out."""
+def test_a_closed_idle_connection(verb: str) -> None:
+    """A query is repeated once; a binding is not, since it may have been carried out."""
 
     async def script(request: Request, answer: Answer) -> None:
         if len(server_of) and server_of[0].connections == 1 and len(server_of[0].requests) == 2:
@@ -225,24 +225,24 @@ def test_a_connection_that_was_idle_too_long(verb: str) -> None:
             assert answer == b"{}"
             assert server.connections == 2
         else:
-            assert "closed the connection" in words(answer, server)
+            assert "closed the connection" in message(answer, server)
             assert len(server.requests) == 2
 
     run(asking(script, talk))
 
 
-def test_who_does_not_lead_asks_nobody() -> None:
+def test_without_leadership_no_extender_is_called() -> None:
     """An extender must not bind for two schedulers."""
 
     async def talk(ask: Any, server: ScriptedServer) -> None:
-        assert "not the leader" in words(await ask("bind"), server)
+        assert "not the leader" in message(await ask("bind"), server)
         assert server.requests == []
 
     run(asking(accept, talk, may_act=False))
 
 
-def test_a_way_that_is_given_up() -> None:
-    """The call under way is answered, then the connections are closed; a late call finds its way all the same."""
+def test_a_retired_connection() -> None:
+    """The call in progress is answered, then the connections are closed; a late call is answered as well."""
 
     async def script(request: Request, answer: Answer) -> None:
         await asyncio.sleep(1.0)
@@ -273,8 +273,8 @@ def tls_fields(**fields: str) -> str:
     return f"tlsConfig: {{{', '.join(f'{name}: {value}' for name, value in fields.items())}}}"
 
 
-def test_https_by_authority(tmp_path: Path) -> None:
-    """By file or by data; the certificate must be for the host, or for serverName."""
+def test_https_with_an_authority(tmp_path: Path) -> None:
+    """It is given by file or by data; the certificate must be for the host, or for serverName."""
     authority = Authority()
     file = tmp_path / "ca.pem"
     file.write_bytes(authority.pem)
@@ -291,7 +291,7 @@ def test_https_by_authority(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fields", ["enableHTTPS: true", "tlsConfig: {insecure: true}"])
 def test_https_without_an_authority(tmp_path: Path, fields: str) -> None:
-    """As in kube-scheduler: enableHTTPS without an authority trusts anybody."""
+    """As in kube-scheduler, enableHTTPS without an authority accepts every certificate."""
 
     async def talk(ask: Any, _: ScriptedServer) -> None:
         assert await ask("filter") == b'{"path": "/prefix/filter"}'
@@ -300,17 +300,17 @@ def test_https_without_an_authority(tmp_path: Path, fields: str) -> None:
 
 
 def test_https_with_an_unknown_authority(tmp_path: Path) -> None:
-    """Somebody else's certificate is not trusted."""
+    """A certificate of another authority is rejected."""
 
     async def talk(ask: Any, server: ScriptedServer) -> None:
-        assert "certificate verify failed" in words(await ask("filter"), server)
+        assert "certificate verify failed" in message(await ask("filter"), server)
 
     data = base64.b64encode(Authority().pem).decode()
     run(asking(accept, talk, tls_fields(caData=data), tls=Authority().server_context(tmp_path, "127.0.0.1")))
 
 
 def test_https_with_a_client_certificate(tmp_path: Path) -> None:
-    """Shown to extenders that ask for one."""
+    """It is presented to extenders that request one."""
     authority = Authority()
     certificate, key = authority.issue("scheduler")
     (tmp_path / "cert.pem").write_bytes(certificate)
@@ -333,8 +333,8 @@ def test_https_with_a_client_certificate(tmp_path: Path) -> None:
         ("urlPrefix: 'https://a', tlsConfig: {caFile: /nowhere}", r"extenders\[0\]\.tlsConfig: .*cannot read /nowhere"),
     ],
 )
-def test_what_cannot_be_used_is_told_at_the_start(fields: str, problem: str) -> None:
-    """With the number of the extender and the field."""
+def test_invalid_settings_are_reported_at_the_start(fields: str, problem: str) -> None:
+    """The error has the number of the extender and the field."""
 
     async def make() -> None:
         configured = config.load(f"{HEAD}extenders: [{{{fields}}}]").extenders

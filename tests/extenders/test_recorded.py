@@ -1,7 +1,7 @@
-"""What kube-scheduler v1.36 asked its extenders, and what it made of the answers, replayed.
+"""Recorded calls of kube-scheduler v1.36 to its extenders, and the resulting decisions, replayed.
 
-Four pods on three nodes: `a` and `b` find a node, `m` asks for a resource that an extender manages and binds, and for
-`vip` another pod must go.
+Four pods on three nodes: `a` and `b` find a node, `m` requests a resource that an extender manages and binds, and `vip`
+preempts another pod.
 """
 
 import json
@@ -43,11 +43,11 @@ extenders:
 
 
 class Replay:
-    """A scheduler whose extenders answer from the recording, and whose API server is played by the test."""
+    """A scheduler whose extenders answer from the recording, and whose API server is simulated by the test."""
 
     def __init__(self, recording: list[dict[str, Any]]) -> None:
-        self.unasked = list(recording)
-        self.asked: list[str] = []
+        self.remaining = list(recording)
+        self.paths: list[str] = []
         self.bound: list[tuple[str, str]] = []
         self.deleted: list[str] = []
         self.loop = VirtualLoop()
@@ -74,11 +74,11 @@ class Replay:
 
     def _answer(self, call: Call) -> Answer:
         path, body = call.url.removeprefix("http://127.0.0.1"), json.loads(b"".join(call.body))
-        self.asked.append(path)
-        for number, recorded in enumerate(self.unasked):
+        self.paths.append(path)
+        for number, recorded in enumerate(self.remaining):
             if recorded["path"] == path and recorded["body"] == body:
-                return json.dumps(self.unasked.pop(number)["response"]).encode()
-        raise AssertionError(f"kube-scheduler did not ask {path} {json.dumps(body)}")
+                return json.dumps(self.remaining.pop(number)["response"]).encode()
+        raise AssertionError(f"kube-scheduler did not call {path} {json.dumps(body)}")
 
     async def bind(self, pod: Pod, node: str) -> None:
         self.bound.append((pod.metadata.name, node))
@@ -89,8 +89,8 @@ class Replay:
     async def delete_pod(self, pod: Pod) -> None:
         self.deleted.append(pod.metadata.name)
 
-    def see(self, kind: type, manifest: dict[str, Any]) -> None:
-        """The API server has a new version of an object."""
+    def receive(self, kind: type, manifest: dict[str, Any]) -> None:
+        """Receive a new version of an object from the API server."""
         name = manifest["metadata"]["name"]
         new: Any = convert(self.kinds[kind], manifest)
         old = self.known.get(name)
@@ -108,7 +108,7 @@ class Replay:
 
 
 def test_the_same_requests_and_the_same_outcome() -> None:
-    """Every recorded request is made, no other one, and all that was decided is decided again."""
+    """Every recorded request is made, no other one, and all decisions are the same."""
     recording = [json.loads(line) for line in RECORDING.read_text().splitlines()]
     pods: dict[str, list[dict[str, Any]]] = {}
     for recorded in recording:
@@ -119,18 +119,18 @@ def test_the_same_requests_and_the_same_outcome() -> None:
     replay = Replay(recording)
     try:
         for node in recording[0]["body"]["Nodes"]["items"]:
-            replay.see(Node, {"kind": "Node", "apiVersion": "v1", **node})
+            replay.receive(Node, {"kind": "Node", "apiVersion": "v1", **node})
         for name, node in (("a", "n2"), ("b", "n1")):
-            replay.see(Pod, with_managed_fields(pods[name][0]))
+            replay.receive(Pod, with_managed_fields(pods[name][0]))
             assert replay.bound[-1] == (name, node)
-            replay.see(Pod, preempted[node]["Pods"][0])
-        replay.see(Pod, pods["m"][0])
-        assert "/managed/bind" in replay.asked
+            replay.receive(Pod, preempted[node]["Pods"][0])
+        replay.receive(Pod, pods["m"][0])
+        assert "/managed/bind" in replay.paths
         assert len(replay.bound) == 2
         placed = pods["m"][0] | {"spec": pods["m"][0]["spec"] | {"nodeName": "n2"}}
-        replay.see(Pod, placed)
+        replay.receive(Pod, placed)
 
-        replay.see(Pod, pods["vip"][0])
+        replay.receive(Pod, pods["vip"][0])
         failed = replay.attempts.about("vip")[0]
         assert isinstance(failed, Failed)
         [condition] = pods["vip"][1]["status"]["conditions"]
@@ -138,23 +138,23 @@ def test_the_same_requests_and_the_same_outcome() -> None:
         assert failed.nominated_node == pods["vip"][1]["status"]["nominatedNodeName"] == "n1"
         assert replay.deleted == ["b"]
         replay.core.intake.deleted(replay.known["b"])
-        replay.see(Pod, pods["vip"][1])
+        replay.receive(Pod, pods["vip"][1])
         replay.loop.run_for(5.0)
         assert replay.bound[-1] == ("vip", "n1")
     finally:
         replay.close()
-    assert replay.unasked == []
-    assert in_turn(replay.asked) == in_turn([recorded["path"] for recorded in recording])
+    assert replay.remaining == []
+    assert sorted_calls(replay.paths) == sorted_calls([recorded["path"] for recorded in recording])
 
 
 def with_managed_fields(pod: dict[str, Any]) -> dict[str, Any]:
-    """As an API server sends it; kube-scheduler drops this, and what the object is."""
+    """Return the pod as sent by an API server, with fields that kube-scheduler drops."""
     metadata = pod["metadata"] | {"managedFields": [{"manager": "kubectl"}]}
     return {"kind": "Pod", "apiVersion": "v1", **pod, "metadata": metadata}
 
 
-def in_turn(paths: list[str]) -> list[str]:
-    """Prioritizing is side by side: the order of two such requests is chance."""
+def sorted_calls(paths: list[str]) -> list[str]:
+    """Return the paths with the concurrent prioritize calls in a fixed order."""
     result: list[str] = []
     for path in paths:
         if path == "/full/prioritize" and result[-1] == "/names/prioritize":

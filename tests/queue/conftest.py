@@ -1,4 +1,4 @@
-"""A scheduling queue in virtual time, with plugins that are told what to say."""
+"""A scheduling queue in virtual time, with plugins that return given answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,19 +29,19 @@ class VirtualClock:
 
 @dataclass
 class FakeRules:
-    """A profile in which pods with scheduling gates are held back by the plugin Gates."""
+    """A profile in which the plugin Gates rejects pods with scheduling gates."""
 
     registrations: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
-    """Names of pods that the plugin Door holds back."""
-    is_under_way: bool = False
-    """Whether it does so until something is over that is under way for the pod."""
-    asked: int = 0
+    """Names of pods that the plugin Door rejects."""
+    has_operation: bool = False
+    """Whether Door waits for the end of an operation for the pod."""
+    calls: int = 0
 
     def pre_enqueue(self, pod: Pod, gating_plugin: str | None) -> Rejection | None:
-        self.asked += 1
+        self.calls += 1
         if pod.metadata.name in self.closed:
-            return Rejection(("closed",), plugin="Door", awaits=pod.metadata.uid if self.is_under_way else "")
+            return Rejection(("closed",), plugin="Door", awaits=pod.metadata.uid if self.has_operation else "")
         return Rejection(("waiting for gates",), plugin="Gates") if pod.spec.schedulingGates else None
 
 
@@ -54,7 +54,7 @@ DEFAULT_REGISTRATIONS = {
 
 
 class Kit:
-    """The queue under test and everything around it."""
+    """The queue under test with its dependencies."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Kit:
         return queued
 
     def pop_names(self) -> list[str]:
-        """Everything that can be popped now, in order; all of it is done at once."""
+        """Pop all pods that are ready, and return their names in order; all of them are done at once."""
         names = []
         while queued := self.queue.pop():
             names.append(queued.pod.metadata.name)
@@ -105,7 +105,7 @@ class Kit:
         return names
 
     def reject(self, name: str, *plugins: str, pending: Sequence[str] = (), **fields: Any) -> QueuedPod:
-        """Adds a pod, and has it popped and rejected."""
+        """Add a pod, pop it, and reject it."""
         self.add(name, **fields)
         queued = self.pop()
         assert queued.pod.metadata.name == name
@@ -113,23 +113,23 @@ class Kit:
         return queued
 
     def where(self) -> dict[str, list[str]]:
-        """Names of the waiting pods by place; places without any are left out."""
+        """Return the names of the waiting pods by place, without empty places."""
         snapshot = self.queue.snapshot()
         return {place: sorted(pod.metadata.name for pod in pods) for place, pods in snapshot.items() if pods}
 
-    def came(self, queue: str, event: str) -> float:
-        """How many pods came into a queue because of an event."""
+    def arrivals(self, queue: str, event: str) -> float:
+        """Return the number of pods that arrived in a queue because of an event."""
         return self.metrics.queue_incoming_pods.read().get((event, queue), 0)
 
     def hints(self) -> list[tuple[str, ...]]:
-        """What hints said, as (event, answer, plugin)."""
+        """Return the results of hints, as (event, result, plugin)."""
         return list(self.metrics.queueing_hint_seconds.read())
 
     def happens(self, event: ClusterEvent, old: Any = None, new: Any = None) -> None:
         self.queue.on_event(event, old, new)
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass, then flushes."""
+        """Advance the time, then flush."""
         self.clock.time += seconds
         self.queue.flush_backoff()
         self.queue.flush_unschedulable()
@@ -148,5 +148,5 @@ def kit() -> Kit:
 
 @pytest.fixture(scope="session")
 def make_kit() -> type[Kit]:
-    """For queues with rules or settings of their own."""
+    """Return the class for queues with other rules or settings."""
     return Kit

@@ -1,4 +1,4 @@
-"""Which waiting pods an event moves, and where to."""
+"""Which waiting pods an event moves, and to which place."""
 
 from typing import Any
 
@@ -32,17 +32,17 @@ def _broken(pod: Pod, old: Any, new: Any) -> bool:
     raise LookupError("no such node")
 
 
-def test_only_pods_rejected_by_a_plugin_that_listens_move(kit: Any) -> None:
-    """A new node helps who was rejected for room, not who was rejected for ports."""
+def test_only_pods_rejected_by_a_registered_plugin_move(kit: Any) -> None:
+    """A new node helps a pod that was rejected for its requests, not one that was rejected for its ports."""
     kit.reject("room", "Fit")
     kit.reject("ports", "Ports")
     kit.happens(NODE_ADD)
     assert kit.where() == {"backoff": ["room"], "unschedulable": ["ports"]}
-    assert kit.came("backoff", "NodeAdd") == 1
+    assert kit.arrivals("backoff", "NodeAdd") == 1
 
 
-def test_one_yes_among_the_rejecting_plugins_is_enough(make_kit: Any) -> None:
-    """Any plugin that rejected the pod may call it back."""
+def test_one_true_hint_is_enough(make_kit: Any) -> None:
+    """Any plugin that rejected the pod may requeue it."""
     kit = make_kit({"A": [on(Resource.NODE, Action.ADD, _no)], "B": [on(Resource.NODE, Action.ADD, _yes)]})
     kit.reject("both", "A", "B")
     kit.reject("only-a", "A")
@@ -50,23 +50,23 @@ def test_one_yes_among_the_rejecting_plugins_is_enough(make_kit: Any) -> None:
     assert kit.where() == {"backoff": ["both"], "unschedulable": ["only-a"]}
 
 
-def test_hints_see_the_waiting_pod_and_the_object(make_kit: Any) -> None:
-    """The hint is asked with the pod, the object before and after."""
-    asked = []
+def test_hints_get_the_waiting_pod_and_the_object(make_kit: Any) -> None:
+    """The arguments are the pod, and the object before and after."""
+    calls = []
 
     def hint(*given: Any) -> bool:
-        asked.append(given)
+        calls.append(given)
         return False
 
     kit = make_kit({"A": [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, hint)]})
     queued = kit.reject("p", "A")
     kit.happens(NODE_LABEL, "before", "after")
-    assert asked == [(queued.pod, "before", "after")]
+    assert calls == [(queued.pod, "before", "after")]
     assert kit.hints() == [("NodeUpdateNodeLabel", "QueueSkip", "A")]
 
 
-def test_a_hint_that_raises_counts_as_yes(make_kit: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """A faulty hint must not strand a pod; the log tells the plugin, the event and the pod."""
+def test_a_hint_that_raises_counts_as_true(make_kit: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A faulty hint must not strand a pod; the log names the plugin, the event and the pod."""
     kit = make_kit({"A": [on(Resource.NODE, Action.ADD, _broken)]})
     kit.reject("p", "A")
     kit.happens(NODE_ADD)
@@ -75,8 +75,8 @@ def test_a_hint_that_raises_counts_as_yes(make_kit: Any, caplog: pytest.LogCaptu
     assert kit.hints() == [("NodeAdd", "Error", "A")]
 
 
-def test_hints_are_asked_only_of_concerned_pods(make_kit: Any) -> None:
-    """Many waiting pods cost an event nothing if it concerns none of them."""
+def test_hints_are_called_only_for_affected_pods(make_kit: Any) -> None:
+    """Many waiting pods cost an event nothing if it affects none of them."""
     kit = make_kit({"A": [on(Resource.NODE, Action.ADD, _yes)], "B": [on(Resource.POD, Action.DELETE, _no)]})
     for number in range(50):
         kit.reject(f"p{number}", "A")
@@ -93,10 +93,10 @@ def test_hints_are_asked_only_of_concerned_pods(make_kit: Any) -> None:
         (("Patient",), ("Other",), "backoff"),
     ],
 )
-def test_a_plugin_that_rejected_for_now_spares_the_backoff(
+def test_a_pending_plugin_skips_the_backoff(
     make_kit: Any, rejected_by: tuple[str, ...], pending_on: tuple[str, ...], expected: str
 ) -> None:
-    """Yes from a pending plugin means at once; from another one, after the backoff."""
+    """A true hint of a pending plugin activates the pod at once; one of another plugin, after the backoff."""
     kit = make_kit(
         {
             "Fit": [on(Resource.NODE, Action.ADD)],
@@ -109,8 +109,8 @@ def test_a_plugin_that_rejected_for_now_spares_the_backoff(
     assert kit.where() == {expected: ["p"]}
 
 
-def test_taint_changes_retry_whoever_listens_to_new_nodes(make_kit: Any) -> None:
-    """As in kube-scheduler: a listener to new nodes hears of taints, without its hint, unless it listens to them."""
+def test_taint_changes_retry_plugins_registered_for_new_nodes(make_kit: Any) -> None:
+    """As in kube-scheduler, such a plugin gets taint changes without its hint, unless it is registered for them."""
     kit = make_kit(
         {
             "Nodes": [on(Resource.NODE, Action.ADD, _no)],
@@ -124,7 +124,7 @@ def test_taint_changes_retry_whoever_listens_to_new_nodes(make_kit: Any) -> None
 
 
 def test_a_plugin_without_registrations_waits_for_the_timeout(kit: Any) -> None:
-    """Nothing calls back a pod whose rejector listens to nothing, save the flush."""
+    """Only the flush retries a pod whose rejecting plugin has no registrations."""
     kit.reject("p", "Silent")
     for event in (NODE_ADD, ASSIGNED_POD_DELETE, ASSIGNED_POD_ADD):
         kit.happens(event)
@@ -133,8 +133,8 @@ def test_a_plugin_without_registrations_waits_for_the_timeout(kit: Any) -> None:
     assert kit.where() == {"backoff": ["p"]}
 
 
-def test_profiles_are_told_apart(make_kit: Any) -> None:
-    """The same plugin may listen to different things in different profiles."""
+def test_profiles_have_separate_registrations(make_kit: Any) -> None:
+    """The same plugin may be registered for different events in different profiles."""
     other = make_kit({"Fit": [on(Resource.POD, Action.DELETE)]}).rules
     kit = make_kit({"Fit": [on(Resource.NODE, Action.ADD)]}, more_profiles={"other": other})
     kit.reject("here", "Fit")
@@ -145,8 +145,8 @@ def test_profiles_are_told_apart(make_kit: Any) -> None:
     assert kit.where() == {"backoff": ["here", "there"]}
 
 
-def test_an_event_can_be_meant_for_some_pods_only(kit: Any) -> None:
-    """A nomination that falls away helps only pods of no higher priority."""
+def test_an_event_can_be_limited_to_some_pods(kit: Any) -> None:
+    """A nomination that is removed helps only pods of at most the same priority."""
     kit.reject("low", "Fit")
     kit.reject("high", "Fit", priority=10)
     kit.queue.on_event(ASSIGNED_POD_DELETE, None, None, lambda pod: pod.spec.priority <= 5)
@@ -154,17 +154,17 @@ def test_an_event_can_be_meant_for_some_pods_only(kit: Any) -> None:
 
 
 def test_activation_ignores_hints_and_backoff(kit: Any) -> None:
-    """Activated pods are active at once, wherever they waited; unknown ones are ignored."""
+    """Activated pods become active at once, from any place; unknown ones are ignored."""
     waiting = kit.reject("waiting", "Silent").pod
     kit.reject("backing-off", "Fit")
     kit.happens(NODE_ADD)
     kit.queue.activate([waiting, kit.pod("backing-off"), kit.pod("unknown")])
     assert kit.where() == {"active": ["backing-off", "waiting"]}
-    assert kit.came("active", "ForceActivate") == 2
+    assert kit.arrivals("active", "ForceActivate") == 2
 
 
 def test_rejections_are_counted_until_the_next_attempt(kit: Any) -> None:
-    """Who rejected how many waiting pods: counted while they wait, wherever they do."""
+    """The waiting pods that each plugin rejected are counted while they wait, in any place."""
     kit.reject("p", "Fit", "Ports")
     kit.reject("q", "Fit")
     assert dict(kit.queue.rejections()) == {("Fit", "default"): 2, ("Ports", "default"): 1}
@@ -175,7 +175,7 @@ def test_rejections_are_counted_until_the_next_attempt(kit: Any) -> None:
 
 
 def test_lengths_by_queue(kit: Any) -> None:
-    """The numbers behind the gauge of pending pods."""
+    """These are the values of the gauge of pending pods."""
     kit.reject("error")
     kit.reject("waiting", "Ports")
     kit.reject("backing-off", "Fit")
@@ -186,14 +186,14 @@ def test_lengths_by_queue(kit: Any) -> None:
 
 
 def test_overdue_pods_are_retried(kit: Any) -> None:
-    """After five minutes a pod is tried whatever the hints say, and the flush is remembered until the attempt ends."""
+    """After five minutes a pod is retried without an event; the flush is recorded until the attempt ends."""
     queued = kit.reject("p", "Silent")
     kit.advance(300)
     assert kit.where() == {"unschedulable": ["p"]}
     kit.advance(0.001)
     assert kit.where() == {"active": ["p"]}
     assert queued.was_flushed
-    assert kit.came("active", "UnschedulableTimeout") == 1
+    assert kit.arrivals("active", "UnschedulableTimeout") == 1
     kit.queue.requeue_failed(kit.pop(), ["Silent"])
     assert not queued.was_flushed
     kit.advance(299)

@@ -1,4 +1,4 @@
-"""A queue sort plugin that fails: the order may suffer, the pods do not."""
+"""A queue sort plugin that fails: the order may be wrong, but no pod is lost."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ def _guarded(sort_key: Any) -> tuple[GuardedOrder, list[str]]:
     return GuardedOrder(sort_key, lambda pod, error: failures.append(f"{pod.metadata.name}: {error}")), failures
 
 
-def test_a_pod_without_a_key_goes_last(make_kit: Any) -> None:
-    """Those that have one leave in its order; those that have none by priority, then by age."""
+def test_a_pod_without_a_key_is_last(make_kit: Any) -> None:
+    """Pods with keys leave in their order; the others follow by priority, then by age."""
 
     def sort_key(pod: Pod, waiting_since: float) -> str:
         if pod.metadata.name.startswith("bad"):
@@ -29,7 +29,7 @@ def test_a_pod_without_a_key_goes_last(make_kit: Any) -> None:
 
 
 def test_keys_that_cannot_be_compared_fall_back_to_priority(make_kit: Any) -> None:
-    """Two pods whose keys are of different kinds are both kept, and the failure is told."""
+    """Two pods with keys of different types are both kept, and the failure is reported."""
     order, failures = _guarded(lambda pod, _: pod.metadata.name if pod.spec.priority else None)
     kit = make_kit(order=order)
     kit.add("low", priority=0)
@@ -39,7 +39,7 @@ def test_keys_that_cannot_be_compared_fall_back_to_priority(make_kit: Any) -> No
 
 
 def test_equal_keys_leave_in_order_of_arrival(make_kit: Any) -> None:
-    """A plugin that tells no pods apart makes a queue of the plainest kind."""
+    """A plugin that returns equal keys makes a first-in, first-out queue."""
     order, failures = _guarded(lambda *_: 0)
     kit = make_kit(order=order)
     for name, priority in (("first", 0), ("second", 0), ("high", 5)):
@@ -49,7 +49,7 @@ def test_equal_keys_leave_in_order_of_arrival(make_kit: Any) -> None:
 
 
 def test_a_failing_order_holds_in_backoff_too(make_kit: Any) -> None:
-    """Pods that back off are ordered by the same keys: they come back all the same."""
+    """Pods that back off are ordered by the same keys, and become active again."""
     order, failures = _guarded(lambda *_: 1 // 0)
     kit = make_kit(order=order)
     rejected = [kit.reject(f"p{number}", "Fit") for number in range(3)]

@@ -1,4 +1,4 @@
-"""Pods that PreEnqueue plugins hold back."""
+"""Pods that PreEnqueue plugins reject."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ DOOR_EVENT = ClusterEvent(Resource.POD_GROUP, Action.ADD)
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 
 
-def test_a_gated_pod_waits_outside(kit: Any) -> None:
-    """It is not active, was never attempted, and its gate is known."""
+def test_a_gated_pod_is_not_active(kit: Any) -> None:
+    """It has no attempt, and its gate is stored."""
     kit.add("p", gates=["a"])
     assert kit.where() == {"gated": ["p"]}
     queued = kit.queue.get("uid-p")
@@ -20,8 +20,8 @@ def test_a_gated_pod_waits_outside(kit: Any) -> None:
     assert kit.queue.rejections()["Gates", "default"] == 1
 
 
-def test_the_last_gate_removed_lets_it_in(kit: Any) -> None:
-    """Removing one gate of two changes nothing; removing both does."""
+def test_a_pod_becomes_active_when_its_last_gate_is_removed(kit: Any) -> None:
+    """Removing one gate of two changes nothing; removing both activates the pod."""
     two = kit.add("p", gates=["a", "b"])
     one = kit.changed(two, schedulingGates=(PodSchedulingGate("b"),))
     kit.queue.update(two, one)
@@ -32,14 +32,14 @@ def test_the_last_gate_removed_lets_it_in(kit: Any) -> None:
     assert kit.pop().pod is none
 
 
-def test_only_events_of_the_plugin_that_holds_it_back_ask_again(kit: Any) -> None:
-    """Others cost a gated pod nothing, even if it was rejected before by a plugin that listens."""
+def test_only_events_of_the_gating_plugin_run_pre_enqueue(kit: Any) -> None:
+    """Other events cost a gated pod nothing, even if a plugin that rejected it before is registered for them."""
     kit.rules.closed.add("p")
     kit.add("p")
-    asked = kit.rules.asked
+    calls = kit.rules.calls
     kit.happens(NODE_ADD)
     kit.happens(ASSIGNED_POD_DELETE)
-    assert kit.rules.asked == asked
+    assert kit.rules.calls == calls
     kit.happens(DOOR_EVENT)
     assert kit.where() == {"gated": ["p"]}
     kit.rules.closed.clear()
@@ -47,8 +47,8 @@ def test_only_events_of_the_plugin_that_holds_it_back_ask_again(kit: Any) -> Non
     assert kit.where() == {"active": ["p"]}
 
 
-def test_a_held_back_pod_can_wait_for_one_pod_only(kit: Any) -> None:
-    """Whatever happens to others does not even ask its plugin; what happens to that one does, and then to any again."""
+def test_a_gated_pod_can_wait_for_one_pod_only(kit: Any) -> None:
+    """Events about other pods do not run PreEnqueue; an event about this one does, and ends the restriction."""
     kit.rules.closed.update(("p", "q"))
     kit.add("p")
     kit.queue.wait_only_for("uid-p", "uid-awaited")
@@ -63,7 +63,7 @@ def test_a_held_back_pod_can_wait_for_one_pod_only(kit: Any) -> None:
 
 
 def test_a_rejected_pod_can_wait_for_one_pod_only(kit: Any) -> None:
-    """Until it is tried again: whatever happens to others does not concern it before, and does after."""
+    """Events about other pods do not affect it until it is retried."""
     kit.reject("p", "Fit")
     kit.queue.wait_only_for("uid-p", "uid-awaited")
     kit.happens(ASSIGNED_POD_DELETE, old=kit.pod("other"))
@@ -75,25 +75,25 @@ def test_a_rejected_pod_can_wait_for_one_pod_only(kit: Any) -> None:
     assert kit.where() == {"backoff": ["p"]}
 
 
-def test_a_pod_goes_on_waiting_for_one_pod_while_something_is_under_way_for_it(kit: Any) -> None:
-    """It was held back when that one was gone, and is not asked about before it is told that it is over."""
+def test_a_pod_waits_for_one_pod_while_an_operation_for_it_is_in_progress(kit: Any) -> None:
+    """It was gated when that pod was deleted, and PreEnqueue does not run again before the restriction is removed."""
     kit.reject("p", "Fit")
     kit.queue.wait_only_for("uid-p", "uid-awaited")
     kit.rules.closed.add("p")
-    kit.rules.is_under_way = True
+    kit.rules.has_operation = True
     kit.happens(ASSIGNED_POD_DELETE, old=kit.pod("awaited"))
     assert kit.where() == {"gated": ["p"]}
-    asked = kit.rules.asked
+    calls = kit.rules.calls
     kit.happens(DOOR_EVENT, new=kit.pod("other"))
-    assert kit.rules.asked == asked
+    assert kit.rules.calls == calls
     kit.rules.closed.clear()
     kit.queue.wait_only_for("uid-p", None)
     kit.happens(DOOR_EVENT, new=kit.pod("other"))
     assert kit.where() == {"backoff": ["p"]}
 
 
-def test_a_pod_that_is_held_back_for_something_else_waits_for_any_pod(kit: Any) -> None:
-    """The one that it waited for has made its move; who holds it back now listens to others."""
+def test_a_pod_that_is_gated_for_another_reason_waits_for_any_pod(kit: Any) -> None:
+    """The event about the awaited pod has happened; the gating plugin may be registered for others."""
     kit.reject("p", "Fit")
     kit.queue.wait_only_for("uid-p", "uid-awaited")
     kit.rules.closed.add("p")
@@ -103,8 +103,8 @@ def test_a_pod_that_is_held_back_for_something_else_waits_for_any_pod(kit: Any) 
     assert kit.where() == {"backoff": ["p"]}
 
 
-def test_a_rejected_pod_can_be_held_back_when_it_would_back_off(kit: Any) -> None:
-    """PreEnqueue is asked before the backoff, as pods may be popped from there; then only the gate's events count."""
+def test_a_rejected_pod_can_be_gated_before_its_backoff(kit: Any) -> None:
+    """PreEnqueue runs before the backoff, as pods may be popped from there; then only the gate's events count."""
     kit.reject("p", "Fit")
     kit.rules.closed.add("p")
     kit.happens(NODE_ADD)
@@ -117,8 +117,8 @@ def test_a_rejected_pod_can_be_held_back_when_it_would_back_off(kit: Any) -> Non
     assert kit.where() == {"backoff": ["p"]}
 
 
-def test_nothing_is_asked_on_the_way_from_backoff_to_active(kit: Any) -> None:
-    """A pod that may back off may be scheduled."""
+def test_pre_enqueue_does_not_run_after_the_backoff(kit: Any) -> None:
+    """A pod that backs off has passed PreEnqueue."""
     kit.reject("p", "Fit")
     kit.happens(NODE_ADD)
     kit.rules.closed.add("p")
@@ -126,8 +126,8 @@ def test_nothing_is_asked_on_the_way_from_backoff_to_active(kit: Any) -> None:
     assert kit.where() == {"active": ["p"]}
 
 
-def test_a_failed_attempt_can_end_behind_a_gate(kit: Any) -> None:
-    """A pod that failed by error is held back like any other, and is not lost."""
+def test_a_failed_pod_can_be_gated(kit: Any) -> None:
+    """A pod that failed with an error is gated like any other, and is not lost."""
     kit.add("p")
     queued = kit.pop()
     kit.rules.closed.add("p")
@@ -136,15 +136,15 @@ def test_a_failed_attempt_can_end_behind_a_gate(kit: Any) -> None:
     assert queued.unschedulable_plugins == {"Door"}
 
 
-def test_gates_are_asked_about_again_after_five_minutes(kit: Any) -> None:
-    """The flush asks; a pod that stays behind its gate is asked about five minutes later, not at once."""
+def test_pre_enqueue_runs_again_after_five_minutes(kit: Any) -> None:
+    """The flush runs it; a pod that stays gated is flushed again five minutes later."""
     kit.rules.closed.add("p")
     kit.add("p")
     kit.advance(301)
-    asked = kit.rules.asked
+    calls = kit.rules.calls
     assert not kit.queue.get("uid-p").was_flushed
     kit.advance(30)
-    assert kit.rules.asked == asked
+    assert kit.rules.calls == calls
     kit.rules.closed.clear()
     kit.advance(271)
     assert kit.where() == {"active": ["p"]}
@@ -157,8 +157,8 @@ def test_activation_does_not_open_a_gate(kit: Any) -> None:
     assert kit.where() == {"gated": ["p"]}
 
 
-def test_a_new_attempt_forgets_the_gate(kit: Any) -> None:
-    """Once attempted, only the plugins of that attempt matter."""
+def test_a_new_attempt_removes_the_gate(kit: Any) -> None:
+    """After an attempt, only the plugins that rejected the pod count."""
     gated = kit.add("p", gates=["a"])
     kit.queue.update(gated, kit.changed(gated, schedulingGates=()))
     queued = kit.pop()

@@ -1,4 +1,4 @@
-"""Events that happen while a pod is being scheduled."""
+"""Events that happen during an attempt."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
 
 
 def test_an_event_during_the_attempt_is_not_lost(kit: Any) -> None:
-    """The node came while the pod was being rejected: it is retried."""
+    """The node was added while the pod was being rejected: the pod is retried."""
     kit.add("p")
     queued = kit.pop()
     kit.happens(NODE_ADD)
     kit.queue.requeue_failed(queued, ["Fit"])
     assert kit.where() == {"backoff": ["p"]}
-    assert kit.came("backoff", "ScheduleAttemptFailure") == 1
+    assert kit.arrivals("backoff", "ScheduleAttemptFailure") == 1
 
 
 def test_an_event_before_the_attempt_does_not_count(kit: Any) -> None:
-    """The attempt has seen what happened before it, even if an older attempt still keeps the event."""
+    """The attempt includes all earlier events, even if the event is still recorded for an older attempt."""
     kit.add("older")
     kit.add("younger")
     older = kit.pop()
@@ -33,8 +33,8 @@ def test_an_event_before_the_attempt_does_not_count(kit: Any) -> None:
     assert kit.where() == {"backoff": ["older"], "unschedulable": ["younger"]}
 
 
-def test_an_event_nobody_listening_rejected_for_does_not_count(kit: Any) -> None:
-    """Replay asks the hints of the plugins that rejected the pod, no others."""
+def test_an_event_without_a_registered_rejecting_plugin_does_not_count(kit: Any) -> None:
+    """The replay calls the hints of the plugins that rejected the pod, no others."""
     kit.add("p")
     queued = kit.pop()
     kit.happens(NODE_ADD)
@@ -42,8 +42,8 @@ def test_an_event_nobody_listening_rejected_for_does_not_count(kit: Any) -> None
     assert kit.where() == {"unschedulable": ["p"]}
 
 
-def test_replay_looks_for_the_best_answer(make_kit: Any) -> None:
-    """A later event that a pending plugin waits for beats an earlier one that only helps after backoff."""
+def test_replay_uses_the_best_result(make_kit: Any) -> None:
+    """A later event of a pending plugin takes precedence over an earlier one that retries after the backoff."""
     kit = make_kit(
         {"Fit": [on(Resource.NODE, Action.ADD)], "Patient": [on(Resource.NODE, Action.UPDATE_NODE_LABEL)]},
     )
@@ -55,8 +55,8 @@ def test_replay_looks_for_the_best_answer(make_kit: Any) -> None:
     assert kit.where() == {"active": ["p"]}
 
 
-def test_events_are_kept_only_for_pods_that_may_want_them(kit: Any) -> None:
-    """What happened before the oldest pod in flight was popped is dropped; with none in flight, nothing is kept."""
+def test_events_are_recorded_only_while_needed(kit: Any) -> None:
+    """Events before the oldest pod in flight was popped are dropped; without pods in flight, none is recorded."""
     for name in ("a", "b", "c"):
         kit.add(name)
     kit.happens(NODE_ADD)
@@ -79,7 +79,7 @@ def test_events_are_kept_only_for_pods_that_may_want_them(kit: Any) -> None:
 
 
 def test_an_update_of_a_pod_in_flight_counts_for_it(kit: Any) -> None:
-    """Its gates being eliminated meanwhile helps a pod that the gates' plugin rejected."""
+    """Gates that are removed during the attempt retry a pod that the gates' plugin rejected."""
     pod = kit.add("p")
     queued = kit.pop()
     kit.queue.update(kit.changed(pod, schedulingGates=("g",)), pod)
@@ -90,7 +90,7 @@ def test_an_update_of_a_pod_in_flight_counts_for_it(kit: Any) -> None:
 
 @pytest.mark.parametrize(("activated", "expected"), [("p", "backoff"), ("q", "unschedulable")])
 def test_activation_of_a_pod_in_flight_counts_for_that_pod_alone(kit: Any, activated: str, expected: str) -> None:
-    """Being activated in flight calls the pod back after its backoff; others in flight are not meant."""
+    """A pod activated in flight is retried after its backoff; other pods in flight are not affected."""
     pods = {name: kit.add(name) for name in ("p", "q")}
     queued = kit.pop()
     kit.pop()
@@ -100,7 +100,7 @@ def test_activation_of_a_pod_in_flight_counts_for_that_pod_alone(kit: Any, activ
 
 
 def test_a_pod_deleted_in_flight_and_recreated_is_kept_once(kit: Any) -> None:
-    """The failed attempt of the old pod does not disturb the new one of the same uid."""
+    """The failed attempt of the old pod does not affect the new one with the same UID."""
     pod = kit.add("p")
     old = kit.pop()
     kit.queue.delete(pod)
@@ -111,7 +111,7 @@ def test_a_pod_deleted_in_flight_and_recreated_is_kept_once(kit: Any) -> None:
 
 
 def test_a_pod_is_never_in_flight_twice(kit: Any) -> None:
-    """Popping a pod whose attempt is still under way discards it and goes on."""
+    """A popped pod whose attempt is still in progress is skipped."""
     pod = kit.add("p")
     kit.pop()
     kit.queue.add(pod)

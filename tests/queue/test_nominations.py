@@ -1,4 +1,4 @@
-"""Pods that wait for room on a certain node."""
+"""Pods that are nominated to a node."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def _with_status(kit: Any, pod: Pod, node: str) -> Pod:
 
 
 def test_pods_are_listed_in_the_order_they_were_nominated(kit: Any) -> None:
-    """Nominating again moves a pod to the end, and to its new node."""
+    """Nominating a pod again moves it to the end, and to its new node."""
     nominator = Nominator()
     for name in ("a", "b", "c"):
         nominator.nominate(kit.pod(name), "n1")
@@ -40,7 +40,7 @@ def test_without_a_node_the_status_decides(kit: Any) -> None:
 
 
 def test_an_empty_name_clears_the_nomination(kit: Any) -> None:
-    """Preemption that turned out useless gives the node back."""
+    """A nomination that turned out useless is removed."""
     nominator = Nominator()
     nominator.nominate(kit.pod("a", nominated="n1"))
     nominator.nominate(kit.pod("a", nominated="n1"), "")
@@ -51,8 +51,8 @@ def test_an_empty_name_clears_the_nomination(kit: Any) -> None:
     ("before", "after", "expected"),
     [("", "", "ours"), ("", "n1", "n1"), ("n1", "n2", "n2"), ("n1", "", None), ("n1", "n1", "n1")],
 )
-def test_updates_and_what_the_scheduler_knows_better(kit: Any, before: str, after: str, expected: str | None) -> None:
-    """Our nomination stands until the API server tells of one, or takes one back."""
+def test_updates_and_nominations_of_the_scheduler(kit: Any, before: str, after: str, expected: str | None) -> None:
+    """The scheduler's nomination is kept until the API server reports another one, or removes one."""
     nominator = Nominator()
     pod = kit.pod("a", nominated=before)
     nominator.nominate(pod, "ours")
@@ -61,7 +61,7 @@ def test_updates_and_what_the_scheduler_knows_better(kit: Any, before: str, afte
 
 
 def test_updates_replace_the_pod(kit: Any) -> None:
-    """The latest version of the pod is what counts on the node."""
+    """The nominator returns the latest version of the pod."""
     nominator = Nominator()
     old = kit.pod("a", nominated="n1")
     nominator.nominate(old)

@@ -13,7 +13,7 @@ PLACES = ("active", "backoff", "errorBackoff", "unschedulable", "gated")
 
 
 def _put(kit: Any, place: str) -> Pod:
-    """A pod named p, waiting at that place."""
+    """Return a pod named p that waits at a place."""
     pod: Pod
     if place in ("active", "gated"):
         pod = kit.add("p", gates=["g"] if place == "gated" else [])
@@ -28,8 +28,8 @@ def _put(kit: Any, place: str) -> Pod:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_an_update_is_taken_over_wherever_the_pod_waits(kit: Any, place: str) -> None:
-    """The pod stays where it is, in its new version."""
+def test_an_update_is_applied_wherever_the_pod_waits(kit: Any, place: str) -> None:
+    """The pod keeps its place, in its new version."""
     old = _put(kit, place)
     new = kit.changed(old, terminationGracePeriodSeconds=5)
     kit.queue.update(old, new)
@@ -38,8 +38,8 @@ def test_an_update_is_taken_over_wherever_the_pod_waits(kit: Any, place: str) ->
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_deleted_pod_is_gone_wherever_it_waited(kit: Any, place: str) -> None:
-    """Nothing of it is left, in gauges either, and no event or flush brings it back."""
+def test_a_deleted_pod_is_removed_from_every_place(kit: Any, place: str) -> None:
+    """Gauges do not count it any more, and no event or flush adds it again."""
     kit.queue.delete(_put(kit, place))
     kit.happens(NODE_ADD)
     kit.advance(1_000)
@@ -48,8 +48,8 @@ def test_a_deleted_pod_is_gone_wherever_it_waited(kit: Any, place: str) -> None:
     assert not any(kit.queue.rejections().values())
 
 
-def test_deleting_a_pod_in_flight_leaves_it_to_the_attempt(kit: Any) -> None:
-    """Whoever popped it finds out, and says done."""
+def test_a_pod_deleted_in_flight_stays_in_flight_until_done(kit: Any) -> None:
+    """The scheduling loop calls `done` when its attempt ends."""
     pod = kit.add("p")
     queued = kit.pop()
     kit.queue.delete(pod)
@@ -58,8 +58,8 @@ def test_deleting_a_pod_in_flight_leaves_it_to_the_attempt(kit: Any) -> None:
     assert kit.queue.in_flight_pods() == []
 
 
-def test_an_update_that_may_help_calls_the_pod_back(make_kit: Any) -> None:
-    """A toleration added to a waiting pod concerns the plugin that rejected it for taints; labels do not."""
+def test_an_update_that_may_help_retries_the_pod(make_kit: Any) -> None:
+    """An added toleration is an event for the plugin that rejected the pod for taints; labels are not."""
     kit = make_kit({"Taints": [on(Resource.POD, Action.UPDATE_POD_TOLERATION)]})
     old = kit.reject("p", "Taints").pod
     labelled = msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, labels={"a": "b"}))
@@ -67,11 +67,11 @@ def test_an_update_that_may_help_calls_the_pod_back(make_kit: Any) -> None:
     assert kit.where() == {"unschedulable": ["p"]}
     kit.queue.update(labelled, kit.changed(labelled, tolerations=(Toleration(key="k"),)))
     assert kit.where() == {"backoff": ["p"]}
-    assert kit.came("backoff", "UnschedulablePodUpdatePodToleration") == 1
+    assert kit.arrivals("backoff", "UnschedulablePodUpdatePodToleration") == 1
 
 
-def test_an_update_of_one_pod_concerns_no_other(make_kit: Any) -> None:
-    """Changes of a waiting pod help that pod alone."""
+def test_an_update_of_one_pod_affects_no_other(make_kit: Any) -> None:
+    """Changes of a waiting pod may help that pod alone."""
     kit = make_kit({"Taints": [on(Resource.POD, Action.UPDATE_POD_TOLERATION)]})
     pod = kit.reject("p", "Taints").pod
     kit.reject("q", "Taints")
@@ -80,15 +80,15 @@ def test_an_update_of_one_pod_concerns_no_other(make_kit: Any) -> None:
 
 
 def test_an_update_of_an_unknown_pod_adds_it(kit: Any) -> None:
-    """A missed addition is made good."""
+    """A missed addition is compensated."""
     pod = kit.pod("p")
     kit.queue.update(pod, kit.changed(pod, priority=3))
     assert kit.where() == {"active": ["p"]}
     assert kit.metrics.queue_incoming_pods.read() == {("UnschedulablePodUpdate", "active"): 1}
 
 
-def test_a_pod_replaced_under_its_name_starts_afresh(kit: Any) -> None:
-    """An update that changes the uid is a deletion and an addition."""
+def test_a_pod_recreated_with_its_name_is_a_new_pod(kit: Any) -> None:
+    """An update that changes the UID is a deletion and an addition."""
     old = kit.reject("p", "Fit").pod
     new = msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, uid="uid-2"))
     kit.queue.update(old, new)
@@ -96,8 +96,8 @@ def test_a_pod_replaced_under_its_name_starts_afresh(kit: Any) -> None:
     assert kit.pop().attempts == 1
 
 
-def test_a_pod_of_no_profile_is_refused(kit: Any) -> None:
-    """The message names the pod and the scheduler it wants."""
+def test_a_pod_without_a_profile_is_rejected(kit: Any) -> None:
+    """The message names the pod and its scheduler."""
     with pytest.raises(ValueError, match=r"ns/p requires scheduler 'someone-else'"):
         kit.add("p", profile="someone-else")
 

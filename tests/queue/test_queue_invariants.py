@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: no pod is lost, none is in two places, each waits for a reason."""
+"""After any sequence of operations: no pod is lost, each is in one place, and each waits for a reason."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ class Profile:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """The queue beside a plain account of which pods exist and which are in flight."""
+    """The queue, and a simple model of which pods exist and which are in flight."""
 
     pods: Bundle[str] = Bundle("pods")
     popped: Bundle[QueuedPod] = Bundle("popped")

@@ -1,4 +1,4 @@
-"""Other rules, another order and other backoffs, while pods wait."""
+"""Changes of rules, order and backoffs while pods wait."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ def by_name(pod: Pod, waiting_since: float) -> str:
 
 
 def test_active_pods_leave_in_the_new_order(kit: Any) -> None:
-    """Those that come later, too."""
+    """That includes pods that are added later."""
     for name in ("c", "a", "d"):
         kit.add(name)
     kit.queue.reconfigure({"default": kit.rules}, by_name, 1.0, 10.0, ())
@@ -19,8 +19,8 @@ def test_active_pods_leave_in_the_new_order(kit: Any) -> None:
     assert kit.pop_names() == ["a", "b", "c", "d"]
 
 
-def test_only_pods_of_changed_profiles_are_asked_about(kit: Any) -> None:
-    """An active pod that the new rules hold back waits from now on."""
+def test_pre_enqueue_runs_for_pods_of_changed_profiles_only(kit: Any) -> None:
+    """An active pod that the new rules reject is gated."""
     kit.add("p")
     kit.rules.closed.add("p")
     kit.queue.reconfigure({"default": kit.rules}, priority_order, 1.0, 10.0, ())
@@ -30,8 +30,8 @@ def test_only_pods_of_changed_profiles_are_asked_about(kit: Any) -> None:
     assert kit.queue.rejections() == {("Door", "default"): 1}
 
 
-def test_backoffs_are_worked_out_anew(kit: Any) -> None:
-    """A pod that backs off for long is tried as soon as the new backoff is over."""
+def test_backoffs_are_computed_again(kit: Any) -> None:
+    """A pod with a long backoff is retried after the new backoff."""
     kit.queue.reconfigure({"default": kit.rules}, priority_order, 500.0, 500.0, ())
     kit.add("p")
     kit.queue.requeue_failed(kit.pop())
@@ -40,8 +40,8 @@ def test_backoffs_are_worked_out_anew(kit: Any) -> None:
     assert kit.queue.next_wakeup() <= kit.clock.time + 2.0
 
 
-def test_a_rejection_during_a_reload_is_not_the_last_word(kit: Any) -> None:
-    """A pod that was in flight is tried again, with the plugins that came meanwhile."""
+def test_a_pod_rejected_during_a_reload_is_retried(kit: Any) -> None:
+    """A pod that was in flight is retried with the new plugins."""
     kit.add("p")
     queued = kit.pop()
     kit.queue.reconfigure({"default": kit.rules}, priority_order, 1.0, 10.0, ["default"])

@@ -1,4 +1,4 @@
-"""How much the queue works for one operation while very many pods wait: counted in calls, not in time."""
+"""The work of the queue per operation while very many pods wait: counted in calls, not in time."""
 
 import gc
 import math
@@ -17,7 +17,7 @@ NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
 
 
 def calls_of(action: Callable[[], Any]) -> int:
-    """How many functions are called, be they written in Python or in C."""
+    """Return the number of functions that are called, written in Python or in C."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
@@ -37,7 +37,7 @@ def calls_of(action: Callable[[], Any]) -> int:
 
 @pytest.fixture(scope="module")
 def crowds(make_kit: Any) -> tuple[Any, Any]:
-    """Two queues in which few and many pods wait: nine of ten were rejected for their ports, one is gated."""
+    """Return two queues with few and many waiting pods: nine of ten were rejected for their ports, one is gated."""
     return _crowd(make_kit(), FEW), _crowd(make_kit(), MANY)
 
 
@@ -50,8 +50,8 @@ def _crowd(kit: Any, size: int) -> Any:
     return kit
 
 
-def _come_and_go(kit: Any) -> None:
-    """A pod is added, tried, rejected by another plugin, changed, woken by an event, and deleted."""
+def _add_and_delete(kit: Any) -> None:
+    """Add a pod, which is tried, rejected by another plugin, changed, requeued by an event, and deleted."""
     queued = kit.reject("one", "Fit")
     kit.queue.update(queued.pod, kit.changed(queued.pod, priority=7))
     kit.happens(NODE_ADDED)
@@ -63,16 +63,16 @@ def _come_and_go(kit: Any) -> None:
     "action",
     [
         pytest.param(lambda kit: kit.happens(NODE_ADDED), id="an event for pods rejected by another plugin"),
-        pytest.param(lambda kit: kit.happens(ASSIGNED_POD_ADD), id="an event that nobody listens to"),
+        pytest.param(lambda kit: kit.happens(ASSIGNED_POD_ADD), id="an event without registered plugins"),
         pytest.param(lambda kit: kit.advance(0.0), id="time passing"),
         pytest.param(lambda kit: kit.queue.pop(), id="looking for work"),
         pytest.param(lambda kit: (kit.queue.lengths(), kit.queue.rejections()), id="measuring"),
-        pytest.param(lambda kit: kit.queue.next_wakeup(), id="asking when to wake up"),
-        pytest.param(_come_and_go, id="another pod coming and going"),
+        pytest.param(lambda kit: kit.queue.next_wakeup(), id="computing the next wakeup"),
+        pytest.param(_add_and_delete, id="adding and deleting another pod"),
     ],
 )
-def test_pods_that_are_not_concerned_cost_nothing(crowds: tuple[Any, Any], action: Callable[[Any], Any]) -> None:
-    """A hundred thousand waiting pods make no difference to what a hundred cost."""
+def test_unaffected_pods_cost_nothing(crowds: tuple[Any, Any], action: Callable[[Any], Any]) -> None:
+    """An operation costs the same with a hundred thousand waiting pods as with a hundred."""
     few, many = crowds
     for kit in crowds:
         action(kit)
@@ -80,8 +80,8 @@ def test_pods_that_are_not_concerned_cost_nothing(crowds: tuple[Any, Any], actio
     assert [sum(kit.queue.lengths().values()) for kit in crowds] == [FEW, MANY]
 
 
-def test_pods_that_are_concerned_are_what_an_event_costs(make_kit: Any) -> None:
-    """The counting can tell: an event that moves ten times as many pods calls some ten times as many functions."""
+def test_the_cost_of_an_event_is_that_of_the_affected_pods(make_kit: Any) -> None:
+    """An event that moves ten times as many pods calls about ten times as many functions."""
     costs = []
     for size in (100, 1000):
         kit = _crowd(make_kit(), size)
@@ -90,7 +90,7 @@ def test_pods_that_are_concerned_are_what_an_event_costs(make_kit: Any) -> None:
 
 
 class _Counting:
-    """A key that counts how often it is compared."""
+    """A key that counts its comparisons."""
 
     comparisons = 0
 
@@ -103,8 +103,8 @@ class _Counting:
 
 
 @pytest.mark.parametrize("size", [1000, 50_000])
-def test_a_place_in_the_order_is_found_in_few_comparisons(make_kit: Any, size: int) -> None:
-    """Adding and popping a pod compares it with some logarithm of those that are active."""
+def test_a_position_is_found_in_few_comparisons(make_kit: Any, size: int) -> None:
+    """Adding and popping a pod takes a logarithmic number of comparisons."""
 
     def order(pod: Pod, waiting_since: float) -> _Counting:
         return _Counting((-(pod.spec.priority or 0), waiting_since))

@@ -1,4 +1,4 @@
-"""Waiting pods that are alike are asked about together."""
+"""Hints are called once for equivalent waiting pods."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,8 +15,8 @@ POD_UPDATE = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)
 MANY = 20
 
 
-class Asked:
-    """A hint that lets in pods of some priorities, and the pod that an event is about; remembers who it is asked of."""
+class RecordingHint:
+    """A hint that is true for some priorities, and for the pod that an event is about; records its calls."""
 
     def __init__(self, lets_in: Iterable[int] = ()) -> None:
         self._lets_in = set(lets_in)
@@ -28,14 +28,14 @@ class Asked:
         return is_about_it or waiting.spec.priority in self._lets_in
 
 
-def registrations(hint: Asked, *, alike: bool) -> Any:
+def registrations(hint: RecordingHint, *, alike: bool) -> Any:
     everything = (on(Resource.NODE, Action.ADD, hint, alike=alike), on(Resource.POD, Action.ALL, hint, alike=alike))
     return {"Fit": everything, "Ports": [on(Resource.NODE, Action.ADD)]}
 
 
-def test_one_is_asked_for_all(make_kit: Any) -> None:
-    """Where an event is no use to one of many pods that are alike, the others are not asked."""
-    hint = Asked()
+def test_one_call_counts_for_all_equivalent_pods(make_kit: Any) -> None:
+    """If the hint is false for one of many equivalent pods, it is not called for the others."""
+    hint = RecordingHint()
     kit = make_kit(registrations(hint, alike=True))
     for number in range(MANY):
         kit.reject(f"p{number}", "Fit", priority=number % 2)
@@ -44,9 +44,9 @@ def test_one_is_asked_for_all(make_kit: Any) -> None:
     assert len(kit.where()["unschedulable"]) == MANY
 
 
-def test_the_pod_that_an_event_is_about_is_asked_itself(make_kit: Any) -> None:
-    """It may be worth another attempt though those like it are not."""
-    hint = Asked()
+def test_the_hint_is_called_for_the_pod_that_an_event_is_about(make_kit: Any) -> None:
+    """It may be worth another attempt even if equivalent pods are not."""
+    hint = RecordingHint()
     kit = make_kit(registrations(hint, alike=True))
     pods = [kit.reject(f"p{number}", "Fit").pod for number in range(MANY)]
     for pod in (pods[0], pods[7]):
@@ -54,18 +54,18 @@ def test_the_pod_that_an_event_is_about_is_asked_itself(make_kit: Any) -> None:
     assert kit.where()["backoff"] == ["p0", "p7"]
 
 
-def test_those_that_others_help_are_moved(make_kit: Any) -> None:
-    """A pod that several plugins rejected is moved if one of them says yes."""
-    kit = make_kit(registrations(Asked(), alike=True))
+def test_pods_with_a_true_hint_of_another_plugin_are_moved(make_kit: Any) -> None:
+    """A pod that several plugins rejected is moved if one of their hints is true."""
+    kit = make_kit(registrations(RecordingHint(), alike=True))
     for number in range(MANY):
         kit.reject(f"p{number}", "Fit", *(["Ports"] if number % 2 else []))
     kit.happens(NODE_ADD)
     assert kit.where()["backoff"] == sorted(f"p{number}" for number in range(MANY) if number % 2)
 
 
-def test_a_pod_that_changes_is_no_longer_like_the_others(make_kit: Any) -> None:
-    """It is asked about on its own from then on."""
-    kit = make_kit({"Fit": [on(Resource.NODE, Action.ADD, Asked([5]), alike=True)]})
+def test_a_changed_pod_is_not_equivalent_any_more(make_kit: Any) -> None:
+    """The hint is called for it separately from then on."""
+    kit = make_kit({"Fit": [on(Resource.NODE, Action.ADD, RecordingHint([5]), alike=True)]})
     pods = [kit.reject(f"p{number}", "Fit").pod for number in range(MANY)]
     changed = replace(pods[3], spec=replace(pods[3].spec, priority=5))
     kit.queue.update(pods[3], changed)
@@ -77,13 +77,13 @@ def test_a_pod_that_changes_is_no_longer_like_the_others(make_kit: Any) -> None:
 @given(
     priorities=st.lists(st.integers(0, 3), max_size=40), lets_in=st.sets(st.integers(0, 3)), about=st.integers(0, 39)
 )
-def test_the_same_pods_move_as_if_all_were_asked(
+def test_the_same_pods_move_as_with_a_call_per_pod(
     make_kit: Any, priorities: list[int], lets_in: set[int], about: int
 ) -> None:
-    """Asking one for many changes nothing but how often is asked."""
+    """One call for many pods changes nothing but the number of calls."""
     places = []
     for alike in (True, False):
-        kit = make_kit(registrations(Asked(lets_in), alike=alike))
+        kit = make_kit(registrations(RecordingHint(lets_in), alike=alike))
         pods = [kit.reject(f"p{i}", "Fit", priority=priority).pod for i, priority in enumerate(priorities)]
         if about < len(pods):
             kit.happens(POD_UPDATE, pods[about], pods[about])
