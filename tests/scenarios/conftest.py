@@ -1,4 +1,4 @@
-"""Schedulers in virtual time; whatever a scenario did, at its end nothing may be lost or miscounted."""
+"""Schedulers in virtual time, whose consistency is checked at the end of each scenario."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +13,7 @@ Start = Callable[..., SchedulerHarness]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a scheduler; takes the arguments of SchedulerHarness."""
+    """Yield a function that starts a scheduler; it takes the arguments of SchedulerHarness."""
     harnesses: list[SchedulerHarness] = []
 
     def start_one(*args: Any, **options: Any) -> SchedulerHarness:

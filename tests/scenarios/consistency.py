@@ -1,4 +1,4 @@
-"""What must hold of a scheduler at any moment, whatever has happened."""
+"""Invariants of a scheduler that hold at any time."""
 
 from contextlib import suppress
 from typing import Any
@@ -16,21 +16,21 @@ from plugins.device_world import given_twice
 
 
 def check(harness: SchedulerHarness) -> None:
-    """Nothing lost, nothing twice, nothing miscounted."""
+    """Check the invariants that hold at any time."""
     check_places(harness)
     check_columns(harness)
     check_groups(harness)
 
 
 def check_places(harness: SchedulerHarness) -> None:
-    """Every pod that waits for a node is in exactly one place; no other pod is in the queue."""
+    """Check that every pending pod is in exactly one place, and no other pod is in the queue."""
     places = harness.places()
     told = [obj for obj in harness.cluster.feed.told.values() if isinstance(obj, Pod)]
     pending = {pod.metadata.uid: pod for pod in told if _is_ours_to_place(harness, pod)}
     for uid, pod in pending.items():
         found = places.get(uid, [])
         if not found:
-            # Bound, but not heard of yet; or being deleted, and taken out of the queue when its turn came.
+            # Bound, but not received yet; or terminating, and removed from the queue when it was popped.
             assert harness.core.cluster.is_assumed(uid) or pod.metadata.deletionTimestamp, f"{pod.key} is lost"
         else:
             assert len(found) == 1, f"{pod.key} is in {found}"
@@ -41,7 +41,7 @@ def check_places(harness: SchedulerHarness) -> None:
 
 
 def check_columns(harness: SchedulerHarness) -> None:
-    """The columns are what they would be, had the cluster just been read."""
+    """Check that the columns are the same as in a cluster built from scratch."""
     cluster, fresh = harness.core.cluster, Cluster()
     for obj in harness.cluster.feed.told.values():
         if isinstance(obj, Node):
@@ -59,7 +59,7 @@ def check_columns(harness: SchedulerHarness) -> None:
 
 
 def check_groups(harness: SchedulerHarness) -> None:
-    """Every group knows its pods: those that have no node yet, and those that are assumed or bound."""
+    """Check the pending and scheduled members of every group."""
     groups = harness.core.cluster.groups
     if groups is None:
         return
@@ -80,13 +80,13 @@ def check_groups(harness: SchedulerHarness) -> None:
 
 
 def _set(cluster: Cluster, obj: Any) -> None:
-    """What makes no sense is not taken in."""
+    """Set an object; an invalid one is ignored, as by the intake."""
     with suppress(ValueError):
         cluster.set_object(obj)
 
 
 def check_devices(harness: SchedulerHarness) -> None:
-    """Nothing is promised, what claims hold is counted, and no device was given out twice."""
+    """Check that no devices are reserved, allocations are counted, and no device is allocated twice."""
     fresh = Cluster()
     for obj in harness.cluster.feed.told.values():
         if not isinstance(obj, Node | Pod):
@@ -102,7 +102,7 @@ def _held(cluster: Cluster) -> dict[tuple[str, str], Any]:
 
 
 def check_settled(harness: SchedulerHarness) -> None:
-    """An idle scheduler assumes nothing, keeps no events for pods in flight, and no pod was bound twice."""
+    """Check that an idle scheduler has no assumed pods and no recorded events, and bound no pod twice."""
     check(harness)
     check_devices(harness)
     assert harness.core.cluster.assumed_count == 0

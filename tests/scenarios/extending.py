@@ -1,4 +1,4 @@
-"""Extenders for scenarios: the test says what each answers and how long that takes; nothing goes over a network."""
+"""Fake extenders for scenarios: the test defines their answers and delays; no network is used."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from kubestow.testing import FakeCluster
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-class Asked(NamedTuple):
+class ReceivedCall(NamedTuple):
     time: float
     path: str
     """The last part of the extender's URL, and the verb."""
@@ -19,23 +19,23 @@ class Asked(NamedTuple):
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes it is about."""
+        """The names of the nodes that were sent."""
         if self.body.get("NodeNames") is not None:
             return list(self.body["NodeNames"])
         return [node["metadata"]["name"] for node in self.body["Nodes"]["items"]]
 
 
-Reply = Callable[[Asked], Any]
+Reply = Callable[[ReceivedCall], Any]
 
 
 class FakeExtenders:
-    """Answers calls; what is not scripted lets all pass and scores nothing."""
+    """Answers calls; by default, all nodes pass and have no score."""
 
     def __init__(self, **extenders: str) -> None:
-        """Names, with the fields of the configuration beside the URL."""
+        """Extenders by name, each with its fields of the configuration besides the URL."""
         listed = ", ".join(f"{{urlPrefix: 'http://x/{name}', {fields}}}" for name, fields in extenders.items())
         self.configuration = f"{HEAD}extenders: [{listed}]\n"
-        self.asked: list[Asked] = []
+        self.calls: list[ReceivedCall] = []
         self.replies: dict[str, Reply] = {}
         self.delays: dict[str, float] = {}
 
@@ -44,10 +44,10 @@ class FakeExtenders:
 
     async def _one(self, call: Call) -> Answer:
         path = call.url.removeprefix("http://x/")
-        asked = Asked(asyncio.get_running_loop().time(), path, json.loads(b"".join(call.body)))
-        self.asked.append(asked)
+        received = ReceivedCall(asyncio.get_running_loop().time(), path, json.loads(b"".join(call.body)))
+        self.calls.append(received)
         await asyncio.sleep(self.delays.get(path, 0.0))
-        reply = self.replies[path](asked) if path in self.replies else _lets_pass(asked)
+        reply = self.replies[path](received) if path in self.replies else _lets_pass(received)
         if asyncio.iscoroutine(reply):
             reply = await reply
         if isinstance(reply, ExtenderError | bytes):
@@ -56,24 +56,24 @@ class FakeExtenders:
 
     @property
     def paths(self) -> list[str]:
-        return [asked.path for asked in self.asked]
+        return [received.path for received in self.calls]
 
 
-def _lets_pass(asked: Asked) -> Any:
-    if asked.path.endswith("/filter"):
-        return {"NodeNames": asked.body["NodeNames"], "Nodes": asked.body["Nodes"]}
-    if asked.path.endswith("/prioritize"):
+def _lets_pass(received: ReceivedCall) -> Any:
+    if received.path.endswith("/filter"):
+        return {"NodeNames": received.body["NodeNames"], "Nodes": received.body["Nodes"]}
+    if received.path.endswith("/prioritize"):
         return []
-    return {"NodeNameToMetaVictims": asked.body["NodeNameToMetaVictims"]}
+    return {"NodeNameToMetaVictims": received.body["NodeNameToMetaVictims"]}
 
 
 def only(*names: str, failed: dict[str, str] | None = None, lost: dict[str, str] | None = None) -> Reply:
-    """Lets some of the nodes pass that it is asked about."""
+    """Return a reply that lets some of the sent nodes pass."""
 
-    def reply(asked: Asked) -> Any:
-        kept = [name for name in asked.nodes if name in names]
+    def reply(received: ReceivedCall) -> Any:
+        kept = [name for name in received.nodes if name in names]
         result: dict[str, Any] = {"FailedNodes": failed or {}, "FailedAndUnresolvableNodes": lost or {}}
-        if asked.body["NodeNames"] is not None:
+        if received.body["NodeNames"] is not None:
             return result | {"NodeNames": kept}
         return result | {"Nodes": {"items": [{"metadata": {"name": name}} for name in kept]}}
 
@@ -81,10 +81,10 @@ def only(*names: str, failed: dict[str, str] | None = None, lost: dict[str, str]
 
 
 def binds_in(cluster: FakeCluster) -> Reply:
-    """Binds as it is told."""
+    """Return a reply that binds the pod."""
 
-    async def bind(asked: Asked) -> Any:
-        await cluster.bind(cluster.pod(asked.body["PodName"]), asked.body["Node"])
+    async def bind(received: ReceivedCall) -> Any:
+        await cluster.bind(cluster.pod(received.body["PodName"]), received.body["Node"])
         return {"Error": ""}
 
     return bind

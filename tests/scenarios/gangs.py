@@ -1,4 +1,4 @@
-"""Schedulers with the gates of pod groups on, and groups to put into their clusters."""
+"""Schedulers with the feature gates of pod groups on, and groups for their clusters."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,7 +23,7 @@ def add_nodes(harness: SchedulerHarness, count: int, cpu: str = "2", racks: int 
 def add_gang(
     harness: SchedulerHarness, name: str, pods: int, min_count: int | None = None, cpu: str = "1", **options: Any
 ) -> None:
-    """A gang of which all pods must be scheduled at once, or at least some; `options` are those of the group."""
+    """Add a gang whose pods must be scheduled together, all or at least some; `options` are those of the group."""
     harness.cluster.add(make_pod_group(name, pods if min_count is None else min_count, **options))
     add_members(harness, name, range(pods), cpu, priority=options.get("priority"))
 
@@ -34,24 +34,24 @@ def add_members(harness: SchedulerHarness, group: str, numbers: Iterable[int], c
 
 
 def bound(harness: SchedulerHarness, group: str) -> list[str]:
-    """The nodes of a group's pods."""
+    """Return the nodes of a group's pods."""
     pods = harness.cluster.all(Pod)
     return [pod.spec.nodeName for pod in pods if group_key(pod) == f"default/{group}" and pod.spec.nodeName]
 
 
 def conditions(harness: SchedulerHarness, group: str) -> tuple[Condition, ...]:
-    """All that is said of a group."""
+    """Return the conditions of a group."""
     found = harness.cluster.get(PodGroup, f"default/{group}")
     assert found is not None
     return found.status.conditions
 
 
 def condition(harness: SchedulerHarness, group: str) -> Condition:
-    """The one thing that is said of a group."""
-    (said,) = conditions(harness, group)
-    return said
+    """Return the only condition of a group."""
+    (found,) = conditions(harness, group)
+    return found
 
 
-def words(harness: SchedulerHarness, pod: str) -> str:
-    """Why a pod has no node."""
+def message(harness: SchedulerHarness, pod: str) -> str:
+    """Return why a pod has no node."""
     return harness.cluster.conditions(pod)["PodScheduled"].message

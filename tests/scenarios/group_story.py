@@ -1,4 +1,4 @@
-"""Random stories of pod groups."""
+"""Random sequences of events with pod groups."""
 
 import random
 from typing import Any
@@ -9,7 +9,7 @@ from scenarios.gangs import GATES, features
 
 
 class Story:
-    """Groups and single pods come and go on a few nodes; after every event all gangs are looked at."""
+    """Groups and single pods are added to, and removed from, a few nodes; all gangs are checked after every event."""
 
     def __init__(self, seed: int, gates: tuple[str, ...] = GATES, **options: Any) -> None:
         self.rng = random.Random(seed)

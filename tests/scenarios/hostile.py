@@ -1,4 +1,4 @@
-"""A plugin with every method there is, which behaves but for one method and one kind of pod."""
+"""A plugin with all methods, which misbehaves in one method for one kind of pod."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from kubestow.scheduler.framework.plugin import PodsRead
 from kubestow.scheduler.framework.results import Code, PostFilterResult, Rejections, unschedulable
 
 TARGET = {"kind": "target"}
-"""The labels of the pods it misbehaves for."""
+"""The labels of the pods that it misbehaves for."""
 
 
 def raises(_answer: Any, _args: Any) -> Any:
@@ -27,7 +27,7 @@ def wrong_type(_answer: Any, _args: Any) -> Any:
 
 
 def blocks(answer: Any, _args: Any) -> Any:
-    """A second goes by, in the time of the loop."""
+    """Let a second of virtual time pass."""
     asyncio.get_running_loop().nanoseconds += 10**9  # type: ignore[attr-defined]
     return answer
 
@@ -112,11 +112,11 @@ FAILS_THE_POD: dict[str, tuple[Callable[..., Any], ...]] = {
     "bind": (*ANYWHERE, *ANSWERS),
     "sign": (*ANYWHERE, *CHANGES_POD_INFO),
 }
-"""By method, what is a failure of the pod that it does it to."""
+"""Results that are a failure of the pod, by method."""
 
 
 class Hostile:
-    """Refuses nodes with the label `bad`, likes the others equally; holds nobody, changes nothing."""
+    """Rejects nodes with the label `bad`, and scores the others equally; delays no pod, changes nothing."""
 
     name = "Hostile"
     reads_pods = PodsRead.SUMS
@@ -194,20 +194,20 @@ class Hostile:
 
 
 class HostileFast(Hostile):
-    """Knows faster which rows pass."""
+    """Has a faster method for the rows that pass."""
 
     def passing_rows(self, state: Any, pod: Any, view: Any, rows: Any) -> Any:
         return self._act("passing_rows", state, view.label_ids("bad")[rows] == 0, pod, view, rows)
 
 
 class HostileNormalizer(Hostile):
-    """Normalizes, too."""
+    """Normalizes scores, too."""
 
     def normalize(self, state: Any, pod: Any, view: Any, rows: Any, scores: Any) -> Any:
         return self._act("normalize", state, scores, pod, view, rows)
 
 
 def hostile(method: str, misbehave: Callable[..., Any], **more: Any) -> type[Hostile]:
-    """A plugin that misbehaves in one method."""
+    """Return a plugin that misbehaves in one method."""
     base = {"passing_rows": HostileFast, "normalize": HostileNormalizer}.get(method, Hostile)
     return type("Hostile", (base,), {"method": method, "misbehave": staticmethod(misbehave), **more})

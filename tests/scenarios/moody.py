@@ -1,4 +1,4 @@
-"""A plugin that refuses as long as it likes."""
+"""A plugin that rejects all nodes until it is switched off."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from kubestow.scheduler.framework.plain import NodeRow
 
 
 class Moody:
-    """Refuses every node until told otherwise; a new node may change its mind."""
+    """Rejects every node while `refuses` is set; new nodes retry its pods."""
 
     name = "Moody"
     refuses = True

@@ -1,4 +1,4 @@
-"""Random things that happen to a scheduler and its cluster."""
+"""Random events of a scheduler and its cluster."""
 
 import asyncio
 import random
@@ -72,7 +72,7 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 class Pairs:
-    """Permits pods with the label only in pairs, as long as it insists."""
+    """Permits pods with the label only in pairs, unless it is switched off."""
 
     name = "Pairs"
     insists = True
@@ -85,7 +85,7 @@ class Pairs:
         return [on(Resource.ASSIGNED_POD, Action.ADD | Action.DELETE, self._is_about_another)]
 
     def _is_about_another(self, waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
-        # A pod that loses its nomination is told as one that leaves its node, to itself too.
+        # A pod that loses its nomination causes the event of a pod that leaves its node, also for itself.
         return any(pod is not None and pod.metadata.uid != waiting.metadata.uid for pod in (old, new))
 
     def permit(self, state: Any, pod: PodInfo, node: str) -> Wait | None:
@@ -98,7 +98,7 @@ class Pairs:
 
 
 class Prepares:
-    """Takes a while before it lets pods with the label be bound, and sometimes fails."""
+    """Delays the binding of pods with the label, and sometimes fails."""
 
     name = "Prepares"
 
@@ -115,7 +115,7 @@ class Prepares:
 
 
 class Chaos:
-    """Does one random thing after the other."""
+    """Causes one random event after the other."""
 
     def __init__(self, rng: random.Random, **options: Any) -> None:
         self.rng = rng
@@ -133,9 +133,9 @@ class Chaos:
         return self.rng.choice(found) if found else None
 
     def calm_down(self) -> None:
-        """From now on nothing happens that makes pods be tried again and again, for ever."""
+        """Stop everything that makes pods be retried forever."""
         self.harness.cluster.faults.clear()
-        # Two pods of which only one has room take it from one another: when one's wait is over, the other's begins.
+        # Two pods of which only one fits take turns: when the wait of one ends, that of the other begins.
         Pairs.insists = False
         while not self.harness.cluster.all(Node):
             # A cluster without nodes is an error, and errors are retried.
@@ -144,7 +144,7 @@ class Chaos:
     # Pods
 
     def add_pod(self) -> None:
-        # Names come back, as those of stateful sets do.
+        # Names are reused, as by stateful sets.
         name = f"p{self.rng.randrange(40)}"
         if self.harness.cluster.get(Pod, f"default/{name}") is None:
             self.harness.cluster.add(
@@ -192,7 +192,7 @@ class Chaos:
             self.harness.cluster.delete(claim)
 
     def protect(self) -> None:
-        """A budget for disruptions comes or goes."""
+        """Add or remove a disruption budget."""
         budget = self._some(PodDisruptionBudget)
         if budget is None:
             self.harness.cluster.add(convert(PodDisruptionBudget, BUDGET))

@@ -1,4 +1,4 @@
-"""A scheduler in virtual time whose configuration and plugins are files, and are reloaded."""
+"""A scheduler in virtual time whose configuration and plugins are files, and can be reloaded."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Event(NamedTuple):
 
 
 def plugin(body: str = "", version: str = "v1") -> str:
-    """The text of a plugin that lets pods onto nodes whose name begins with its version, and what else is given."""
+    """Return the source of a plugin that lets pods onto nodes whose name begins with its version; `body` is added."""
     lines = [
         "class Mine:",
         "    name = 'Mine'",
@@ -41,7 +41,7 @@ def plugin(body: str = "", version: str = "v1") -> str:
 
 
 class Reloadable:
-    """The files, the scheduler, and what it said of reloads."""
+    """The files, the scheduler, and the events of reloads."""
 
     def __init__(
         self, folder: Path, start: Callable[..., SchedulerHarness], configuration: str = MINE, code: str | None = None
@@ -53,9 +53,9 @@ class Reloadable:
         self.metrics = ReloadMetrics()
         self.events: list[Event] = []
         self.hangs = False
-        """Whether loading does not end."""
+        """Whether loading never ends."""
         setup = self._read()
-        # Named in every profile at the start, so the harness enables them nowhere else.
+        # Named in every profile at the start, so that the harness does not enable them itself.
         self.harness = start(setup.configuration, plugins=[loaded.plugin for loaded in setup.plugins.loaded])
         self.reloader = Reloader(
             self.harness.core,
@@ -80,7 +80,7 @@ class Reloadable:
             raise ValueError("\n".join(map(str, error.problems))) from None
 
     def reload(self, *, configuration: str | None = None, code: str | None = None) -> bool:
-        """Write files and reload them; whether that went well."""
+        """Write files and reload them; return whether that succeeded."""
         if configuration is not None:
             self.configuration.write_text(HEAD + configuration)
         if code is not None:
@@ -93,5 +93,5 @@ class Reloadable:
         return self.metrics.reloads.read().get((result,), 0)
 
     def mine(self, name: str = "default-scheduler") -> Any:
-        """The plugin of a profile."""
+        """Return the plugin of a profile."""
         return self.harness.core.profiles[name].plugins["Mine"]

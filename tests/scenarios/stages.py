@@ -1,4 +1,4 @@
-"""A scheduler in which every stage of a pod's way takes five seconds, so that things can happen in between."""
+"""A scheduler in which every stage of a pod's binding takes five seconds, so that events can happen in between."""
 
 import asyncio
 from typing import Any
@@ -10,12 +10,12 @@ from kubestow.testing import SchedulerHarness
 
 STAGE = 5.0
 WAITING, PRE_BINDING, BINDING = (0.5 * STAGE, 1.5 * STAGE, 2.5 * STAGE)
-"""Moments, in seconds after a pod was placed, at which it is in the middle of a stage."""
+"""Times, in seconds after a pod was placed, in the middle of each stage."""
 STAGES = {"waiting": WAITING, "pre-binding": PRE_BINDING, "binding": BINDING}
 
 
 class Slow:
-    """Permits after five seconds, and takes five seconds in PreBind; keeps what it was called for."""
+    """Permits after five seconds, and takes five seconds in PreBind; records its calls."""
 
     name = "Slow"
     calls: list[str] = []
@@ -49,5 +49,5 @@ class Slow:
 
 
 def slow_bindings(harness: SchedulerHarness) -> None:
-    """Make bindings, too, take their time; not the other calls."""
+    """Delay bindings as well; not the other calls."""
     harness.cluster.slow["bind"] = STAGE

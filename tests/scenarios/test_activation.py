@@ -1,4 +1,4 @@
-"""Plugins that wake waiting pods by themselves."""
+"""Plugins that activate waiting pods themselves."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ Start = Callable[..., SchedulerHarness]
 
 
 class Leader:
-    """Refuses followers until their leader has a place, and then wakes them; nothing else does."""
+    """Rejects followers until their leader has a node, and then activates them; it has no other events."""
 
     name = "Leader"
 
@@ -40,8 +40,8 @@ class Leader:
         self._led = self._led and pod.name != "leader"
 
 
-def test_followers_are_tried_at_once(start: Start) -> None:
-    """Neither their backoff nor the hints of those who refused them matter."""
+def test_activated_pods_are_tried_at_once(start: Start) -> None:
+    """Neither their backoff nor the hints of the plugins that rejected them matter."""
     harness = start(plugins=[Leader])
     harness.cluster.add(make_node("n1"))
     for number in range(3):
@@ -54,8 +54,8 @@ def test_followers_are_tried_at_once(start: Start) -> None:
     assert harness.time == 10.0
 
 
-def test_activation_does_not_wake_the_dead(start: Start) -> None:
-    """A plugin may remember pods that are gone, or bound: nothing comes of activating them."""
+def test_activation_of_deleted_and_bound_pods_is_ignored(start: Start) -> None:
+    """A plugin may activate pods that it has stored before."""
     harness = start(plugins=[Leader])
     harness.cluster.add(make_node("n1"))
     gone = harness.cluster.add(make_pod("f0"))

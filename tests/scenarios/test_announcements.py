@@ -1,4 +1,4 @@
-"""Where pods are going is told of so many at a time: the first of a burst are bound before the last are told of."""
+"""The number of concurrent announcements of expected nodes is limited: the first pods of a burst are bound early."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ BURST = 3 * ANNOUNCEMENTS
 
 
 class Prepares:
-    """Has something to do in PreBind; for pods called slow it takes a minute."""
+    """Has a PreBind; for pods called slow it takes a minute."""
 
     name = "Prepares"
 
@@ -42,18 +42,18 @@ def calls(harness: SchedulerHarness) -> list[str]:
     return [call.call for call in harness.cluster.calls]
 
 
-def test_the_first_of_a_burst_are_bound_before_the_last_are_told_of(start: Start) -> None:
-    """What follows an announcement does not wait for all the others."""
+def test_the_first_pods_of_a_burst_are_bound_before_all_are_announced(start: Start) -> None:
+    """The binding of a pod does not wait for the announcements of all others."""
     harness = burst(start, "p", latency=1.0)
     harness.run_until_idle()
-    told = calls(harness)
-    assert (told.count("patch_pod_status"), told.count("bind")) == (BURST, BURST)
-    assert "bind" in told[: 2 * ANNOUNCEMENTS + 1]
+    made = calls(harness)
+    assert (made.count("patch_pod_status"), made.count("bind")) == (BURST, BURST)
+    assert "bind" in made[: 2 * ANNOUNCEMENTS + 1]
     assert harness.time == BURST / ANNOUNCEMENTS + 1.0
 
 
-def test_a_long_pre_bind_holds_up_nobody(start: Start) -> None:
-    """All are told of while the first still prepare."""
+def test_a_long_pre_bind_does_not_block_announcements(start: Start) -> None:
+    """All pods are announced while the first ones are in PreBind."""
     harness = burst(start, "slow", latency=1.0)
     harness.run_for(10.0)
     assert calls(harness) == ["patch_pod_status"] * BURST
@@ -61,8 +61,8 @@ def test_a_long_pre_bind_holds_up_nobody(start: Start) -> None:
     assert len(harness.bindings) == BURST
 
 
-def test_a_pod_whose_turn_has_not_come_is_preempted_in_memory(start: Start) -> None:
-    """It is on its way to being bound like those that prepare, and need not be deleted."""
+def test_a_pod_before_its_announcement_is_preempted_in_memory(start: Start) -> None:
+    """It is being bound like pods in PreBind, and need not be deleted."""
     harness = burst(start, "p")
     harness.cluster.slow["patch_pod_status"] = 10.0
     harness.run_for(1.0)

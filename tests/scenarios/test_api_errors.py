@@ -1,4 +1,4 @@
-"""The API server refuses, fails, or is away: nothing is lost, and nothing is bound twice."""
+"""The API server rejects calls, fails, or is unavailable: no pod is lost, and none is bound twice."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ CALLS = ["bind", "patch_pod_status", "delete_pod"]
 
 
 def crowded(start: Start, **options: float) -> SchedulerHarness:
-    """Every call is needed: pods to bind, pods that do not fit, and one that must preempt."""
+    """Start a scheduler that makes every call: for pods to bind, pods that do not fit, and one that must preempt."""
     harness = start(**options)
     for number in range(2):
         harness.cluster.add(make_node(f"n{number}", cpu="2"))
@@ -35,7 +35,7 @@ def add_important(harness: SchedulerHarness) -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_call_that_fails_once(start: Start, problem: str, call: str, takes_effect: bool) -> None:
-    """Each kind of failure at each kind of call, whether or not the server did what was asked."""
+    """Every kind of failure is tested for every kind of call, whether or not the server carried out the call."""
     harness = crowded(start, delay=0.01)
     harness.cluster.faults.fail(call, problem, takes_effect=takes_effect)
     harness.run_until_idle()
@@ -48,7 +48,7 @@ def test_a_call_that_fails_once(start: Start, problem: str, call: str, takes_eff
 
 @pytest.mark.parametrize("skip", range(12))
 def test_the_nth_call_is_not_answered(start: Start, skip: int) -> None:
-    """Whichever call of a whole run it is."""
+    """Any call of a whole run may be lost."""
     harness = crowded(start, latency=0.1, delay=0.2)
     harness.cluster.faults.fail("*", "Timeout", skip=skip)
     harness.run_until_idle()
@@ -58,8 +58,8 @@ def test_the_nth_call_is_not_answered(start: Start, skip: int) -> None:
 
 
 @pytest.mark.parametrize("after", [0.0, 0.05, 0.15, 0.25, 1.0])
-def test_the_server_is_gone_for_a_minute(start: Start, after: float) -> None:
-    """Calls fail and nothing is heard; when the server is back, everything is as it should be."""
+def test_the_server_is_unavailable_for_a_minute(start: Start, after: float) -> None:
+    """Calls fail and no changes are received; when the server is back, the run ends as usual."""
     harness = crowded(start, latency=0.1, delay=0.1)
     harness.run_for(after)
     harness.cluster.go_away_for(60.0)
@@ -71,7 +71,7 @@ def test_the_server_is_gone_for_a_minute(start: Start, after: float) -> None:
 
 
 def test_a_binding_that_fails_once(start: Start) -> None:
-    """The pod goes back, its place is free for others meanwhile, and the next attempt succeeds."""
+    """The pod is requeued, its capacity is free for others meanwhile, and the next attempt succeeds."""
     harness = start()
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("p1", cpu="1"))
@@ -88,8 +88,8 @@ def test_a_binding_that_fails_once(start: Start) -> None:
     assert [event.reason for event in harness.events.about("p1")] == ["FailedScheduling", "Scheduled"]
 
 
-def test_a_binding_that_was_done_but_not_answered(start: Start) -> None:
-    """The pod is seen bound before the call fails: it is not tried again, keeps its place, and wakes nobody."""
+def test_a_binding_that_was_carried_out_but_not_answered(start: Start) -> None:
+    """The bound pod is received before the call fails: it keeps its node, is not retried, and causes no event."""
     harness = start()
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_node("n2"))
@@ -103,8 +103,8 @@ def test_a_binding_that_was_done_but_not_answered(start: Start) -> None:
     assert harness.core.cluster.node_name_of(harness.cluster.pod("p1").metadata.uid) == harness.cluster.node_of("p1")
 
 
-def test_a_binding_that_was_done_is_heard_of_late(start: Start) -> None:
-    """The call fails first, so the pod is placed again; the second binding is refused, and the first one counts."""
+def test_a_binding_that_was_carried_out_is_received_late(start: Start) -> None:
+    """The call fails first, so the pod is placed again; the second binding is rejected, and the first one counts."""
     harness = start(delay=20.0)
     for number in range(5):
         harness.cluster.add(make_node(f"n{number}"))
@@ -116,8 +116,8 @@ def test_a_binding_that_was_done_is_heard_of_late(start: Start) -> None:
     assert harness.core.cluster.node_name_of(harness.cluster.pod("p1").metadata.uid) == harness.cluster.node_of("p1")
 
 
-def test_status_writes_are_merged_and_reported_when_lost(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """While the server is busy only the newest condition waits; what is refused for good is told, not hidden."""
+def test_status_writes_are_merged_and_logged_when_lost(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """While the server is busy only the newest condition waits; a rejected write is logged."""
     harness = start(plugins=[Moody])
     harness.cluster.add(make_node("n1"))
     harness.cluster.faults.fail("patch_pod_status", "Forbidden")

@@ -1,4 +1,4 @@
-"""When a pod that could not be scheduled is tried again."""
+"""When a pod that could not be scheduled is retried."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ Start = Callable[..., SchedulerHarness]
 
 
 def test_errors_are_retried_with_growing_pauses(start: Start) -> None:
-    """1, 2, 4, 8 and then always 10 seconds, each rounded up to the end of its second."""
+    """The pauses are 1, 2, 4, 8 and then always 10 seconds, each rounded up to the end of its second."""
     harness = start()
     harness.cluster.add(make_node("n1"))
     harness.cluster.faults.fail("bind", "InternalError", times=6)
@@ -22,8 +22,8 @@ def test_errors_are_retried_with_growing_pauses(start: Start) -> None:
     assert harness.cluster.node_of("p1") == "n1"
 
 
-def test_a_rejected_pod_is_tried_early_when_nothing_else_is_to_be_done(start: Start) -> None:
-    """A rejected pod whose moment has come does not sit out its backoff while the scheduler idles."""
+def test_a_rejected_pod_is_tried_early_if_no_other_pod_is_active(start: Start) -> None:
+    """After an event, a rejected pod does not wait for the end of its backoff while the scheduler idles."""
     harness = start(plugins=[Moody])
     for number in range(3):
         harness.cluster.add(make_node(f"n{number}"))
@@ -38,8 +38,8 @@ def test_a_rejected_pod_is_tried_early_when_nothing_else_is_to_be_done(start: St
     assert len(harness.bindings) == 3
 
 
-def test_without_that_feature_a_rejected_pod_sits_out_its_backoff(start: Start) -> None:
-    """The pause doubles with every rejection: one second, then two."""
+def test_without_that_feature_a_rejected_pod_waits_for_the_end_of_its_backoff(start: Start) -> None:
+    """The backoff doubles with every rejection: one second, then two."""
     harness = start(plugins=[Moody], features=Features(scheduler_pop_from_backoff_q=False))
     harness.cluster.add(make_pod("p1"))
     harness.cluster.add(make_node("n1"))
@@ -54,8 +54,8 @@ def test_without_that_feature_a_rejected_pod_sits_out_its_backoff(start: Start) 
     assert len(harness.attempts.about("p1")) == 3
 
 
-def test_a_pod_that_nothing_helps_is_tried_again_after_five_minutes(start: Start) -> None:
-    """No event happens that the plugin listens to; the pod gets another chance all the same."""
+def test_a_pod_without_events_is_retried_after_five_minutes(start: Start) -> None:
+    """No event happens that the plugin is registered for; the pod is flushed nevertheless."""
     harness = start(plugins=[Moody])
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("p1"))
@@ -68,7 +68,7 @@ def test_a_pod_that_nothing_helps_is_tried_again_after_five_minutes(start: Start
 
 
 def test_higher_priority_goes_first(start: Start) -> None:
-    """Pods that wait together are placed by priority, then by age."""
+    """Waiting pods are placed by priority, then by age."""
     harness = start()
     for name, priority in (("old", 0), ("new", 0), ("high", 10), ("low", -5)):
         harness.cluster.add(make_pod(name, priority=priority))
@@ -78,7 +78,7 @@ def test_higher_priority_goes_first(start: Start) -> None:
 
 
 def test_a_cluster_without_nodes_is_an_error_to_be_retried(start: Start) -> None:
-    """Nobody rejected the pod, so it is tried again after its backoff, whatever happens."""
+    """No plugin rejected the pod, so it is retried after its backoff without an event."""
     harness = start()
     harness.cluster.add(make_pod("p1"))
     harness.run_for(1.0)

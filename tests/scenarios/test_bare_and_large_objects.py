@@ -1,4 +1,4 @@
-"""Objects without anything that may be left out, and objects with far too much of it: pods are placed all the same."""
+"""Objects without any optional field, and very large objects: pods are placed nevertheless."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ def _bare(kind: type[Any], name: str) -> Any:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_an_object_with_nothing_but_a_name(start: Start, name: str) -> None:
-    """Of every kind that the scheduler watches: it comes, changes and goes, and pods are placed."""
+    """An object of every watched kind is added, changed and deleted, and pods are placed."""
     harness = start()
     bare = _bare(KINDS[name], "bare")
     harness.cluster.add(make_node("n1"))
@@ -44,7 +44,7 @@ def test_an_object_with_nothing_but_a_name(start: Start, name: str) -> None:
 
 
 def test_a_node_and_a_pod_with_nothing_but_names(start: Start) -> None:
-    """A node that tells no room has none; a pod without a scheduler's name is nobody's."""
+    """A node without capacities has none; a pod without a scheduler's name is ignored."""
     harness = start()
     harness.cluster.add(_bare(Node, "bare"))
     harness.cluster.add(_bare(Pod, "bare"))
@@ -77,7 +77,7 @@ _PREFERRED = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
         pytest.param({"tolerations": [f"key-{number}" for number in range(10_000)]}, id="10,000 tolerations"),
     ],
 )
-def test_a_pod_with_far_too_much(start: Start, much: dict[str, Any]) -> None:
+def test_a_very_large_pod(start: Start, much: dict[str, Any]) -> None:
     """It is placed, and so are others, on nodes that have 10,000 labels themselves."""
     harness = start()
     for name in ("n1", "n2"):
@@ -89,8 +89,8 @@ def test_a_pod_with_far_too_much(start: Start, much: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("amount", [LARGEST, LARGEST - 1, 2**62])
-def test_amounts_at_the_edge_of_what_an_integer_holds(start: Start, amount: int) -> None:
-    """A node may have so much, a pod may ask for it all, and two pods together ask for more than any integer holds."""
+def test_amounts_near_the_integer_limit(start: Start, amount: int) -> None:
+    """A node may have that much, a pod may request all of it, and two pods together exceed the integer limit."""
     harness = start()
     harness.cluster.add(make_node("n1", memory=str(LARGEST)))
     harness.cluster.add(make_pod("first", memory=str(amount)))

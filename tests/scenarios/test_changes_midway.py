@@ -1,4 +1,4 @@
-"""Pods and nodes that are deleted or changed at every stage of a pod's way to its node."""
+"""Pods and nodes that are deleted or changed at every stage of a pod's binding."""
 
 from collections.abc import Callable
 
@@ -13,8 +13,8 @@ from scenarios import consistency, stages
 Start = Callable[..., SchedulerHarness]
 
 
-def on_its_way(start: Start, moment: float, delay: float = 0.0) -> SchedulerHarness:
-    """A pod that takes all the room there is, and another one that wants the same room."""
+def being_bound(start: Start, moment: float, delay: float = 0.0) -> SchedulerHarness:
+    """Start a scheduler with a pod that takes all capacity, and another one that needs the same capacity."""
     harness = start(plugins=[stages.Slow], delay=delay)
     stages.slow_bindings(harness)
     harness.cluster.add(make_node("n1", cpu="1"))
@@ -28,9 +28,9 @@ def on_its_way(start: Start, moment: float, delay: float = 0.0) -> SchedulerHarn
 
 @pytest.mark.parametrize("stage", stages.STAGES)
 @pytest.mark.parametrize("delay", [0.0, 0.5])
-def test_a_pod_is_deleted_on_its_way(start: Start, stage: str, delay: float) -> None:
-    """What it took is given back, it is not bound, and whoever waited for the room gets it."""
-    harness = on_its_way(start, stages.STAGES[stage], delay)
+def test_a_pod_is_deleted_while_it_is_being_bound(start: Start, stage: str, delay: float) -> None:
+    """Its reservations are released, it is not bound, and the pod that waited for the capacity gets it."""
+    harness = being_bound(start, stages.STAGES[stage], delay)
     harness.cluster.delete(harness.cluster.pod("p1"))
     harness.run_until_idle()
     assert harness.bindings == {"default/next": "n1"}
@@ -40,8 +40,8 @@ def test_a_pod_is_deleted_on_its_way(start: Start, stage: str, delay: float) -> 
 
 @pytest.mark.parametrize("stage", stages.STAGES)
 def test_a_pod_is_deleted_and_another_takes_its_name(start: Start, stage: str) -> None:
-    """The new pod has nothing to do with the old one; just one of the two that want the room gets it."""
-    harness = on_its_way(start, stages.STAGES[stage])
+    """The new pod is independent of the old one; exactly one of the two pods gets the capacity."""
+    harness = being_bound(start, stages.STAGES[stage])
     harness.cluster.delete(harness.cluster.pod("p1"))
     harness.cluster.add(make_pod("p1", cpu="1"))
     harness.run_until_idle()
@@ -50,9 +50,9 @@ def test_a_pod_is_deleted_and_another_takes_its_name(start: Start, stage: str) -
 
 
 @pytest.mark.parametrize("stage", stages.STAGES)
-def test_a_pod_is_changed_on_its_way(start: Start, stage: str) -> None:
-    """New labels do not stop it, and are known once it is bound."""
-    harness = on_its_way(start, stages.STAGES[stage])
+def test_a_pod_is_changed_while_it_is_being_bound(start: Start, stage: str) -> None:
+    """New labels do not stop the binding, and are known once it is bound."""
+    harness = being_bound(start, stages.STAGES[stage])
     pod = harness.cluster.pod("p1")
     harness.cluster.update(replace(pod, metadata=replace(pod.metadata, labels={"new": "yes"})))
     harness.run_until_idle()
@@ -64,9 +64,9 @@ def test_a_pod_is_changed_on_its_way(start: Start, stage: str) -> None:
 
 
 @pytest.mark.parametrize("stage", stages.STAGES)
-def test_a_pod_is_bound_by_somebody_else(start: Start, stage: str) -> None:
-    """It is where the other one put it; the place that was kept for it is free."""
-    harness = on_its_way(start, stages.STAGES[stage])
+def test_a_pod_is_bound_by_another_scheduler(start: Start, stage: str) -> None:
+    """It is on the node chosen by the other one; the assumed capacity is free."""
+    harness = being_bound(start, stages.STAGES[stage])
     harness.cluster.add(make_node("n2", cpu="1", unschedulable=True))
     pod = harness.cluster.pod("p1")
     harness.cluster.update(replace(pod, spec=replace(pod.spec, nodeName="n2")))
@@ -76,9 +76,9 @@ def test_a_pod_is_bound_by_somebody_else(start: Start, stage: str) -> None:
 
 
 @pytest.mark.parametrize("stage", stages.STAGES)
-def test_a_pod_is_over_before_it_began(start: Start, stage: str) -> None:
-    """A pod that is failed by somebody takes no room any more."""
-    harness = on_its_way(start, stages.STAGES[stage])
+def test_a_pod_ends_before_it_is_bound(start: Start, stage: str) -> None:
+    """A pod that was set to Failed uses no capacity any more."""
+    harness = being_bound(start, stages.STAGES[stage])
     pod = harness.cluster.pod("p1")
     harness.cluster.update(replace(pod, status=replace(pod.status, phase="Failed")))
     harness.run_for(1.0)
@@ -87,9 +87,9 @@ def test_a_pod_is_over_before_it_began(start: Start, stage: str) -> None:
 
 @pytest.mark.parametrize("stage", stages.STAGES)
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_a_node_is_deleted_on_the_pods_way(start: Start, stage: str, comes_back: bool) -> None:
-    """The binding goes on, as the API server does not mind; nothing is lost, and a new node is counted right."""
-    harness = on_its_way(start, stages.STAGES[stage])
+def test_a_node_is_deleted_while_a_pod_is_being_bound(start: Start, stage: str, comes_back: bool) -> None:
+    """The binding continues, since the API server accepts it; nothing is lost, and a new node is counted correctly."""
+    harness = being_bound(start, stages.STAGES[stage])
     harness.cluster.delete(harness.cluster.node("n1"))
     if comes_back:
         harness.cluster.add(make_node("n1", cpu="2"))
@@ -104,7 +104,7 @@ def test_a_node_is_deleted_on_the_pods_way(start: Start, stage: str, comes_back:
 
 
 def waiting_somewhere(start: Start, place: str) -> SchedulerHarness:
-    """A pod that waits in a certain part of the queue."""
+    """Start a scheduler with a pod that waits in a certain part of the queue."""
     harness = start()
     harness.cluster.add(make_node("n1", cpu="1"))
     if place == "errorBackoff":
@@ -119,7 +119,7 @@ def waiting_somewhere(start: Start, place: str) -> SchedulerHarness:
 
 @pytest.mark.parametrize("place", ["active", "errorBackoff", "unschedulable", "gated"])
 def test_a_waiting_pod_is_deleted(start: Start, place: str) -> None:
-    """It is gone from wherever it waited."""
+    """It is removed from every place."""
     harness = waiting_somewhere(start, place)
     harness.cluster.delete(harness.cluster.pod("p1"))
     harness.run_until_idle()
@@ -129,7 +129,7 @@ def test_a_waiting_pod_is_deleted(start: Start, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["active", "errorBackoff", "unschedulable", "gated"])
 def test_a_waiting_pod_becomes_smaller(start: Start, place: str) -> None:
-    """Scaled down to what the node can hold, without its gate, it is placed: its new version is what counts."""
+    """Scaled down to the node's capacity, and without its gate, it is placed: its new version counts."""
     harness = waiting_somewhere(start, place)
     harness.cluster.update(make_pod("p1", cpu="500m"))
     harness.run_until_idle()
@@ -138,7 +138,7 @@ def test_a_waiting_pod_becomes_smaller(start: Start, place: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["active", "errorBackoff", "unschedulable", "gated"])
-def test_a_waiting_pod_is_bound_by_somebody_else(start: Start, place: str) -> None:
+def test_a_waiting_pod_is_bound_by_another_scheduler(start: Start, place: str) -> None:
     """It leaves the queue."""
     harness = waiting_somewhere(start, place)
     pod = harness.cluster.pod("p1")
@@ -149,8 +149,8 @@ def test_a_waiting_pod_is_bound_by_somebody_else(start: Start, place: str) -> No
     assert harness.core.cluster.pod_count == 1
 
 
-def test_a_deleting_pod_is_not_scheduled(start: Start) -> None:
-    """It says so, and leaves the queue for good."""
+def test_a_terminating_pod_is_not_scheduled(start: Start) -> None:
+    """It gets an event, and leaves the queue for good."""
     harness = start()
     harness.cluster.add(make_node("n1"))
     pod = make_pod("p1")
@@ -160,8 +160,8 @@ def test_a_deleting_pod_is_not_scheduled(start: Start) -> None:
     assert harness.bindings == {}
 
 
-def test_a_pod_that_ran_to_its_end_frees_its_room_once(start: Start) -> None:
-    """When it succeeds; that its object is deleted later is no news."""
+def test_a_pod_that_succeeds_frees_its_capacity_once(start: Start) -> None:
+    """The later deletion of the object has no effect."""
     harness = start()
     harness.cluster.add(make_node("n1", cpu="1"))
     pod = harness.cluster.add(make_pod("done", cpu="1", node="n1"))

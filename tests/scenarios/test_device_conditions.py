@@ -1,4 +1,4 @@
-"""Devices that must be made ready before a pod is bound: waited for, given up, and tried elsewhere."""
+"""Devices that must be prepared before a pod is bound: awaited, released, and replaced."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ ATTACHED: dict[str, Any] = {"bindingConditions": [READY], "bindingFailureConditi
 
 
 def with_attachable(start: Start, nodes: int = 1, **options: Any) -> SchedulerHarness:
-    """Nodes n0, n1... with a device each that must be attached first."""
+    """Start a scheduler with nodes n0, n1... that have one device each, which must be attached first."""
     harness = start(**options)
     harness.cluster.add(device_class())
     for number in range(nodes):
@@ -35,20 +35,20 @@ def found(harness: SchedulerHarness) -> ResourceClaim:
 
 
 def report(harness: SchedulerHarness, condition: str, status: str = "True") -> None:
-    """The driver says how far the device of the claim is."""
+    """Report a condition of the claim's device, as the driver does."""
     current = found(harness)
     assert current.status.allocation is not None
     result = current.status.allocation.devices.results[0]
     manifest = msgspec.json.decode(current.source)
-    said = {"type": condition, "status": status, "reason": "Because", "message": 'it is "so"'}
+    reported = {"type": condition, "status": status, "reason": "Because", "message": 'it is "so"'}
     manifest["status"]["devices"] = [
-        {"driver": DRIVER, "pool": result.pool, "device": result.device, "conditions": [said]}
+        {"driver": DRIVER, "pool": result.pool, "device": result.device, "conditions": [reported]}
     ]
     harness.cluster.update(convert(ResourceClaim, manifest))
 
 
 def test_the_pod_waits_until_its_device_is_ready(start: Start) -> None:
-    """It is bound only when the driver says so; that it waits is told in an event."""
+    """It is bound after the driver reports that; an event shows that it waits."""
     harness = with_attachable(start)
     harness.run_for(30)
     assert not harness.bindings
@@ -66,8 +66,8 @@ def test_the_pod_waits_until_its_device_is_ready(start: Start) -> None:
     assert got.devices.results[0].bindingFailureConditions == (BROKEN,)
 
 
-def test_a_device_that_cannot_be_made_ready(start: Start) -> None:
-    """The claim gives it up, and gets another one, on another node if need be."""
+def test_a_device_that_cannot_be_prepared(start: Start) -> None:
+    """The claim releases it, and gets another one, if necessary on another node."""
     harness = with_attachable(start, 2)
     harness.run_for(10)
     first = devices_of(found(harness))
@@ -85,7 +85,7 @@ def test_a_device_that_cannot_be_made_ready(start: Start) -> None:
 
 
 def test_a_device_that_takes_too_long(start: Start) -> None:
-    """After the binding timeout of the arguments the claim is given up and allocated anew."""
+    """After the binding timeout of the arguments the claim is released and allocated again."""
     configuration = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -107,8 +107,8 @@ profiles:
     assert harness.bindings == {"default/p": "n0"}
 
 
-def test_a_claim_that_waits_too_long_for_somebody_else(start: Start) -> None:
-    """A pod that shares a claim gives up when the claim has waited too long, not when it has itself."""
+def test_a_claim_of_another_pod_that_waits_too_long(start: Start) -> None:
+    """A pod that shares a claim gives up when the claim has waited too long, not the pod."""
     harness = with_attachable(start)
     harness.run_for(300)
     harness.cluster.add(claiming("late", "c"))
@@ -117,8 +117,8 @@ def test_a_claim_that_waits_too_long_for_somebody_else(start: Start) -> None:
     assert 'running PreBind plugin "DynamicResources": device binding timeout: claim=c' in notes
 
 
-def test_a_claim_that_vanishes_meanwhile(start: Start) -> None:
-    """Nobody waits for a claim that is gone."""
+def test_a_claim_that_is_deleted_meanwhile(start: Start) -> None:
+    """The pod does not wait for a claim that does not exist."""
     harness = with_attachable(start)
     harness.run_for(10)
     harness.cluster.delete(found(harness))
@@ -127,7 +127,7 @@ def test_a_claim_that_vanishes_meanwhile(start: Start) -> None:
 
 
 def test_pools_without_conditions_come_first(start: Start) -> None:
-    """Devices that are ready at once are preferred to those that must be attached."""
+    """Devices without binding conditions are preferred to those that must be attached."""
     harness = start()
     harness.cluster.add(device_class())
     harness.cluster.add(make_node("n0"))
@@ -139,7 +139,7 @@ def test_pools_without_conditions_come_first(start: Start) -> None:
     assert devices_of(found(harness)) == ["b/gpu-0"]
 
 
-def test_a_node_that_offers_an_extended_resource_itself(start: Start) -> None:
+def test_a_node_with_its_own_extended_resource(start: Start) -> None:
     """There is no claim for the resource to wait for, only the one that the pod names."""
     harness = start()
     harness.cluster.add(device_class(extendedResourceName="example.com/gpu"))

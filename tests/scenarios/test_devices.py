@@ -1,4 +1,4 @@
-"""Pods that claim devices: found, reserved, written, shared, given back; and what happens when writing fails."""
+"""Pods that claim devices: allocation, reservation, sharing and release of claims, and failed writes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ WRITES = ["update_resource_claim", "update_resource_claim_status"]
 
 
 def with_devices(start: Start, *counts: int, **options: Any) -> SchedulerHarness:
-    """Nodes n0, n1... with so many devices each."""
+    """Start a scheduler with nodes n0, n1... that have some devices each."""
     harness = start(**options)
     harness.cluster.add(device_class())
     for number, count in enumerate(counts):
@@ -52,12 +52,12 @@ def message(harness: SchedulerHarness, name: str) -> str:
 
 
 def failures(harness: SchedulerHarness, name: str) -> list[str]:
-    """What the attempts at a pod failed with."""
+    """Return the messages of the failed attempts of a pod."""
     return [event.note for event in harness.events.about(name) if event.reason == "FailedScheduling"]
 
 
 def test_a_claim_is_allocated_and_reserved(start: Start) -> None:
-    """First the finalizer, then allocation and reservation, then the binding."""
+    """First the finalizer is written, then allocation and reservation, then the binding."""
     harness = with_devices(start, 1, 3)
     harness.cluster.add(claim("c", exactly(2)))
     harness.cluster.add(claiming("p", "c"))
@@ -73,7 +73,7 @@ def test_a_claim_is_allocated_and_reserved(start: Start) -> None:
 
 
 def test_a_claim_is_shared(start: Start) -> None:
-    """A second pod goes where the devices are, and is added to those that the claim is reserved for."""
+    """A second pod is placed on the node of the devices, and added to the reservations of the claim."""
     harness = with_devices(start, 2, 2)
     harness.cluster.add(claim("c"))
     harness.cluster.add(claiming("first", "c"))
@@ -85,7 +85,7 @@ def test_a_claim_is_shared(start: Start) -> None:
 
 
 def test_a_claim_that_keeps_its_devices_is_counted_once(start: Start) -> None:
-    """What is written and seen about it later, for another pod, is nothing to the pool."""
+    """Later writes and versions of the claim, for another pod, do not change the usage of the pool."""
     harness = with_devices(start, 2)
     harness.cluster.add(claim("c"))
     harness.cluster.add(claiming("first", "c"))
@@ -102,8 +102,8 @@ def test_a_claim_that_keeps_its_devices_is_counted_once(start: Start) -> None:
     assert pool.usage.is_empty
 
 
-def test_a_claim_under_way_is_waited_for(start: Start) -> None:
-    """Two pods come with one claim: the second is tried again when the first has it."""
+def test_a_claim_that_is_being_written_is_awaited(start: Start) -> None:
+    """Of two pods with one claim, the second is retried when the claim is allocated."""
     harness = with_devices(start, 2, latency=1.0)
     harness.cluster.add(claim("c"))
     harness.cluster.add(claiming("first", "c"))
@@ -117,7 +117,7 @@ def test_a_claim_under_way_is_waited_for(start: Start) -> None:
 
 
 def test_a_claim_that_is_named_twice(start: Start) -> None:
-    """It is allocated once; until that is written, nobody else gets the same devices."""
+    """It is allocated once; until that is written, no other claim gets the same devices."""
     harness = with_devices(start, 2, latency=1.0)
     for name in ("c", "d"):
         harness.cluster.add(claim(name))
@@ -133,7 +133,7 @@ def test_a_claim_that_is_named_twice(start: Start) -> None:
 
 @pytest.mark.parametrize("delay", [0.0, 3.0])
 def test_two_pods_race_for_the_last_device(start: Start, delay: float) -> None:
-    """One gets it, the other is told; however late the scheduler hears of what it has written."""
+    """One pod gets it, the other is rejected, however late the scheduler receives what it has written."""
     harness = with_devices(start, 1, delay=delay, latency=0.2)
     for name in ("a", "b"):
         harness.cluster.add(claim(name))
@@ -145,8 +145,8 @@ def test_two_pods_race_for_the_last_device(start: Start, delay: float) -> None:
     assert not given_twice(harness.cluster.all(ResourceClaim))
 
 
-def test_devices_that_come_free(start: Start) -> None:
-    """A waiting pod is tried again when a claim gives up its devices."""
+def test_released_devices(start: Start) -> None:
+    """A waiting pod is retried when a claim releases its devices."""
     harness = with_devices(start, 1)
     harness.cluster.add(allocated("old", "n0", "gpu-0"))
     harness.cluster.add(claim("c"))
@@ -158,8 +158,8 @@ def test_devices_that_come_free(start: Start) -> None:
     assert harness.bindings == {"default/p": "n0"}
 
 
-def test_devices_that_come_late(start: Start) -> None:
-    """A waiting pod is tried again when its class, and then a slice, appears."""
+def test_devices_that_are_added_later(start: Start) -> None:
+    """A waiting pod is retried when its class, and then a slice, is added."""
     harness = start()
     harness.cluster.add(make_node("n0"))
     harness.cluster.add(claim("c"))
@@ -174,7 +174,7 @@ def test_devices_that_come_late(start: Start) -> None:
     assert harness.bindings == {"default/p": "n0"}
 
 
-def test_a_claim_that_is_made_later(start: Start) -> None:
+def test_a_claim_that_is_created_later(start: Start) -> None:
     """A pod is kept out of the queue until its claim exists."""
     harness = with_devices(start, 1)
     harness.cluster.add(claiming("p", "c"))
@@ -186,7 +186,7 @@ def test_a_claim_that_is_made_later(start: Start) -> None:
 
 
 def test_a_claim_moves_to_another_node(start: Start) -> None:
-    """What an unused claim has on a node where the pod cannot run is given up, and it gets something else."""
+    """The devices of an unused claim on a node where the pod cannot run are released, and it gets others."""
     harness = with_devices(start, 1, 1)
     harness.cluster.add(allocated("c", "n0", "gpu-0"))
     harness.cluster.add(claiming("p", "c", node_selector={"kubernetes.io/hostname": "n1"}))
@@ -198,8 +198,8 @@ def test_a_claim_moves_to_another_node(start: Start) -> None:
     assert "deallocation of ResourceClaim completed" in messages[0]
 
 
-def test_a_claim_in_use_stays(start: Start) -> None:
-    """What other pods use is not given up."""
+def test_a_claim_in_use_keeps_its_devices(start: Start) -> None:
+    """Devices that other pods use are not released."""
     harness = with_devices(start, 1, 1)
     other = {"resource": "pods", "name": "other", "uid": "uid-of-another-pod"}
     harness.cluster.add(allocated("c", "n0", "gpu-0", reservedFor=[other]))
@@ -211,7 +211,7 @@ def test_a_claim_in_use_stays(start: Start) -> None:
 
 
 def test_a_selector_that_cannot_be_evaluated(start: Start) -> None:
-    """The attempt fails with what is wrong, and is made again and again; other pods are not held up."""
+    """The attempt fails with the error, and is retried; other pods are scheduled."""
     harness = with_devices(start, 2)
     harness.cluster.add(claim("bad", exactly(1, "device.attributes['gpu.example.com'].nothing == 1")))
     harness.cluster.add(claiming("bad", "bad"))
@@ -229,8 +229,8 @@ def test_a_selector_that_cannot_be_evaluated(start: Start) -> None:
 
 @pytest.mark.parametrize("call", WRITES)
 @pytest.mark.parametrize("times", [1, 4])
-def test_conflicts_are_tried_again(start: Start, call: str, times: int) -> None:
-    """A claim that somebody else has changed meanwhile is read and written again, at once."""
+def test_conflicts_are_retried(start: Start, call: str, times: int) -> None:
+    """A claim that another client has changed meanwhile is read and written again at once."""
     harness = with_devices(start, 1)
     harness.cluster.faults.fail(call, "Conflict", times=times)
     harness.cluster.add(claim("c"))
@@ -243,8 +243,8 @@ def test_conflicts_are_tried_again(start: Start, call: str, times: int) -> None:
 
 @pytest.mark.parametrize("call", [*WRITES, "get_resource_claim"])
 @pytest.mark.parametrize("problem", ["Conflict", "InternalError", "Timeout"])
-def test_failures_give_everything_back(start: Start, call: str, problem: str) -> None:
-    """When a claim cannot be written its devices are free again, and the pod is tried again later."""
+def test_failures_release_everything(start: Start, call: str, problem: str) -> None:
+    """When a claim cannot be written its devices are free again, and the pod is retried later."""
     harness = with_devices(start, 1)
     harness.cluster.faults.fail(call, problem, times=5)
     if call == "get_resource_claim":
@@ -260,7 +260,7 @@ def test_failures_give_everything_back(start: Start, call: str, problem: str) ->
 
 
 @pytest.mark.parametrize(
-    ("call", "objects", "words"),
+    ("call", "objects", "message_start"),
     [
         (WRITES[0], [claim("c")], "add finalizer to claim default/c: "),
         (WRITES[1], [claim("c")], "add allocation and reservation to claim default/c: "),
@@ -268,8 +268,8 @@ def test_failures_give_everything_back(start: Start, call: str, problem: str) ->
         ("get_resource_claim", [claim("c")], "get updated claim default/c after conflict: "),
     ],
 )
-def test_words_about_writes_that_fail(start: Start, call: str, objects: list[Any], words: str) -> None:
-    """The pod is told which it was."""
+def test_messages_about_failed_writes(start: Start, call: str, objects: list[Any], message_start: str) -> None:
+    """The message names the write."""
     harness = with_devices(start, 1)
     harness.cluster.faults.fail(call, "Forbidden")
     if call == "get_resource_claim":
@@ -278,12 +278,12 @@ def test_words_about_writes_that_fail(start: Start, call: str, objects: list[Any
         harness.cluster.add(thing)
     harness.cluster.add(claiming("p", "c"))
     harness.run_until_idle()
-    wanted = f'running PreBind plugin "DynamicResources": {words}Forbidden was asked for'
+    wanted = f'running PreBind plugin "DynamicResources": {message_start}Forbidden was asked for'
     assert failures(harness, "p") == [wanted]
 
 
-def test_a_write_that_took_effect_unnoticed(start: Start) -> None:
-    """The allocation was written, but the answer got lost: the claim keeps its device, and the pod gets it."""
+def test_a_write_that_was_carried_out_but_not_answered(start: Start) -> None:
+    """The claim keeps its device, and the pod gets it."""
     harness = with_devices(start, 2)
     harness.cluster.faults.fail(WRITES[1], "ConnectionLost", takes_effect=True)
     harness.cluster.add(claim("c"))
@@ -293,8 +293,8 @@ def test_a_write_that_took_effect_unnoticed(start: Start) -> None:
     assert devices_of(found(harness, "c")) == ["n0/gpu-0"]
 
 
-def test_a_failed_binding_gives_the_reservation_back(start: Start) -> None:
-    """The devices stay with the claim, but the claim is no longer reserved for the pod until it is tried again."""
+def test_a_failed_binding_releases_the_reservation(start: Start) -> None:
+    """The claim keeps its devices, but is not reserved for the pod any more until it is retried."""
     harness = with_devices(start, 1)
     harness.cluster.faults.fail("bind", "InternalError")
     harness.cluster.add(claim("c"))
@@ -308,8 +308,8 @@ def test_a_failed_binding_gives_the_reservation_back(start: Start) -> None:
 
 @pytest.mark.parametrize("delay", [0.0, 4.0])
 @pytest.mark.parametrize("problem", [None, "InternalError", "Forbidden"])
-def test_a_reservation_is_not_given_back_twice(start: Start, delay: float, problem: str | None) -> None:
-    """A pod that is tried again while its reservation is still being taken back ends up with one."""
+def test_a_reservation_is_not_released_twice(start: Start, delay: float, problem: str | None) -> None:
+    """A pod that is retried while its reservation is still being released ends up with one."""
     harness = with_devices(start, 1, delay=delay)
     harness.cluster.slow["unreserve_resource_claim"] = 5.0
     harness.cluster.faults.fail("bind", "InternalError")
@@ -323,8 +323,8 @@ def test_a_reservation_is_not_given_back_twice(start: Start, delay: float, probl
 
 
 @pytest.mark.parametrize("rival", ["deleted", "allocated"])
-def test_a_claim_that_changes_midway(start: Start, rival: str) -> None:
-    """A claim that is deleted, or allocated by somebody else, while it is being written fails the attempt."""
+def test_a_claim_that_changes_during_the_attempt(start: Start, rival: str) -> None:
+    """A claim that is deleted, or allocated by another client, while it is being written fails the attempt."""
     harness = with_devices(start, 2, latency=1.0)
     harness.cluster.add(claim("c"))
     harness.cluster.add(claiming("p", "c"))
@@ -344,8 +344,8 @@ def test_a_claim_that_changes_midway(start: Start, rival: str) -> None:
         assert harness.bindings == {"default/p": "n0"}
 
 
-def test_a_claim_that_is_being_deleted_midway(start: Start) -> None:
-    """Somebody has asked for it, but it has a finalizer: nothing more is written to it."""
+def test_a_claim_that_is_being_deleted_during_the_attempt(start: Start) -> None:
+    """It still exists because of a finalizer: nothing more is written to it."""
     harness = with_devices(start, 1, latency=1.0)
     harness.cluster.faults.fail(WRITES[0], "Conflict")
     harness.cluster.add(claim("c"))
@@ -358,8 +358,8 @@ def test_a_claim_that_is_being_deleted_midway(start: Start) -> None:
     assert failures(harness, "p") == [wanted]
 
 
-def test_a_claim_that_gives_up_its_devices_midway(start: Start) -> None:
-    """A claim that had devices when the attempt began, and has none when it is to be reserved."""
+def test_a_claim_that_releases_its_devices_during_the_attempt(start: Start) -> None:
+    """The claim had devices when the attempt began, and has none when it is to be reserved."""
     harness = with_devices(start, 1, latency=1.0)
     harness.cluster.faults.fail(WRITES[1], "Conflict")
     harness.cluster.add(allocated("c", "n0", "gpu-0"))
@@ -373,8 +373,8 @@ def test_a_claim_that_gives_up_its_devices_midway(start: Start) -> None:
     assert harness.bindings == {"default/p": "n0"}
 
 
-def test_a_pod_that_goes_midway(start: Start) -> None:
-    """A pod that is deleted while its claim is being written leaves no promise behind."""
+def test_a_pod_that_is_deleted_during_the_attempt(start: Start) -> None:
+    """A pod that is deleted while its claim is being written leaves no reserved devices."""
     harness = with_devices(start, 1, latency=1.0)
     harness.cluster.add(claim("c"))
     harness.cluster.add(claiming("p", "c"))

@@ -1,4 +1,4 @@
-"""Extended resources that devices stand for: a claim is made on the way, and goes when the attempt fails."""
+"""Extended resources that stand for devices: a claim is created for the attempt, and deleted if it fails."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,8 +32,8 @@ def claims(harness: SchedulerHarness) -> list[ResourceClaim]:
     return harness.cluster.all(ResourceClaim)
 
 
-def test_a_claim_is_made_for_the_pod(start: Start) -> None:
-    """It belongs to the pod, has the devices, and the pod's status says which request is for which container."""
+def test_a_claim_is_created_for_the_pod(start: Start) -> None:
+    """It belongs to the pod, has the devices, and the pod's status maps requests to containers."""
     harness = with_devices(start, 1, 2)
     harness.cluster.add(asking("p", 2))
     harness.run_until_idle()
@@ -59,16 +59,16 @@ def test_a_claim_is_made_for_the_pod(start: Start) -> None:
     ]
 
 
-def test_every_class_has_a_resource_of_its_own(start: Start) -> None:
-    """deviceclass.resource.kubernetes.io/NAME asks for devices of the class."""
+def test_every_class_has_an_implicit_resource(start: Start) -> None:
+    """deviceclass.resource.kubernetes.io/NAME requests devices of the class."""
     harness = with_devices(start, 1)
     harness.cluster.add(asking("p", resource="deviceclass.resource.kubernetes.io/gpu"))
     harness.run_until_idle()
     assert devices_of(claims(harness)[0]) == ["n0/gpu-0"]
 
 
-def test_a_node_that_has_the_resource_itself(start: Start) -> None:
-    """Where a device plugin offers the resource no claim is made."""
+def test_a_node_with_its_own_resource(start: Start) -> None:
+    """If a device plugin offers the resource no claim is created."""
     harness = with_devices(start)
     harness.cluster.add(make_node("plain", resources={RESOURCE: 4}))
     harness.cluster.add(asking("p", 3))
@@ -80,7 +80,7 @@ def test_a_node_that_has_the_resource_itself(start: Start) -> None:
 
 
 def test_both_kinds_of_claims(start: Start) -> None:
-    """A claim that the pod names and one for its extended resources share the devices of a node."""
+    """A claim that the pod names and one for its extended resources are allocated from the devices of a node."""
     harness = with_devices(start, 2)
     harness.cluster.add(claim("c"))
     harness.cluster.add(claiming("p", "c", resources={RESOURCE: 1}))
@@ -90,7 +90,7 @@ def test_both_kinds_of_claims(start: Start) -> None:
 
 
 def test_too_few_devices(start: Start) -> None:
-    """The pod is told, and no claim is made."""
+    """The pod is rejected, and no claim is created."""
     harness = with_devices(start, 1)
     harness.cluster.add(asking("p", 2))
     harness.run_until_idle()
@@ -108,8 +108,8 @@ def test_too_few_devices(start: Start) -> None:
         "bind",
     ],
 )
-def test_a_failed_attempt_leaves_no_claim_behind(start: Start, call: str) -> None:
-    """What was made is deleted again; the next attempt makes its own."""
+def test_a_failed_attempt_leaves_no_claim(start: Start, call: str) -> None:
+    """The created claim is deleted again; the next attempt creates its own."""
     harness = with_devices(start, 1)
     harness.cluster.faults.fail(call, "Forbidden")
     harness.cluster.add(asking("p"))
@@ -122,7 +122,7 @@ def test_a_failed_attempt_leaves_no_claim_behind(start: Start, call: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message_start"),
     [
         ("create_resource_claim", "create claim for extended resources default/: "),
         ("update_resource_claim", "add finalizer to claim default/p-extended-resources-"),
@@ -130,19 +130,19 @@ def test_a_failed_attempt_leaves_no_claim_behind(start: Start, call: str) -> Non
         ("set_extended_resource_claim", "update pod default/p ExtendedResourceClaimStatus: "),
     ],
 )
-def test_words_about_writes_that_fail(start: Start, call: str, words: str) -> None:
-    """The pod is told which it was."""
+def test_messages_about_failed_writes(start: Start, call: str, message_start: str) -> None:
+    """The message names the write."""
     harness = with_devices(start, 1)
     harness.cluster.faults.fail(call, "Forbidden")
     harness.cluster.add(asking("p"))
     harness.run_until_idle()
     (note,) = harness.events.notes("FailedScheduling")
-    assert note.startswith(f'running PreBind plugin "DynamicResources": {words}')
+    assert note.startswith(f'running PreBind plugin "DynamicResources": {message_start}')
     assert note.endswith(": Forbidden was asked for")
 
 
 def test_a_claim_that_was_left_behind(start: Start) -> None:
-    """A claim of an earlier attempt, which could not be deleted then, is deleted before the pod is tried again."""
+    """A claim of an earlier attempt, which could not be deleted then, is deleted before the pod is retried."""
     harness = with_devices(start, 1)
     harness.cluster.faults.fail("bind", "Forbidden")
     harness.cluster.faults.fail("delete_resource_claim", "Forbidden")
@@ -157,7 +157,7 @@ def test_a_claim_that_was_left_behind(start: Start) -> None:
 
 
 def test_a_claim_that_was_left_behind_without_its_class(start: Start) -> None:
-    """It is deleted, too, when another class stands for the resource by now."""
+    """It is deleted, too, if another class stands for the resource now."""
     harness = with_devices(start, 1)
     harness.cluster.faults.fail("update_resource_claim_status", "Forbidden")
     harness.cluster.faults.fail("delete_resource_claim", "Forbidden")

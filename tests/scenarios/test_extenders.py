@@ -1,4 +1,4 @@
-"""Filter, prioritize and bind by extenders, as pods and people see it."""
+"""Filter, prioritize and bind by extenders: placements, messages and logs."""
 
 import logging
 from collections.abc import Callable
@@ -35,31 +35,31 @@ def message(harness: SchedulerHarness, pod: str = "p") -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("fields", [NAMES, WHOLE])
-def test_only_a_node_that_the_extender_lets_pass_is_taken(start: Start, fields: str) -> None:
-    """By names or by whole nodes; a single node is not scored."""
+def test_only_a_node_that_the_extender_keeps_is_chosen(start: Start, fields: str) -> None:
+    """Nodes are sent by name or whole; a single node is not scored."""
     extenders = FakeExtenders(a=fields)
     extenders.replies["a/filter"] = only("n2")
     harness = world(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n2"
-    assert [(asked.path, asked.nodes) for asked in extenders.asked] == [("a/filter", ["n1", "n2", "n3"])]
+    assert [(asked.path, asked.nodes) for asked in extenders.calls] == [("a/filter", ["n1", "n2", "n3"])]
 
 
-def test_each_extender_is_asked_about_what_the_last_one_left(start: Start) -> None:
-    """One after the other, those that may be ignored last; prioritizing is side by side."""
+def test_each_extender_gets_the_nodes_that_the_previous_one_kept(start: Start) -> None:
+    """They are called one after the other, ignorable ones last; prioritize calls are concurrent."""
     extenders = FakeExtenders(late=IGNORABLE, a=NAMES, b=WHOLE)
     extenders.replies = {"a/filter": only("n1", "n3", "n4"), "b/filter": only("n4", "n3")}
     extenders.delays = {"a/prioritize": 1.0, "b/prioritize": 1.0, "late/prioritize": 1.0}
     harness = world(start, extenders, nodes=4)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
-    assert [(asked.path, asked.nodes) for asked in extenders.asked[:3]] == [
+    assert [(asked.path, asked.nodes) for asked in extenders.calls[:3]] == [
         ("a/filter", ["n1", "n2", "n3", "n4"]),
         ("b/filter", ["n1", "n3", "n4"]),
         ("late/filter", ["n3", "n4"]),
     ]
-    assert [(asked.path, asked.time) for asked in extenders.asked[3:]] == [
+    assert [(asked.path, asked.time) for asked in extenders.calls[3:]] == [
         ("a/prioritize", 0.0),
         ("b/prioritize", 0.0),
         ("late/prioritize", 0.0),
@@ -68,7 +68,7 @@ def test_each_extender_is_asked_about_what_the_last_one_left(start: Start) -> No
 
 
 def test_failed_nodes_are_in_the_message(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """With the plugins' reasons; nodes that do not exist do not count, and who left some out without a word is told."""
+    """They are added to the plugins' reasons; nodes that do not exist are ignored, those without a reason counted."""
     caplog.set_level(logging.INFO, "kubestow.scheduler.extenders")
     extenders = FakeExtenders(a=NAMES)
     failed = {"n1": "no licence", "ghost": "boo"}
@@ -77,10 +77,10 @@ def test_failed_nodes_are_in_the_message(start: Start, caplog: pytest.LogCapture
     harness.cluster.add(make_node("small", cpu="100m"))
     harness.cluster.add(make_pod("p", cpu="1"))
     harness.run_until_idle()
-    words = f"1 Insufficient cpu, 1 no licence at all, 1 wrong site, 2 {LEFT_OUT}."
-    reason, said = message(harness)
+    reasons = f"1 Insufficient cpu, 1 no licence at all, 1 wrong site, 2 {LEFT_OUT}."
+    reason, text = message(harness)
     assert reason == "Unschedulable"
-    assert said.startswith(f"0/5 nodes are available: {words}")
+    assert text.startswith(f"0/5 nodes are available: {reasons}")
     assert 'that do not exist extender="http://x/a" nodes=1 first="ghost"' in caplog.text
     outcome = harness.attempts.about("p")[0]
     assert isinstance(outcome, Failed)
@@ -88,8 +88,8 @@ def test_failed_nodes_are_in_the_message(start: Start, caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize("answer", [b"{}", b"null", b'{"NodeNames": []}', b'{"Nodes": null, "FailedNodes": null}'])
-def test_an_answer_that_says_nothing(start: Start, answer: bytes) -> None:
-    """No node is left then, as Go reads it; the pod is told who is to blame."""
+def test_an_empty_answer(start: Start, answer: bytes) -> None:
+    """No node is left then, as in Go; the message names the extender."""
     extenders = FakeExtenders(fine=NAMES, a=NAMES)
     extenders.replies["a/filter"] = lambda _: answer
     harness = world(start, extenders)
@@ -101,7 +101,7 @@ def test_an_answer_that_says_nothing(start: Start, answer: bytes) -> None:
 
 
 def test_a_rejected_pod_retries_on_any_event(start: Start) -> None:
-    """Nobody knows what an extender waits for."""
+    """The events that may change an extender's result are unknown."""
     extenders = FakeExtenders(a=NAMES)
     extenders.replies["a/filter"] = only()
     harness = world(start, extenders)
@@ -115,7 +115,7 @@ def test_a_rejected_pod_retries_on_any_event(start: Start) -> None:
 
 
 def test_scores_are_weighted_and_added(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """Ten of the extender's points are a hundred; hosts that nobody asked about do not matter, but are told of."""
+    """Ten points of an extender are 100; scores of other hosts are ignored, and logged."""
     caplog.set_level(logging.INFO, "kubestow.scheduler.extenders")
     extenders = FakeExtenders(a=NAMES, b=WHOLE.replace("weight: 1", "weight: 3"))
     extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": 10}, {"Host": "n9", "Score": 10}]
@@ -124,12 +124,12 @@ def test_scores_are_weighted_and_added(start: Start, caplog: pytest.LogCaptureFi
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n3"
-    words = "Ignoring extender scores of nodes that were not sent"
-    assert caplog.messages == [f'{words} extender="http://x/a" nodes=1 first="n9"']
+    ignored = "Ignoring extender scores of nodes that were not sent"
+    assert caplog.messages == [f'{ignored} extender="http://x/a" nodes=1 first="n9"']
 
 
-def test_the_same_answer_again_is_the_same_again(start: Start) -> None:
-    """What an answer came to is remembered; about other nodes, or to another question, it is not the same."""
+def test_an_equal_answer_has_an_equal_result(start: Start) -> None:
+    """The result of an answer is cached; for other nodes, or another verb, it is computed again."""
     extenders = FakeExtenders(a=NAMES)
     extenders.replies = {"a/filter": only("n1", "n2", "n4"), "a/prioritize": lambda _: [{"Host": "n2", "Score": 10}]}
     harness = world(start, extenders)
@@ -149,7 +149,7 @@ def test_the_same_answer_again_is_the_same_again(start: Start) -> None:
     assert harness.cluster.node_of("t") == "n1"
 
 
-def test_plugins_scores_count_beside_the_extenders(start: Start) -> None:
+def test_plugins_scores_are_added_to_those_of_extenders(start: Start) -> None:
     """A small preference of the extender does not outweigh a node that is nearly full."""
     extenders = FakeExtenders(a=NAMES)
     extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": 1}]
@@ -171,8 +171,10 @@ def test_plugins_scores_count_beside_the_extenders(start: Start) -> None:
         b'[{"Host": "n1", "Score": 9223372036854775808}]',
     ],
 )
-def test_who_cannot_score_is_left_out(start: Start, answer: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """The pod is scheduled by what the others say; the log has the reason."""
+def test_an_extender_that_fails_to_score_is_ignored(
+    start: Start, answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The pod is scheduled by the other scores; the log has the reason."""
     caplog.set_level(logging.INFO - 5, "kubestow.scheduler.extenders")
     extenders = FakeExtenders(a=NAMES, b=NAMES)
     extenders.replies = {"a/prioritize": lambda _: answer, "b/prioritize": lambda _: [{"Host": "n2", "Score": 10}]}
@@ -185,8 +187,8 @@ def test_who_cannot_score_is_left_out(start: Start, answer: Any, caplog: pytest.
     assert line.endswith('pod="default/p" extender="http://x/a"')
 
 
-def test_scores_beyond_measure_are_kept_within_bounds(start: Start) -> None:
-    """The largest numbers there are neither overflow nor turn round."""
+def test_huge_scores_are_limited(start: Start) -> None:
+    """The largest integers do not overflow."""
     top = 2**63 - 1
     extenders = FakeExtenders(a=NAMES.replace("weight: 1", f"weight: {top}"), b=NAMES)
     extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": -top}, {"Host": "n2", "Score": top}]
@@ -200,7 +202,7 @@ UNKNOWN = 'extender "http://x/a" claims a filtered node "n9" which is not found 
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "error"),
     [
         (ExtenderError("dead"), "dead"),
         ({"Error": "out of order"}, 'out of order (extender "http://x/a")'),
@@ -213,27 +215,27 @@ UNKNOWN = 'extender "http://x/a" claims a filtered node "n9" which is not found 
         ({"NodeNames": "n1"}, 'Post "http://x/a/filter": the answer cannot be decoded: Expected `array'),
     ],
 )
-def test_a_failing_filter_fails_that_attempt_only(start: Start, answer: Any, words: str) -> None:
-    """The pod is told why and tried again with backoff; other pods are not touched."""
+def test_a_failing_filter_fails_that_attempt_only(start: Start, answer: Any, error: str) -> None:
+    """The pod gets the message and is retried with backoff; other pods are not affected."""
     extenders = FakeExtenders(a=NAMES)
-    extenders.replies["a/filter"] = lambda asked: (
-        answer if asked.body["Pod"]["metadata"]["name"] == "p" else {"NodeNames": ["n1"]}
+    extenders.replies["a/filter"] = lambda call: (
+        answer if call.body["Pod"]["metadata"]["name"] == "p" else {"NodeNames": ["n1"]}
     )
     harness = world(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.cluster.add(make_pod("q"))
     harness.run_for(0.5)
     assert harness.cluster.node_of("q") == "n1"
-    reason, said = message(harness)
+    reason, text = message(harness)
     assert reason == "SchedulerError"
-    assert said.startswith(words)
+    assert text.startswith(error)
     del extenders.replies["a/filter"]
     harness.run_until_idle()
     assert harness.cluster.node_of("p")
 
 
-def test_one_that_may_be_ignored_is_passed_over_when_it_fails(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """For filtering and for binding; the log tells."""
+def test_the_failure_of_an_ignorable_extender_is_ignored(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """That applies to filtering and binding; the failure is logged."""
     caplog.set_level(logging.INFO, "kubestow.scheduler.extenders")
     extenders = FakeExtenders(a=IGNORABLE, b=f"bindVerb: bind, {IGNORABLE}")
     extenders.replies["a/filter"] = extenders.replies["b/bind"] = lambda _: ExtenderError("dead")
@@ -249,43 +251,43 @@ def test_one_that_may_be_ignored_is_passed_over_when_it_fails(start: Start, capl
 
 
 def test_an_extender_that_binds_replaces_the_plugins(start: Start) -> None:
-    """It is told who and where; nobody else binds."""
+    """It gets the pod and the node; no plugin binds the pod."""
     extenders = FakeExtenders(a="bindVerb: bind")
     harness = world(start, extenders, nodes=1)
     extenders.replies["a/bind"] = binds_in(harness.cluster)
     pod = harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.bindings == {"default/p": "n1"}
-    [asked] = extenders.asked
+    [call] = extenders.calls
     uid = pod.metadata.uid
-    assert asked.body == {"PodName": "p", "PodNamespace": "default", "PodUID": uid, "Node": "n1"}
+    assert call.body == {"PodName": "p", "PodNamespace": "default", "PodUID": uid, "Node": "n1"}
     assert [event.reason for event in harness.events.about("p")] == ["Scheduled"]
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "error"),
     [
         ({"Error": "locked"}, 'locked (extender "http://x/a")'),
         (ExtenderError("lost"), "lost"),
         (b"", 'Post "http://x/a/bind": the answer cannot be decoded: it is empty'),
     ],
 )
-def test_a_binding_that_fails_is_given_back(start: Start, answer: Any, words: str) -> None:
-    """The pod is told, tried again, and bound by the extender then."""
+def test_a_failed_binding_by_an_extender(start: Start, answer: Any, error: str) -> None:
+    """The pod gets the message, is retried, and then bound by the extender."""
     extenders = FakeExtenders(a="bindVerb: bind")
     extenders.replies["a/bind"] = lambda _: answer
     harness = world(start, extenders, nodes=1)
     harness.cluster.add(make_pod("p"))
     harness.run_for(0.5)
-    assert message(harness) == ("SchedulerError", words)
+    assert message(harness) == ("SchedulerError", error)
     assert harness.core.cluster.assumed_count == 0
     extenders.replies["a/bind"] = binds_in(harness.cluster)
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n1"
 
 
-def test_the_room_of_a_binding_that_was_never_made_is_free_once_the_pod_is_gone(start: Start) -> None:
-    """An extender says that it has bound a pod, and has not: others wait as long as that pod is there."""
+def test_the_capacity_of_a_claimed_binding_is_free_after_the_pod_is_deleted(start: Start) -> None:
+    """An extender returns that it has bound a pod, and has not: others wait while that pod exists."""
     extenders = FakeExtenders(a="bindVerb: bind")
     extenders.replies["a/bind"] = lambda _: {}
     harness = start(configuration=extenders.configuration, ask=extenders.ask)
@@ -302,15 +304,15 @@ def test_the_room_of_a_binding_that_was_never_made_is_free_once_the_pod_is_gone(
 
 
 @pytest.mark.parametrize("where", ["containers", "initContainers"])
-def test_only_pods_that_ask_for_managed_resources_concern_it(start: Start, where: str) -> None:
-    """In requests or limits of any container; what the scheduler is to ignore does not make a pod unschedulable."""
+def test_an_extender_is_called_for_pods_that_request_its_resources(start: Start, where: str) -> None:
+    """These are in requests or limits of any container; ignored resources do not make a pod unschedulable."""
     managed = "managedResources: [{name: example.com/foo, ignoredByScheduler: true}]"
     extenders = FakeExtenders(a=f"{NAMES}, bindVerb: bind, {managed}")
     harness = world(start, extenders)
     extenders.replies = {"a/filter": only("n2"), "a/bind": binds_in(harness.cluster)}
     harness.cluster.add(make_pod("plain"))
     harness.run_until_idle()
-    assert extenders.asked == []
+    assert extenders.calls == []
     resources = {"limits": {"example.com/foo": "1"}, "requests": {"example.com/foo": "1"}}
     spec = {"containers": [{"name": "c"}]} | {where: [{"name": "x", "resources": resources}]}
     harness.cluster.add(make_pod("p", spec=spec))
@@ -319,8 +321,8 @@ def test_only_pods_that_ask_for_managed_resources_concern_it(start: Start, where
     assert harness.cluster.node_of("p") == "n2"
 
 
-def test_an_extender_that_filters_sees_all_nodes_without_score_plugins(start: Start) -> None:
-    """Where nothing was to be scored, one passing node would do, but not for whoever filters after the plugins."""
+def test_a_filtering_extender_gets_all_nodes_without_score_plugins(start: Start) -> None:
+    """Without scores, one feasible node would be enough, but not if an extender filters after the plugins."""
     extenders = FakeExtenders(a="filterVerb: filter, nodeCacheCapable: true")
     extenders.replies["a/filter"] = only("n3")
     extenders.configuration += "profiles: [{plugins: {score: {disabled: [{name: '*'}]}}}]\n"
@@ -330,20 +332,20 @@ def test_an_extender_that_filters_sees_all_nodes_without_score_plugins(start: St
     assert harness.cluster.node_of("p") == "n3"
 
 
-def test_as_many_nodes_are_sent_as_are_looked_for(start: Start) -> None:
-    """percentageOfNodesToScore holds; of nodes nobody looked at nothing is said, and preemption does not try them."""
+def test_as_many_nodes_are_sent_as_the_search_finds(start: Start) -> None:
+    """percentageOfNodesToScore applies; nodes that were not searched have no reason, and preemption ignores them."""
     extenders = FakeExtenders(a=NAMES)
-    extenders.replies["a/filter"] = lambda asked: {"NodeNames": [], "FailedNodes": dict.fromkeys(asked.nodes, "no")}
+    extenders.replies["a/filter"] = lambda call: {"NodeNames": [], "FailedNodes": dict.fromkeys(call.nodes, "no")}
     extenders.configuration += "percentageOfNodesToScore: 50\n"
     harness = world(start, extenders, nodes=300)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
-    assert len(extenders.asked[0].nodes) == 150
+    assert len(extenders.calls[0].nodes) == 150
     assert message(harness)[1].startswith("0/300 nodes are available: 150 no.")
 
 
-def test_nothing_can_be_asked_without_a_way_to_ask(start: Start) -> None:
-    """A harness that is given no extenders says so."""
+def test_extenders_cannot_be_called_without_a_client(start: Start) -> None:
+    """A harness without extenders returns an error."""
     harness = start(f"{HEAD}extenders: [{{urlPrefix: 'http://x', filterVerb: f}}]")
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("p"))
@@ -351,7 +353,7 @@ def test_nothing_can_be_asked_without_a_way_to_ask(start: Start) -> None:
     assert message(harness) == ("SchedulerError", 'Post "http://x/f": extenders cannot be called from here')
 
 
-def test_outcomes_of_extenders_tell_errors_from_rejections(start: Start) -> None:
+def test_outcomes_of_extenders_distinguish_errors_from_rejections(start: Start) -> None:
     """An error is no rejection: there is no event to wait for."""
     extenders = FakeExtenders(a=NAMES)
     extenders.replies["a/filter"] = lambda _: ExtenderError("dead")

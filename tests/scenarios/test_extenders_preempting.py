@@ -1,4 +1,4 @@
-"""Preemption that extenders are asked about: they may leave candidates out and choose other victims."""
+"""Preemption with extenders: they may drop candidates and choose other victims."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from kubestow.scheduler.cycle.outcome import Failed
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios.extending import Asked, FakeExtenders, only
+from scenarios.extending import FakeExtenders, ReceivedCall, only
 
 Start = Callable[..., SchedulerHarness]
 
@@ -18,7 +18,7 @@ NO_VICTIM = 'expected at least one victim pod on node "n1" (extender "http://x/a
 
 
 def full(start: Start, extenders: FakeExtenders) -> SchedulerHarness:
-    """Three nodes of two CPUs, each with two pods of low priority."""
+    """Start a scheduler with three nodes of two CPUs, each with two pods of low priority."""
     harness = start(extenders.configuration, ask=extenders.ask)
     for number in (1, 2, 3):
         harness.cluster.add(make_node(f"n{number}", cpu="2"))
@@ -42,7 +42,7 @@ def victims(harness: SchedulerHarness, **by_node: str) -> dict[str, Any]:
 
 
 def preempt(harness: SchedulerHarness, cpu: str = "1") -> Failed:
-    """What the first attempt comes to of a pod for which room must be made."""
+    """Return the outcome of the first attempt of a pod that needs preemption."""
     harness.cluster.add(make_pod("vip", cpu=cpu, priority=10))
     harness.run_until(lambda: bool(harness.attempts.about("vip")))
     outcome = harness.attempts.about("vip")[0]
@@ -50,16 +50,16 @@ def preempt(harness: SchedulerHarness, cpu: str = "1") -> Failed:
     return outcome
 
 
-def test_candidates_go_from_one_extender_to_the_next(start: Start) -> None:
-    """The first is sent uids and leaves one node, the second is sent whole pods and chooses another victim there."""
+def test_candidates_are_passed_from_one_extender_to_the_next(start: Start) -> None:
+    """The first gets UIDs and keeps one node, the second gets whole pods and chooses another victim there."""
     extenders = FakeExtenders(a=UIDS, b="preemptVerb: preempt")
     harness = full(start, extenders)
-    extenders.replies["a/preempt"] = lambda asked: {
-        "NodeNameToMetaVictims": {"n2": asked.body["NodeNameToMetaVictims"]["n2"]}
+    extenders.replies["a/preempt"] = lambda call: {
+        "NodeNameToMetaVictims": {"n2": call.body["NodeNameToMetaVictims"]["n2"]}
     }
     extenders.replies["b/preempt"] = lambda _: victims(harness, n2="low2a")
     failed = preempt(harness)
-    first, second = extenders.asked
+    first, second = extenders.calls
     assert first.body["Pod"]["metadata"]["name"] == "vip"
     assert first.body["NodeNameToVictims"] is None
     assert set(first.body["NodeNameToMetaVictims"]) == {"n1", "n2", "n3"}
@@ -71,12 +71,12 @@ def test_candidates_go_from_one_extender_to_the_next(start: Start) -> None:
     assert harness.cluster.node_of("vip") == "n2"
 
 
-def test_the_least_costly_of_what_is_left_is_chosen(start: Start) -> None:
-    """By budgets broken, as the extender counts them, then by priorities and number of victims."""
+def test_the_best_remaining_candidate_is_chosen(start: Start) -> None:
+    """The order is by violated budgets, as counted by the extender, then by priorities and number of victims."""
     extenders = FakeExtenders(a=UIDS)
     harness = full(start, extenders)
 
-    def reply(_: Asked) -> Any:
+    def reply(_: ReceivedCall) -> Any:
         answer = victims(harness, n1="low1a", n2="low2a low2b", n3="low3b")
         answer["NodeNameToMetaVictims"]["n1"]["NumPDBViolations"] = 1
         return answer
@@ -87,7 +87,7 @@ def test_the_least_costly_of_what_is_left_is_chosen(start: Start) -> None:
 
 
 def test_no_candidate_left(start: Start) -> None:
-    """Nobody is evicted, and the pod is told."""
+    """No pod is evicted, and the pod gets a message."""
     extenders = FakeExtenders(a=UIDS)
     harness = full(start, extenders)
     extenders.replies["a/preempt"] = lambda _: {"NodeNameToMetaVictims": {}}
@@ -97,8 +97,8 @@ def test_no_candidate_left(start: Start) -> None:
 
 
 @pytest.mark.parametrize("answer", [b"null", b"{}"])
-def test_an_answer_that_says_nothing_leaves_no_candidate(start: Start, answer: bytes) -> None:
-    """As Go reads it."""
+def test_an_empty_answer_leaves_no_candidate(start: Start, answer: bytes) -> None:
+    """It is decoded as in Go."""
     extenders = FakeExtenders(a=UIDS)
     harness = full(start, extenders)
     extenders.replies["a/preempt"] = lambda _: answer
@@ -106,7 +106,7 @@ def test_an_answer_that_says_nothing_leaves_no_candidate(start: Start, answer: b
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "error"),
     [
         (b"no", 'Post "http://x/a/preempt": the answer cannot be decoded'),
         ({"NodeNameToMetaVictims": {"n1": {"Pods": []}}}, NO_VICTIM),
@@ -121,20 +121,20 @@ def test_an_answer_that_says_nothing_leaves_no_candidate(start: Start, answer: b
         ),
     ],
 )
-def test_nobody_is_evicted_on_an_answer_that_cannot_be(start: Start, answer: Any, words: str) -> None:
-    """The pod is told why; unless the extender may be ignored, and the candidates are as they were."""
+def test_no_pod_is_evicted_after_an_invalid_answer(start: Start, answer: Any, error: str) -> None:
+    """The pod gets the message; the answer of an ignorable extender is ignored, and all candidates are kept."""
     for ignorable in (False, True):
         extenders = FakeExtenders(a=f"{UIDS}, ignorable: {str(ignorable).lower()}")
         harness = full(start, extenders)
         extenders.replies["a/preempt"] = lambda _: answer
         failed = preempt(harness)
         if not ignorable:
-            assert f"preemption: {words}" in failed.message
-        assert bool(failed.victims) is (ignorable and "expected" not in words)
+            assert f"preemption: {error}" in failed.message
+        assert bool(failed.victims) is (ignorable and "expected" not in error)
 
 
-def test_more_important_pods_are_not_evicted_whatever_an_extender_says(start: Start) -> None:
-    """kube-scheduler would."""
+def test_extenders_cannot_evict_pods_of_higher_priority(start: Start) -> None:
+    """kube-scheduler would evict them."""
     extenders = FakeExtenders(a=UIDS)
     harness = full(start, extenders)
     harness.cluster.add(make_pod("peer", priority=10, node="n1"))
@@ -145,8 +145,8 @@ def test_more_important_pods_are_not_evicted_whatever_an_extender_says(start: St
     assert not failed.victims
 
 
-def test_nodes_that_an_extender_gave_up_are_not_tried(start: Start) -> None:
-    """Where it says that preemption would not help, nobody is evicted; elsewhere somebody is."""
+def test_unresolvable_nodes_of_an_extender_are_no_candidates(start: Start) -> None:
+    """No pod is evicted there; a pod on another node is."""
     extenders = FakeExtenders(a="filterVerb: filter, nodeCacheCapable: true")
     harness = start(extenders.configuration, ask=extenders.ask)
     for name in ("n1", "n2"):

@@ -1,4 +1,4 @@
-"""While a cycle waits for an extender all else goes on, but for what would change the cluster under it."""
+"""While a cycle waits for an extender everything else continues, except for changes of the cluster state."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -14,7 +14,7 @@ NAMES = "filterVerb: filter, prioritizeVerb: prioritize, weight: 1, nodeCacheCap
 
 
 def waiting(start: Start, seconds: float = 3.0, **options: float) -> tuple[SchedulerHarness, FakeExtenders]:
-    """Two nodes, and an extender that takes its time about the pod `slow`."""
+    """Start a scheduler with two nodes, and an extender that is slow for the pod `slow`."""
     extenders = FakeExtenders(a=NAMES)
     harness = start(extenders.configuration, ask=extenders.ask, **options)
     harness.cluster.add(make_node("n1", cpu="2"))
@@ -25,7 +25,7 @@ def waiting(start: Start, seconds: float = 3.0, **options: float) -> tuple[Sched
 
 
 def test_a_cycle_sees_one_state_of_the_cluster(start: Start) -> None:
-    """A node that comes, goes or changes while the extender thinks does so for the next cycle."""
+    """A node that is added, removed or changed during the call is seen by the next cycle."""
     harness, extenders = waiting(start)
     harness.cluster.add(make_pod("p"))
     harness.run_for(1.0)
@@ -35,16 +35,16 @@ def test_a_cycle_sees_one_state_of_the_cluster(start: Start) -> None:
     assert [call.verb for call in harness.core.scheduler.calls] == ["filter"]
     assert set(harness.core.cluster.nodes.row_of) == {"n1", "n2"}
     harness.run_until(lambda: bool(harness.attempts.about("p")))
-    assert set(extenders.asked[1].nodes) == {"n1", "n2"}
+    assert set(extenders.calls[1].nodes) == {"n1", "n2"}
     assert set(harness.core.cluster.nodes.row_of) >= {"n2", "n3"}
     extenders.delays.clear()
     harness.cluster.add(make_pod("q"))
     harness.run_until_idle()
-    assert set(extenders.asked[2].nodes) == {"n2", "n3"}
+    assert set(extenders.calls[2].nodes) == {"n2", "n3"}
 
 
-def test_bindings_go_on_and_are_noted_after_the_cycle(start: Start) -> None:
-    """A binding that fails meanwhile gives back its room when the cycle is over."""
+def test_bindings_continue_and_are_applied_after_the_cycle(start: Start) -> None:
+    """A binding that fails meanwhile releases its capacity after the cycle."""
     harness, extenders = waiting(start, latency=1.0)
     extenders.delays.clear()
     harness.cluster.faults.fail("bind", "Conflict", times=1)
@@ -65,8 +65,8 @@ def test_bindings_go_on_and_are_noted_after_the_cycle(start: Start) -> None:
     assert harness.cluster.node_of("first") == taken.node
 
 
-def test_a_pod_that_is_deleted_meanwhile_takes_no_room(start: Start) -> None:
-    """Whether it was about to be placed or to fail."""
+def test_a_pod_that_is_deleted_meanwhile_uses_no_capacity(start: Start) -> None:
+    """That is so whether it would have been placed or not."""
     for fails in (False, True):
         harness, extenders = waiting(start)
         if fails:
@@ -79,20 +79,20 @@ def test_a_pod_that_is_deleted_meanwhile_takes_no_room(start: Start) -> None:
         assert harness.places() == {}
 
 
-def test_pods_are_scheduled_one_after_the_other_however_slow(start: Start) -> None:
-    """No pod is lost or asked about twice."""
+def test_pods_are_scheduled_one_after_the_other_with_slow_extenders(start: Start) -> None:
+    """No pod is lost or sent twice."""
     harness, extenders = waiting(start, seconds=1.0)
     for number in range(20):
         harness.cluster.add(make_pod(f"p{number}", cpu="100m"))
     harness.run_until_idle()
     assert len(harness.bindings) == 20
     assert extenders.paths.count("a/filter") == 20
-    times = [asked.time for asked in extenders.asked if asked.path == "a/filter"]
+    times = [call.time for call in extenders.calls if call.path == "a/filter"]
     assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
 
 
-def test_an_end_in_the_middle_of_a_question(start: Start) -> None:
-    """What was held back is made known when the scheduler is stopped."""
+def test_stopping_during_a_call(start: Start) -> None:
+    """Deferred changes are applied when the scheduler is stopped."""
     harness, _ = waiting(start)
     harness.cluster.add(make_pod("p"))
     harness.run_for(1.0)

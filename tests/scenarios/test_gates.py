@@ -1,4 +1,4 @@
-"""Pods with scheduling gates stay out of the way until the last gate is gone."""
+"""Pods with scheduling gates are not scheduled until the last gate is removed."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def set_gates(harness: SchedulerHarness, name: str, *gates: str) -> None:
 
 
 def test_a_gated_pod_is_not_tried(start: Start) -> None:
-    """Whatever happens, and however long it takes, nothing is said about it."""
+    """No event or timeout causes an attempt or a message."""
     harness = start()
     harness.cluster.add(make_pod("p1", gates=["quota", "license"]))
     harness.cluster.add(make_node("n1"))
@@ -30,8 +30,8 @@ def test_a_gated_pod_is_not_tried(start: Start) -> None:
     assert list(harness.events) == []
 
 
-def test_the_last_gate_lets_it_in(start: Start) -> None:
-    """Removing one of two gates changes nothing; removing the other one does, at once."""
+def test_removing_the_last_gate_activates_the_pod(start: Start) -> None:
+    """Removing one of two gates changes nothing; removing the other one activates the pod at once."""
     harness = start()
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("p1", gates=["quota", "license"]))
@@ -46,7 +46,7 @@ def test_the_last_gate_lets_it_in(start: Start) -> None:
 
 
 def test_thousands_of_gated_pods_cost_others_nothing(start: Start) -> None:
-    """They are never looked at while other pods come and go."""
+    """They are not visited while other pods are added and deleted."""
     harness = start()
     harness.cluster.add(make_node("n1"))
     for number in range(2000):
@@ -62,7 +62,7 @@ def test_thousands_of_gated_pods_cost_others_nothing(start: Start) -> None:
 
 
 def test_a_gated_pod_can_be_deleted(start: Start) -> None:
-    """And one of the same name that comes after it is a pod of its own."""
+    """A later pod with the same name is a new pod."""
     harness = start()
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("p1", gates=["quota"]))

@@ -1,4 +1,4 @@
-"""A plugin that misbehaves costs the pods that it misbehaves for, and nobody else; the scheduler runs on."""
+"""A plugin that misbehaves fails only the pods that it misbehaves for; the scheduler continues."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,11 +40,11 @@ profiles:
 
 
 ONLY_FAST = {"passing_rows", "row_rejection", "row_score"}
-"""Methods that are not asked every time: the pod fails when they are."""
+"""Methods that are not called every time: the pod fails when they are."""
 
 
 def _crowd(harness: SchedulerHarness) -> None:
-    """Nice pods and targets in turn, then more nice ones; two nodes are good, one is bad."""
+    """Add normal pods and targets in turn, then more normal ones; two nodes are good, one is bad."""
     for name, labels in (("n0", {}), ("n1", {}), ("n2", {"bad": "yes"})):
         harness.cluster.add(make_node(name, cpu="32", labels=labels))
     for number in range(4):
@@ -57,7 +57,7 @@ def _crowd(harness: SchedulerHarness) -> None:
 
 
 def _check_others(harness: SchedulerHarness) -> None:
-    """All nice pods are on good nodes, and the scheduler still schedules."""
+    """Check that all normal pods are on good nodes, and the scheduler still schedules."""
     nice = {pod: node for pod, node in harness.bindings.items() if pod.startswith("default/nice-")}
     assert len(nice) == 6
     assert set(nice.values()) <= {"n0", "n1"}
@@ -70,13 +70,13 @@ def _targets() -> list[str]:
 
 
 @_cases(**FAILS_THE_POD)
-def test_the_pod_fails_and_nobody_else(start: Start, method: str, misbehave: Misbehaviour) -> None:
+def test_only_the_target_fails(start: Start, method: str, misbehave: Misbehaviour) -> None:
     """It gets SchedulerError with a message that names the plugin; every other pod is scheduled."""
     configuration = BINDS if method == "bind" else None
     harness = start(configuration, plugins=[hostile.hostile(method, misbehave)])
     _crowd(harness)
     _check_others(harness)
-    # Whether it came from a decision or from a binding, it is told in an event of the pod.
+    # Both the failure of a decision and that of a binding are events of the pod.
     notes = harness.events.notes("FailedScheduling")
     assert notes
     assert all('"Hostile"' in note for note in notes)
@@ -86,8 +86,8 @@ def test_the_pod_fails_and_nobody_else(start: Start, method: str, misbehave: Mis
 
 
 @_cases(words=(*ANYWHERE, *ANSWERS))
-def test_a_refusal_without_words_fails_the_pod(start: Start, method: str, misbehave: Misbehaviour) -> None:
-    """They are asked for when the pod fits nowhere."""
+def test_a_rejection_without_a_message_fails_the_pod(start: Start, method: str, misbehave: Misbehaviour) -> None:
+    """Messages are requested when no node is feasible."""
     harness = start(plugins=[hostile.hostile(method, misbehave)])
     harness.cluster.add(make_pod("picky", node_selector={"bad": "yes"}, labels=TARGET))
     _crowd(harness)
@@ -97,8 +97,8 @@ def test_a_refusal_without_words_fails_the_pod(start: Start, method: str, misbeh
 
 
 @_cases(pre_enqueue=(*ANYWHERE, *ANSWERS, *CHANGES_POD))
-def test_a_pod_that_pre_enqueue_fails_for_is_held_back(start: Start, method: str, misbehave: Misbehaviour) -> None:
-    """It never enters the queue, and the queue knows who keeps it out and why."""
+def test_a_failing_pre_enqueue_gates_the_pod(start: Start, method: str, misbehave: Misbehaviour) -> None:
+    """The pod is not queued, and the queue stores the plugin and the reason."""
     harness = start(plugins=[hostile.hostile(method, misbehave)])
     _crowd(harness)
     _check_others(harness)
@@ -106,10 +106,10 @@ def test_a_pod_that_pre_enqueue_fails_for_is_held_back(start: Start, method: str
 
 
 @_cases(unreserve=(*ANYWHERE, *ANSWERS, *CHANGES_POD_INFO), post_bind=(*ANYWHERE, *ANSWERS, *CHANGES_POD_INFO))
-def test_what_comes_too_late_to_matter_is_told(
+def test_failures_without_effect_are_logged(
     start: Start, method: str, misbehave: Misbehaviour, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The pod is bound already, or on its way back to the queue."""
+    """The pod is bound already, or about to be requeued."""
     harness = start(plugins=[hostile.hostile(method, misbehave)])
     _crowd(harness)
     _check_others(harness)
@@ -117,8 +117,8 @@ def test_what_comes_too_late_to_matter_is_told(
 
 
 @_cases(post_filter=(*ANYWHERE, *ANSWERS, *CHANGES_POD_INFO))
-def test_a_pod_that_fits_nowhere_is_told_who_failed_to_help(start: Start, method: str, misbehave: Misbehaviour) -> None:
-    """As kube-scheduler has it, the pod is unschedulable; the message goes on with the failure."""
+def test_a_failing_post_filter_is_in_the_message(start: Start, method: str, misbehave: Misbehaviour) -> None:
+    """As in kube-scheduler, the pod is unschedulable; the failure is part of its message."""
     harness = start(plugins=[hostile.hostile(method, misbehave)])
     harness.cluster.add(make_pod("big", cpu="1000", labels=TARGET))
     _crowd(harness)
@@ -127,10 +127,10 @@ def test_a_pod_that_fits_nowhere_is_told_who_failed_to_help(start: Start, method
 
 
 @_cases(hint=(*ANYWHERE, *ANSWERS, *CHANGES_POD))
-def test_a_hint_that_fails_lets_the_pod_try_again(
+def test_a_failing_hint_retries_the_pod(
     start: Start, method: str, misbehave: Misbehaviour, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Better once too often than never."""
+    """An unnecessary attempt is better than a stranded pod."""
     harness = start(plugins=[hostile.hostile(method, misbehave)])
     harness.cluster.add(make_node("bad", labels={"bad": "yes"}))
     harness.cluster.add(make_pod("waits", cpu="100m", labels=TARGET))
@@ -143,8 +143,8 @@ def test_a_hint_that_fails_lets_the_pod_try_again(
 
 
 @pytest.mark.parametrize("method", [*FAILS_THE_POD, "pre_enqueue", "hint", "post_bind", "post_filter"])
-def test_a_plugin_that_takes_its_time(start: Start, method: str) -> None:
-    """Everybody waits for it, and is scheduled."""
+def test_a_slow_plugin(start: Start, method: str) -> None:
+    """All pods wait for it, and are scheduled."""
     configuration = BINDS if method == "bind" else None
     harness = start(configuration, plugins=[hostile.hostile(method, hostile.blocks)])
     _crowd(harness)
@@ -155,8 +155,8 @@ def test_a_plugin_that_takes_its_time(start: Start, method: str) -> None:
 
 @pytest.mark.parametrize("misbehave", [hostile.raises, hostile.exits])
 @pytest.mark.parametrize("method", ["pre_filter", "sign", "join_states", "join_score_states"])
-def test_looking_ahead_fails_nobody(start: Start, method: str, misbehave: Misbehaviour) -> None:
-    """Pods of many sizes are judged together: what goes wrong for one of them is its own business."""
+def test_failures_while_prefetching_fail_no_pod(start: Start, method: str, misbehave: Misbehaviour) -> None:
+    """Pods of many sizes are evaluated together: a failure for one of them does not affect the others."""
 
     def join(self: Any, states: Any, rows: Any) -> Any:
         return self._act("join_states", True, False) or self._act("join_score_states", True, False)
@@ -200,8 +200,8 @@ def test_a_signature_that_cannot_be_hashed_fails_one_pod(start: Start) -> None:
     assert "SignsLists" in condition.message
 
 
-def test_a_pod_that_makes_no_sense_fails_alone(start: Start) -> None:
-    """One with a quantity that cannot be read is judged ahead like the others, and only it fails."""
+def test_an_invalid_pod_fails_alone(start: Start) -> None:
+    """A pod with an invalid quantity is prefetched like the others, and only this pod fails."""
     harness = start()
     for number in range(40):
         harness.cluster.add(make_node(f"n{number}", cpu="32"))
@@ -213,8 +213,8 @@ def test_a_pod_that_makes_no_sense_fails_alone(start: Start) -> None:
     assert harness.cluster.conditions("p5")["PodScheduled"].reason == "SchedulerError"
 
 
-def test_pre_filter_runs_once_a_cycle(start: Start) -> None:
-    """Also for a plugin that signs nothing, and refuses: counted once, called once."""
+def test_pre_filter_runs_once_per_cycle(start: Start) -> None:
+    """A plugin without signatures that rejects the pod is called once and counted once, too."""
     calls: list[str] = []
 
     class Refuses:

@@ -1,4 +1,4 @@
-"""Permit: a plugin that holds pods until their whole gang is there, and what becomes of those that wait in vain."""
+"""Permit: a plugin that delays pods until their whole gang is placed, and the result of waiting in vain."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ Start = Callable[..., SchedulerHarness]
 
 
 class Gang:
-    """Holds the pods of a gang until as many have a place as the gang is large; one that fails takes all with it."""
+    """Delays the pods of a gang until all of them have a node; one that fails rejects all others."""
 
     name = "Gang"
 
@@ -41,7 +41,7 @@ class Gang:
 
 
 class Refusing:
-    """Permits nothing, and nothing changes its mind."""
+    """Permits no pod, and has no events."""
 
     name = "Refusing"
 
@@ -61,7 +61,7 @@ def add_gang(harness: SchedulerHarness, size: int, present: range) -> None:
 
 
 def test_a_gang_is_bound_together(start: Start) -> None:
-    """The first pods wait, holding their places; the last one lets all of them go."""
+    """The first pods wait on their nodes; the last one allows all of them."""
     harness = start(plugins=[Gang])
     harness.cluster.add(make_node("n1", cpu="3"))
     add_gang(harness, 3, range(2))
@@ -75,8 +75,8 @@ def test_a_gang_is_bound_together(start: Start) -> None:
     assert harness.time == 10.0
 
 
-def test_a_gang_that_stays_incomplete_gives_its_places_back(start: Start) -> None:
-    """After thirty seconds the wait is over for all; others take the room; the pods wait for something to change."""
+def test_an_incomplete_gang_releases_its_nodes(start: Start) -> None:
+    """After thirty seconds all waits end; others use the capacity; the pods wait for an event."""
     harness = start(plugins=[Gang])
     harness.cluster.add(make_node("n1", cpu="2"))
     add_gang(harness, 3, range(2))
@@ -93,21 +93,21 @@ def test_a_gang_that_stays_incomplete_gives_its_places_back(start: Start) -> Non
     assert harness.cluster.pod("g0").status.nominatedNodeName == ""
 
 
-def test_what_waits_can_be_rejected_by_its_plugin(start: Start) -> None:
-    """A pod of the gang is deleted while it waits: its Unreserve rejects the rest, at once."""
+def test_waiting_pods_can_be_rejected_by_their_plugin(start: Start) -> None:
+    """A pod of the gang is deleted while it waits: its Unreserve rejects the others at once."""
     harness = start(plugins=[Gang])
     harness.cluster.add(make_node("n1", cpu="2"))
     add_gang(harness, 3, range(2))
     harness.run_for(5.0)
     harness.cluster.delete(harness.cluster.pod("g1"))
     harness.run_for(0.5)
-    words = [event.note for event in harness.events.about("g0")]
-    assert words == ["0/1 nodes are available: 1 another pod of the gang failed."]
+    notes = [event.note for event in harness.events.about("g0")]
+    assert notes == ["0/1 nodes are available: 1 another pod of the gang failed."]
     assert harness.bindings == {}
 
 
-def test_a_refusal_undoes_the_placement(start: Start) -> None:
-    """The pod is unschedulable in the words of the plugin, and nothing is taken on the node."""
+def test_a_rejection_undoes_the_placement(start: Start) -> None:
+    """The pod is unschedulable with the plugin's message, and uses no capacity."""
     harness = start(plugins=[Refusing])
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("p1", cpu="1"))
@@ -118,7 +118,7 @@ def test_a_refusal_undoes_the_placement(start: Start) -> None:
 
 
 class Hesitating:
-    """Lets every pod wait for a second, in vain; nothing changes its mind."""
+    """Makes every pod wait for a second, in vain; has no events."""
 
     name = "Hesitating"
 
@@ -132,8 +132,8 @@ class Hesitating:
         return Wait(1.0)
 
 
-def test_an_announced_node_is_withdrawn_even_if_it_is_still_being_announced(start: Start) -> None:
-    """The wait ends before the nomination that announces it is written; what is written last is right."""
+def test_an_announced_node_is_withdrawn_even_while_it_is_being_announced(start: Start) -> None:
+    """The wait ends before the nomination is written; the last write clears it."""
     harness = start(plugins=[Hesitating])
     harness.cluster.slow["patch_pod_status"] = 5.0
     harness.cluster.add(make_node("n1"))

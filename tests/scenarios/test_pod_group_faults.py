@@ -1,4 +1,4 @@
-"""Groups when the API server fails, and when the scheduler is killed while it binds one."""
+"""Pod groups when the API server fails, and when the scheduler is killed while it binds one."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ CALLS = ["bind", "patch_pod_status", "delete_pod", "patch_pod_group_status"]
 
 
 def crowded(start: Start, **options: float) -> SchedulerHarness:
-    """Every call is needed: a group to bind, one that does not fit, and one that must preempt."""
+    """Start a scheduler that makes every call: a group is bound, one does not fit, and one must preempt."""
     harness = start(features=features(), **options)
     add_nodes(harness, 3)
     for number in range(6):
@@ -32,7 +32,7 @@ def crowded(start: Start, **options: float) -> SchedulerHarness:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_call_that_fails_once(start: Start, problem: str, call: str, takes_effect: bool) -> None:
-    """Each kind of failure at each kind of call: the group ends up whole, and the other holds nothing."""
+    """Every kind of failure is tested for every kind of call: the group is placed, and the other one uses nothing."""
     harness = crowded(start, delay=0.01)
     harness.cluster.faults.fail(call, problem, takes_effect=takes_effect)
     harness.run_until_idle()
@@ -43,7 +43,7 @@ def test_a_call_that_fails_once(start: Start, problem: str, call: str, takes_eff
 
 @pytest.mark.parametrize("skip", range(0, 36, 3))
 def test_the_nth_call_is_not_answered(start: Start, skip: int) -> None:
-    """Whichever call of a whole run it is."""
+    """Any call of a whole run may be lost."""
     harness = crowded(start, latency=0.1, delay=0.2)
     harness.cluster.faults.fail("*", "Timeout", skip=skip)
     harness.run_until_idle()
@@ -51,8 +51,8 @@ def test_the_nth_call_is_not_answered(start: Start, skip: int) -> None:
 
 
 @pytest.mark.parametrize("after", [0.0, 0.05, 0.15, 0.3, 6.0])
-def test_the_server_is_gone_for_a_minute(start: Start, after: float) -> None:
-    """When it is back the group is finished."""
+def test_the_server_is_unavailable_for_a_minute(start: Start, after: float) -> None:
+    """When it is back the group is bound."""
     harness = crowded(start, latency=0.1, delay=0.1)
     harness.run_for(after)
     harness.cluster.go_away_for(60.0)
@@ -61,7 +61,7 @@ def test_the_server_is_gone_for_a_minute(start: Start, after: float) -> None:
 
 
 def restarted(start: Start, before: SchedulerHarness) -> SchedulerHarness:
-    """Another scheduler that finds the cluster as the first one left it, which had no time to put anything in order."""
+    """Start another scheduler with the cluster as the first one left it when it was killed."""
     harness = start(features=features())
     for kind in (Node, PodGroup, Pod):
         for obj in before.cluster.all(kind):
@@ -70,8 +70,8 @@ def restarted(start: Start, before: SchedulerHarness) -> SchedulerHarness:
 
 
 @pytest.mark.parametrize("bound_before", range(6))
-def test_killed_while_a_group_is_bound(start: Start, bound_before: int) -> None:
-    """However many pods had their node by then, the next scheduler gives one to the others."""
+def test_killed_while_a_group_is_being_bound(start: Start, bound_before: int) -> None:
+    """The next scheduler binds the pods that have no node yet."""
     first = start(features=features())
     add_nodes(first, 3, racks=1)
     first.cluster.faults.fail("bind", "Timeout", times=None, skip=bound_before)
@@ -85,7 +85,7 @@ def test_killed_while_a_group_is_bound(start: Start, bound_before: int) -> None:
 
 
 def test_killed_while_victims_are_evicted(start: Start) -> None:
-    """The next scheduler evicts as many as are still in the way."""
+    """The next scheduler evicts the remaining victims."""
     first = start(features=features())
     add_nodes(first, 3)
     for number in range(6):

@@ -8,13 +8,13 @@ from kubestow.api.codec import convert
 from kubestow.api.pod import Pod
 from kubestow.api.workloads import PodDisruptionBudget
 from kubestow.testing import SchedulerHarness, make_pod, make_pod_group
-from scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, features, words
+from scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, features, message
 
 Start = Callable[..., SchedulerHarness]
 
 
 def fill(harness: SchedulerHarness, count: int, priority: int = 0, name: str = "low", **options: object) -> None:
-    """Pods of one CPU each that run."""
+    """Add running pods of one CPU each."""
     for number in range(count):
         harness.cluster.add(make_pod(f"{name}{number}", cpu="1", priority=priority, grace_seconds=0, **options))  # type: ignore[arg-type]
     harness.run_until_idle()
@@ -24,8 +24,8 @@ def running(harness: SchedulerHarness, prefix: str) -> int:
     return sum(bool(pod.spec.nodeName) for pod in harness.cluster.all(Pod) if pod.metadata.name.startswith(prefix))
 
 
-def test_no_more_pods_go_than_must(start: Start) -> None:
-    """Each of them is told why, and the group follows."""
+def test_only_necessary_pods_are_evicted(start: Start) -> None:
+    """Each of them gets a condition, and the group is placed."""
     harness = start(features=features())
     add_nodes(harness, 4)
     fill(harness, 8)
@@ -38,8 +38,8 @@ def test_no_more_pods_go_than_must(start: Start) -> None:
     assert all(note.startswith("Preempted by podgroup ") and note.endswith(" on node cluster") for note in notes)
 
 
-def test_nobody_goes_for_a_group_that_would_not_fit_anyway(start: Start) -> None:
-    """Not even those that stand in the way of some of its pods."""
+def test_no_pod_is_evicted_for_a_group_that_would_not_fit(start: Start) -> None:
+    """That includes pods whose eviction would help some pods of the group."""
     harness = start(features=features())
     add_nodes(harness, 2)
     fill(harness, 4)
@@ -47,21 +47,21 @@ def test_nobody_goes_for_a_group_that_would_not_fit_anyway(start: Start) -> None
     harness.run_until_idle()
     assert running(harness, "low") == 4
     refused = "0/1 placements are available, first placement status: pod group is unschedulable"
-    said = condition(harness, "a")
-    assert said.message == f"{refused}, {refused}"
-    assert words(harness, "a0").endswith("preemption: not eligible due to workload aware preemption enabled")
+    found = condition(harness, "a")
+    assert found.message == f"{refused}, {refused}"
+    assert message(harness, "a0").endswith("preemption: not eligible due to workload aware preemption enabled")
 
 
 def test_pods_of_the_same_priority_stay(start: Start) -> None:
-    """There is nobody to evict."""
+    """There are no possible victims."""
     harness = start(features=features())
     add_nodes(harness, 1)
     fill(harness, 2, priority=10)
     add_gang(harness, "a", pods=2, priority=10)
     harness.run_until_idle()
-    said = condition(harness, "a")
+    found = condition(harness, "a")
     assert running(harness, "low") == 2
-    assert said.message.endswith(", No preemption victims found for incoming preemptor")
+    assert found.message.endswith(", No preemption victims found for incoming preemptor")
 
 
 def test_a_group_that_may_not_preempt(start: Start) -> None:
@@ -73,26 +73,26 @@ def test_a_group_that_may_not_preempt(start: Start) -> None:
     add_members(harness, "a", [0], priority=10)
     add_members(harness, "a", [1], priority=10, spec={"preemptionPolicy": "Never"})
     harness.run_until_idle()
-    said = condition(harness, "a")
+    found = condition(harness, "a")
     assert running(harness, "low") == 2
-    assert said.message.endswith(", not eligible due to preemptionPolicy=Never.")
+    assert found.message.endswith(", not eligible due to preemptionPolicy=Never.")
 
 
 def test_groups_with_constraints_do_not_preempt(start: Start) -> None:
-    """As in kube-scheduler."""
+    """This is the behavior of kube-scheduler."""
     harness = start(features=features())
     add_nodes(harness, 1)
     fill(harness, 2)
     add_gang(harness, "a", pods=2, priority=10, topology_key="rack")
     harness.run_until_idle()
-    said = condition(harness, "a")
+    found = condition(harness, "a")
     assert running(harness, "low") == 2
-    assert "workload aware preemption is not supported for pod groups" in said.message
+    assert "workload aware preemption is not supported for pod groups" in found.message
 
 
 @pytest.mark.parametrize(("mode", "left"), [("PodGroup", 0), ("Pod", 2)])
-def test_a_group_leaves_together_if_it_says_so(start: Start, mode: str, left: int) -> None:
-    """Or loses only as many pods as must go."""
+def test_a_group_is_evicted_together_if_configured(start: Start, mode: str, left: int) -> None:
+    """Otherwise it loses only the necessary pods."""
     harness = start(features=features())
     add_nodes(harness, 4, cpu="1")
     harness.cluster.add(make_pod_group("v", 2, priority=1, disruption_mode=mode))
@@ -105,7 +105,7 @@ def test_a_group_leaves_together_if_it_says_so(start: Start, mode: str, left: in
 
 
 def test_a_whole_group_is_spared_rather_than_single_pods(start: Start) -> None:
-    """At the same priority."""
+    """Both have the same priority."""
     harness = start(features=features())
     add_nodes(harness, 4, cpu="1")
     harness.cluster.add(make_pod_group("v", 2, priority=1, disruption_mode="PodGroup"))
@@ -117,7 +117,7 @@ def test_a_whole_group_is_spared_rather_than_single_pods(start: Start) -> None:
 
 
 def test_the_priority_of_a_group_counts_for_its_pods(start: Start) -> None:
-    """A group that leaves together is as important as it says, whatever its pods say."""
+    """A group that is evicted together has its own priority, whatever the priorities of its pods."""
     harness = start(features=features())
     add_nodes(harness, 2, cpu="1")
     harness.cluster.add(make_pod_group("v", 2, priority=100, disruption_mode="PodGroup"))
@@ -128,8 +128,8 @@ def test_the_priority_of_a_group_counts_for_its_pods(start: Start) -> None:
     assert (len(bound(harness, "a")), len(bound(harness, "v"))) == (0, 2)
 
 
-def test_budgets_are_honoured_where_possible(start: Start) -> None:
-    """Pods that nothing protects go first."""
+def test_budgets_are_respected_if_possible(start: Start) -> None:
+    """Pods without a budget are evicted first."""
     harness = start(features=features())
     add_nodes(harness, 4, cpu="1")
     budget = {"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "db"}}}}
@@ -141,8 +141,8 @@ def test_budgets_are_honoured_where_possible(start: Start) -> None:
     assert (running(harness, "db"), running(harness, "web"), len(bound(harness, "a"))) == (2, 0, 2)
 
 
-def test_nobody_else_goes_while_victims_are_leaving(start: Start) -> None:
-    """They take their time; meanwhile nobody takes their place, and the group asks for no more."""
+def test_no_further_pod_is_evicted_while_victims_terminate(start: Start) -> None:
+    """Meanwhile no other pod takes their capacity, and the group does not preempt again."""
     harness = start(features=features())
     add_nodes(harness, 4, cpu="1")
     for number in range(4):
@@ -156,7 +156,7 @@ def test_nobody_else_goes_while_victims_are_leaving(start: Start) -> None:
 
 
 def test_without_workload_aware_preemption_each_pod_preempts(start: Start) -> None:
-    """Still, nobody goes unless the whole group can be placed."""
+    """Nevertheless, no pod is evicted unless the whole group can be placed."""
     gates = features("GenericWorkload", "GangScheduling")
     harness = start(features=gates)
     add_nodes(harness, 2)

@@ -1,4 +1,4 @@
-"""Random clusters and groups: all or nothing, whatever happens, and the same again."""
+"""Random clusters and groups: a group is placed completely or not at all, and runs are repeatable."""
 
 import random
 from collections import Counter
@@ -20,12 +20,12 @@ SEEDS = st.integers(0, 1_000_000)
 
 
 def gangs(harness: SchedulerHarness) -> dict[str, int]:
-    """minCount by the key of the group."""
+    """Return minCount by the key of the group."""
     return {group.key: group.min_count for group in harness.cluster.all(PodGroup)}
 
 
 def check_gangs(story: Story, deleted: set[str]) -> None:
-    """A gang whose pods are all still there has none on a node, or enough."""
+    """Check that a gang whose pods all still exist has none on a node, or enough."""
     groups = story.harness.core.cluster.groups
     assert groups is not None
     for key, least in gangs(story.harness).items():
@@ -36,8 +36,8 @@ def check_gangs(story: Story, deleted: set[str]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_all_or_nothing_at_every_instant(seed: int) -> None:
-    """Whatever comes and goes; only a gang that has lost pods to somebody else may have fewer than it wants."""
+def test_all_or_nothing_at_any_time(seed: int) -> None:
+    """After any events, only a gang that has lost pods to other causes may have fewer than it needs."""
     story = Story(seed)
     seen: dict[str, str] = {}
     with story.harness as harness:
@@ -55,7 +55,7 @@ def test_all_or_nothing_at_every_instant(seed: int) -> None:
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
 def test_a_group_that_fits_an_empty_cluster_is_not_starved(seed: int) -> None:
-    """Once all else is gone it is placed, however many groups came before it."""
+    """After everything else is deleted it is placed, however many groups came before it."""
     story = Story(seed)
     with story.harness as harness:
         for _ in range(6):
@@ -74,8 +74,8 @@ def test_a_group_that_fits_an_empty_cluster_is_not_starved(seed: int) -> None:
         assert all(pod.spec.nodeName for pod in harness.cluster.all(Pod))
 
 
-def told(seed: int, gates: tuple[str, ...] = GATES) -> tuple[Any, ...]:
-    """What a story comes to: who is bound how often, and what is said of all others."""
+def result_of(seed: int, gates: tuple[str, ...] = GATES) -> tuple[Any, ...]:
+    """Return the bindings of a run, and the conditions of all pods and groups."""
     story = Story(seed, gates)
     with story.harness as harness:
         for _ in range(8):
@@ -93,13 +93,13 @@ def told(seed: int, gates: tuple[str, ...] = GATES) -> tuple[Any, ...]:
 
 @settings(max_examples=10, deadline=None)
 @given(seed=SEEDS)
-def test_the_same_again(seed: int) -> None:
+def test_runs_are_repeatable(seed: int) -> None:
     """The same events at the same times have the same outcome."""
-    assert told(seed) == told(seed)
+    assert result_of(seed) == result_of(seed)
 
 
 def counted_and_tried(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[Any, ...]]]:
-    """What one attempt at a group of equal pods comes to, by counts and without."""
+    """Return the outcome of one attempt of a group of equal pods, by counts and without."""
     found = []
     gates = GATES if seed % 3 else GATES[:2]
     for counts in (True, False):
@@ -142,7 +142,7 @@ def counted_and_tried(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[list[t
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_counting_says_what_trying_would(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many pods are bound, and the others wait with the same words."""
+def test_counting_and_trying_have_the_same_outcome(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same number of pods is bound, and the others have the same messages."""
     counted, tried = counted_and_tried(seed, monkeypatch)
     assert counted == tried

@@ -20,7 +20,7 @@ def by_policy(start: Start, **fields: Any) -> SchedulerHarness:
 
 
 def test_the_default_policy_schedules(start: Start) -> None:
-    """Pods of a kind and pods of many sizes spread over the nodes, and gates are heeded."""
+    """Equal pods and pods of many sizes are spread over the nodes, and gates are respected."""
     harness = by_policy(start)
     for number in range(4):
         harness.cluster.add(make_node(f"n{number}", cpu="4"))
@@ -34,8 +34,8 @@ def test_the_default_policy_schedules(start: Start) -> None:
     assert harness.place_of("gated") == "gated"
 
 
-def test_predicates_that_are_not_there_are_not_checked(start: Start) -> None:
-    """A node without room takes pods all the same, but not a cordoned one."""
+def test_missing_predicates_are_not_checked(start: Start) -> None:
+    """A node without capacity gets pods nevertheless, but a cordoned one does not."""
     harness = by_policy(start, predicates=[], priorities=[])
     harness.cluster.add(make_node("small", cpu="1"))
     harness.cluster.add(make_node("cordoned", unschedulable=True))
@@ -51,8 +51,8 @@ def test_predicates_that_are_not_there_are_not_checked(start: Start) -> None:
         (True, "0/1 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."),
     ],
 )
-def test_all_reasons_are_told_where_all_predicates_are_checked(start: Start, checks_all: bool, message: str) -> None:
-    """Also to a pod that is like one before; and the pod is tried again when one of them is gone, in vain."""
+def test_all_reasons_are_reported_if_all_predicates_are_checked(start: Start, checks_all: bool, message: str) -> None:
+    """That applies to a pod with shared results, too; the pod is retried in vain when one reason is resolved."""
     harness = by_policy(start, alwaysCheckAllPredicates=checks_all)
     harness.cluster.add(make_node("n1", cpu="1", taints=["busy:NoSchedule"]))
     for number in range(3):
@@ -62,8 +62,8 @@ def test_all_reasons_are_told_where_all_predicates_are_checked(start: Start, che
         assert harness.cluster.conditions(f"p{number}")["PodScheduled"].message.startswith(message)
     harness.cluster.update(make_node("n1", cpu="4", taints=["busy:NoSchedule"]))
     harness.run_until_idle()
-    told = harness.cluster.conditions("p0")["PodScheduled"].message
-    assert told.startswith("0/1 nodes are available: 1 node(s) had untolerated taint(s).")
+    text = harness.cluster.conditions("p0")["PodScheduled"].message
+    assert text.startswith("0/1 nodes are available: 1 node(s) had untolerated taint(s).")
     harness.cluster.update(make_node("n1", cpu="8"))
     harness.run_until_idle()
     assert len(harness.bindings) == 3
@@ -71,7 +71,7 @@ def test_all_reasons_are_told_where_all_predicates_are_checked(start: Start, che
 
 @pytest.mark.parametrize("checks_all", [False, True])
 def test_pods_are_preempted(start: Start, checks_all: bool) -> None:
-    """Where that helps."""
+    """Preemption works with a Policy."""
     harness = by_policy(start, alwaysCheckAllPredicates=checks_all)
     harness.cluster.add(make_node("n1", cpu="2"))
     harness.cluster.add(make_node("tainted", cpu="2", taints=["busy:NoSchedule"]))
@@ -84,7 +84,7 @@ def test_pods_are_preempted(start: Start, checks_all: bool) -> None:
 
 
 def test_pods_of_a_service_stay_together(start: Start) -> None:
-    """By the label that the Policy names; when all pods are gone, the next is free to go elsewhere."""
+    """The label is set by the Policy; without other pods, the next one may be placed anywhere."""
     argument = {"serviceAffinity": {"labels": ["rack"]}}
     harness = by_policy(start, predicates=[{"name": "PodFitsResources"}, {"name": "racks", "argument": argument}])
     for rack in ("a", "b"):

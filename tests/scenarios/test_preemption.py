@@ -1,4 +1,4 @@
-"""Preemption from end to end: victims chosen, told and deleted, the preemptor nominated, held back, and placed."""
+"""Preemption from end to end: victims are chosen and deleted, the preemptor is nominated, gated, and placed."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Start = Callable[..., SchedulerHarness]
 
 
 def full(start: Start, nodes: int = 1, grace: int = 10, **options: Any) -> SchedulerHarness:
-    """Nodes of two CPUs, each with two pods of low priority."""
+    """Start a scheduler with nodes of two CPUs, each with two pods of low priority."""
     harness = start(**options)
     for number in range(nodes):
         harness.cluster.add(make_node(f"n{number}", cpu="2"))
@@ -29,7 +29,7 @@ def full(start: Start, nodes: int = 1, grace: int = 10, **options: Any) -> Sched
     return harness
 
 
-def test_the_whole_way(start: Start) -> None:
+def test_a_complete_preemption(start: Start) -> None:
     """Victims get a condition and a deletion; the preemptor is nominated, waits for them to end, and is bound."""
     harness = full(start)
     harness.cluster.add(make_pod("high", cpu="2", priority=10))
@@ -55,8 +55,8 @@ def test_the_whole_way(start: Start) -> None:
     assert [event.reason for event in harness.events.about("high")] == ["FailedScheduling", "Scheduled"]
 
 
-def test_the_room_is_kept_for_the_preemptor(start: Start) -> None:
-    """A pod of lower priority that comes while victims terminate does not take their place."""
+def test_the_freed_capacity_is_kept_for_the_preemptor(start: Start) -> None:
+    """A pod of lower priority that is added while victims terminate does not get it."""
     harness = full(start)
     harness.cluster.add(make_pod("high", cpu="2", priority=10))
     harness.run_for(1.0)
@@ -66,8 +66,8 @@ def test_the_room_is_kept_for_the_preemptor(start: Start) -> None:
     assert harness.place_of("sneaky") == "unschedulable"
 
 
-def test_as_few_as_possible_have_to_go(start: Start) -> None:
-    """One node, one victim: the other pods stay where they are."""
+def test_as_few_pods_as_possible_are_evicted(start: Start) -> None:
+    """There is one node and one victim: the other pods stay."""
     harness = full(start, nodes=3)
     harness.cluster.add(make_pod("high", cpu="1", priority=10))
     harness.run_until_idle()
@@ -76,8 +76,8 @@ def test_as_few_as_possible_have_to_go(start: Start) -> None:
 
 
 @pytest.mark.parametrize(("grace", "attempts"), [(0, 2), (5, 3)], ids=["at-once", "in-time"])
-def test_what_happens_before_the_victim_is_gone(start: Start, grace: int, attempts: int) -> None:
-    """While a victim goes at once there is nothing to try; one that takes its time leaves room for other chances."""
+def test_attempts_before_the_victim_is_deleted(start: Start, grace: int, attempts: int) -> None:
+    """A victim that is deleted at once needs no further attempt; one that terminates slowly allows one."""
     harness = full(start, grace=grace)
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("other", cpu="1", priority=10, node="n1", grace_seconds=0))
@@ -94,7 +94,7 @@ def test_what_happens_before_the_victim_is_gone(start: Start, grace: int, attemp
 
 
 @pytest.mark.parametrize("patch_seconds", [0.0, 2.0], ids=["seen", "being-written"])
-def test_a_higher_preemptor_takes_the_nomination_away(start: Start, patch_seconds: float) -> None:
+def test_a_higher_preemptor_removes_the_nomination(start: Start, patch_seconds: float) -> None:
     """The lower one loses its nomination, even one that is still being written, and is placed later elsewhere."""
     harness = full(start, grace=20)
     harness.cluster.slow["patch_pod_status"] = patch_seconds
@@ -112,8 +112,8 @@ def test_a_higher_preemptor_takes_the_nomination_away(start: Start, patch_second
     assert harness.cluster.node_of("high") == "n1"
 
 
-def test_a_preemptor_that_needs_no_further_victims_takes_nothing_away(start: Start) -> None:
-    """Where all victims terminate already, the lower pod keeps its nomination until its own next attempt."""
+def test_a_preemptor_without_new_victims_removes_no_nomination(start: Start) -> None:
+    """If all victims terminate already, the lower pod keeps its nomination until its own next attempt."""
     harness = full(start, grace=20)
     harness.cluster.add(make_pod("high", cpu="2", priority=10))
     harness.run_for(1.0)
@@ -128,21 +128,21 @@ def test_a_preemptor_that_needs_no_further_victims_takes_nothing_away(start: Sta
     assert harness.cluster.pod("high").status.nominatedNodeName == ""
 
 
-def test_nobody_of_the_same_priority_has_to_go(start: Start) -> None:
-    """And a pod that must never preempt does not either; each says why."""
+def test_no_pod_of_the_same_priority_is_evicted(start: Start) -> None:
+    """A pod that must never preempt evicts no pod, either; each has its own message."""
     harness = full(start)
     harness.cluster.add(make_pod("equal", cpu="1", priority=0))
     harness.cluster.add(make_pod("meek", cpu="1", priority=10, spec={"preemptionPolicy": "Never"}))
     harness.run_until_idle()
     assert harness.place_of("equal") == harness.place_of("meek") == "unschedulable"
     assert len(harness.bindings) == 0
-    said = {event.pod: event.note for event in harness.events}
-    assert said["default/equal"].endswith("1 No preemption victims found for incoming pod.")
-    assert said["default/meek"].endswith("not eligible due to preemptionPolicy=Never.")
+    notes = {event.pod: event.note for event in harness.events}
+    assert notes["default/equal"].endswith("1 No preemption victims found for incoming pod.")
+    assert notes["default/meek"].endswith("not eligible due to preemptionPolicy=Never.")
 
 
 def test_a_pod_that_waits_for_permission_is_preempted_in_memory(start: Start) -> None:
-    """It has no place yet that would have to be deleted: it goes back to the queue instead."""
+    """It is not bound yet and need not be deleted: it is requeued instead."""
     harness = start(plugins=[stages.Slow])
     stages.slow_bindings(harness)
     harness.cluster.add(make_node("n1", cpu="1"))
@@ -163,8 +163,8 @@ def test_a_pod_that_waits_for_permission_is_preempted_in_memory(start: Start) ->
     assert stages.Slow.calls[:2] == ["reserve low", "unreserve low"]
 
 
-def test_a_pod_in_pre_bind_is_cancelled(start: Start) -> None:
-    """Its PreBind is stopped, what it reserved is given back, and it goes back to the queue."""
+def test_a_pod_in_pre_bind_is_preempted(start: Start) -> None:
+    """Its PreBind is cancelled, its reservations are released, and it is requeued."""
     harness = start(plugins=[stages.Slow])
     stages.slow_bindings(harness)
     harness.cluster.add(make_node("n1", cpu="1"))
@@ -182,7 +182,7 @@ def test_a_pod_in_pre_bind_is_cancelled(start: Start) -> None:
 
 
 class Stubborn:
-    """Finishes PreBind, cancelled or not."""
+    """Finishes PreBind in spite of a cancellation."""
 
     name = "Stubborn"
 
@@ -199,8 +199,8 @@ class Stubborn:
             await asyncio.sleep(1.0)
 
 
-def test_a_pod_that_finished_pre_bind_in_spite_of_it_has_lost_its_place_all_the_same(start: Start) -> None:
-    """Two pods must not end up where there is room for one."""
+def test_a_pod_that_finished_pre_bind_in_spite_of_the_preemption_is_not_bound(start: Start) -> None:
+    """Two pods must not be bound with capacity for one."""
     harness = start(plugins=[Stubborn])
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("low", cpu="1", priority=0))
@@ -211,7 +211,7 @@ def test_a_pod_that_finished_pre_bind_in_spite_of_it_has_lost_its_place_all_the_
 
 
 class Clumsy:
-    """Stumbles when its PreBind is cancelled."""
+    """Fails when its PreBind is cancelled."""
 
     name = "Clumsy"
 
@@ -228,8 +228,8 @@ class Clumsy:
             raise RuntimeError("what now") from None
 
 
-def test_a_pod_that_failed_when_it_was_preempted_is_not_preempted_for_ever(start: Start) -> None:
-    """Its next binding is a new one."""
+def test_a_pod_that_failed_when_it_was_preempted_can_be_bound_later(start: Start) -> None:
+    """The preemption does not affect its next binding."""
     harness = start(plugins=[Clumsy])
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("low", cpu="1", priority=0))
@@ -244,7 +244,7 @@ def test_a_pod_that_failed_when_it_was_preempted_is_not_preempted_for_ever(start
 
 
 def test_a_victim_that_is_being_bound_is_deleted(start: Start) -> None:
-    """Too late to stop it in memory: its deletion is asked of the API server."""
+    """It is too late to stop it in memory: it is deleted at the API server."""
     harness = start(plugins=[stages.Slow])
     stages.slow_bindings(harness)
     harness.cluster.add(make_node("n1", cpu="1"))
@@ -256,8 +256,8 @@ def test_a_victim_that_is_being_bound_is_deleted(start: Start) -> None:
     assert harness.cluster.get(Pod, "default/low") is None
 
 
-def test_victims_that_are_gone_already(start: Start) -> None:
-    """Somebody else deletes the victims before the scheduler does: the preemptor is placed without delay."""
+def test_victims_that_are_deleted_already(start: Start) -> None:
+    """Another client deletes the victims before the scheduler does: the preemptor is placed without delay."""
     harness = full(start, latency=1.0)
     harness.cluster.add(make_pod("high", cpu="2", priority=10))
     harness.run_for(0.5)
@@ -270,8 +270,8 @@ def test_victims_that_are_gone_already(start: Start) -> None:
 
 
 @pytest.mark.parametrize("name", ["low0", "low1"])
-def test_a_victim_that_runs_to_its_end_before_its_turn(start: Start, name: str) -> None:
-    """Its room is there at once, and nobody sees it go: the preemptor is placed when the other one is gone."""
+def test_a_victim_that_ends_before_its_eviction(start: Start, name: str) -> None:
+    """Its capacity is free at once, without an event: the preemptor is placed when the other victim is deleted."""
     harness = full(start, grace=0, latency=1.0)
     harness.cluster.add(make_pod("high", cpu="2", priority=10))
     harness.run_for(0.5)
@@ -281,8 +281,8 @@ def test_a_victim_that_runs_to_its_end_before_its_turn(start: Start, name: str) 
     assert harness.cluster.node_of("high") == "n0"
 
 
-def test_a_preemptor_that_is_deleted_leaves_its_victims_to_their_fate(start: Start) -> None:
-    """Deletions under way are not taken back; the room is for whoever comes."""
+def test_a_preemptor_that_is_deleted(start: Start) -> None:
+    """Deletions of its victims are not undone; any pod may use the capacity."""
     harness = full(start)
     harness.cluster.add(make_pod("high", cpu="2", priority=10))
     harness.run_for(1.0)
@@ -294,7 +294,7 @@ def test_a_preemptor_that_is_deleted_leaves_its_victims_to_their_fate(start: Sta
 
 
 class Bouncer:
-    """Throws out everybody else."""
+    """Evicts all other pods."""
 
     name = "Bouncer"
 
@@ -314,8 +314,8 @@ profiles:
 """
 
 
-def test_whoever_preempts_is_named(start: Start) -> None:
-    """Any plugin's PostFilter may choose victims; they are told its name."""
+def test_the_preempting_plugin_is_named(start: Start) -> None:
+    """Any plugin's PostFilter may choose victims; its name is in their condition."""
     harness = start(WITHOUT_DEFAULT, plugins=[stages.Slow, Bouncer])
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("low", cpu="1"))

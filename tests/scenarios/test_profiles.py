@@ -1,4 +1,4 @@
-"""Several profiles in one scheduler: each pod is scheduled by the plugins of the profile it names."""
+"""Several profiles in one scheduler: each pod is scheduled by the plugins of its profile."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,8 +33,8 @@ profiles:
 """
 
 
-def test_each_pod_by_its_profile(start: Start) -> None:
-    """One profile spreads, the other one packs; both see each other's pods."""
+def test_each_pod_is_scheduled_by_its_profile(start: Start) -> None:
+    """One profile spreads, the other one packs; both count each other's pods."""
     harness = start(TWO_PROFILES)
     for number in range(4):
         harness.cluster.add(make_node(f"n{number}", cpu="4"))
@@ -49,7 +49,7 @@ def test_each_pod_by_its_profile(start: Start) -> None:
 
 
 def test_a_profile_may_lack_a_filter(start: Start) -> None:
-    """Taints do not count for the pods of a profile that has switched them off; they do for the others."""
+    """Taints do not count for the pods of a profile that has disabled them; they do for the others."""
     harness = start(TWO_PROFILES)
     harness.cluster.add(make_node("n1", taints=["busy:NoSchedule"]))
     harness.cluster.add(make_pod("careful"))
@@ -62,7 +62,7 @@ def test_a_profile_may_lack_a_filter(start: Start) -> None:
 @pytest.mark.parametrize("plugin", ["NodeResourcesFit", "NodeResourcesBalancedAllocation", "NodeAffinity"])
 @pytest.mark.parametrize("cpu", ["", "1"])
 def test_a_profile_may_score_without_pre_score(start: Start, plugin: str, cpu: str) -> None:
-    """Those scores that can be had without PreScore are, for pods that ask for nothing as well."""
+    """Scores that do not need PreScore are computed, also for pods without requests."""
     harness = start(f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -82,8 +82,8 @@ profiles:
         assert harness.cluster.node_of("p") == "better"
 
 
-def test_pods_of_other_schedulers_are_left_alone(start: Start) -> None:
-    """They are counted where they run, and never queued."""
+def test_pods_of_other_schedulers_are_ignored(start: Start) -> None:
+    """They are counted on their nodes, and never queued."""
     harness = start(TWO_PROFILES)
     harness.cluster.add(make_node("n1", cpu="2"))
     harness.cluster.add(make_pod("foreign", scheduler="elsewhere", cpu="1"))
@@ -95,8 +95,8 @@ def test_pods_of_other_schedulers_are_left_alone(start: Start) -> None:
     assert harness.place_of("ours") == "unschedulable"
 
 
-def test_the_configured_backoff_counts(start: Start) -> None:
-    """The first retry after an error comes after two seconds, rounded up to the end of the second."""
+def test_the_configured_backoff_applies(start: Start) -> None:
+    """The first retry after an error is after two seconds, rounded up to the end of the second."""
     harness = start(TWO_PROFILES)
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("p1"))
@@ -106,7 +106,7 @@ def test_the_configured_backoff_counts(start: Start) -> None:
 
 
 class Alphabet:
-    """Orders pods by their letter; has never heard of pods without one."""
+    """Orders pods by their letter; fails for pods without one."""
 
     name = "Alphabet"
 
@@ -126,10 +126,8 @@ profiles:
 """
 
 
-def test_a_pod_that_the_order_fails_for_is_scheduled_all_the_same(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It goes last, and the failure is told; a heap of pods does not depend on the kindness of plugins."""
+def test_a_pod_without_a_sort_key_is_scheduled(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """It is the last one, and the failure is logged."""
     harness = start(ALPHABETICAL, plugins=[Alphabet])
     for letter in "", "b", "a":
         harness.cluster.add(make_pod(f"p{letter}", labels={"letter": letter} if letter else {}))

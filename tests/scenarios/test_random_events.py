@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order: no pod is lost or in two places, and every column says what is so."""
+"""After any events in any order: no pod is lost or in two places, and every column is correct."""
 
 import random
 
@@ -29,7 +29,7 @@ def run(rng: random.Random, events: int, check_every: int) -> Chaos:
 
 
 def settle(chaos: Chaos) -> None:
-    """Let all that is under way end; then what is left waits for a reason, and what was bound is counted."""
+    """Let all operations end; afterwards, remaining pods wait for a reason, and bound pods are counted."""
     chaos.calm_down()
     chaos.harness.run_until_idle()
     consistency.check_settled(chaos.harness)
@@ -42,7 +42,7 @@ def settle(chaos: Chaos) -> None:
 
 @pytest.mark.parametrize("seed", range(RUNS))
 def test_twenty_thousand_events(seed: int) -> None:
-    """Several long runs, looked at throughout."""
+    """Several long runs are checked at intervals."""
     chaos = run(random.Random(seed), EVENTS // RUNS, check_every=5)
     assert len(chaos.harness.cluster.bindings) > 50
     assert len(chaos.harness.attempts.decisions) > len(chaos.harness.cluster.bindings)
@@ -51,5 +51,5 @@ def test_twenty_thousand_events(seed: int) -> None:
 @settings(max_examples=25, deadline=None)
 @given(rng=st.randoms(use_true_random=False), events=st.integers(1, 40))
 def test_short_runs(rng: random.Random, events: int) -> None:
-    """Many short runs, looked at after every event; a failure shrinks to few and simple events."""
+    """Many short runs are checked after every event; a failure shrinks to few and simple events."""
     run(rng, events, check_every=1)

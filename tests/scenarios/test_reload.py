@@ -1,4 +1,4 @@
-"""Configuration and plugins change while the scheduler runs."""
+"""Changes of configuration and plugins while the scheduler runs."""
 
 import gc
 import sys
@@ -25,18 +25,18 @@ RAISES = "def pre_filter(self, pod):\n    raise LookupError('lost')"
 
 @pytest.fixture
 def reloadable(tmp_path: Path, start: Start) -> Reloadable:
-    """With one plugin, and nodes for its versions v1 and v2."""
+    """Return a scheduler with one plugin, and nodes for its versions v1 and v2."""
     made = Reloadable(tmp_path, start)
     for version in ("v1", "v2"):
         made.harness.cluster.add(make_node(version, cpu="64"))
     return made
 
 
-# What comes through
+# Successful reloads
 
 
 def test_a_changed_plugin_decides_from_now_on(reloadable: Reloadable) -> None:
-    """And it is told: event, metrics."""
+    """The reload is reported by an event and metrics."""
     cluster = reloadable.harness.cluster
     cluster.add(make_pod("before"))
     reloadable.harness.run_until_idle()
@@ -50,7 +50,7 @@ def test_a_changed_plugin_decides_from_now_on(reloadable: Reloadable) -> None:
     assert (reloadable.count("success"), reloadable.metrics.successful.read()[()]) == (1, 1)
 
 
-def test_rejected_pods_of_a_changed_profile_are_tried_again(tmp_path: Path, start: Start) -> None:
+def test_rejected_pods_of_a_changed_profile_are_retried(tmp_path: Path, start: Start) -> None:
     """Those of the other profile are not."""
     made = Reloadable(tmp_path, start, TWO, plugin("def requeue_on(self): return []"))
     cluster = made.harness.cluster
@@ -68,8 +68,8 @@ def test_rejected_pods_of_a_changed_profile_are_tried_again(tmp_path: Path, star
     assert len(made.harness.attempts.decisions) == attempts + 1
 
 
-def test_a_profile_that_is_as_it_was_keeps_its_plugins(tmp_path: Path, start: Start) -> None:
-    """With all they know; nothing has changed in a file that says the same in other words."""
+def test_an_unchanged_profile_keeps_its_plugins(tmp_path: Path, start: Start) -> None:
+    """They keep their state; a file with the same contents in another form is unchanged."""
     made = Reloadable(tmp_path, start, TWO)
     plugins = made.mine(), made.mine("other")
     assert made.reload(configuration=TWO + "# a comment\n")
@@ -79,8 +79,8 @@ def test_a_profile_that_is_as_it_was_keeps_its_plugins(tmp_path: Path, start: St
     assert made.mine("other") is not plugins[1]
 
 
-def test_gated_pods_are_asked_about_again(reloadable: Reloadable) -> None:
-    """A gate that is gone lets pods in; a new one holds back those that back off."""
+def test_pre_enqueue_runs_again_after_a_reload(reloadable: Reloadable) -> None:
+    """A removed gate activates pods; a new one gates pods that back off."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     head = "from kubestow.scheduler.framework.results import unschedulable\n"
     closed = head + plugin(
@@ -98,7 +98,7 @@ def test_gated_pods_are_asked_about_again(reloadable: Reloadable) -> None:
 
 
 def test_pods_finish_with_the_plugins_they_began_with(reloadable: Reloadable) -> None:
-    """One that waits for permission is prepared by the version that let it wait."""
+    """A pod that waits for permission is bound by the version that made it wait."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     waits = (
         "def permit(self, state, pod, node):\n"
@@ -122,8 +122,8 @@ def test_pods_finish_with_the_plugins_they_began_with(reloadable: Reloadable) ->
     assert (first.done, reloadable.mine().done) == (["old"], ["new"])
 
 
-def test_an_attempt_under_way_that_fails_is_repeated_with_the_new_plugins(reloadable: Reloadable) -> None:
-    """Although no event that it waits for has happened."""
+def test_an_attempt_that_fails_during_a_reload_is_repeated_with_the_new_plugins(reloadable: Reloadable) -> None:
+    """No event is necessary."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     waits = "def permit(self, state, pod, node):\n    from kubestow.plugin import Wait\n    return Wait(60)"
     assert reloadable.reload(code=plugin(waits + "\ndef requeue_on(self): return []"))
@@ -134,8 +134,8 @@ def test_an_attempt_under_way_that_fails_is_repeated_with_the_new_plugins(reload
     assert cluster.node_of("p") == "v2"
 
 
-def test_scheduler_names_come_and_go(reloadable: Reloadable) -> None:
-    """Pods of a new name are taken in, those of one that is gone are left alone, and taken in when it is back."""
+def test_scheduler_names_are_added_and_removed(reloadable: Reloadable) -> None:
+    """Pods of a new name are queued, those of a removed one are ignored, and queued again when it is added again."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     cluster.add(make_pod("theirs", scheduler="other"))
     cluster.add(make_pod("large", cpu="1000"))
@@ -152,8 +152,8 @@ def test_scheduler_names_come_and_go(reloadable: Reloadable) -> None:
     assert cluster.node_of("large") == "v1-large"
 
 
-def test_a_pod_of_a_name_that_is_gone_may_be_deleted_while_it_waits(reloadable: Reloadable) -> None:
-    """What it took is free again."""
+def test_a_pod_of_a_removed_name_may_be_deleted_while_it_waits(reloadable: Reloadable) -> None:
+    """Its capacity is free again."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     waits = "def permit(self, state, pod, node):\n    from kubestow.plugin import Wait\n    return Wait(600)"
     assert reloadable.reload(code=plugin(waits))
@@ -167,7 +167,7 @@ def test_a_pod_of_a_name_that_is_gone_may_be_deleted_while_it_waits(reloadable: 
 
 
 def test_other_backoffs_and_percentage(reloadable: Reloadable) -> None:
-    """They hold for the pods that back off already, too."""
+    """They apply to pods that are backing off, too."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     slow = "podInitialBackoffSeconds: 600\npodMaxBackoffSeconds: 600\n" + MINE
     assert reloadable.reload(configuration=slow)
@@ -179,8 +179,8 @@ def test_other_backoffs_and_percentage(reloadable: Reloadable) -> None:
     assert cluster.node_of("large") == "v1-large"
 
 
-def test_what_changed_is_told_field_by_field(reloadable: Reloadable, caplog: pytest.LogCaptureFixture) -> None:
-    """In the log; where no profile has changed, in the event, too."""
+def test_changes_are_reported_by_field(reloadable: Reloadable, caplog: pytest.LogCaptureFixture) -> None:
+    """They are logged; if no profile has changed, they are also in the event."""
     caplog.set_level("INFO", "kubestow")
     assert reloadable.reload(configuration="podMaxBackoffSeconds: 20\n" + MINE)
     assert reloadable.reload(configuration="podMaxBackoffSeconds: 20\n" + MINE.replace("Mine", "Mine, weight: 3"))
@@ -196,11 +196,11 @@ def test_what_changed_is_told_field_by_field(reloadable: Reloadable, caplog: pyt
     ]
 
 
-# What is refused
+# Failed reloads
 
 
 @pytest.mark.parametrize(
-    ("configuration", "code", "words"),
+    ("configuration", "code", "problem"),
     [
         ("leaderElection: {leaseDuration: 20s}\n" + MINE, None, "leaderElection.leaseDuration cannot change while"),
         ("clientConnection: {qps: 7}\n" + MINE, None, "clientConnection.qps cannot change while running: restart"),
@@ -223,10 +223,10 @@ def test_what_changed_is_told_field_by_field(reloadable: Reloadable, caplog: pyt
         (None, plugin("def pre_enqueue(self, pod): return 1 // 0"), "tried on pod"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_and_changes_nothing(
-    reloadable: Reloadable, configuration: str | None, code: str | None, words: str
+def test_problems_are_reported_and_nothing_changes(
+    reloadable: Reloadable, configuration: str | None, code: str | None, problem: str
 ) -> None:
-    """The plugins that were there stay, and go on scheduling."""
+    """The previous plugins stay in use."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     cluster.add(make_node("v1-more"))
     cluster.add(make_pod("running"))
@@ -236,7 +236,7 @@ def test_what_is_wrong_is_told_and_changes_nothing(
     assert reloadable.mine() is before
     (event,) = reloadable.events
     assert event[:2] == ("Warning", "ReloadFailed")
-    assert words in event.note
+    assert problem in event.note
     assert (reloadable.count("failure"), reloadable.metrics.successful.read()[()]) == (1, 0)
     assert {name for name in set(sys.modules) - modules if name.startswith("kubestow_plugin_")} == set()
     cluster.add(make_pod("later"))
@@ -246,15 +246,15 @@ def test_what_is_wrong_is_told_and_changes_nothing(
     assert reloadable.metrics.successful.read()[()] == 1
 
 
-def test_a_file_that_is_gone(reloadable: Reloadable) -> None:
-    """Its name and what is wrong with it are told."""
+def test_a_missing_file(reloadable: Reloadable) -> None:
+    """Its name and the error are reported."""
     reloadable.plugin.unlink()
     assert not reloadable.reload()
     assert "mine.py: cannot be read: No such file" in reloadable.events[0].note
 
 
-def test_loading_that_does_not_end(reloadable: Reloadable) -> None:
-    """It is given up, and the next reload gets its turn."""
+def test_loading_that_never_ends(reloadable: Reloadable) -> None:
+    """It is aborted, and the next reload runs."""
     reloadable.hangs = True
     assert not reloadable.reload()
     assert "loading takes longer than 60 seconds" in reloadable.events[0].note
@@ -262,8 +262,8 @@ def test_loading_that_does_not_end(reloadable: Reloadable) -> None:
     assert reloadable.reload()
 
 
-def test_a_plugin_that_failed_before_may_go_on_failing(reloadable: Reloadable) -> None:
-    """A dry run is about what gets worse."""
+def test_a_plugin_that_failed_before_may_fail_in_the_dry_run(reloadable: Reloadable) -> None:
+    """A dry run rejects only new failures."""
     harness = reloadable.harness
     assert reloadable.reload(code=plugin(RAISES))
     harness.cluster.add(make_pod("p"))
@@ -272,11 +272,11 @@ def test_a_plugin_that_failed_before_may_go_on_failing(reloadable: Reloadable) -
     assert not reloadable.reload(code=plugin(RAISES), configuration="profiles:\n- schedulerName: x\nnonsense: 1\n")
 
 
-# What does not prove itself
+# Rollbacks
 
 
 def raises_later(point: str) -> str:
-    """A plugin that fails where a dry run does not look."""
+    """Return a plugin that fails in a method that a dry run does not call."""
     if point == "pre_bind":
         return plugin(
             "def pre_bind_needed(self, state, pod, node): return True\n"
@@ -287,8 +287,8 @@ def raises_later(point: str) -> str:
 
 
 @pytest.mark.parametrize("point", ["permit", "pre_bind"])
-def test_plugins_that_keep_failing_are_taken_back(reloadable: Reloadable, point: str) -> None:
-    """The pods that they failed are scheduled by those from before."""
+def test_plugins_that_keep_failing_are_rolled_back(reloadable: Reloadable, point: str) -> None:
+    """The failed pods are scheduled by the previous plugins."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     before = reloadable.mine()
     assert reloadable.reload(code=raises_later(point))
@@ -304,7 +304,7 @@ def test_plugins_that_keep_failing_are_taken_back(reloadable: Reloadable, point:
     assert (reloadable.count("rollback"), reloadable.metrics.successful.read()[()]) == (1, 0)
 
 
-def test_what_the_api_server_refuses_is_no_fault_of_plugins(reloadable: Reloadable) -> None:
+def test_errors_of_the_api_server_cause_no_rollback(reloadable: Reloadable) -> None:
     """Every binding fails at first, and the new plugins stay."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     assert reloadable.reload(code=plugin(version="v2"))
@@ -316,8 +316,8 @@ def test_what_the_api_server_refuses_is_no_fault_of_plugins(reloadable: Reloadab
     assert reloadable.count("rollback") == 0
 
 
-def test_after_enough_attempts_new_plugins_are_proven(reloadable: Reloadable) -> None:
-    """From then on errors are errors, and a later rollback comes back to these."""
+def test_after_enough_attempts_new_plugins_are_accepted(reloadable: Reloadable) -> None:
+    """Later errors cause no rollback, and a later rollback returns to these plugins."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     moody = "mood = []\ndef permit(self, state, pod, node):\n    return 1 // 0 if self.mood else None"
     assert reloadable.reload(code=plugin(moody))
@@ -340,7 +340,7 @@ def test_after_enough_attempts_new_plugins_are_proven(reloadable: Reloadable) ->
     assert len(harness.bindings) == 40
 
 
-# Many times
+# Many reloads
 
 
 def evaluations(harness: SchedulerHarness) -> dict[tuple[str, ...], float]:
@@ -348,7 +348,7 @@ def evaluations(harness: SchedulerHarness) -> dict[tuple[str, ...], float]:
 
 
 def test_two_hundred_reloads_under_load(reloadable: Reloadable) -> None:
-    """Half of them are broken. No pod is lost, none is placed by a version that was refused, and nothing piles up."""
+    """Half of them are broken. No pod is lost, none is placed by a rejected version, and memory does not grow."""
     # Other tests may have left some.
     alive_before = _profiles_alive()
     harness, cluster = reloadable.harness, reloadable.harness.cluster
@@ -374,7 +374,7 @@ def test_two_hundred_reloads_under_load(reloadable: Reloadable) -> None:
     harness.run_until_idle()
     assert len(harness.bindings) == 600
     for pod, versions in allowed.items():
-        # Names of nodes begin alike: v2 lets pods onto v20, too.
+        # Names of nodes have the same beginning: v2 lets pods onto v20, too.
         assert any(cluster.node_of(pod).startswith(one) for one in versions)
     assert (reloadable.count("success"), reloadable.count("failure")) == (100, 100)
     assert sum(name.startswith("kubestow_plugin_mine_") for name in sys.modules) <= 2

@@ -1,4 +1,4 @@
-"""Other extenders while the scheduler runs: new pods go by them, pods on their way end with those they began with."""
+"""Changes of extenders at runtime: new pods use the new ones, pods being bound end with the previous ones."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,8 +28,8 @@ def begin(tmp_path: Path, start: Start, extenders: FakeExtenders, **configured: 
 FILTER = "filterVerb: filter, nodeCacheCapable: true"
 
 
-def test_rejected_pods_are_asked_about_again(tmp_path: Path, start: Start) -> None:
-    """By the extender that has come; the one that has gone is asked no more."""
+def test_rejected_pods_are_retried_with_the_new_extender(tmp_path: Path, start: Start) -> None:
+    """The removed extender is not called any more."""
     extenders = FakeExtenders()
     extenders.replies = {"a/filter": only(), "b/filter": only("n2")}
     reloadable = begin(tmp_path, start, extenders, a=FILTER)
@@ -46,19 +46,19 @@ def test_rejected_pods_are_asked_about_again(tmp_path: Path, start: Start) -> No
     assert reloadable.events[-1].note == "reloaded its configuration; changed: extenders"
 
 
-def test_the_last_extender_goes(tmp_path: Path, start: Start) -> None:
-    """Then nobody is asked."""
+def test_the_last_extender_is_removed(tmp_path: Path, start: Start) -> None:
+    """No extender is called then."""
     extenders = FakeExtenders()
     reloadable = begin(tmp_path, start, extenders, a=f"{FILTER}, bindVerb: bind")
     assert reloadable.reload(configuration=MINE)
     reloadable.harness.cluster.add(make_pod("p"))
     reloadable.harness.run_until_idle()
     assert reloadable.harness.cluster.node_of("p")
-    assert extenders.asked == []
+    assert extenders.calls == []
 
 
-def test_pods_on_their_way_are_bound_by_whom_they_began_with(tmp_path: Path, start: Start) -> None:
-    """The one before binds the pod that waits in PreBind; the next pod is bound by the new one."""
+def test_pods_are_bound_by_the_extender_that_they_began_with(tmp_path: Path, start: Start) -> None:
+    """The previous one binds the pod that waits in PreBind; the next pod is bound by the new one."""
     extenders = FakeExtenders()
     methods = [
         "def pre_bind_needed(self, state, pod, node): return True",
@@ -74,11 +74,11 @@ def test_pods_on_their_way_are_bound_by_whom_they_began_with(tmp_path: Path, sta
     assert reloadable.reload(configuration=listed(b="bindVerb: bind"))
     harness.cluster.add(make_pod("q"))
     harness.run_until_idle()
-    assert [(asked.path, asked.body["PodName"]) for asked in extenders.asked] == [("a/bind", "p"), ("b/bind", "q")]
+    assert [(call.path, call.body["PodName"]) for call in extenders.calls] == [("a/bind", "p"), ("b/bind", "q")]
 
 
-def test_what_would_have_had_to_be_kept_needs_a_restart(tmp_path: Path, start: Start) -> None:
-    """Nodes that are sent whole; the extender that is there is asked on."""
+def test_an_extender_that_needs_whole_objects_requires_a_restart(tmp_path: Path, start: Start) -> None:
+    """Nodes that are sent whole would have to be kept; the previous extender stays in use."""
     extenders = FakeExtenders()
     reloadable = begin(tmp_path, start, extenders, a=FILTER)
     assert not reloadable.reload(configuration=listed(a="filterVerb: filter"))

@@ -1,4 +1,4 @@
-"""The same run with the same seed decides the same; chance has its say only through the seed."""
+"""A run with the same seed makes the same decisions; randomness comes only from the seed."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ Start = Callable[..., SchedulerHarness]
 
 
 def played(start: Start, seed: int) -> bytes:
-    """A busy time: bindings, events and final statuses, to the byte."""
+    """Return bindings, events and final statuses of a run with many pods, as bytes."""
     script = random.Random("the same script every time")
     harness = start(seed=seed, latency=0.05, delay=0.02)
     for number in range(20):
@@ -39,16 +39,16 @@ def played(start: Start, seed: int) -> bytes:
 
 
 def test_the_same_seed_gives_the_same_run(start: Start) -> None:
-    """Byte for byte."""
+    """The results are equal byte for byte."""
     assert played(start, seed=7) == played(start, seed=7)
 
 
 def test_another_seed_chooses_otherwise(start: Start) -> None:
-    """Among equally good nodes chance decides, so the seed matters."""
+    """Equally good nodes are chosen at random, so the seed matters."""
     assert played(start, seed=7) != played(start, seed=8)
 
 
-_ANEW = """
+_PLAYED_AGAIN = """
 import hashlib
 from kubestow.testing import SchedulerHarness
 from scenarios.test_repeatability import played
@@ -57,9 +57,9 @@ print(hashlib.sha256(played(SchedulerHarness, seed=7)).hexdigest())
 
 
 def test_the_same_seed_gives_the_same_run_in_another_process(start: Start) -> None:
-    """Sets of strings are in another order there; nothing may come to depend on it."""
+    """Sets of strings have another order there; no decision may depend on it."""
     elsewhere = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _ANEW],
+        [sys.executable, "-W", "ignore", "-c", _PLAYED_AGAIN],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONHASHSEED": "1"},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""Reserve: plugins take what a pod needs one after the other; should one fail, all give back in reverse order."""
+"""Reserve: plugins reserve resources for a pod in order; after a failure, all release them in reverse order."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ LOG: list[str] = []
 
 
 class Reserving:
-    """Writes down what it is asked; what it answers depends on the pod's label of its name."""
+    """Records its calls; its results depend on the pod's label with its name."""
 
     name = ""
 
@@ -48,7 +48,7 @@ class Second(Reserving):
 
 
 class Third(Reserving):
-    """Also has a say in Permit and PreBind."""
+    """Takes part in Permit and PreBind, too."""
 
     name = "Third"
 
@@ -72,7 +72,7 @@ UNDONE = ["Third unreserve", "Second unreserve", "First unreserve"]
 
 
 @pytest.mark.parametrize(
-    ("labels", "reserved", "words"),
+    ("labels", "reserved", "note"),
     [
         ({"Second": "refuses"}, RESERVED[:2], "0/1 nodes are available: 1 sold out."),
         ({"Second": "fails"}, RESERVED[:2], 'running Reserve plugin "Second": no idea'),
@@ -89,21 +89,21 @@ UNDONE = ["Third unreserve", "Second unreserve", "First unreserve"]
     ],
     ids=["refused", "failed", "undo-fails", "forbidden", "timed-out", "pre-bind-refused", "pre-bind-failed", "unsure"],
 )
-def test_everything_is_given_back_in_reverse_order(
-    start: Start, labels: dict[str, str], reserved: list[str], words: str
+def test_everything_is_released_in_reverse_order(
+    start: Start, labels: dict[str, str], reserved: list[str], note: str
 ) -> None:
-    """By all plugins, those not asked included, wherever it failed; the pod says why it waits."""
+    """All plugins are called, including those without a reservation, wherever it failed; the pod has a message."""
     harness = start(plugins=[First, Second, Third])
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("p1", cpu="1", labels=labels))
     harness.run_for(5.5 if "permit" in labels else 0.5)
     assert LOG[: len(reserved) + 3] == reserved + UNDONE
-    assert harness.events.about("p1")[0].note == words
+    assert harness.events.about("p1")[0].note == note
     assert harness.core.cluster.pod_count == 0
     assert harness.place_of("p1") in ("unschedulable", "errorBackoff")
 
 
-def test_nothing_is_given_back_when_all_goes_well(start: Start) -> None:
+def test_nothing_is_released_after_a_success(start: Start) -> None:
     """Every plugin reserves once, in order."""
     harness = start(plugins=[First, Second, Third])
     harness.cluster.add(make_node("n1"))
@@ -113,8 +113,8 @@ def test_nothing_is_given_back_when_all_goes_well(start: Start) -> None:
     assert harness.cluster.node_of("p1") == "n1"
 
 
-def test_a_refusal_in_pre_bind_waits_for_nothing_in_particular(start: Start) -> None:
-    """It is called unschedulable, but no event is known that would help: it is retried like an error."""
+def test_a_rejection_in_pre_bind_is_retried_like_an_error(start: Start) -> None:
+    """The pod is unschedulable, but no event is known that would help."""
     harness = start(plugins=[First, Second, Third])
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("p1", cpu="1", labels={"pre-bind": "refuses"}))
@@ -125,8 +125,8 @@ def test_a_refusal_in_pre_bind_waits_for_nothing_in_particular(start: Start) -> 
     assert len(harness.attempts.about("p1")) == 2
 
 
-def test_what_fails_without_consequences_is_told(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """A plugin that cannot undo its Reserve: the pod is tried again all the same."""
+def test_failures_without_effect_are_logged(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """A plugin cannot undo its Reserve: the pod is retried nevertheless."""
     harness = start(plugins=[First, Second, Third])
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("p1", cpu="1", labels={"First": "refuses", "Third": "cannot-undo"}))
@@ -144,7 +144,7 @@ class Stateful(Reserving):
         return pod.labels.get(self.name) or SKIP
 
     def pre_bind_needed(self, state: str, pod: PodInfo, node: str) -> bool:
-        LOG.append(f"{self.name} asked")
+        LOG.append(f"{self.name} needed")
         return False
 
     async def pre_bind(self, state: str, pod: PodInfo, node: str) -> Rejection | None:
@@ -155,14 +155,16 @@ class Stateful(Reserving):
     ("labels", "called"),
     [
         ({}, []),
-        ({"Stateful": "yes"}, ["Stateful reserve", "Stateful asked"]),
+        ({"Stateful": "yes"}, ["Stateful reserve", "Stateful needed"]),
         ({"Third": "refuses"}, []),
         ({"Stateful": "yes", "Third": "refuses"}, ["Stateful reserve", "Stateful unreserve"]),
     ],
     ids=["no-state", "state", "no-state-undone", "state-undone"],
 )
-def test_who_needs_state_is_not_called_without(start: Start, labels: dict[str, str], called: list[str]) -> None:
-    """Neither to reserve nor to give back, and nobody asks whether there is something to prepare."""
+def test_plugins_that_need_state_are_not_called_without(
+    start: Start, labels: dict[str, str], called: list[str]
+) -> None:
+    """None of reserve, unreserve and pre_bind_needed is called."""
     harness = start(plugins=[Stateful, Third])
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("p1", cpu="1", labels=labels))
@@ -171,7 +173,7 @@ def test_who_needs_state_is_not_called_without(start: Start, labels: dict[str, s
 
 
 class Farewell:
-    """Has trouble with pods that are bound."""
+    """Fails in PostBind."""
 
     name = "Farewell"
 
@@ -182,8 +184,8 @@ class Farewell:
         raise RuntimeError("too late")
 
 
-def test_trouble_after_the_binding_changes_nothing(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """The pod is bound; that a plugin failed afterwards is told."""
+def test_failures_after_the_binding_change_nothing(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """The pod is bound, and the failure is logged."""
     harness = start(plugins=[Farewell])
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("p1"))

@@ -1,4 +1,4 @@
-"""Being asked to stop, whatever happens in the same moment."""
+"""Stopping the scheduler, whatever happens at the same time."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 @pytest.mark.parametrize("turns", range(6))
 def test_a_scheduler_stops_though_work_arrives(turns: int) -> None:
-    """It is cancelled so many turns of the loop after a pod came, while it waits for the next retry."""
+    """It is cancelled some turns of the event loop after a pod was added, while it waits for the next retry."""
 
     async def stop() -> bool:
         scheduler.cluster.add(make_pod("late"))

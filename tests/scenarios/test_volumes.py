@@ -1,4 +1,4 @@
-"""A pod whose volume is bound on the way: the volume decides the node, is reserved, bound, and waited for."""
+"""A pod whose volume is bound during its attempt: the volume decides the node, is reserved, bound, and awaited."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def local_volume(name: str, node: str) -> PersistentVolume:
-    """A disk of one node."""
+    """Return a disk of one node."""
     on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     return convert(
         PersistentVolume,
@@ -36,7 +36,7 @@ def local_volume(name: str, node: str) -> PersistentVolume:
 
 
 def changed(obj: T, **changes: dict[str, Any]) -> T:
-    """An object with some fields changed."""
+    """Return an object with some fields changed."""
     manifest = msgspec.json.decode(obj.source)  # type: ignore[attr-defined]
     for part, fields in changes.items():
         manifest.setdefault(part, {}).update(fields)
@@ -74,8 +74,8 @@ def local_storage(start: Start, **options: Any) -> SchedulerHarness:
     return harness
 
 
-def play_volume_controller(harness: SchedulerHarness) -> None:
-    """Completes what the scheduler began: claim and volume know each other."""
+def run_volume_controller(harness: SchedulerHarness) -> None:
+    """Complete the binding of claim and volume that the scheduler has begun."""
     volume = harness.cluster.get(PersistentVolume, "disk")
     claim = harness.cluster.get(PersistentVolumeClaim, "default/data")
     assert volume is not None
@@ -95,7 +95,7 @@ def test_the_pod_is_bound_when_its_volume_is(start: Start) -> None:
     assert harness.place_of("db") == "binding"
     assert harness.cluster.pod("db").status.nominatedNodeName == "n1"
     assert [call.call for call in harness.cluster.calls if "patch" not in call.call] == ["update_volume"]
-    play_volume_controller(harness)
+    run_volume_controller(harness)
     harness.run_until_idle()
     assert harness.bindings == {"default/db": "n1"}
     assert harness.time == 3.0
@@ -103,26 +103,26 @@ def test_the_pod_is_bound_when_its_volume_is(start: Start) -> None:
 
 @pytest.mark.parametrize("problem", ["Conflict", "Timeout", "InternalError"])
 @pytest.mark.parametrize("takes_effect", [False, True])
-def test_a_volume_that_could_not_be_written(start: Start, problem: str, takes_effect: bool) -> None:
-    """The pod goes back, and the next attempt succeeds, whatever became of the first."""
+def test_a_failed_write_of_a_volume(start: Start, problem: str, takes_effect: bool) -> None:
+    """The pod is requeued, and the next attempt succeeds, whether or not the write was carried out."""
     harness = local_storage(start)
     harness.cluster.faults.fail("update_volume", problem, takes_effect=takes_effect)
     harness.run_for(30.0)
     assert harness.place_of("db") == "binding"
-    play_volume_controller(harness)
+    run_volume_controller(harness)
     harness.run_until_idle()
     assert harness.bindings == {"default/db": "n1"}
 
 
-def test_a_volume_that_never_gets_ready(start: Start) -> None:
-    """After ten minutes the pod gives up its place, says so, and is tried again."""
+def test_a_volume_that_is_never_bound(start: Start) -> None:
+    """After ten minutes the pod is rejected with a message, and retried."""
     harness = local_storage(start)
     harness.run_for(601.0)
     assert "binding volumes" in harness.cluster.conditions("db")["PodScheduled"].message
     assert len(harness.attempts.about("db")) == 1
     harness.run_for(10.0)
     assert harness.place_of("db") == "binding"
-    play_volume_controller(harness)
+    run_volume_controller(harness)
     harness.run_until_idle()
     assert harness.bindings == {"default/db": "n1"}
 
@@ -130,8 +130,8 @@ def test_a_volume_that_never_gets_ready(start: Start) -> None:
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
-def made_on_demand(start: Start) -> SchedulerHarness:
-    """A pod whose volume will be made where the pod goes: on the one node with room."""
+def with_provisioning(start: Start) -> SchedulerHarness:
+    """Start a scheduler with a pod whose volume will be provisioned on the only node with capacity."""
     harness = start()
     harness.cluster.add(make_node("full", cpu="1"))
     harness.cluster.add(make_node("free", cpu="4"))
@@ -161,9 +161,9 @@ def claim_of(harness: SchedulerHarness) -> PersistentVolumeClaim:
     return claim
 
 
-def test_a_volume_is_made_where_the_pod_goes(start: Start) -> None:
-    """The scheduler tells the provisioner which node it chose, and binds the pod when the volume is there."""
-    harness = made_on_demand(start)
+def test_a_volume_is_provisioned_on_the_node_of_the_pod(start: Start) -> None:
+    """The scheduler writes the chosen node to the claim, and binds the pod when the volume exists."""
+    harness = with_provisioning(start)
     assert harness.place_of("db") == "binding"
     claim = claim_of(harness)
     assert claim.metadata.annotations[SELECTED_NODE] == "free"
@@ -176,9 +176,9 @@ def test_a_volume_is_made_where_the_pod_goes(start: Start) -> None:
     assert harness.time == 2.0
 
 
-def test_a_provisioner_that_cannot_sends_the_pod_back(start: Start) -> None:
-    """It takes the chosen node off the claim: the pod gives up its place, and is tried again."""
-    harness = made_on_demand(start)
+def test_a_provisioner_that_fails_requeues_the_pod(start: Start) -> None:
+    """It removes the chosen node from the claim: the pod is rejected, and retried."""
+    harness = with_provisioning(start)
     harness.cluster.update(changed(claim_of(harness), metadata={"annotations": {}}))
     harness.run_for(0.5)
     assert 'selectedNode annotation reset for PVC "data"' in harness.cluster.conditions("db")["PodScheduled"].message
@@ -188,9 +188,9 @@ def test_a_provisioner_that_cannot_sends_the_pod_back(start: Start) -> None:
     assert harness.place_of("db") == "binding"
 
 
-def test_a_pod_that_is_deleted_while_its_volume_is_made(start: Start) -> None:
-    """Nobody waits for the volume any more, and what was taken for the pod is free; another one may use the claim."""
-    harness = made_on_demand(start)
+def test_a_pod_that_is_deleted_while_its_volume_is_provisioned(start: Start) -> None:
+    """The wait ends, and its reservations are released; another pod may use the claim."""
+    harness = with_provisioning(start)
     harness.cluster.delete(harness.cluster.pod("db"))
     harness.run_for(1.0)
     assert harness.core.cluster.pod_count == 0

@@ -1,4 +1,4 @@
-"""Objects that make no sense: they are told so, harm nobody else, and count as soon as they are corrected."""
+"""Invalid objects: they are reported, affect no other object, and count as soon as they are corrected."""
 
 from collections.abc import Callable
 
@@ -13,8 +13,8 @@ SENSELESS = "1x"
 
 
 @pytest.mark.parametrize("nominated", ["", "n1"])
-def test_a_pod_that_asks_for_a_senseless_amount(start: Start, nominated: str) -> None:
-    """It fails by an error that names the amount, again and again, until somebody corrects it."""
+def test_a_pod_that_requests_an_invalid_amount(start: Start, nominated: str) -> None:
+    """It fails with an error that names the amount, and is retried, until it is corrected."""
     harness = start()
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("bad", cpu=SENSELESS, status={"nominatedNodeName": nominated}))
@@ -30,10 +30,10 @@ def test_a_pod_that_asks_for_a_senseless_amount(start: Start, nominated: str) ->
     assert harness.cluster.node_of("bad") == "n1"
 
 
-def test_a_bound_pod_with_a_senseless_amount_is_not_counted_until_it_is_corrected(
+def test_a_bound_pod_with_an_invalid_amount_is_not_counted_until_it_is_corrected(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And those that wait hear of it when it shrinks afterwards."""
+    """Waiting pods are retried when it shrinks afterwards."""
     harness = start()
     harness.cluster.add(make_node("n1", cpu="2"))
     harness.cluster.add(make_pod("bad", cpu=SENSELESS, node="n1"))
@@ -52,8 +52,8 @@ def test_a_bound_pod_with_a_senseless_amount_is_not_counted_until_it_is_correcte
     assert harness.core.cluster.pod_count == 1
 
 
-def test_a_node_with_a_senseless_amount_is_no_node(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """Until it is corrected."""
+def test_a_node_with_an_invalid_amount_is_ignored(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """It is added when it is corrected."""
     harness = start()
     harness.cluster.add(make_node("n1", cpu=SENSELESS))
     harness.cluster.add(make_pod("p1"))
@@ -65,7 +65,7 @@ def test_a_node_with_a_senseless_amount_is_no_node(start: Start, caplog: pytest.
     assert harness.cluster.node_of("p1") == "n1"
 
 
-def test_a_slice_with_a_senseless_amount_offers_nothing(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_slice_with_an_invalid_amount_offers_nothing(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     """Its devices are not used until it is corrected; other devices are."""
     harness = start()
     harness.cluster.add(make_node("n1"))

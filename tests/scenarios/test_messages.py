@@ -1,4 +1,4 @@
-"""What pods and users are told: events and conditions, in kube-scheduler's words."""
+"""Messages for users: events and conditions, as in kube-scheduler."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ Start = Callable[..., SchedulerHarness]
 
 
 def test_a_pod_that_is_scheduled(start: Start) -> None:
-    """One event that names the node; the API server itself sets the condition."""
+    """One event names the node; the API server itself sets the condition."""
     harness = start()
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_pod("p1"))
@@ -24,7 +24,7 @@ def test_a_pod_that_is_scheduled(start: Start) -> None:
 
 
 def test_a_pod_that_does_not_fit(start: Start) -> None:
-    """Event and condition count the nodes by reason, and say what preemption found."""
+    """Event and condition count the nodes by reason, and have the result of preemption."""
     harness = start()
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_node("n2", cpu="1"))
@@ -43,8 +43,8 @@ def test_a_pod_that_does_not_fit(start: Start) -> None:
     assert condition.lastTransitionTime == "2026-01-01T00:00:00Z"
 
 
-def test_a_condition_is_written_when_it_says_something_new(start: Start) -> None:
-    """A second attempt with the same outcome records an event, and writes nothing; the time of transition stays."""
+def test_a_condition_is_written_when_it_changes(start: Start) -> None:
+    """A second attempt with the same outcome records an event, and writes nothing; the transition time stays."""
     harness = start()
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("p1", cpu="2"))
@@ -61,8 +61,8 @@ def test_a_condition_is_written_when_it_says_something_new(start: Start) -> None
     assert condition.lastTransitionTime == "2026-01-01T00:00:00Z"
 
 
-def test_a_long_message_is_cut_in_the_event_only(start: Start) -> None:
-    """An event's note has its limit; the condition keeps every word."""
+def test_a_long_message_is_truncated_in_the_event_only(start: Start) -> None:
+    """The note of an event is limited; the condition has the whole message."""
     harness = start()
     for number in range(60):
         name = f"a-resource-with-a-rather-long-name-{number:02}"
@@ -77,7 +77,7 @@ def test_a_long_message_is_cut_in_the_event_only(start: Start) -> None:
 
 
 def test_nominations_are_set_and_cleared(start: Start) -> None:
-    """A pod whose nominated node is of no use any more loses the nomination when it fails again."""
+    """A pod whose nominated node is not feasible any more loses the nomination when it fails again."""
     harness = start()
     harness.cluster.add(make_node("n1", cpu="1"))
     harness.cluster.add(make_pod("low", cpu="1", priority=0, node="n1", grace_seconds=60))
@@ -92,8 +92,8 @@ def test_nominations_are_set_and_cleared(start: Start) -> None:
     assert harness.place_of("high") == "unschedulable"
 
 
-def test_a_nomination_from_outside_is_tried_first(start: Start) -> None:
-    """An autoscaler may have made room somewhere: that node is taken if it will do, whatever the scores."""
+def test_a_nomination_by_another_component_is_tried_first(start: Start) -> None:
+    """An autoscaler may have provided a node: it is chosen if it is feasible, whatever the scores."""
     harness = start()
     for number in range(5):
         harness.cluster.add(make_node(f"n{number}", cpu=str(4 + number)))

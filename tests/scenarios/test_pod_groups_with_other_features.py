@@ -1,4 +1,4 @@
-"""Pod groups together with plugins of one's own, extenders and devices."""
+"""Pod groups with custom plugins, extenders and devices."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,13 +10,13 @@ from kubestow.plugin import Handle, PlacedPods, Placement, PodInfo, TriedGroup, 
 from kubestow.testing import SchedulerHarness, make_node, make_pod_group
 from plugins.device_world import claim, claiming, device_class, device_slice, exactly, gpus
 from scenarios.extending import HEAD, FakeExtenders, only
-from scenarios.gangs import add_gang, add_nodes, bound, condition, features, words
+from scenarios.gangs import add_gang, add_nodes, bound, condition, features, message
 
 Start = Callable[..., SchedulerHarness]
 
 
 class LastRack:
-    """Prefers the placement whose name comes last; wants to know where the pods would go."""
+    """Prefers the placement whose name is last, and reads the nodes of the pods."""
 
     name = "LastRack"
 
@@ -42,7 +42,7 @@ class OneNode:
 
 
 class Nowhere:
-    """Places groups where there are no nodes."""
+    """Returns a placement without existing nodes."""
 
     name = "Nowhere"
 
@@ -54,7 +54,7 @@ class Nowhere:
 
 
 class Broken:
-    """Says of a placement what makes no sense."""
+    """Returns invalid scores of placements."""
 
     name = "Broken"
 
@@ -66,7 +66,7 @@ class Broken:
 
 
 class Patient:
-    """Has every pod wait a while for permission."""
+    """Makes every pod wait for permission."""
 
     name = "Patient"
 
@@ -78,8 +78,8 @@ class Patient:
 
 
 @pytest.mark.parametrize("pods", [2, 4])
-def test_a_plugin_ranks_placements(start: Start, pods: int) -> None:
-    """Beside the others, whether they are tried or counted."""
+def test_a_plugin_scores_placements(start: Start, pods: int) -> None:
+    """Its scores are added to the others, whether placements are tried or counted."""
     harness = start(features=features(), plugins=[LastRack])
     add_nodes(harness, 6, racks=3)
     add_gang(harness, "a", pods, topology_key="rack")
@@ -89,7 +89,7 @@ def test_a_plugin_ranks_placements(start: Start, pods: int) -> None:
 
 
 def test_a_plugin_generates_placements(start: Start) -> None:
-    """In place of the one that comes with the scheduler."""
+    """It replaces the built-in plugin."""
     plugins = "{disabled: [{name: TopologyPlacementGenerator}], enabled: [{name: OneNode}]}"
     harness = start(
         f"{HEAD}profiles: [{{plugins: {{multiPoint: {plugins}}}}}]\n", features=features(), plugins=[OneNode]
@@ -102,7 +102,7 @@ def test_a_plugin_generates_placements(start: Start) -> None:
 
 
 def test_a_placement_of_nodes_that_do_not_exist(start: Start) -> None:
-    """Is refused in words, and nothing else happens."""
+    """It is rejected with a message, without other effects."""
     plugins = "{disabled: [{name: TopologyPlacementGenerator}], enabled: [{name: Nowhere}]}"
     harness = start(
         f"{HEAD}profiles: [{{plugins: {{multiPoint: {plugins}}}}}]\n", features=features(), plugins=[Nowhere]
@@ -110,26 +110,26 @@ def test_a_placement_of_nodes_that_do_not_exist(start: Start) -> None:
     add_nodes(harness, 3)
     add_gang(harness, "a", pods=4)
     harness.run_for(0.5)
-    said = condition(harness, "a")
-    assert said.reason == "SchedulerError"
-    assert said.message.endswith("placement 'far away' has rows that are no nodes")
+    found = condition(harness, "a")
+    assert found.reason == "SchedulerError"
+    assert found.message.endswith("placement 'far away' has rows that are no nodes")
 
 
 def test_a_plugin_that_fails_is_named(start: Start) -> None:
-    """The group waits and says why; nothing is taken."""
+    """The group waits with the message; no capacity is used."""
     harness = start(features=features(), plugins=[Broken])
     add_nodes(harness, 4, racks=2)
     add_gang(harness, "a", pods=2, topology_key="rack")
     harness.run_for(0.5)
-    said = condition(harness, "a")
-    assert said.reason == "SchedulerError"
-    assert said.message.startswith('running PlacementScore plugins: plugin "Broken" failed with: ')
-    assert words(harness, "a0") == said.message
+    found = condition(harness, "a")
+    assert found.reason == "SchedulerError"
+    assert found.message.startswith('running PlacementScore plugins: plugin "Broken" failed with: ')
+    assert message(harness, "a0") == found.message
     assert harness.core.cluster.assumed_count == 0
 
 
 def test_permission_that_another_plugin_withholds(start: Start) -> None:
-    """A group whose pods must wait for somebody else is not placed: nobody has permission, so the group will not do."""
+    """A group whose pods must all wait for another plugin is not placed: no pod has permission."""
     harness = start(features=features(), plugins=[Patient])
     add_nodes(harness, 2)
     add_gang(harness, "a", pods=2)
@@ -139,8 +139,8 @@ def test_permission_that_another_plugin_withholds(start: Start) -> None:
 
 
 @pytest.mark.parametrize(("allowed", "fits"), [(("n0", "n1"), True), (("n0",), False)])
-def test_extenders_are_asked_about_every_pod(start: Start, allowed: tuple[str, ...], fits: bool) -> None:
-    """And a group that they leave too few nodes takes nothing."""
+def test_extenders_are_called_for_every_pod(start: Start, allowed: tuple[str, ...], fits: bool) -> None:
+    """A group without enough nodes of the extender is not placed."""
     extenders = FakeExtenders(a="filterVerb: filter, nodeCacheCapable: true")
     extenders.replies["a/filter"] = only(*allowed)
     extenders.delays["a/filter"] = 0.1
@@ -150,12 +150,12 @@ def test_extenders_are_asked_about_every_pod(start: Start, allowed: tuple[str, .
     harness.run_for(1.0)
     assert sorted(bound(harness, "a")) == (sorted(allowed) if fits else [])
     assert harness.core.cluster.assumed_count == 0
-    assert len(extenders.asked) >= 2
+    assert len(extenders.calls) >= 2
 
 
 @pytest.mark.parametrize(("devices", "fits"), [(4, True), (3, False)])
-def test_devices_are_given_to_all_pods_or_none(start: Start, devices: int, fits: bool) -> None:
-    """A group that lacks a device reserves none."""
+def test_devices_are_allocated_to_all_pods_or_none(start: Start, devices: int, fits: bool) -> None:
+    """A group that lacks a device allocates none."""
     harness = start(features=features())
     harness.cluster.add(device_class())
     for name, count in (("n0", 2), ("n1", devices - 2)):
@@ -173,7 +173,7 @@ def test_devices_are_given_to_all_pods_or_none(start: Start, devices: int, fits:
 
 @pytest.mark.parametrize(("cpu", "fits"), [("4", True), ("1", False)])
 def test_pods_of_a_group_share_a_claim(start: Start, cpu: str, fits: bool) -> None:
-    """All go where its devices are; where not all of them fit there, nothing is promised any more."""
+    """All are placed on the node of its devices; if not all of them fit there, nothing stays reserved."""
     harness = start(features=features())
     harness.cluster.add(device_class())
     for name in ("n0", "n1"):
@@ -194,7 +194,7 @@ def test_pods_of_a_group_share_a_claim(start: Start, cpu: str, fits: bool) -> No
 
 
 def test_a_shared_claim_survives_a_binding_that_fails(start: Start) -> None:
-    """The pod whose writing failed comes after the others, to the same devices."""
+    """The pod whose write failed is bound after the others, with the same devices."""
     harness = start(features=features())
     harness.cluster.add(device_class())
     harness.cluster.add(make_node("n0"))
@@ -212,7 +212,7 @@ def test_a_shared_claim_survives_a_binding_that_fails(start: Start) -> None:
 
 
 def test_pods_of_another_group_wait_for_a_claim(start: Start) -> None:
-    """What was promised is shared within the group only; once it is written, others may have it, too."""
+    """Reserved devices are shared within the group only; after the write, other pods may share the claim."""
     harness = start(features=features(), latency=1.0)
     harness.cluster.add(device_class())
     harness.cluster.add(make_node("n0"))
@@ -229,7 +229,7 @@ def test_pods_of_another_group_wait_for_a_claim(start: Start) -> None:
 
 
 def test_the_tightest_placement(start: Start) -> None:
-    """The smallest rack that takes the group, though the larger one would be fuller afterwards."""
+    """The smallest sufficient rack is chosen, although the larger one would have a higher utilization."""
     enabled = "[{name: TightestPlacement, weight: 10}]"
     harness = start(f"{HEAD}profiles: [{{plugins: {{placementScore: {{enabled: {enabled}}}}}}}]\n", features=features())
     for rack, count, cpu in (("small", 2, "3"), ("large", 4, "1")):
