@@ -185,7 +185,7 @@ def _are_equal(pods: Sequence[PodInfo]) -> bool:
 
 
 def _copies(evaluation: Evaluation) -> IntArray | None:
-    """Return by row how many of the pods fit; None if the plugins cannot tell."""
+    """Return by row how many of the pods fit; None if the plugins cannot count them."""
     profile, table, pod = evaluation.profile, evaluation.cluster.nodes, evaluation.pod
     if not evaluation.pre_filter() or evaluation.narrowed_to is not None:
         return None

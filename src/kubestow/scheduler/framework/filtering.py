@@ -32,13 +32,13 @@ def run_filters(
     alive: BoolArray | None = None
     if rows is None:
         # Dead rows are rare: evaluate all rows, which needs no copies, and drop the dead ones from the result.
-        judged: Rows = slice(0, view.size)
+        evaluated: Rows = slice(0, view.size)
         verdicts = Verdicts(first_rows(view.size), profile.filter_names)
         if not are_all_set(view.live[: view.size]):
             alive = view.live[: view.size]
             verdicts.passing &= alive
     else:
-        judged = rows
+        evaluated = rows
         verdicts = Verdicts(rows, profile.filter_names)
     positions: IntArray | None = None
     passing = len(verdicts.rows) if alive is None else int(np.count_nonzero(alive))
@@ -49,9 +49,9 @@ def run_filters(
             break
         if hook.costly_rows or passing < _COMPRESS_BELOW * len(verdicts.rows):
             positions = np.flatnonzero(verdicts.passing)
-            judged = verdicts.rows[positions]
+            evaluated = verdicts.rows[positions]
             passing = len(positions)
-        answer = profile.caller.call(hook, states.get(hook.name), pod, view, judged, rows=passing)
+        answer = profile.caller.call(hook, states.get(hook.name), pod, view, evaluated, rows=passing)
         if answer is not None:
             passing -= verdicts.add(number, answer, positions)
     return verdicts if alive is None else verdicts.only(alive)
@@ -66,12 +66,12 @@ def run_all_filters(
     rows: IntArray | None,
 ) -> Verdicts:
     """Run every filter for every row: a rejection then has the reasons of all filters that reject the row."""
-    judged = np.flatnonzero(view.live[: view.size]) if rows is None else rows
-    verdicts = Verdicts(judged, profile.filter_names)
+    evaluated = np.flatnonzero(view.live[: view.size]) if rows is None else rows
+    verdicts = Verdicts(evaluated, profile.filter_names)
     answers: list[tuple[str, Rejections]] = []
     for hook in profile.filter:
         if hook.name not in skipped:
-            answer = profile.caller.call(hook, states.get(hook.name), pod, view, judged, rows=len(judged))
+            answer = profile.caller.call(hook, states.get(hook.name), pod, view, evaluated, rows=len(evaluated))
             if answer is not None:
                 answers.append((hook.name, answer))
                 if answer.failed is not None:

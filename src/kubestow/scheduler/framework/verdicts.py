@@ -39,8 +39,8 @@ class VerdictSummary:
     @lazy
     def refusing_plugins(self) -> frozenset[str]:
         """The plugins that rejected a row; plugins that failed are not included."""
-        judged = [rejection for rejection, _ in self._distinct if rejection.code is not Code.ERROR]
-        return frozenset(plugin for rejection in judged for plugin in rejection.plugins)
+        rejections = [rejection for rejection, _ in self._distinct if rejection.code is not Code.ERROR]
+        return frozenset(plugin for rejection in rejections for plugin in rejection.plugins)
 
     @lazy
     def has_failures(self) -> bool:
