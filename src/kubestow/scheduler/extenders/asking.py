@@ -89,12 +89,8 @@ class Selection(msgspec.Struct, frozen=True):
             else:
                 unknown.append(name)
         if unknown:
-            log.info(
-                "Ignoring failed nodes of an extender that do not exist",
-                extender=self.extender.url,
-                nodes=len(unknown),
-                first=unknown[0],
-            )
+            message = "Ignoring failed nodes of an extender that do not exist"
+            log.info(message, extender=self.extender.url, nodes=len(unknown), first=unknown[0])
         return failed
 
 
@@ -308,12 +304,8 @@ def _scored(call: Call, sent: NodeList, answer: Answer) -> IntArray:
     np.add.at(scores, positions, added)
     if -1 in positions:
         first = hosts[positions.index(-1)]
-        log.info(
-            "Ignoring extender scores of nodes that were not sent",
-            extender=call.extender.url,
-            nodes=positions.count(-1),
-            first=first,
-        )
+        message = "Ignoring extender scores of nodes that were not sent"
+        log.info(message, extender=call.extender.url, nodes=positions.count(-1), first=first)
     return scores[:-1]
 
 

@@ -79,9 +79,8 @@ def run_all_filters(
     if answers:
         distinct, which = np.unique(np.stack([answer.kinds for _, answer in answers]), axis=1, return_inverse=True)
         for number, kinds in enumerate(distinct.T.tolist()):
-            rejections = [
-                rejection_for(name, answer, kind) for (name, answer), kind in zip(answers, kinds, strict=True) if kind
-            ]
+            found = zip(answers, kinds, strict=True)
+            rejections = [rejection_for(name, answer, kind) for (name, answer), kind in found if kind]
             if rejections:
                 verdicts.override(np.flatnonzero(which == number), _merged(rejections))
     return verdicts

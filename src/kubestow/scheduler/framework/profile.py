@@ -185,9 +185,8 @@ def _make_plugins(config: configuration.Profile, registry: Registry, handle: Han
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            raise ProfileError(
-                f"profile {config.schedulerName}: initializing plugin {name}: {error_text(error)}"
-            ) from error
+            problem = f"initializing plugin {name}: {error_text(error)}"
+            raise ProfileError(f"profile {config.schedulerName}: {problem}") from error
     return made
 
 
