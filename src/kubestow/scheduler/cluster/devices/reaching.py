@@ -23,7 +23,7 @@ class ReachIndex:
         for entry in slices:
             reach = entry.reach
             groups.setdefault((reach.all_nodes, reach.selector) if reach.is_known else entry.name, []).append(entry)
-            self._groups = list(groups.values())
+        self._groups = list(groups.values())
         self._by_value: dict[Value, list[int]] = {}
         self._others: list[int] = []
         for number, (first, *_) in enumerate(self._groups):
