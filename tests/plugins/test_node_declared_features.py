@@ -8,7 +8,7 @@ from kubestow.api.codec import convert
 from kubestow.api.node import Node
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.results import SKIP, unresolvable
-from kubestow.scheduler.plugins.node_declared_features import NodeDeclaredFeatures, needed_features
+from kubestow.scheduler.plugins.node_declared_features import NodeDeclaredFeatures, required_features
 from kubestow.testing.builders import make_pod
 from plugins.asking import cluster_of, hint, make, refused
 
@@ -41,7 +41,7 @@ def plugin(enabled: bool = True) -> Any:
 )
 def test_what_a_pod_needs(spec: dict[str, Any], needed: set[str]) -> None:
     """Follows from its spec."""
-    assert needed_features(make_pod("p", spec=spec)) == needed
+    assert required_features(make_pod("p", spec=spec)) == needed
 
 
 def test_nodes_that_lack_a_feature() -> None:

@@ -122,10 +122,10 @@ def test_the_state_is_the_same_if_nobody_who_moves_uses_the_claim() -> None:
 
 
 def test_a_filter_without_its_pre_filter_is_an_error() -> None:
-    """A profile that enables the filter alone is told what to do."""
+    """A profile that enables Filter alone gets an error that explains the fix."""
     made = world()
     plugin = made.make(VolumeRestrictions)
-    with pytest.raises(ValueError, match="enable it there, too"):
+    with pytest.raises(ValueError, match="cannot filter without its PreFilter"):
         made.refused(plugin, None, PodInfo(pod("new", "mine")))
 
 

@@ -1,4 +1,4 @@
-"""The plugins that kube-scheduler has, one file each; what several need is in `support`.
+"""The in-tree plugins: those of kube-scheduler, one module or package each. Shared code is in `support`.
 
-Plugins do not import each other, and nothing but the wiring imports them.
+Promise: plugins do not import each other, and only `kubestow.scheduler.in_tree` imports them.
 """

@@ -7,7 +7,7 @@ from kubestow.scheduler.framework.handle import Handle
 
 
 class DefaultBinder:
-    """Binds every pod it is given."""
+    """Binds every pod."""
 
     name = "DefaultBinder"
 

@@ -1,7 +1,7 @@
-"""GangScheduling: the pods of a gang are scheduled together, or none of them is.
+"""GangScheduling: schedules the pods of a gang together or not at all.
 
-They are held back until the group exists and enough of them have come. A pod that found its node must wait until enough
-of the others have theirs.
+PreEnqueue holds the pods until the group exists and has at least `minCount` pods. Permit holds a pod that has a node
+until `minCount` pods of the group have one.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.results import Code, Rejection, Wait
 
-_LONGEST_WAIT = 5 * 60.0
-_TOO_FEW_HAVE_COME = "waiting for minCount pods from a gang to appear in scheduling queue"
-_WAIT = Wait(_LONGEST_WAIT, "waiting for minCount pods from a gang to be scheduled")
+_MAX_WAIT_SECONDS = 5 * 60.0
+_TOO_FEW_PODS = "waiting for minCount pods from a gang to appear in scheduling queue"
+_WAIT = Wait(_MAX_WAIT_SECONDS, "waiting for minCount pods from a gang to be scheduled")
 
 
 class GangScheduling:
-    """Holds pods back in PreEnqueue, and in Permit."""
+    """Holds the pods of a gang in PreEnqueue and in Permit."""
 
     name = "GangScheduling"
 
@@ -32,11 +32,11 @@ class GangScheduling:
             return None
         group = self._groups.get(key)
         if group is None:
-            # kube-scheduler's words, slip included.
-            words = f'waiting for pods\'s pod group "{group_name(pod)}" to appear in scheduling queue'
-            return Rejection((words,), Code.UNRESOLVABLE, awaits=key)
+            # kube-scheduler's message, including its mistake.
+            reason = f'waiting for pods\'s pod group "{group_name(pod)}" to appear in scheduling queue'
+            return Rejection((reason,), Code.UNRESOLVABLE, awaits=key)
         if self._groups.members(key).count < group.min_count:
-            return Rejection((_TOO_FEW_HAVE_COME,), Code.UNRESOLVABLE, awaits=key)
+            return Rejection((_TOO_FEW_PODS,), Code.UNRESOLVABLE, awaits=key)
         return None
 
     def permit(self, state: None, pod: PodInfo, node: str) -> Wait | None:
@@ -51,12 +51,12 @@ class GangScheduling:
 
     def requeue_on(self) -> Sequence[Registration]:
         return [
-            on(Resource.POD, Action.ADD, self._is_of_the_same_group, alike=True),
-            on(Resource.POD_GROUP, Action.ADD, self._is_its_group, alike=True),
+            on(Resource.POD, Action.ADD, self._has_same_group, alike=True),
+            on(Resource.POD_GROUP, Action.ADD, self._is_group_of_pod, alike=True),
         ]
 
-    def _is_of_the_same_group(self, waiting: Pod, old: None, new: Pod) -> bool:
+    def _has_same_group(self, waiting: Pod, old: None, new: Pod) -> bool:
         return group_key(waiting) != "" and group_key(waiting) == group_key(new)
 
-    def _is_its_group(self, waiting: Pod, old: None, new: PodGroup) -> bool:
+    def _is_group_of_pod(self, waiting: Pod, old: None, new: PodGroup) -> bool:
         return group_key(waiting) == new.key

@@ -1,4 +1,4 @@
-"""ImageLocality: nodes that already have the pod's images, weighed by size and by how many nodes have them."""
+"""ImageLocality: prefers nodes that have the pod's images, weighted by image size and the share of nodes with it."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -14,12 +14,12 @@ from kubestow.scheduler.framework.plugin import PodsRead
 from kubestow.scheduler.framework.results import MAX_SCORE
 
 _MEGABYTE = 1024 * 1024
-_LEAST = 23 * _MEGABYTE
-_MOST_PER_CONTAINER = 1000 * _MEGABYTE
+_MIN_SIZE = 23 * _MEGABYTE
+_MAX_SIZE_PER_CONTAINER = 1000 * _MEGABYTE
 
 
 class ImageLocality:
-    """Prefers nodes where there is little to pull."""
+    """Prefers nodes that have the pod's images."""
 
     name = "ImageLocality"
     reads_pods = PodsRead.NOTHING
@@ -33,7 +33,7 @@ class ImageLocality:
         if known.keys().isdisjoint(names):
             return names
         found = [known.get(name) for name in names]
-        # A node's score depends on how many others have the image, too.
+        # A node's score also depends on the number of nodes that have the image.
         spread = tuple([image and (image.size, len(image.rows)) for image in found])
         return names, spread, self._cluster.nodes.count
 
@@ -49,9 +49,9 @@ class ImageLocality:
         if sums is None:
             return np.zeros(row_count(rows), np.int64)
         spec = pod.pod.spec
-        most = _MOST_PER_CONTAINER * (len(spec.containers) + len(spec.initContainers))
-        held = np.clip(sums[view.source_rows()[rows]], _LEAST, most)
-        return MAX_SCORE * (held - _LEAST) // (most - _LEAST)
+        max_size = _MAX_SIZE_PER_CONTAINER * (len(spec.containers) + len(spec.initContainers))
+        held = np.clip(sums[view.source_rows()[rows]], _MIN_SIZE, max_size)
+        return MAX_SCORE * (held - _MIN_SIZE) // (max_size - _MIN_SIZE)
 
 
 def _image_names(pod: PodInfo) -> list[str]:

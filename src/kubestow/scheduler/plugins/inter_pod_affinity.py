@@ -1,8 +1,8 @@
-"""InterPodAffinity: places pods near the pods they want to be with, and away from those they do not.
+"""InterPodAffinity: filters and scores nodes by pod affinity and anti-affinity.
 
-Filter honours required terms: the pod's own, and the anti-affinity of pods that are already placed. Score adds up
-preferred terms, the pod's own and those of placed pods. Both are found per topology domain; rows take those of their
-domain.
+Filter applies required terms: the pod's own, and the anti-affinity of pods that have a node. Score sums the weights of
+preferred terms, the pod's own and those of pods that have a node. Both are computed per topology domain; each row takes
+the result of its domain.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -35,45 +35,45 @@ from kubestow.scheduler.framework.results import (
 )
 
 _EXISTING_ANTI, _ANTI, _AFFINITY = 1, 2, 3
-"""What a node is refused for: the largest of those that apply."""
+"""Kinds of rejection; the largest of those that apply is reported."""
 
-_WORDS = {
+_REASONS = {
     _EXISTING_ANTI: unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
     _ANTI: unschedulable("node(s) didn't match pod anti-affinity rules"),
     _AFFINITY: unresolvable("node(s) didn't match pod affinity rules"),
 }
 
-_MOST_NAMESPACE_SELECTORS = 1_000
-_MOST_SHIFTS = 64
-"""Each may be as large as the cluster has nodes."""
+_MAX_NAMESPACE_SELECTORS = 1_000
+_MAX_SHIFTED_STATES = 64
+"""Maximum number of cached states. Each may have one entry per node of the cluster."""
 
 CountsByKey = dict[str, CountArray]
-"""Pods by label value id, for each topology key."""
+"""Number of pods by label value id, for each topology key."""
 
 
-class Demands(msgspec.Struct, frozen=True):
-    """What a pod's required terms are about, and its namespace's labels."""
+class RequiredTerms(msgspec.Struct, frozen=True):
+    """The required terms of a pod, resolved to scopes, and the labels of its namespace."""
 
-    near: tuple[Scope, ...]
-    """Pods to be with: those in every one of these."""
-    near_keys: tuple[str, ...]
-    away: tuple[tuple[Scope, str], ...]
-    """Pods to be away from, each with the topology key."""
+    affinity: tuple[Scope, ...]
+    """The affinity terms: they match pods that are in every one of these scopes."""
+    affinity_keys: tuple[str, ...]
+    anti_affinity: tuple[tuple[Scope, str], ...]
+    """The anti-affinity terms: the scope of each and its topology key."""
     namespace_labels: Mapping[str, str]
 
-    def are_near(self, pod: PodInfo) -> bool:
-        """Whether a pod is one to be with."""
-        return bool(self.near) and all(scope.covers(pod.namespace, pod.labels) for scope in self.near)
+    def matches_affinity(self, pod: PodInfo) -> bool:
+        """Return whether a pod matches the required affinity."""
+        return bool(self.affinity) and all(scope.covers(pod.namespace, pod.labels) for scope in self.affinity)
 
 
 class FilterState(msgspec.Struct, frozen=True):
-    demands: Demands
-    near: CountsByKey
-    away: CountsByKey
-    objecting: CountsByKey
-    """Placed pods that want to be away from this one."""
-    refusals: dict[str, IntArray]
-    """By topology key, what the filter says of each domain."""
+    required: RequiredTerms
+    affinity: CountsByKey
+    anti_affinity: CountsByKey
+    existing_anti_affinity: CountsByKey
+    """Pods on nodes whose required anti-affinity matches this pod."""
+    rejections: dict[str, IntArray]
+    """The kind of rejection of each domain (0: none), by topology key."""
 
 
 ScoreState = dict[str, IntArray]
@@ -81,7 +81,7 @@ ScoreState = dict[str, IntArray]
 
 
 class InterPodAffinity:
-    """Refuses nodes that break required affinity or anti-affinity; scores by preferred."""
+    """Rejects nodes that violate required affinity or anti-affinity; scores nodes by preferred terms."""
 
     name = "InterPodAffinity"
     reads_pods = PodsRead.NOTHING
@@ -100,7 +100,7 @@ class InterPodAffinity:
         ]
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """Of a pod without terms there is nothing to say, unless a placed pod has one about it."""
+        """Return a signature for pods without terms only, unless the term of a pod on a node matches them."""
         affinity = pod.pod.spec.affinity
         if affinity is not None and (affinity.podAffinity is not None or affinity.podAntiAffinity is not None):
             return None
@@ -115,55 +115,64 @@ class InterPodAffinity:
         except SelectorError as error:
             return unresolvable(f"parsing pod: {error}")
         namespace_labels = self._cluster.listers.namespace_labels(pod.namespace)
-        objecting: CountsByKey = {}
+        existing_anti_affinity: CountsByKey = {}
         for carried, counts in self._cluster.carried.about(pod, namespace_labels):
             if carried.kind is TermKind.REQUIRED_ANTI:
-                _add_up(objecting, carried.term.topology_key, counts)
-        if not terms.required and not terms.required_anti and not any(c[1:].any() for c in objecting.values()):
+                _add_up(existing_anti_affinity, carried.term.topology_key, counts)
+        if (
+            not terms.required
+            and not terms.required_anti
+            and not any(c[1:].any() for c in existing_anti_affinity.values())
+        ):
             return SKIP
-        demands = Demands(
-            near=tuple(self._scope(term) for term in terms.required),
-            near_keys=tuple(dict.fromkeys(term.topology_key for term in terms.required)),
-            away=tuple((self._scope(term), term.topology_key) for term in terms.required_anti),
+        required = RequiredTerms(
+            affinity=tuple(self._scope(term) for term in terms.required),
+            affinity_keys=tuple(dict.fromkeys(term.topology_key for term in terms.required)),
+            anti_affinity=tuple((self._scope(term), term.topology_key) for term in terms.required_anti),
             namespace_labels=namespace_labels,
         )
-        near: CountsByKey = {}
-        if demands.near:
-            counts = self._cluster.matches.ask(Question(demands.near, skip_terminating=False))
-            near = {key: counts.by_domain(key) for key in demands.near_keys}
-        away: CountsByKey = {}
-        for scope, key in demands.away:
-            _add_up(away, key, self._cluster.matches.ask(Question((scope,), skip_terminating=False)))
-        return self._state(pod, demands, near, away, objecting)
+        affinity: CountsByKey = {}
+        if required.affinity:
+            counts = self._cluster.matches.ask(Question(required.affinity, skip_terminating=False))
+            affinity = {key: counts.by_domain(key) for key in required.affinity_keys}
+        anti_affinity: CountsByKey = {}
+        for scope, key in required.anti_affinity:
+            _add_up(anti_affinity, key, self._cluster.matches.ask(Question((scope,), skip_terminating=False)))
+        return self._state(pod, required, affinity, anti_affinity, existing_anti_affinity)
 
     def _state(
-        self, pod: PodInfo, demands: Demands, near: CountsByKey, away: CountsByKey, objecting: CountsByKey
+        self,
+        pod: PodInfo,
+        required: RequiredTerms,
+        affinity: CountsByKey,
+        anti_affinity: CountsByKey,
+        existing_anti_affinity: CountsByKey,
     ) -> FilterState:
-        # The first of a group of pods that want to be together may go anywhere.
-        is_first = not any(counts[1:].any() for counts in near.values()) and demands.are_near(pod)
+        # The first of a group of pods with affinity to each other may be placed on any node.
+        is_first = not any(counts[1:].any() for counts in affinity.values()) and required.matches_affinity(pod)
         nodes = self._cluster.nodes
-        refusals: dict[str, IntArray] = {}
-        for key in dict.fromkeys((*objecting, *away, *near)):
+        rejections: dict[str, IntArray] = {}
+        for key in dict.fromkeys((*existing_anti_affinity, *anti_affinity, *affinity)):
             column = nodes.labels.column(key)
-            refused = refusals[key] = np.zeros(len(column.values), np.int64)
-            if key in objecting:
-                refused[objecting[key] > 0] = _EXISTING_ANTI
-            if key in away:
-                refused[away[key] > 0] = _ANTI
-            if key in near and not is_first:
-                refused[near[key] <= 0] = _AFFINITY
-            refused[ABSENT] = _AFFINITY if key in near and column.labelled < nodes.count else 0
-            if not refused.any():
-                del refusals[key]
-        return FilterState(demands, near, away, objecting, refusals)
+            rejected = rejections[key] = np.zeros(len(column.values), np.int64)
+            if key in existing_anti_affinity:
+                rejected[existing_anti_affinity[key] > 0] = _EXISTING_ANTI
+            if key in anti_affinity:
+                rejected[anti_affinity[key] > 0] = _ANTI
+            if key in affinity and not is_first:
+                rejected[affinity[key] <= 0] = _AFFINITY
+            rejected[ABSENT] = _AFFINITY if key in affinity and column.labelled < nodes.count else 0
+            if not rejected.any():
+                del rejections[key]
+        return FilterState(required, affinity, anti_affinity, existing_anti_affinity, rejections)
 
     def _scope(self, term: Term) -> Scope:
-        """The pods that a term of the pod to be scheduled is about."""
+        """Return the scope of a term of the pod to be scheduled."""
         selector = term.namespace_selector
         if selector is None:
             return Scope(term.namespaces, term.selector)
         if selector.matches({}):
-            # kube-scheduler resolves the selector to names, and then still tries it on empty labels.
+            # kube-scheduler resolves the selector to names, but also evaluates it on empty labels, which match it here.
             return Scope(None, term.selector)
         return Scope(term.namespaces | self._namespaces_selected_by(selector), term.selector)
 
@@ -172,7 +181,7 @@ class InterPodAffinity:
         known = self._selected_namespaces.get(selector)
         if known is not None and known[0] == version:
             return known[1]
-        if len(self._selected_namespaces) >= _MOST_NAMESPACE_SELECTORS:
+        if len(self._selected_namespaces) >= _MAX_NAMESPACE_SELECTORS:
             self._selected_namespaces.clear()
         names = frozenset(
             namespace.metadata.name
@@ -183,59 +192,68 @@ class InterPodAffinity:
         return names
 
     def counted_rows(self, state: FilterState, pod: PodInfo) -> BoolArray:
-        demands, size = state.demands, self._cluster.nodes.size
-        scopes = [(scope,) for scope, _ in demands.away] + ([demands.near] if demands.near else [])
+        required, size = state.required, self._cluster.nodes.size
+        scopes = [(scope,) for scope, _ in required.anti_affinity] + ([required.affinity] if required.affinity else [])
         counted: BoolArray = np.zeros(size, np.bool_)
         for scope in scopes:
             counted |= self._cluster.matches.ask(Question(scope, skip_terminating=False)).by_row(size) > 0
-        for carried, counts in self._cluster.carried.about(pod, demands.namespace_labels):
+        for carried, counts in self._cluster.carried.about(pod, required.namespace_labels):
             if carried.kind is TermKind.REQUIRED_ANTI:
                 counted |= counts.by_row(size) > 0
         return counted
 
     def with_changes(self, state: FilterState, pod: PodInfo, changes: Sequence[Change]) -> FilterState:
-        demands = state.demands
-        near, away, objecting = _Shifts(self._cluster), _Shifts(self._cluster), _Shifts(self._cluster)
+        required = state.required
+        affinity, anti_affinity, existing_anti_affinity = (
+            _Shifts(self._cluster),
+            _Shifts(self._cluster),
+            _Shifts(self._cluster),
+        )
         for change in changes:
             other = change.pod
-            if demands.are_near(other):
-                for key in demands.near_keys:
-                    near.add(key, change)
-            for scope, key in demands.away:
+            if required.matches_affinity(other):
+                for key in required.affinity_keys:
+                    affinity.add(key, change)
+            for scope, key in required.anti_affinity:
                 if scope.covers(other.namespace, other.labels):
-                    away.add(key, change)
+                    anti_affinity.add(key, change)
             for term in other.terms.required_anti:
-                if term.matches(pod.namespace, pod.labels, demands.namespace_labels):
-                    objecting.add(term.topology_key, change)
-        if not (near.amounts or away.amounts or objecting.amounts):
+                if term.matches(pod.namespace, pod.labels, required.namespace_labels):
+                    existing_anti_affinity.add(term.topology_key, change)
+        if not (affinity.amounts or anti_affinity.amounts or existing_anti_affinity.amounts):
             return state
-        return self._shifted(state, pod, near, away, objecting)
+        return self._shifted(state, pod, affinity, anti_affinity, existing_anti_affinity)
 
     def _shifted(
-        self, state: FilterState, pod: PodInfo, near: "_Shifts", away: "_Shifts", objecting: "_Shifts"
+        self,
+        state: FilterState,
+        pod: PodInfo,
+        affinity: "_Shifts",
+        anti_affinity: "_Shifts",
+        existing_anti_affinity: "_Shifts",
     ) -> FilterState:
-        """A state with other counts; the very same for the same shifts, as what happens on one node is often like what
-        happens on others."""
-        if self._shifts_of is not state or len(self._known_shifts) >= _MOST_SHIFTS:
+        """Return the state with shifted counts. The same shifts return the same object, because changes on one node
+        often equal those on others."""
+        if self._shifts_of is not state or len(self._known_shifts) >= _MAX_SHIFTED_STATES:
             self._shifts_of, self._known_shifts = state, {}
-        key = (near.key, away.key, objecting.key)
+        key = (affinity.key, anti_affinity.key, existing_anti_affinity.key)
         found = self._known_shifts.get(key)
         if found is None:
             found = self._known_shifts[key] = self._state(
                 pod,
-                state.demands,
-                near.applied_to(state.near),
-                away.applied_to(state.away),
-                objecting.applied_to(state.objecting),
+                state.required,
+                affinity.applied_to(state.affinity),
+                anti_affinity.applied_to(state.anti_affinity),
+                existing_anti_affinity.applied_to(state.existing_anti_affinity),
             )
         return found
 
     def filter_rows(self, state: FilterState, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         kinds: IntArray | None = None
-        for key, refusals in state.refusals.items():
-            refused = refusals[view.label_ids(key)[rows]]
-            kinds = refused if kinds is None else np.maximum(kinds, refused)
-        return None if kinds is None else Rejections(kinds, _WORDS.__getitem__)
+        for key, rejections in state.rejections.items():
+            rejected = rejections[view.label_ids(key)[rows]]
+            kinds = rejected if kinds is None else np.maximum(kinds, rejected)
+        return None if kinds is None else Rejections(kinds, _REASONS.__getitem__)
 
     # Score
 
@@ -256,7 +274,7 @@ class InterPodAffinity:
         return scores or SKIP
 
     def _weight(self, carried: CarriedTerm) -> int | None:
-        """What a term of a placed pod is worth; None: nothing, and it is not looked at."""
+        """Return the weight of a term of a pod that has a node; None if the term is not scored."""
         if carried.kind is TermKind.PREFERRED:
             return carried.weight
         if carried.kind is TermKind.PREFERRED_ANTI:
@@ -281,7 +299,7 @@ class InterPodAffinity:
 
 
 class _Shifts:
-    """Changes of counts by domain."""
+    """Changes of the pod counts, by topology key and domain."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -294,7 +312,7 @@ class _Shifts:
 
     @property
     def key(self) -> Hashable:
-        """Equal for equal changes."""
+        """A cache key, equal for equal changes."""
         return frozenset(self.amounts.items())
 
     def applied_to(self, counts: CountsByKey) -> CountsByKey:
@@ -316,30 +334,30 @@ def _add_scores(scores: ScoreState, key: str, counts: RowCounts, weight: int) ->
     by_domain = counts.by_domain(key)
     if counts.total == by_domain[ABSENT]:
         return
-    worth: IntArray = np.multiply(by_domain, weight, dtype=np.int64)
-    worth[ABSENT] = 0
+    weighted: IntArray = np.multiply(by_domain, weight, dtype=np.int64)
+    weighted[ABSENT] = 0
     known = scores.get(key)
     if known is None:
-        scores[key] = worth
+        scores[key] = weighted
     else:
-        known += worth
+        known += weighted
 
 
-# When to retry. As kube-scheduler does, hints judge namespaces by the names in a term; its namespace selector is tried
-# on no labels.
+# When to retry. As in kube-scheduler, hints match namespaces by the names in a term, and evaluate its namespace
+# selector on empty labels.
 
 
 def _pod_changed(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
     if old is not None and new is not None and new.metadata.uid == waiting.metadata.uid:
-        # Its labels have changed: others may no longer object to it.
+        # The labels of the waiting pod have changed: the anti-affinity of other pods may no longer match it.
         return True
     if not all(pod.spec.nodeName or pod.status.nominatedNodeName for pod in (old, new) if pod is not None):
         return False
     terms = _terms_of(waiting)
     if old is not None and new is not None:
-        came_near = not _match_all(terms.required, old) and _match_all(terms.required, new)
-        went_away = _match_all(terms.required_anti, old) and not _match_all(terms.required_anti, new)
-        return came_near or went_away
+        matches_affinity_now = not _match_all(terms.required, old) and _match_all(terms.required, new)
+        conflicts_no_longer = _match_all(terms.required_anti, old) and not _match_all(terms.required_anti, new)
+        return matches_affinity_now or conflicts_no_longer
     if new is not None:
         return _match_all(terms.required, new)
     assert old is not None
@@ -350,7 +368,7 @@ def _node_changed(waiting: Pod, old: Node | None, new: Node) -> bool:
     terms = _terms_of(waiting)
     after = new.metadata.labels
     if old is None:
-        # Anti-affinity: the new node may be in a new domain, or in none.
+        # For anti-affinity: the new node may be in a new domain, or in none.
         return bool(terms.required_anti) or any(term.topology_key in after for term in terms.required)
     before = old.metadata.labels
     joined = any(

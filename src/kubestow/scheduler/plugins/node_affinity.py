@@ -1,4 +1,4 @@
-"""NodeAffinity: nodes that a pod's node selector and node affinity ask for, or prefer; and what the profile adds."""
+"""NodeAffinity: filters and scores nodes by node selector, node affinity and the profile's added affinity."""
 
 from collections.abc import Hashable, Sequence
 
@@ -26,8 +26,8 @@ from kubestow.scheduler.framework.plugin import PodsRead
 from kubestow.scheduler.framework.results import SKIP, Narrowed, Rejection, Rejections, Skip, unresolvable
 from kubestow.scheduler.plugins.support.normalizing import proportional
 
-_BY_POD, _BY_PROFILE = 1, 2  # a pod's own refusal is 1, so that a mask is the answer
-_WORDS = {
+_BY_POD, _BY_PROFILE = 1, 2  # a rejection by the pod's own affinity is 1, so that a mask is the result
+_REASONS = {
     _BY_POD: unresolvable("node(s) didn't match Pod's node affinity/selector"),
     _BY_PROFILE: unresolvable("node(s) didn't match scheduler-enforced node affinity"),
 }
@@ -35,7 +35,7 @@ _CONFLICT = unresolvable("pod affinity terms conflict")
 
 
 class NodeAffinity:
-    """Refuses nodes that do not match; prefers those that match preferred terms."""
+    """Rejects nodes that do not match; prefers nodes that match preferred terms."""
 
     name = "NodeAffinity"
     reads_pods = PodsRead.NOTHING
@@ -63,7 +63,7 @@ class NodeAffinity:
         if required is None and self._added is None and not pod.pod.spec.nodeSelector:
             return SKIP
         state = required_node_affinity(pod.pod)
-        names = _names_asked_for(required)
+        names = _required_names(required)
         if names is None:
             return state
         return Narrowed(names, state) if names else _CONFLICT
@@ -77,7 +77,7 @@ class NodeAffinity:
         kinds: IntArray = (~matched).astype(np.int64)
         if self._added is not None:
             kinds = np.where(node_terms_match(view, rows, self._added), kinds, _BY_PROFILE)
-        return Rejections(kinds, _WORDS.__getitem__)
+        return Rejections(kinds, _REASONS.__getitem__)
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[PreferredTerm, ...] | Skip:
         return self._preferred_of(pod) or SKIP
@@ -120,8 +120,8 @@ def _required_of(pod: Pod) -> NodeSelector | None:
     return affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution
 
 
-def _names_asked_for(required: NodeSelector | None) -> frozenset[str] | None:
-    """The nodes that the terms name; None if some term names none, or there are no terms."""
+def _required_names(required: NodeSelector | None) -> frozenset[str] | None:
+    """Return the nodes that the terms name; None if some term names none, or there are no terms."""
     if required is None or not required.nodeSelectorTerms:
         return None
     names: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: some pods need features that a node's kubelet must have declared."""
+"""NodeDeclaredFeatures: rejects nodes whose kubelet does not declare the features that a pod requires."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -15,11 +15,11 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import PodsRead
 from kubestow.scheduler.framework.results import SKIP, Rejections, Skip, unresolvable
 
-_REFUSED = unresolvable("node(s) didn't match Pod's required features")
+_REJECTION = unresolvable("node(s) didn't match Pod's required features")
 
 
 class NodeDeclaredFeatures:
-    """Refuses nodes that lack a feature the pod needs."""
+    """Rejects nodes that lack a feature the pod requires."""
 
     name = "NodeDeclaredFeatures"
     reads_pods = PodsRead.NOTHING
@@ -28,10 +28,10 @@ class NodeDeclaredFeatures:
         self._enabled = handle.features.node_declared_features
 
     def sign(self, pod: PodInfo) -> Hashable:
-        return needed_features(pod.pod)
+        return required_features(pod.pod)
 
     def pre_filter(self, pod: PodInfo) -> frozenset[str] | Skip:
-        return (self._enabled and needed_features(pod.pod)) or SKIP
+        return (self._enabled and required_features(pod.pod)) or SKIP
 
     def filter_rows(self, state: frozenset[str], pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         nodes = view.nodes
@@ -42,30 +42,35 @@ class NodeDeclaredFeatures:
             ),
             np.int64,
         )
-        return Rejections(kinds, lambda _: _REFUSED)
+        return Rejections(kinds, lambda _: _REJECTION)
 
     def requeue_on(self) -> Sequence[Registration]:
         if not self._enabled:
             return []
         return [
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._declares_others, alike=True),
-            on(Resource.POD, Action.UPDATE, self._needs_others, alike=True),
+            on(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
+                self._declared_features_changed,
+                alike=True,
+            ),
+            on(Resource.POD, Action.UPDATE, self._required_features_changed, alike=True),
         ]
 
-    def _declares_others(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
+    def _declared_features_changed(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
         return old is None or old.status.declaredFeatures != new.status.declaredFeatures
 
-    def _needs_others(self, waiting: Pod, old: Pod, new: Pod) -> bool:
-        return waiting.metadata.uid == new.metadata.uid and needed_features(old) != needed_features(new)
+    def _required_features_changed(self, waiting: Pod, old: Pod, new: Pod) -> bool:
+        return waiting.metadata.uid == new.metadata.uid and required_features(old) != required_features(new)
 
 
-def needed_features(pod: Pod) -> frozenset[str]:
-    """The features that a pod needs its node to declare."""
+def required_features(pod: Pod) -> frozenset[str]:
+    """Return the features that a pod requires its node to declare."""
     spec = pod.spec
-    needed = []
+    required = []
     rules = [rule for of in (*spec.containers, *spec.initContainers) for rule in of.restartPolicyRules]
     if any(rule.action == "RestartAllContainers" for rule in rules):
-        needed.append("RestartAllContainersOnContainerExits")
+        required.append("RestartAllContainersOnContainerExits")
     if spec.hostNetwork and spec.hostUsers is False:
-        needed.append("UserNamespacesHostNetworkSupport")
-    return frozenset(needed)
+        required.append("UserNamespacesHostNetworkSupport")
+    return frozenset(required)

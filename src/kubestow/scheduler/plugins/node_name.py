@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node runs there or nowhere."""
+"""NodeName: a pod that names a node runs on that node only."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -13,11 +13,11 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import PodsRead
 from kubestow.scheduler.framework.results import Rejections, unresolvable
 
-_REFUSED = unresolvable("node(s) didn't match the requested node name")
+_REJECTION = unresolvable("node(s) didn't match the requested node name")
 
 
 class NodeName:
-    """Refuses every other node."""
+    """Rejects every node except the one that the pod names."""
 
     name = "NodeName"
     reads_pods = PodsRead.NOTHING
@@ -33,7 +33,7 @@ class NodeName:
         if not wanted:
             return None
         kinds: IntArray = np.fromiter((view.names[row] != wanted for row in row_numbers(rows).tolist()), np.int64)
-        return Rejections(kinds, lambda _: _REFUSED)
+        return Rejections(kinds, lambda _: _REJECTION)
 
     def requeue_on(self) -> Sequence[Registration]:
         return [on(Resource.NODE, Action.ADD)]

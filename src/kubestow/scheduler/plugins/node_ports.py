@@ -1,4 +1,4 @@
-"""NodePorts: the host ports of a pod must be free."""
+"""NodePorts: rejects nodes on which a host port of the pod is in use."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -14,11 +14,11 @@ from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.results import SKIP, Rejections, Skip, unschedulable
 
-_REFUSED = unschedulable("node(s) didn't have free ports for the requested pod ports")
+_REJECTION = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
 class NodePorts:
-    """Refuses nodes on which a wanted port is taken."""
+    """Rejects nodes on which a requested host port is in use."""
 
     name = "NodePorts"
 
@@ -39,7 +39,7 @@ class NodePorts:
             return None
         kinds: IntArray = np.zeros(view.size, np.int64)
         kinds[list(taken)] = 1
-        return Rejections(kinds[rows], lambda _: _REFUSED)
+        return Rejections(kinds[rows], lambda _: _REJECTION)
 
     def requeue_on(self) -> Sequence[Registration]:
         return [on(Resource.POD, Action.DELETE, self._frees_a_port, alike=True), on(Resource.NODE, Action.ADD)]

@@ -1,4 +1,8 @@
-"""NodeResourcesBalancedAllocation: nodes whose resources would be used more evenly with the pod than without it."""
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources would be used more evenly with the pod than without.
+
+The score compares the balance of a node with and without the pod: 75 if it stays the same, up to 100 if it improves,
+down to 50 if it gets worse. Balance is 100 minus the standard deviation of the used fractions, in percent.
+"""
 
 from collections.abc import Hashable, Sequence
 
@@ -26,7 +30,7 @@ _HALF = MAX_SCORE // 2
 
 
 class NodeResourcesBalancedAllocation:
-    """Prefers nodes that the pod would bring into balance."""
+    """Prefers nodes whose resources the pod would bring into balance."""
 
     name = "NodeResourcesBalancedAllocation"
     reads_pods = PodsRead.SUMS
@@ -42,13 +46,13 @@ class NodeResourcesBalancedAllocation:
         )
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        return None if self._counts.are_wanted_by(pod) else pod.requests_signature
+        return None if self._counts.are_requested_by(pod) else pod.requests_signature
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources | Skip:
         return self._scored_of(pod) or SKIP
 
     def _scored_of(self, pod: PodInfo) -> ScoredResources:
-        """Nothing for a pod that asks for none of the resources."""
+        """Return the scored resources with the pod's requests, empty if it requests none of them."""
         wanted = pod.requests_by(self._rules).amounts
         scored = tuple([(name, weight, wanted.get(name, 0)) for name, weight in self._scored])
         return scored if any([amount for _, _, amount in scored]) else ()  # noqa: C419 - twice as fast
@@ -63,7 +67,7 @@ class NodeResourcesBalancedAllocation:
             # One resource is always in balance with itself.
             return np.full(row_count(rows), _HALF + _HALF // 2, np.int64)
         before, after = _balance(found)
-        # From 50 (as unbalanced as it gets) to 100; 75 if nothing changes.
+        # 50 to 100; 75 if the balance does not change.
         after -= before
         after *= 0.5
         after += _HALF + _HALF // 2
@@ -74,7 +78,7 @@ class NodeResourcesBalancedAllocation:
         return join_scored(states, rows)
 
     def row_score(self, state: ScoredResources | None, view: NodeView, row: int) -> int | None:
-        """The same for one row, in plain numbers, for up to two resources."""
+        """Return the score of one row, computed with Python numbers; None for more than two resources."""
         if state is None:
             return None
         found = row_shares(view, row, state)
@@ -91,15 +95,15 @@ class NodeResourcesBalancedAllocation:
 
 
 def _balance(found: Shares) -> FloatArray:
-    """100 where all resources are used to the same part, less the more the parts deviate; without the pod, and with."""
-    # Both at once and in place: much of the time would go into new arrays.
+    """Return the balance of each row without and with the pod: 100 minus the deviation of the used fractions."""
+    # Both at once and in place, because allocating arrays would take much of the time.
     parts: FloatArray = np.empty((2, *found.capacity.shape))
     divisor = found.capacity if found.is_everywhere else np.maximum(found.capacity, 1)
     used = found.held.astype(np.float64)
     np.divide(used, divisor, out=parts[0])
     used += found.wanted
     np.divide(used, divisor, out=parts[1])
-    # With the pod, no part is less than without it.
+    # No fraction is smaller with the pod than without it.
     if parts.size and largest(parts[1]) > 1.0:
         np.minimum(parts, 1.0, out=parts)
     if len(found.weights) == 2 and found.is_everywhere:
@@ -116,7 +120,7 @@ def _balance(found: Shares) -> FloatArray:
 
 
 def _deviation(parts: FloatArray, counts: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> FloatArray:
-    """The standard deviation over the resources that count on each row; for two of them, half their distance."""
+    """Return the standard deviation over the resources that count on each row; for two, that is half their distance."""
     number = counts.sum(axis=0)
     counted = np.where(counts, parts, 0.0)
     mean = counted.sum(axis=0) / np.maximum(number, 1)

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: a node must have room for what the pod requests; how full it is makes it better or worse."""
+"""NodeResourcesFit: rejects nodes without the free resources that a pod requests; scores nodes by utilization."""
 
 from collections import Counter
 from collections.abc import Container, Hashable, Sequence
@@ -40,20 +40,20 @@ from kubestow.scheduler.plugins.support.resource_shares import (
 _TOO_MANY_PODS = 1
 _FIRST_RESOURCE_BIT = 1
 _NEVER_FITS = 1 << 62
-"""Set where the node is too small for the pod even when empty."""
+"""Set if the node is too small for the pod even when empty."""
 
 
 class State(NamedTuple):
-    """The amounts that must fit, in the order of the bits of a refusal."""
+    """The amounts that must fit, in the order of the bits of a rejection's kind."""
 
     amounts: Sequence[tuple[str, int | IntArray]]
-    """By resource; for several pods, by row."""
+    """(resource, amount) pairs; for several pods, the amounts are arrays by row."""
     by_devices: Container[str] = ()
-    """The resources that devices stand for: a node that does not offer them may still have them."""
+    """Extended resources backed by devices: a node without an own amount of them may still provide them."""
 
 
 class NodeResourcesFit:
-    """Refuses nodes without room; prefers by the configured strategy."""
+    """Rejects nodes without enough free resources; scores by the configured strategy."""
 
     name = "NodeResourcesFit"
     reads_pods = PodsRead.SUMS
@@ -67,19 +67,19 @@ class NodeResourcesFit:
         self._rules = RequestRules(status=False, pod_level=features.pod_level_resources)
         self._resizing = features.in_place_pod_vertical_scaling
         self._pod_level_resizing = features.in_place_pod_level_resources_vertical_scaling
-        self._extended_by_devices = features.dra_extended_resource
+        self._devices_back_resources = features.dra_extended_resource
         self._devices = handle.cluster.devices
         self._nodes = handle.cluster.nodes
         self._counts = DeviceCounts(self._devices, features)
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        return None if self._counts.are_wanted_by(pod) else pod.requests_signature
+        return None if self._counts.are_requested_by(pod) else pod.requests_signature
 
     def pre_filter(self, pod: PodInfo) -> State:
         amounts = pod.requests_by(self._rules).amounts
         if self._ignored or self._ignored_groups:
             amounts = {name: amount for name, amount in amounts.items() if not self._is_ignored(name)}
-        # Where a node does not offer what devices stand for, DynamicResources looks for some.
+        # DynamicResources allocates device-backed resources on nodes that have no own amount of them.
         return State([(name, amount) for name, amount in amounts.items() if amount > 0], self._devices.classes)
 
     def join_states(self, states: Sequence[State], rows: RowsOfPods) -> State | None:
@@ -97,7 +97,7 @@ class NodeResourcesFit:
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         amounts, by_devices = state or self.pre_filter(pod)
         is_full: BoolArray = view.pod_count[rows] >= view.allowed_pods[rows]
-        # Most often nothing is refused: numbers are made of it when something is.
+        # Usually no row is rejected, so the array of kinds is created only when needed.
         kinds = is_full.astype(np.int64) if is_any_set(is_full) else None
         for bit, (resource, amount) in enumerate(amounts, _FIRST_RESOURCE_BIT):
             column = view.resource_index.get(resource)
@@ -116,10 +116,10 @@ class NodeResourcesFit:
                     kinds = np.zeros(len(is_full), np.int64)
                 kinds[lacks] |= 1 << bit
                 kinds[lacks & (capacity < amount)] |= _NEVER_FITS
-        return None if kinds is None else Rejections(kinds, lambda kind: _words(kind, amounts))
+        return None if kinds is None else Rejections(kinds, lambda kind: _rejection_of(kind, amounts))
 
     def passing_rows(self, state: State, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray:
-        """The rows that are not refused, without the reasons of the others."""
+        """Return by row whether the pod fits, without computing reasons."""
         passing: BoolArray = view.pod_count[rows] < view.allowed_pods[rows]
         for name, amount in state.amounts:
             column = view.resource_index.get(name)
@@ -133,7 +133,7 @@ class NodeResourcesFit:
         return passing
 
     def row_rejection(self, state: State, view: NodeView, row: int) -> Rejection | None:
-        """Why one row is refused, in plain numbers."""
+        """Return why one row is rejected, None if the pod fits; computed with Python numbers."""
         index, offered, width = view.resource_index, view.allocatable.item, len(view.allocatable)
         requested = view.requested.item
         kind, bit = int(view.pod_count.item(row) >= view.allowed_pods.item(row)), 1 << _FIRST_RESOURCE_BIT
@@ -146,7 +146,7 @@ class NodeResourcesFit:
             elif capacity - requested(column, row) < amount:
                 kind |= bit
             bit <<= 1
-        return _words(kind, state.amounts) if kind else None
+        return _rejection_of(kind, state.amounts) if kind else None
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources:
         return scored_of(pod, self._scored)
@@ -162,7 +162,7 @@ class NodeResourcesFit:
         return self._strategy(shares(view, rows, state, non_zero=True, devices=self._counts))
 
     def row_score(self, state: ScoredResources | None, view: NodeView, row: int) -> int | None:
-        """The same for one row, in plain numbers, for the strategy that nearly everybody has."""
+        """Return the score of one row, computed with Python numbers; None for other strategies than LeastAllocated."""
         if state is None or self._strategy is not least_allocated:
             return None
         index, offered = view.resource_index, view.allocatable.item
@@ -180,7 +180,7 @@ class NodeResourcesFit:
         return total // weights if weights else 0
 
     def copies_rows(self, state: State, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
-        """How many equal pods fit."""
+        """Return the number of copies of the pod that fit on each row."""
         copies: IntArray = view.allowed_pods[rows] - view.pod_count[rows]
         for name, amount in state.amounts:
             column = view.resource_index.get(name)
@@ -192,7 +192,7 @@ class NodeResourcesFit:
     # Pod groups
 
     def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> IntArray:
-        """How full the nodes of each placement would be, taken together: the fuller, the better."""
+        """Score placements by the utilization of their nodes taken together: higher is better."""
         nodes = self._nodes
         starts = np.cumsum([0, *(len(placed.placement.rows) for placed in candidates)])[:-1]
         rows = np.concatenate([placed.placement.rows for placed in candidates])
@@ -217,16 +217,16 @@ class NodeResourcesFit:
     def requeue_on(self) -> Sequence[Registration]:
         shrinking = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN if self._resizing else Action.DELETE
         registrations = [
-            on(Resource.POD, shrinking, self._frees_room),
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._has_room_now, alike=True),
+            on(Resource.POD, shrinking, self._frees_resources),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._fits_now, alike=True),
         ]
-        if self._extended_by_devices:
+        if self._devices_back_resources:
             registrations.append(
-                on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._offers_devices, alike=True)
+                on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._backs_requested_resource, alike=True)
             )
         return registrations
 
-    def _frees_room(self, waiting: Pod, old: Pod, new: Pod | None) -> bool:
+    def _frees_resources(self, waiting: Pod, old: Pod, new: Pod | None) -> bool:
         if new is None:
             return bool(old.spec.nodeName or old.status.nominatedNodeName)
         if waiting.metadata.uid == new.metadata.uid:
@@ -240,7 +240,7 @@ class NodeResourcesFit:
             for name, amount in pod_requests(waiting, rules).amounts.items()
         )
 
-    def _has_room_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:
+    def _fits_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:
         requests = pod_requests(waiting, self._rules).amounts
         offers = resource_amounts(new.status.allocatable)
         by_devices = {name for name in requests if name in self._devices.classes and not offers.get(name, 0)}
@@ -254,7 +254,7 @@ class NodeResourcesFit:
             offers.get(name, 0) > offered.get(name, 0) for name in wanted
         )
 
-    def _offers_devices(self, waiting: Pod, old: DeviceClass | None, new: DeviceClass) -> bool:
+    def _backs_requested_resource(self, waiting: Pod, old: DeviceClass | None, new: DeviceClass) -> bool:
         requests = pod_requests(waiting, RequestRules(status=False)).amounts
         if old is None:
             if f"deviceclass.resource.kubernetes.io/{new.metadata.name}" in requests:
@@ -265,7 +265,7 @@ class NodeResourcesFit:
 
 
 def _total(pods: Sequence[PodInfo], resources: Sequence[tuple[str, int]]) -> list[int]:
-    """What pods ask for together, by resource; equal pods are looked at once."""
+    """Return the sum of the pods' requests by resource; equal pods are evaluated once."""
     counts = Counter(pod.requests_signature for pod in pods)
     first = {pod.requests_signature: pod for pod in reversed(pods)}
     totals = [0] * len(resources)
@@ -277,7 +277,7 @@ def _total(pods: Sequence[PodInfo], resources: Sequence[tuple[str, int]]) -> lis
     return totals
 
 
-def _words(kind: int, amounts: Sequence[tuple[str, int | IntArray]]) -> Rejection:
+def _rejection_of(kind: int, amounts: Sequence[tuple[str, int | IntArray]]) -> Rejection:
     reasons = ["Too many pods"] if kind & _TOO_MANY_PODS else []
     reasons += [
         f"Insufficient {resource}"

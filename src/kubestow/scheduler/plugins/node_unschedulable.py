@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate that."""
+"""NodeUnschedulable: rejects cordoned nodes for pods that do not tolerate the unschedulable taint."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -17,11 +17,11 @@ from kubestow.scheduler.framework.plugin import PodsRead
 from kubestow.scheduler.framework.results import Rejections, unresolvable
 
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-_REFUSED = unresolvable("node(s) were unschedulable")
+_REJECTION = unresolvable("node(s) were unschedulable")
 
 
 class NodeUnschedulable:
-    """Refuses cordoned nodes."""
+    """Rejects cordoned nodes."""
 
     name = "NodeUnschedulable"
     reads_pods = PodsRead.NOTHING
@@ -36,7 +36,7 @@ class NodeUnschedulable:
         cordoned = view.unschedulable[rows]
         if not is_any_set(cordoned) or self._is_tolerated_by(pod.pod):
             return None
-        return Rejections(cordoned.astype(np.int64), lambda _: _REFUSED)
+        return Rejections(cordoned.astype(np.int64), lambda _: _REJECTION)
 
     def _is_tolerated_by(self, pod: Pod) -> bool:
         return any(tolerates(toleration, _CORDONED, self._comparison) for toleration in pod.spec.tolerations)

@@ -1,4 +1,7 @@
-"""PodGroupPodsCount: the more pods of a group a placement takes, the better."""
+"""PodGroupPodsCount: prefers placements that fit more pods of a group.
+
+The pods of the group that are scheduled already count too, so that small differences have little effect.
+"""
 
 from collections.abc import Sequence
 
@@ -11,7 +14,7 @@ from kubestow.scheduler.framework.results import MAX_SCORE
 
 
 class PodGroupPodsCount:
-    """Counts the pods that are scheduled already, too, so that a few more or less make little difference."""
+    """Prefers placements that fit more pods of a group."""
 
     name = "PodGroupPodsCount"
 
@@ -21,7 +24,7 @@ class PodGroupPodsCount:
     def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> IntArray:
         scheduled = 0 if self._groups is None else len(self._groups.members(group.key).scheduled)
         counts: IntArray = np.array([scheduled + len(placed.pods) for placed in candidates], np.int64)
-        most = int(counts.max(initial=0))
-        if most == 0:
+        highest = int(counts.max(initial=0))
+        if highest == 0:
             raise ValueError("no pods from pod group are assigned to any of the candidate placements")
-        return counts * MAX_SCORE // most
+        return counts * MAX_SCORE // highest

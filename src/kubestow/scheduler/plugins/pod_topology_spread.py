@@ -1,7 +1,7 @@
-"""PodTopologySpread: keeps the pods that belong together evenly spread over the domains of a topology key.
+"""PodTopologySpread: spreads selected pods evenly over the domains of a topology key.
 
-Filter refuses domains that have so many more pods than the emptiest one that another would exceed the allowed skew;
-Score prefers domains with few. Verdicts and scores are found per domain, and rows take those of their domain.
+Filter rejects domains in which one more pod would exceed the maximum skew relative to the domain with the fewest pods;
+Score prefers domains with few pods. Verdicts and scores are computed per domain; each row takes those of its domain.
 """
 
 import math
@@ -34,54 +34,54 @@ from kubestow.scheduler.framework.results import (
 from kubestow.scheduler.plugins.support.spread_constraints import HOSTNAME, Constraint, ConstraintReader
 from kubestow.scheduler.plugins.support.spread_domains import Distributions, Domains
 
-_NO_DOMAINS_LEAST = 2**31 - 1
+_LEAST_WITHOUT_DOMAINS = 2**31 - 1
 _SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 _UNLABELLED = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 
 
 class _Spread(msgspec.Struct, frozen=True):
-    """One hard constraint in one cycle."""
+    """A hard constraint in one cycle."""
 
     constraint: Constraint
     domains: Domains
     included: BoolArray | None
-    """Which rows count; None: all."""
-    refusals: IntArray | None
-    """What the filter says of each domain; None: nothing of any."""
+    """By row, whether the node counts; None: all do."""
+    rejections: IntArray | None
+    """The kind of rejection by domain, 0 for none; None: no domain is rejected."""
 
 
 HardState = tuple[_Spread, ...]
 
 _Shift = dict[int, int]
-"""By domain, how many more pods are counted."""
+"""The change in the number of counted pods, by domain."""
 
 
 class _DomainScores(msgspec.Struct, frozen=True):
     key: str
     scores: FloatArray
-    """By label value id; 0 for nodes without the label."""
+    """Scores by label value id; 0 for nodes without the label."""
 
 
 class _RowScores(msgspec.Struct, frozen=True):
-    """Scores of a constraint over hostnames, where each node is a domain."""
+    """The scores of a constraint over hostnames, where each node is a domain."""
 
     counts: CountArray
     weight: float
     base: int
     unlabelled: BoolArray | None
-    """Rows that have no hostname; None: no row."""
+    """By row, whether the node lacks the hostname label; None: none does."""
 
 
 class SoftState(msgspec.Struct, frozen=True):
     parts: tuple[_DomainScores | _RowScores, ...]
     whole: IntArray | None
-    """With a single constraint that is not over hostnames: the rounded scores by domain."""
+    """The rounded scores by domain, if the only constraint is not over hostnames."""
     ignored: BoolArray | None
-    """Rows that lack a label and are not scored; None: no row."""
+    """By row, whether the node lacks a required label and is not scored; None: none does."""
 
 
 class PodTopologySpread:
-    """Refuses nodes where a pod would skew its spread; prefers nodes where it evens it out."""
+    """Rejects nodes where a pod would exceed the maximum skew; prefers nodes that reduce the skew."""
 
     name = "PodTopologySpread"
     reads_pods = PodsRead.NOTHING
@@ -94,11 +94,11 @@ class PodTopologySpread:
         self._known_shifts: dict[Hashable, HardState] = {}
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """Of a pod without constraints there is nothing to say."""
-        is_free = not pod.pod.spec.topologySpreadConstraints and not (
+        """Return a signature for pods without constraints only: they pass everywhere and are not scored."""
+        is_unconstrained = not pod.pod.spec.topologySpreadConstraints and not (
             self._constraints.hard(pod.pod) or self._constraints.soft(pod.pod)
         )
-        return "" if is_free else None
+        return "" if is_unconstrained else None
 
     # Filter
 
@@ -111,21 +111,21 @@ class PodTopologySpread:
         for number, constraint in enumerate(constraints):
             included = inclusion.rows(constraint)
             domains = self._distributions.by_domain(pod, constraint, included)
-            refusals = self._refusals(pod, constraint, domains, _kind(len(constraints) - number))
-            spreads.append(_Spread(constraint, domains, included, refusals))
+            rejections = self._rejections(pod, constraint, domains, _kind(len(constraints) - number))
+            spreads.append(_Spread(constraint, domains, included, rejections))
         return tuple(spreads)
 
-    def _refusals(self, pod: PodInfo, constraint: Constraint, domains: Domains, skewed: int) -> IntArray | None:
+    def _rejections(self, pod: PodInfo, constraint: Constraint, domains: Domains, skewed: int) -> IntArray | None:
         number = domains.number
-        least = 0 if number < constraint.min_domains else domains.least if number else _NO_DOMAINS_LEAST
+        least = 0 if number < constraint.min_domains else domains.least if number else _LEAST_WITHOUT_DOMAINS
         own = 1 if constraint.selector.matches(pod.labels) else 0
-        refusals: IntArray = np.multiply(
+        rejections: IntArray = np.multiply(
             domains.counts > constraint.max_skew + least - own, skewed, dtype=np.int64, casting="unsafe"
         )
         nodes = self._cluster.nodes
         some_unlabelled = nodes.labels.column(constraint.key).labelled < nodes.count
-        refusals[ABSENT] = skewed + 1 if some_unlabelled else 0
-        return refusals if refusals.any() else None
+        rejections[ABSENT] = skewed + 1 if some_unlabelled else 0
+        return rejections if rejections.any() else None
 
     def counted_rows(self, state: HardState, pod: PodInfo) -> BoolArray:
         size, namespaces = self._cluster.nodes.size, frozenset((pod.namespace,))
@@ -136,7 +136,8 @@ class PodTopologySpread:
         return counted
 
     def with_changes(self, state: HardState, pod: PodInfo, changes: Sequence[Change]) -> HardState:
-        """Like kube-scheduler, counts pods that `pre_filter` leaves out: terminating, or of an empty selector."""
+        """Apply added and removed pods. Like kube-scheduler, count pods that `pre_filter` does not count: terminating
+        ones, and those of an empty selector."""
         columns = [self._cluster.nodes.labels.column(spread.constraint.key).ids for spread in state]
         shifts = tuple(_Shift() for _ in state)
         for other, row, added in changes:
@@ -151,8 +152,8 @@ class PodTopologySpread:
         return self._shifted(state, pod, shifts) if any(shifts) else state
 
     def _shifted(self, state: HardState, pod: PodInfo, shifts: Sequence[_Shift]) -> HardState:
-        """A state with other counts; the very same for the same shifts, as what happens on one node is often like what
-        happens on others."""
+        """Return the state with shifted counts. The same shifts return the same object, because changes on one node
+        often equal those on others."""
         if self._shifts_of is not state:
             self._shifts_of, self._known_shifts = state, {}
         key = tuple(tuple(sorted(shift.items())) for shift in shifts)
@@ -169,15 +170,15 @@ class PodTopologySpread:
         for domain, number in shift.items():
             counts[domain] += number
         domains = replace(spread.domains, counts=counts)
-        return replace(spread, domains=domains, refusals=self._refusals(pod, spread.constraint, domains, skewed))
+        return replace(spread, domains=domains, rejections=self._rejections(pod, spread.constraint, domains, skewed))
 
     def filter_rows(self, state: HardState, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         kinds: IntArray | None = None
         for spread in state:
-            if spread.refusals is not None:
-                refused = spread.refusals[view.label_ids(spread.constraint.key)[rows]]
-                kinds = refused if kinds is None else np.maximum(kinds, refused)
-        return None if kinds is None else Rejections(kinds, _words)
+            if spread.rejections is not None:
+                rejected = spread.rejections[view.label_ids(spread.constraint.key)[rows]]
+                kinds = rejected if kinds is None else np.maximum(kinds, rejected)
+        return None if kinds is None else Rejections(kinds, _rejection_of)
 
     # Score
 
@@ -201,7 +202,7 @@ class PodTopologySpread:
         return SoftState(tuple(parts), whole, ignored)
 
     def _unlabelled(self, view: NodeView, constraints: Sequence[Constraint]) -> BoolArray | None:
-        """Rows that lack one of the labels."""
+        """Return by row whether the node lacks one of the labels; None if no node does."""
         nodes = self._cluster.nodes
         unlabelled: BoolArray | None = None
         for key in {constraint.key for constraint in constraints}:
@@ -226,7 +227,7 @@ class PodTopologySpread:
         counts = domains.counts
         empty = column.id_of.get("", ABSENT)
         if empty != ABSENT and not needs_every_key:
-            # A node without the label and one with an empty value are in the same domain.
+            # Nodes without the label and nodes with an empty value are in the same domain.
             counts = counts.copy()
             counts[empty] += counts[ABSENT]
         if len(scored) == nodes.count:
@@ -275,11 +276,11 @@ class PodTopologySpread:
         pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
         node_actions = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return [
-            on(Resource.POD, pod_actions, self._pod_changed, alike=True),
-            on(Resource.NODE, node_actions, self._node_changed, alike=True),
+            on(Resource.POD, pod_actions, self._is_affected_by_pod, alike=True),
+            on(Resource.NODE, node_actions, self._is_affected_by_node, alike=True),
         ]
 
-    def _pod_changed(self, waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
+    def _is_affected_by_pod(self, waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
         if not all(_is_involved(pod, waiting) for pod in (old, new) if pod is not None):
             return False
         constraints = self._constraints.hard(waiting)
@@ -288,7 +289,7 @@ class PodTopologySpread:
         seen = new or old
         return seen is not None and any(c.selector.matches(seen.metadata.labels) for c in constraints)
 
-    def _node_changed(self, waiting: Pod, old: Node | None, new: Node | None) -> bool:
+    def _is_affected_by_node(self, waiting: Pod, old: Node | None, new: Node | None) -> bool:
         constraints = self._constraints.hard(waiting)
         was_member = old is not None and _has_every_key(old, constraints)
         is_member = new is not None and _has_every_key(new, constraints)
@@ -300,17 +301,17 @@ class PodTopologySpread:
 
 
 def _kind(rank: int) -> int:
-    """The number for a skew that exceeds a constraint; the next one is for its missing label. The constraint that comes
-    first has the highest rank, so that the largest number is what a node is refused for."""
+    """Return the kind of rejection for too much skew; the next number is for a missing label. The first constraint has
+    the highest rank, so that the largest number is the rejection to report."""
     return 2 * rank
 
 
-def _words(kind: int) -> Rejection:
+def _rejection_of(kind: int) -> Rejection:
     return _UNLABELLED if kind % 2 else _SKEWED
 
 
 def _weight(domains: int) -> float:
-    """Makes up for the smaller counts of topologies with many domains."""
+    """Return the weight that compensates for the smaller counts of topologies with many domains."""
     return math.log(domains + 2)
 
 
@@ -330,14 +331,14 @@ def _scores_of(part: _DomainScores | _RowScores, view: NodeView, rows: Rows) -> 
 
 
 def _rounded(scores: FloatArray) -> IntArray:
-    """To the nearest integer, halves up."""
+    """Round to the nearest integer, halves up."""
     whole = np.floor(scores)
     whole += scores - whole >= 0.5
     return whole.astype(np.int64)
 
 
 def _is_involved(pod: Pod, waiting: Pod) -> bool:
-    """Whether a pod may matter to the spread: it is the waiting one, or a neighbour that has or expects a node."""
+    """Return whether a pod is the waiting one, or one of its namespace that has a node or a nominated node."""
     if pod.metadata.uid == waiting.metadata.uid:
         return True
     is_placed = bool(pod.spec.nodeName or pod.status.nominatedNodeName)
@@ -357,6 +358,6 @@ def _has_every_key(node: Node, constraints: Sequence[Constraint]) -> bool:
 
 
 def _moved(old: Node, new: Node, constraints: Sequence[Constraint]) -> bool:
-    """Whether a node is in another domain of one of the constraints."""
+    """Return whether a node changed its domain for one of the constraints."""
     before, after = old.metadata.labels, new.metadata.labels
     return any(before.get(constraint.key, "") != after.get(constraint.key, "") for constraint in constraints)

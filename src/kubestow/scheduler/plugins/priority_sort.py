@@ -1,4 +1,4 @@
-"""PrioritySort: the most important pod first; among equals, the one that waits longest."""
+"""PrioritySort: orders the queue by priority, then by waiting time, longest first."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from kubestow.scheduler.framework.handle import Handle
 
 
 class PrioritySort:
-    """Orders the queue."""
+    """Orders the queue by priority and waiting time."""
 
     name = "PrioritySort"
 

@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod waits until its gates are removed."""
+"""SchedulingGates: holds a pod until its scheduling gates are removed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from kubestow.scheduler.framework.results import Rejection, unresolvable
 
 
 class SchedulingGates:
-    """Keeps pods with gates out of the queue."""
+    """Keeps pods with scheduling gates out of the active queue."""
 
     name = "SchedulingGates"
 

@@ -1,4 +1,4 @@
-"""TaintToleration: a node's taints keep off pods that do not tolerate them, or make it less welcome."""
+"""TaintToleration: rejects nodes with untolerated taints, and scores nodes by untolerated PreferNoSchedule taints."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -18,11 +18,11 @@ from kubestow.scheduler.framework.results import Rejections, unresolvable
 from kubestow.scheduler.plugins.support.normalizing import proportional
 
 _DISCOURAGING = "PreferNoSchedule"
-_REFUSED = unresolvable("node(s) had untolerated taint(s)")
+_REJECTION = unresolvable("node(s) had untolerated taint(s)")
 
 
 class TaintToleration:
-    """Refuses nodes with untolerated taints; prefers nodes with few discouraging ones."""
+    """Rejects nodes with untolerated taints; prefers nodes with few untolerated PreferNoSchedule taints."""
 
     name = "TaintToleration"
     reads_pods = PodsRead.NOTHING
@@ -38,7 +38,7 @@ class TaintToleration:
         if view.taint_sets.are_all_empty:
             return None
         repelled = _by_taints(view, rows, lambda taints: self._is_repelled(pod.pod, taints))
-        return Rejections(repelled, lambda _: _REFUSED) if repelled.any() else None
+        return Rejections(repelled, lambda _: _REJECTION) if repelled.any() else None
 
     def _is_repelled(self, pod: Pod, taints: tuple[Taint, ...]) -> bool:
         return any(
@@ -67,11 +67,11 @@ class TaintToleration:
 
     def requeue_on(self) -> Sequence[Registration]:
         return [
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_welcome_now, alike=True),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_no_longer_repelled, alike=True),
             on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._is_same_pod, alike=True),
         ]
 
-    def _is_welcome_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:
+    def _is_no_longer_repelled(self, waiting: Pod, old: Node | None, new: Node) -> bool:
         was_repelled = old is None or self._is_repelled(waiting, old.spec.taints)
         return was_repelled and not self._is_repelled(waiting, new.spec.taints)
 
@@ -80,6 +80,6 @@ class TaintToleration:
 
 
 def _by_taints(view: NodeView, rows: Rows, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:
-    """Return a number for each row, which depends on its taints alone: each distinct list of taints is judged once."""
+    """Return `judge(taints)` for each row; each distinct list of taints is evaluated once."""
     lists = view.taint_sets.taints
     return np.fromiter(map(judge, lists), np.int64, len(lists))[view.taint_set[rows]]

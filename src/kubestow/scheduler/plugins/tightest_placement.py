@@ -1,6 +1,6 @@
-"""TightestPlacement: a pod group goes to the smallest topology domain that takes it, and leaves little unused there.
+"""TightestPlacement: places a pod group in the smallest topology domain that fits, with the least CPU left over.
 
-Large domains stay free for large groups. It is not one of kube-scheduler's plugins, and enabled only by name.
+Large domains stay free for large groups. kube-scheduler does not have this plugin; it must be enabled by name.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from kubestow.scheduler.framework.results import MAX_SCORE
 
 
 class TightestPlacement:
-    """Prefers placements with few nodes, and of those the one with the least CPU left."""
+    """Prefers placements with few nodes, then with the least CPU left."""
 
     name = "TightestPlacement"
 
@@ -23,13 +23,13 @@ class TightestPlacement:
         self._nodes = handle.cluster.nodes
 
     def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> IntArray:
-        loose = [(len(placed.placement.rows), self._left(placed)) for placed in candidates]
-        ranks = {key: rank for rank, key in enumerate(sorted(set(loose)))}
+        keys = [(len(placed.placement.rows), self._cpu_left(placed)) for placed in candidates]
+        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
         worst = max(len(ranks) - 1, 1)
-        return np.array([MAX_SCORE * (worst - ranks[key]) // worst for key in loose], np.int64)
+        return np.array([MAX_SCORE * (worst - ranks[key]) // worst for key in keys], np.int64)
 
-    def _left(self, placed: PlacedPods) -> int:
-        """What would be left of the CPUs."""
+    def _cpu_left(self, placed: PlacedPods) -> int:
+        """Return the free CPU of the placement after its pods are placed."""
         rows, nodes = placed.placement.rows, self._nodes
         free = int((nodes.allocatable[CPU][rows] - nodes.requested[CPU][rows]).sum())
         return free - sum(pod.requests.amounts.get("cpu", 0) for pod in placed.pods)

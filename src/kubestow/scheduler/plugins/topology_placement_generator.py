@@ -1,4 +1,4 @@
-"""TopologyPlacementGenerator: a group with a topology constraint goes to the nodes of one domain."""
+"""TopologyPlacementGenerator: places a pod group with a topology constraint on the nodes of one domain."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from kubestow.scheduler.framework.placements import Placement, TriedGroup
 
 
 class TopologyPlacementGenerator:
-    """A placement for each value of the group's topology key; once pods of the group have one, it is theirs alone."""
+    """Generates one placement per value of the group's topology key; only the value in use once the group has pods."""
 
     name = "TopologyPlacementGenerator"
 
@@ -29,19 +29,19 @@ class TopologyPlacementGenerator:
         domains, starts = np.unique(values[order], return_index=True)
         rows = np.split(within.rows[order], starts[1:])
         placements = [Placement(names[domain], of) for domain, of in zip(domains.tolist(), rows, strict=True) if domain]
-        taken = self._domain_of_scheduled(group, key)
-        if taken is None:
+        domain_in_use = self._domain_of_scheduled(group, key)
+        if domain_in_use is None:
             return sorted(placements, key=lambda placement: placement.name)
-        return [placement for placement in placements if placement.name == taken]
+        return [placement for placement in placements if placement.name == domain_in_use]
 
     def _domain_of_scheduled(self, group: TriedGroup, key: str) -> str | None:
-        """The domain that pods of the group are in already; None if there are none."""
+        """Return the domain of the group's scheduled pods, None if it has none. Raises LookupError if unclear."""
         groups = self._cluster.groups
         scheduled = {} if groups is None else groups.members(group.key).scheduled
         domains = dict.fromkeys(self._domains(group, scheduled.items(), key))
         if len(domains) > 1:
             one, other, *_ = domains
-            raise _unclear(f"more than 1 domain found for pod group: {one}, {other}")
+            raise _unknown_domain(f"more than 1 domain found for pod group: {one}, {other}")
         return next(iter(domains), None)
 
     def _domains(self, group: TriedGroup, scheduled: Iterable[tuple[str, str]], key: str) -> Iterable[str]:
@@ -49,11 +49,11 @@ class TopologyPlacementGenerator:
             node, pod = self._cluster.node(name), self._cluster.pod(uid)
             of_pod = group.key if pod is None else pod.key
             if node is None:
-                raise _unclear(f'getting node for pod {of_pod}: nodeinfo not found for node name "{name}"')
+                raise _unknown_domain(f'getting node for pod {of_pod}: nodeinfo not found for node name "{name}"')
             if key not in node.metadata.labels:
-                raise _unclear(f"no topology domain found for pod {of_pod}")
+                raise _unknown_domain(f"no topology domain found for pod {of_pod}")
             yield node.metadata.labels[key]
 
 
-def _unclear(why: str) -> LookupError:
+def _unknown_domain(why: str) -> LookupError:
     return LookupError(f"cannot determine domain for already scheduled pods: {why}")

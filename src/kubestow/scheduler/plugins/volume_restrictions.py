@@ -1,8 +1,8 @@
-"""VolumeRestrictions: disks that two pods of a node cannot share, and claims that one pod in the cluster may use.
+"""VolumeRestrictions: rejects nodes on which a pod would share an exclusive disk, or a claim for a single pod.
 
-The same disk (GCE, AWS, iSCSI, Ceph RBD), named in pods directly, cannot be mounted twice on a node, save where all
-mount it read-only (AWS: not even then). A claim whose access mode is ReadWriteOncePod keeps every other pod that names
-it from every node.
+A disk (GCE, AWS, iSCSI, Ceph RBD) that pods name directly cannot be mounted twice on a node, unless all pods mount it
+read-only (AWS: not even then). A claim with access mode ReadWriteOncePod that a pod uses rejects every node for all
+other pods that name it.
 """
 
 from collections.abc import Hashable, Sequence
@@ -34,13 +34,13 @@ _REASONS = {
 class State(NamedTuple):
     disks: tuple[VolumeSource, ...]
     exclusive_claims: frozenset[str]
-    """Names of the pod's claims that only one pod may use."""
+    """Names of the pod's claims with access mode ReadWriteOncePod."""
     users: int
-    """How many of them pods on nodes use."""
+    """Number of uses of these claims by pods that have a node."""
 
 
 class VolumeRestrictions:
-    """Refuses nodes where a pod's disk is in use, and all nodes while another pod has its claim for itself."""
+    """Rejects nodes where a pod's disk is in use, and all nodes while another pod uses its ReadWriteOncePod claim."""
 
     name = "VolumeRestrictions"
     costly_rows = True
@@ -76,7 +76,7 @@ class VolumeRestrictions:
         return State(disks, frozenset(exclusive), users)
 
     def _is_used(self, namespace: str, claim: str) -> bool:
-        """Whether a pod on a known node names the claim."""
+        """Return whether a pod on a known node names the claim."""
         for uid in self._cluster.claim_users.get(f"{namespace}/{claim}", ()):
             user, node = self._cluster.pod(uid), self._cluster.node_name_of(uid)
             if user is not None and node is not None and self._cluster.node(node) and claim in named_claims(user.pod):
@@ -92,7 +92,7 @@ class VolumeRestrictions:
 
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if state is None:
-            raise ValueError(f"{self.name} filters only what its preFilter looked at: enable it there, too")
+            raise ValueError(f"{self.name} cannot filter without its PreFilter: enable both extension points")
         kinds: IntArray = np.full(row_count(rows), _CLAIM if state.users > 0 else 0, np.int64)
         if state.disks:
             for position, row in enumerate(row_numbers(rows).tolist()):
@@ -122,7 +122,7 @@ def _conflict(disks: tuple[VolumeSource, ...], pod: Pod) -> bool:
 
 
 def _same_disk(one: VolumeSource, other: VolumeSource) -> bool:
-    """Whether two pods on one node cannot have these volumes."""
+    """Return whether two pods on one node cannot have these volumes."""
     if (gce := one.gcePersistentDisk) and (other_gce := other.gcePersistentDisk):
         return gce.pdName == other_gce.pdName and not (gce.readOnly and other_gce.readOnly)
     if (aws := one.awsElasticBlockStore) and (other_aws := other.awsElasticBlockStore):

@@ -1,7 +1,7 @@
-"""VolumeZone: nodes in the zone and region that a pod's volumes are labelled with.
+"""VolumeZone: rejects nodes outside the zones and regions that a pod's volumes are labelled with.
 
-Looks at bound volumes only, and only at nodes that have a zone or region label at all: a cluster in one zone need not
-label its nodes. A label of a volume may list several zones.
+Only bound volumes are checked, and only nodes that have a zone or region label: a cluster in one zone need not label
+its nodes. The label of a volume may list several zones.
 """
 
 from collections.abc import Hashable, Sequence
@@ -28,14 +28,14 @@ _CONFLICT = unresolvable("node(s) had no available volume zone")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a volume is: one of `values` of a label."""
+    """A topology label of a volume, and the values that a node may have."""
 
     label: str
     values: frozenset[str]
 
 
 class VolumeZone:
-    """Refuses nodes of another zone or region than the pod's volumes."""
+    """Rejects nodes in another zone or region than the pod's volumes."""
 
     name = "VolumeZone"
     reads_pods = PodsRead.NOTHING
@@ -51,7 +51,7 @@ class VolumeZone:
             on(Resource.STORAGE_CLASS, Action.ADD, self._waits_for_consumer),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, self._is_named),
-            on(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, self._has_moved),
+            on(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, self._topology_changed),
         )
 
     def sign(self, pod: PodInfo) -> Hashable | None:
@@ -79,7 +79,7 @@ class VolumeZone:
         return places or SKIP
 
     def _why_unbound(self, claim: PersistentVolumeClaim) -> Rejection | None:
-        """None where it is right that a claim has no volume yet."""
+        """Return why a claim without a volume rejects the pod; None if its class waits for the first consumer."""
         name = claim_class(claim)
         if not name:
             return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
@@ -116,7 +116,7 @@ class VolumeZone:
     def _is_named(self, waiting: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
         return new.metadata.namespace == waiting.metadata.namespace and new.metadata.name in named_claims(waiting)
 
-    def _has_moved(self, waiting: Pod, old: PersistentVolume | None, new: PersistentVolume) -> bool:
+    def _topology_changed(self, waiting: Pod, old: PersistentVolume | None, new: PersistentVolume) -> bool:
         return old is None or _places_of(old) != _places_of(new)
 
 
@@ -125,7 +125,7 @@ def _is_at(view: NodeView, rows: Rows, place: Place) -> BoolArray:
     matched = _has_value(view, place.label, ids, place.values)
     successor = _SUCCESSOR.get(place.label)
     if successor is not None:
-        # Volumes keep the old label, newer nodes have only the new one.
+        # Volumes keep the beta label; newer nodes have only its successor.
         matched |= (ids == 0) & _has_value(view, successor, view.label_ids(successor)[rows], place.values)
     return matched
 
@@ -145,6 +145,6 @@ def _places_of(volume: PersistentVolume) -> list[Place]:
         text = volume.metadata.labels.get(label)
         if text is not None:
             values = frozenset(value.strip() for value in text.split(ZONE_DELIMITER))
-            if "" not in values:  # a label that makes no sense does not count
+            if "" not in values:  # an invalid label is ignored
                 places.append(Place(label, values))
     return places

@@ -157,7 +157,7 @@ class DynamicResources:
 
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if state is None:
-            raise ValueError(f"{self.name} filters only what its preFilter looked at: enable it there, too")
+            raise ValueError(f"{self.name} cannot filter without its PreFilter: enable both extension points")
         hopeless: Sequence[int] = ()
         if self._conditions and len(state.wanted) < len(state.claims):
             now, seconds = self._handle.clock.now(), self._binding_seconds

@@ -1,4 +1,4 @@
-"""NodeLabel: nodes must, or should, have some labels and lack others, whatever their values and whatever the pod."""
+"""NodeLabel: filters and scores nodes by the presence and absence of labels, with any value and for every pod."""
 
 from collections.abc import Hashable, Sequence
 
@@ -16,11 +16,11 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import PodsRead
 from kubestow.scheduler.framework.results import MAX_SCORE, Rejections, unresolvable
 
-_REFUSED = unresolvable("node(s) didn't have the requested labels")
+_REJECTION = unresolvable("node(s) didn't have the requested labels")
 
 
 class NodeLabel:
-    """Refuses nodes by the presence of labels; prefers nodes by it."""
+    """Rejects and scores nodes by the presence of labels."""
 
     name = "NodeLabel"
     reads_pods = PodsRead.NOTHING
@@ -29,25 +29,25 @@ class NodeLabel:
         self._args = args
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """All pods are the same."""
+        """Return a constant: the result does not depend on the pod."""
         return ""
 
     def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
-        refused = np.zeros(row_count(rows), np.bool_)
+        rejected = np.zeros(row_count(rows), np.bool_)
         for label in self._args.presentLabels:
-            refused |= view.label_ids(label)[rows] == ABSENT
+            rejected |= view.label_ids(label)[rows] == ABSENT
         for label in self._args.absentLabels:
-            refused |= view.label_ids(label)[rows] != ABSENT
-        return Rejections(refused.astype(np.int64), lambda _: _REFUSED) if refused.any() else None
+            rejected |= view.label_ids(label)[rows] != ABSENT
+        return Rejections(rejected.astype(np.int64), lambda _: _REJECTION) if rejected.any() else None
 
     def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
-        fulfilled: IntArray = np.zeros(row_count(rows), np.int64)
+        satisfied: IntArray = np.zeros(row_count(rows), np.int64)
         for label in self._args.presentLabelsPreference:
-            fulfilled += view.label_ids(label)[rows] != ABSENT
+            satisfied += view.label_ids(label)[rows] != ABSENT
         for label in self._args.absentLabelsPreference:
-            fulfilled += view.label_ids(label)[rows] == ABSENT
-        wishes = len(self._args.presentLabelsPreference) + len(self._args.absentLabelsPreference)
-        return MAX_SCORE * fulfilled // max(wishes, 1)
+            satisfied += view.label_ids(label)[rows] == ABSENT
+        preferences = len(self._args.presentLabelsPreference) + len(self._args.absentLabelsPreference)
+        return MAX_SCORE * satisfied // max(preferences, 1)
 
     def requeue_on(self) -> Sequence[Registration]:
         changes = Action.ADD | Action.UPDATE_NODE_LABEL

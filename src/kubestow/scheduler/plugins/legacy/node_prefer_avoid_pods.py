@@ -1,4 +1,4 @@
-"""NodePreferAvoidPods: an annotation of a node names controllers whose pods should rather go elsewhere."""
+"""NodePreferAvoidPods: scores down nodes whose annotation names the pod's controller as one to avoid."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -33,7 +33,7 @@ class _Annotation(msgspec.Struct):
 
 
 class NodePreferAvoidPods:
-    """Prefers nodes that do not want to be rid of the pod's controller."""
+    """Prefers nodes whose annotation does not name the pod's controller."""
 
     name = "NodePreferAvoidPods"
     reads_pods = PodsRead.NOTHING
@@ -56,13 +56,13 @@ class NodePreferAvoidPods:
 
 
 def _controller_of(pod: PodInfo) -> tuple[str, str] | None:
-    """Kind and uid of the pod's controller, if it is of a kind that can be avoided."""
+    """Return kind and UID of the pod's controller, None if its kind cannot be avoided."""
     owner = controller_of(pod.pod.metadata)
     return None if owner is None or owner.kind not in _CONTROLLERS else (owner.kind, owner.uid)
 
 
 def _avoided_by(node: Node) -> set[tuple[str, str]]:
-    """The controllers that an annotation names; one that cannot be read names none."""
+    """Return the controllers that the annotation names; an invalid annotation names none."""
     try:
         read = msgspec.json.decode(node.metadata.annotations[ANNOTATION], type=_Annotation)
     except NOT_JSON:

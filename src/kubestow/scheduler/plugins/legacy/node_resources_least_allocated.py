@@ -1,4 +1,4 @@
-"""NodeResourcesLeastAllocated: the emptier a node, the better."""
+"""NodeResourcesLeastAllocated: prefers nodes with more free resources."""
 
 from kubestow.config.plugin_args import NodeResourcesLeastAllocatedArgs
 from kubestow.scheduler.framework.handle import Handle
@@ -7,7 +7,7 @@ from kubestow.scheduler.plugins.support.allocation_strategies import least_alloc
 
 
 class NodeResourcesLeastAllocated(ResourceAllocation):
-    """Prefers nodes with much room."""
+    """Prefers nodes with more free resources."""
 
     name = "NodeResourcesLeastAllocated"
 

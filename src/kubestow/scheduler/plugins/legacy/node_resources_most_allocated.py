@@ -1,4 +1,4 @@
-"""NodeResourcesMostAllocated: the fuller a node, the better."""
+"""NodeResourcesMostAllocated: prefers nodes with less free resources."""
 
 from kubestow.config.plugin_args import NodeResourcesMostAllocatedArgs
 from kubestow.scheduler.framework.handle import Handle
@@ -7,7 +7,7 @@ from kubestow.scheduler.plugins.support.allocation_strategies import most_alloca
 
 
 class NodeResourcesMostAllocated(ResourceAllocation):
-    """Prefers nodes with little room."""
+    """Prefers nodes with less free resources."""
 
     name = "NodeResourcesMostAllocated"
 

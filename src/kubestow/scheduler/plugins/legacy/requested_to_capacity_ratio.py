@@ -1,4 +1,4 @@
-"""RequestedToCapacityRatio: as good as a shape of one's own says for how full the node would be."""
+"""RequestedToCapacityRatio: scores nodes by a configured function of their utilization."""
 
 from kubestow.config.plugin_args import RequestedToCapacityRatioArgs
 from kubestow.scheduler.framework.handle import Handle
@@ -7,7 +7,7 @@ from kubestow.scheduler.plugins.support.allocation_strategies import requested_t
 
 
 class RequestedToCapacityRatio(ResourceAllocation):
-    """Prefers nodes by a broken line over their utilization."""
+    """Scores nodes by a piecewise linear function of their utilization."""
 
     name = "RequestedToCapacityRatio"
 

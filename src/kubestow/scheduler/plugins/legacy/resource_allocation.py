@@ -1,6 +1,6 @@
-"""What NodeResourcesLeastAllocated, NodeResourcesMostAllocated and RequestedToCapacityRatio have in common.
+"""The base class of NodeResourcesLeastAllocated, NodeResourcesMostAllocated and RequestedToCapacityRatio.
 
-They are scoring strategies of NodeResourcesFit that were plugins of their own, so that a profile could have several.
+These were separate plugins, so that a profile could have several; now they are scoring strategies of NodeResourcesFit.
 """
 
 from collections.abc import Hashable, Iterable
@@ -15,13 +15,13 @@ from kubestow.scheduler.plugins.support.resource_shares import scored_of, shares
 
 
 class ResourceAllocation:
-    """Scores nodes by how full they would be."""
+    """Scores nodes by their utilization with the pod."""
 
     reads_pods = PodsRead.SUMS
 
     def __init__(self, strategy: Strategy, resources: Iterable[ResourceSpec]) -> None:
         self._strategy = strategy
-        # A resource that is listed twice has the weight that comes last.
+        # A resource that is listed twice has the last weight.
         self._scored = tuple({spec.name: spec.weight for spec in resources}.items())
 
     def sign(self, pod: PodInfo) -> Hashable | None:

@@ -1,10 +1,10 @@
-"""ServiceAffinity: pods of a service stay together by some labels of nodes, and spread by others.
+"""ServiceAffinity: keeps pods of a service on nodes with equal labels, and spreads them over other labels.
 
-A node must have the values that the pod's node selector gives for the affinity labels. For those that it leaves open,
-the node of one pod that is there sets the values: the first, in the order of nodes, that has all labels of the new pod,
-if a service selects the new pod at all.
+Filter: a node must have the values that the pod's node selector has for the affinity labels. If a service selects the
+pod, the values of the other affinity labels are those of the node of an existing pod: the first, in node order, with
+all labels of the new pod.
 
-For the other labels a node is the better, the fewer of the service's pods are on nodes with the same value.
+Score: for the preference labels, a node scores higher the fewer of the service's pods are on nodes with the same value.
 """
 
 from collections.abc import Sequence
@@ -26,24 +26,24 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import Change, PodsRead
 from kubestow.scheduler.framework.results import MAX_SCORE, SKIP, Rejections, Skip, unschedulable
 
-_REFUSED = unschedulable("node(s) didn't match service affinity")
+_REJECTION = unschedulable("node(s) didn't match service affinity")
 
 
 class State(NamedTuple):
-    """What a node must be like."""
+    """The labels that a node must have."""
 
     given: dict[str, str]
-    """The values that the pod's node selector gives."""
+    """The values from the pod's node selector."""
     wanted: dict[str, str]
-    """All values, also those that a pod on another node sets."""
+    """All values, including those of the node of an existing pod."""
     counts: CountArray | None = None
-    """By row, how many pods could set values; None: no pod may."""
+    """Number of pods by row that can determine values; None: no pod can."""
     added: tuple[int, ...] = ()
-    """Rows that in a what-if got another such pod, in order."""
+    """Rows to which `with_changes` added such a pod, in order."""
 
 
 class ServiceAffinity:
-    """Keeps pods of a service on nodes with the same labels; spreads them over others."""
+    """Keeps pods of a service on nodes with equal labels; spreads them over other labels."""
 
     name = "ServiceAffinity"
     reads_pods = PodsRead.NOTHING
@@ -78,10 +78,10 @@ class ServiceAffinity:
         if state.counts is None:
             return state
         selector, counts, added = selector_from_set(pod.labels), state.counts, list(state.added)
-        for other, row, comes in changes:
+        for other, row, was_added in changes:
             if other.namespace != pod.namespace or not selector.matches(other.labels):
                 continue
-            if comes:
+            if was_added:
                 added.append(row)
             elif row in added:
                 added.remove(row)
@@ -96,19 +96,19 @@ class ServiceAffinity:
         return np.zeros(size, np.bool_) if state.counts is None else state.counts > 0
 
     def filter_rows(self, state: State, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
-        refused = np.zeros(row_count(rows), np.bool_)
+        rejected = np.zeros(row_count(rows), np.bool_)
         for label, value in state.wanted.items():
-            refused |= view.label_ids(label)[rows] != view.label_id(label, value)
-        return Rejections(refused.astype(np.int64), lambda _: _REFUSED) if refused.any() else None
+            rejected |= view.label_ids(label)[rows] != view.label_id(label, value)
+        return Rejections(rejected.astype(np.int64), lambda _: _REJECTION) if rejected.any() else None
 
     # Score
 
     def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
-        """How many pods of the service are on each node."""
+        """Return the number of the service's pods on each row."""
         selectors = self._cluster.listers.services.selecting(pod.namespace, pod.labels)
         if not selectors:
             return np.zeros(row_count(rows), np.int64)
-        # Of several services one counts, always the same.
+        # Only one of several services counts; the choice is deterministic.
         scope = Scope(frozenset((pod.namespace,)), min(selectors, key=str))
         counts = self._cluster.matches.ask(Question((scope,), skip_terminating=True))
         return counts.by_row(self._cluster.nodes.size)[view.source_rows()[rows]].astype(np.int64)
@@ -129,12 +129,12 @@ class ServiceAffinity:
     def requeue_on(self) -> Sequence[Registration]:
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         return [
-            on(Resource.POD, pods, self._concerns, alike=True),
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._is_labelled_anew, alike=True),
+            on(Resource.POD, pods, self._is_relevant_pod, alike=True),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._affinity_label_changed, alike=True),
         ]
 
-    def _concerns(self, waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
-        """Whether it is about the pod itself, or one that may set values for it or may have done so."""
+    def _is_relevant_pod(self, waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
+        """Return whether the changed pod is the waiting one, or can determine label values for it."""
         selector = selector_from_set(waiting.metadata.labels)
         return any(
             pod.metadata.uid == waiting.metadata.uid
@@ -143,7 +143,7 @@ class ServiceAffinity:
             if pod is not None
         )
 
-    def _is_labelled_anew(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
+    def _affinity_label_changed(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
         before = {} if old is None else old.metadata.labels
         after = new.metadata.labels
         return old is None or any(before.get(label) != after.get(label) for label in self._args.affinityLabels)

@@ -1,1 +1,1 @@
-"""What several plugins need."""
+"""Code that several plugins share."""

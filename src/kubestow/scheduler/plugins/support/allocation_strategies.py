@@ -1,4 +1,4 @@
-"""Scoring strategies of NodeResourcesFit: prefer empty nodes, full nodes, or a shape of one's own."""
+"""The scoring strategies of NodeResourcesFit: prefer empty nodes, full nodes, or a configured utilization."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ Strategy = Callable[[Shares], IntArray]
 
 
 def least_allocated(found: Shares) -> IntArray:
-    """The emptier, the better."""
+    """Return higher scores for nodes with more free resources."""
     free = found.total
     np.subtract(found.capacity, free, out=free)
     np.maximum(free, 0, out=free)
@@ -21,12 +21,12 @@ def least_allocated(found: Shares) -> IntArray:
 
 
 def most_allocated(found: Shares) -> IntArray:
-    """The fuller, the better."""
+    """Return higher scores for nodes with less free resources."""
     return weighted_mean(percent(np.minimum(found.total, found.capacity), found), found)
 
 
 def requested_to_capacity_ratio(shape: tuple[UtilizationShapePoint, ...]) -> Strategy:
-    """As good as a broken line through the points of the shape says for the utilization."""
+    """Return the strategy that maps utilization to a score, by linear interpolation between the points of `shape`."""
     table = score_table(shape)
 
     def strategy(found: Shares) -> IntArray:
@@ -42,7 +42,7 @@ def requested_to_capacity_ratio(shape: tuple[UtilizationShapePoint, ...]) -> Str
 
 
 def strategy_of(scoring: ScoringStrategy) -> Strategy:
-    """The strategy that the arguments ask for; raises ValueError for one that does not exist."""
+    """Return the configured strategy. Raises ValueError if it does not exist."""
     if scoring.type == "LeastAllocated":
         return least_allocated
     if scoring.type == "MostAllocated":

@@ -1,7 +1,7 @@
-"""How much of an extended resource nodes have where devices stand for it, so that they can be scored by it.
+"""The number of devices behind an extended resource on each node, for scoring.
 
-Every device that the class selects counts. Whether its pool is complete, so that it could be allocated, does not matter
-here, as in kube-scheduler.
+Every device that the class selects counts, as in kube-scheduler: even if its pool is incomplete, so that it cannot be
+allocated.
 """
 
 import numpy as np
@@ -18,33 +18,33 @@ log = get_logger(__name__)
 
 
 class DeviceCounts:
-    """Counts the devices behind extended resources."""
+    """Counts the devices that back extended resources."""
 
     def __init__(self, devices: Devices, features: Features) -> None:
         self._devices = devices
         self._expressions = Expressions(features)
         self._epoch = devices.epoch
 
-    def stand_for(self, resource: str) -> bool:
-        """Whether devices stand for a resource, where nodes do not offer it."""
+    def back_resource(self, resource: str) -> bool:
+        """Return whether devices back a resource on nodes without an own amount of it."""
         return resource in self._devices.classes
 
-    def are_wanted_by(self, pod: PodInfo) -> bool:
-        """Whether a pod asks for a resource that devices stand for."""
+    def are_requested_by(self, pod: PodInfo) -> bool:
+        """Return whether a pod requests a device-backed resource."""
         classes = self._devices.classes
         return bool(classes) and not classes.keys().isdisjoint(pod.requests.amounts)
 
-    def of(self, resource: str, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """How many devices the nodes of the cluster's rows have, and how many of them claims hold."""
+    def counts(self, resource: str, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the number of devices on each row of the cluster, and the number of them that are allocated."""
         if self._epoch != self._devices.epoch:
             self._epoch = self._devices.epoch
             self._expressions.forget()
         device_class = self._devices.classes[resource]
-        counts = [self._on(row, device_class) for row in rows.tolist()]
+        counts = [self._count_on(row, device_class) for row in rows.tolist()]
         found: IntArray = np.array(counts, np.int64).reshape(-1, 2)
         return found[:, 0], found[:, 1]
 
-    def _on(self, row: int, device_class: DeviceClass) -> tuple[int, int]:
+    def _count_on(self, row: int, device_class: DeviceClass) -> tuple[int, int]:
         expressions = [self._expressions.of(selector) for selector in device_class.spec.selectors if selector.cel]
         total = held = 0
         try:
@@ -54,7 +54,7 @@ class DeviceCounts:
                     held += usage.holds(device.name)
         except SelectorError as error:
             node, name = self._devices.node_name(row), device_class.metadata.name
-            words = "Failed to calculate DRA resource capacity and allocated"
-            log.error(words, err=error, node=node, deviceClass=name)
+            message = "Failed to calculate DRA resource capacity and allocated"
+            log.error(message, err=error, node=node, deviceClass=name)
             return 0, 0
         return total, held

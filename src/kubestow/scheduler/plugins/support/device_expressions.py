@@ -1,6 +1,7 @@
-"""Expressions of selectors: compiled once, and evaluated once for each content that a device can have.
+"""CEL expressions of device selectors: compiled once, and evaluated once for each distinct device content.
 
-Loaded with the first selector, and the whole of CEL with it: who has no devices does without.
+Importing this module imports CEL. It is imported with the first selector, so that clusters without devices do not load
+it.
 """
 
 from kubestow.api.cel import CompileError, Device, EvaluationError, Selector, compile_selector
@@ -10,7 +11,7 @@ from kubestow.scheduler.plugins.support.device_selectors import SelectorError
 
 
 class Expression:
-    """An expression, with what it said of devices."""
+    """An expression and its cached results, by content of the device."""
 
     def __init__(self, source: str, features: Features) -> None:
         self._known: dict[int, bool | EvaluationError] = {}
@@ -22,7 +23,7 @@ class Expression:
             self._compiled = error
 
     def matches(self, device: DeviceEntry) -> bool:
-        """Raises SelectorError."""
+        """Return whether a device matches. Raises SelectorError if compilation or evaluation fails."""
         known = self._known.get(device.content)
         if known is None:
             known = self._known[device.content] = self._evaluate(device)

@@ -1,4 +1,4 @@
-"""The selectors of devices in use, by their expressions."""
+"""A cache of compiled device selectors."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ from kubestow.config.features import Features
 if TYPE_CHECKING:
     from kubestow.scheduler.plugins.support.device_expressions import Expression
 
-_MOST_EXPRESSIONS = 4_096
+_MAX_EXPRESSIONS = 4_096
 
 
 class SelectorError(Exception):
@@ -16,24 +16,24 @@ class SelectorError(Exception):
 
 
 class Expressions:
-    """All expressions in use."""
+    """The compiled expressions by source, limited in number; the oldest is dropped first."""
 
     def __init__(self, features: Features) -> None:
         self._features = features
         self._expressions: dict[str, Expression] = {}
 
     def forget(self) -> None:
-        """What was said of devices no longer holds."""
+        """Drop all cached results, because the numbers of device contents have been reassigned."""
         self._expressions = {}
 
     def of(self, selector: DeviceSelector) -> "Expression":
         source = "" if selector.cel is None else selector.cel.expression
         found = self._expressions.get(source)
         if found is None:
-            # Imported only now: start-up must not pay for CEL.
+            # Imported here, so that start-up does not load CEL.
             from kubestow.scheduler.plugins.support.device_expressions import Expression
 
-            while len(self._expressions) >= _MOST_EXPRESSIONS:
+            while len(self._expressions) >= _MAX_EXPRESSIONS:
                 del self._expressions[next(iter(self._expressions))]
             found = self._expressions[source] = Expression(source, self._features)
         return found

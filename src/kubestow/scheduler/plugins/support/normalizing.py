@@ -1,4 +1,4 @@
-"""Bringing scores to 0..MAX_SCORE."""
+"""Normalization of scores to the range 0..MAX_SCORE."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from kubestow.scheduler.framework.results import MAX_SCORE
 
 
 def proportional(scores: IntArray, *, reverse: bool = False) -> IntArray:
-    """The best gets MAX_SCORE, the others their share of it; with `reverse` the smallest scores are the best."""
+    """Scale scores so that the highest becomes MAX_SCORE; with `reverse`, low scores become high ones."""
     highest = largest(scores) if len(scores) else 0
     if highest <= 0:
         return np.full(len(scores), MAX_SCORE, np.int64) if reverse else scores

@@ -1,6 +1,7 @@
-"""How full nodes would be, resource by resource: what scoring strategies look at.
+"""Capacity, use and request by resource and row: the input of scoring strategies.
 
-Amounts are whole numbers. They are floats to calculate with, unless a capacity is too large for that: see `Capacities`.
+Amounts are whole numbers. They are stored as floats for speed, unless a capacity is too large to be exact: see
+`Capacities`.
 """
 
 from collections.abc import Sequence
@@ -23,44 +24,44 @@ _CPU_AND_MEMORY = [CPU, MEMORY]
 
 
 ScoredResources = tuple[tuple[str, int, int], ...]
-"""Of each resource that counts: its name, its weight, and how much of it the pod asks for."""
+"""(name, weight, requested amount) of each scored resource."""
 JoinedResources = tuple[tuple[str, int, IntArray], ...]
-"""The same for several pods, by row."""
+"""(name, weight, requested amount by row) of each scored resource, for several pods."""
 Amounts = NDArray[Any]
-"""Whole numbers, as integers or as floats."""
+"""Whole numbers, stored as integers or floats."""
 
 
 class Shares(msgspec.Struct, frozen=True):
-    """Resources over some rows: `[r, i]` is resource `r` on row `i`."""
+    """Amounts by resource and row: `[r, i]` is resource `r` on row `i`."""
 
     weights: Sequence[int]
     capacity: Amounts
-    """Not to be changed."""
+    """Read-only: may be a view of shared data."""
     held: IntArray
-    """What pods on the node request already."""
+    """The amount that pods on the node request."""
     wanted: Amounts
-    """What the new pod adds: `[r, 0]`, or for several pods `[r, i]`."""
+    """The amount that the new pod requests: `[r, 0]`, or for several pods `[r, i]`."""
     is_everywhere: bool
-    """Whether every row offers every resource; where one does not, the resource does not count."""
+    """Whether every row offers every resource. A resource does not count on rows that do not offer it."""
 
     @property
     def total(self) -> Amounts:
-        """What would be held with the pod: an array of one's own."""
+        """The requested amount including the new pod, as a new array."""
         total: Amounts = self.held.astype(self.capacity.dtype)
         total += self.wanted
         return total
 
 
 def scored_of(pod: PodInfo, resources: Sequence[tuple[str, int]]) -> ScoredResources:
-    """What a pod asks for of resources, given as (name, weight); of cpu and memory at least their defaults."""
-    # kube-scheduler leaves requests at pod level out here, though they count for pods on nodes.
+    """Return the pod's requests of (name, weight) resources, with the default cpu and memory if it requests none."""
+    # kube-scheduler ignores pod-level requests here, although they count for pods on nodes.
     requests = pod.requests_by(TO_SCORE)
     wanted = {**requests.amounts, CPU_NAME: requests.non_zero_cpu, MEMORY_NAME: requests.non_zero_memory}
     return tuple([(name, weight, wanted.get(name, 0)) for name, weight in resources])
 
 
 def join_scored(of: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
-    """The resources of several pods by row; None if it is not the same resources that count."""
+    """Return the resources of several pods by row; None if the pods' scored resources may differ."""
     if any(is_scalar_resource(name) for name, _, _ in of[0]):
         return None
     joined = []
@@ -78,14 +79,14 @@ def shares(
     non_zero: bool,
     devices: DeviceCounts | None = None,
 ) -> Shares:
-    """The shares of resources, given as (name, weight, wanted); with `non_zero`, cpu and memory count their defaults.
+    """Return the shares of the given resources; with `non_zero`, cpu and memory requests count with their defaults.
 
-    A countable resource that the pod does not want does not count, nor does one that no node has; but where nodes do
-    not have it, `devices` may stand for it.
+    Scalar resources that the pod does not request do not count, nor do those that no node offers. `devices` adds the
+    devices that back a resource on nodes without an own amount of it.
     """
     columns, weights, amounts, by_devices = [], [], [], []
     for name, weight, amount in resources:
-        if devices is not None and devices.stand_for(name):
+        if devices is not None and devices.back_resource(name):
             if isinstance(amount, int) and amount:
                 by_devices.append((name, weight, amount))
             continue
@@ -102,7 +103,7 @@ def shares(
         numbers = row_numbers(rows)
         for name, weight, amount in by_devices:
             weights.append(weight)
-            own, of_devices = _offered(view, numbers, name), devices.of(name, view.source_rows()[numbers])
+            own, of_devices = _offered(view, numbers, name), devices.counts(name, view.source_rows()[numbers])
             more = [np.where(own[0] > 0, *both) for both in zip(own, of_devices, strict=True)]
             capacity, held = np.vstack([capacity, more[0]]), np.vstack([held, more[1]])
             wanted = np.vstack([wanted, np.full((1, wanted.shape[1]), amount)])
@@ -111,9 +112,9 @@ def shares(
 
 
 def _capacity(view: NodeView, columns: list[int], rows: Rows) -> tuple[Amounts, bool]:
-    """What rows offer, and whether each of them offers everything."""
+    """Return the capacity by resource and row, and whether every row offers every resource."""
     if columns == _CPU_AND_MEMORY:
-        # What nearly everybody scores by is ready, and stands together: one operation, or none, instead of several.
+        # The default resources are precomputed in adjacent rows of one array: a single operation at most.
         floats, are_everywhere = view.capacities
         if floats is not None and are_everywhere:
             return floats[:, rows] if isinstance(rows, slice) else floats.take(rows, axis=1), True
@@ -123,7 +124,7 @@ def _capacity(view: NodeView, columns: list[int], rows: Rows) -> tuple[Amounts, 
 
 
 def _offered(view: NodeView, rows: IntArray, resource: str) -> tuple[IntArray, IntArray]:
-    """How much of a resource nodes offer themselves, and how much of that is held."""
+    """Return the nodes' own capacity of a resource, and the amount of it that is requested."""
     column = view.resource_index.get(resource)
     if column is None or column >= len(view.allocatable):
         nothing: IntArray = np.zeros(len(rows), np.int64)
@@ -132,7 +133,7 @@ def _offered(view: NodeView, rows: IntArray, resource: str) -> tuple[IntArray, I
 
 
 def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntArray:
-    """Columns on some rows, each from the first of the tables that has it."""
+    """Return the given columns for some rows, each from the first table that has it."""
     first = tables[0]
     if columns == _CPU_AND_MEMORY:
         return first[:2, rows] if isinstance(rows, slice) else first[:2].take(rows, axis=1)
@@ -142,7 +143,7 @@ def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntAr
 
 
 def row_shares(view: NodeView, row: int, resources: ScoredResources) -> list[tuple[int, int, int]]:
-    """The shares on one row that count there, as plain numbers: capacity, held, wanted."""
+    """Return (capacity, held, wanted) of each resource that counts on one row, as Python numbers."""
     index, offered, requested = view.resource_index, view.allocatable.item, view.requested.item
     found = []
     for name, _, wanted in resources:
@@ -156,7 +157,7 @@ def row_shares(view: NodeView, row: int, resources: ScoredResources) -> list[tup
 
 
 def percent(part: Amounts, found: Shares) -> Amounts:
-    """100 * part // capacity for 0 <= part <= capacity, in place of the part; 0 where the capacity is 0."""
+    """Return 100 * part // capacity for 0 <= part <= capacity, computed in place; 0 where the capacity is 0."""
     divisor = found.capacity if found.is_everywhere else np.maximum(found.capacity, 1)
     part *= 100
     if part.dtype == np.float64:
@@ -167,7 +168,7 @@ def percent(part: Amounts, found: Shares) -> Amounts:
 
 
 def weighted_mean(scores: Amounts, found: Shares) -> IntArray:
-    """The mean of scores by weight, rounded down, over the resources that count on each row."""
+    """Return the weighted mean of the scores, rounded down, over the resources that count on each row."""
     if not found.is_everywhere:
         counts = found.capacity > 0
         mean = weighted_sum(scores * counts, found) // np.maximum(weighted_sum(counts, found), 1)
@@ -178,7 +179,7 @@ def weighted_mean(scores: Amounts, found: Shares) -> IntArray:
 
 
 def weighted_sum(scores: Amounts, found: Shares) -> FloatArray:
-    """The sum over resources by weight; of scores, so floats will do."""
+    """Return the weighted sum over resources. Scores are small, so float sums are exact."""
     total: FloatArray = np.zeros(scores.shape[1])
     for weight, of in zip(found.weights, scores, strict=True):
         total += of if weight == 1 else of * weight

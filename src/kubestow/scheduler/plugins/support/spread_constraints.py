@@ -1,7 +1,6 @@
-"""Spread constraints, compiled: those of a pod, or the defaults for pods that have none.
+"""Compiled topology spread constraints: those of a pod, or the defaults for pods that have none.
 
-Default constraints take the pods to spread from what the pod belongs to: the services that select it and the controller
-that owns it.
+Default constraints select pods by the services that select the pod and the controller that owns it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,16 +41,16 @@ _CACHE_LIMIT = 10_000
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """How far the counts of the selected pods may differ between the domains of a topology key."""
+    """A limit for the difference in the number of selected pods between the domains of a topology key."""
 
     key: str
     max_skew: int
     selector: Selector
     min_domains: int
     honors_affinity: bool
-    """Nodes that the pod's node selector and affinity exclude do not count."""
+    """Whether nodes that the pod's node selector and affinity exclude are ignored."""
     honors_taints: bool
-    """Nodes with taints that the pod does not tolerate do not count."""
+    """Whether nodes with taints that the pod does not tolerate are ignored."""
 
 
 class Constraints(msgspec.Struct, frozen=True):
@@ -65,7 +64,7 @@ _NONE = Constraints()
 
 
 class ConstraintReader:
-    """Finds the constraints of pods."""
+    """Returns the constraints of pods; compiled constraints are cached."""
 
     def __init__(self, args: PodTopologySpreadArgs, features: Features, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -78,20 +77,20 @@ class ConstraintReader:
         self._default_selectors: dict[tuple[object, ...], tuple[int, Selector]] = {}
 
     def needs_every_key(self, pod: Pod) -> bool:
-        """Whether nodes that lack one of the topology keys are left out.
+        """Return whether nodes that lack one of the topology keys are ignored.
 
-        The system's defaults put up with nodes that have no zone.
+        With the system defaults, nodes without a zone count, too.
         """
         return bool(pod.spec.topologySpreadConstraints) or not self._uses_system_defaults
 
     def hard(self, pod: Pod) -> tuple[Constraint, ...]:
-        """What a node must satisfy. Raises SelectorError."""
+        """Return the constraints that nodes must satisfy. Raises SelectorError."""
         if pod.spec.topologySpreadConstraints:
             return self._own(pod).hard
         return self._defaulted(pod, self._defaults.hard)
 
     def soft(self, pod: Pod) -> tuple[Constraint, ...]:
-        """What a node is scored by. Raises SelectorError."""
+        """Return the constraints that nodes are scored by. Raises SelectorError."""
         if pod.spec.topologySpreadConstraints:
             return self._own(pod).soft
         return self._defaulted(pod, self._defaults.soft)
@@ -100,7 +99,7 @@ class ConstraintReader:
         written = pod.spec.topologySpreadConstraints
         labels = pod.metadata.labels
         matched = [labels.get(key) for constraint in written for key in constraint.matchLabelKeys]
-        # Pods of one controller have the same constraints: compiled once.
+        # Pods of one controller have the same constraints, which are compiled once.
         key = msgspec.json.encode((written, matched))
         found = self._of_specs.get(key)
         if found is None:
@@ -160,7 +159,7 @@ class ConstraintReader:
 
 
 def default_selector(pod: Pod, owner: OwnerReference | None, listers: Listers) -> Selector:
-    """Selects the pods that a pod belongs with: same services, same controller. Everything, if none is known."""
+    """Return the selector of the pods with the same services and controller; everything if none is known."""
     namespace = pod.metadata.namespace
     labels: dict[str, str] = {}
     for selected in listers.services.selecting(namespace, pod.metadata.labels):
@@ -176,7 +175,7 @@ def default_selector(pod: Pod, owner: OwnerReference | None, listers: Listers) -
 
 
 def _owner_selector(owner: OwnerReference, name: str, listers: Listers) -> Selector:
-    """What a controller with a label selector selects; nothing if it is unknown, or its selector makes no sense."""
+    """Return the selector of a ReplicaSet or StatefulSet; NOTHING if it is unknown or its selector is invalid."""
     controller: ReplicaSet | StatefulSet | None = None
     if (owner.apiVersion, owner.kind) == ("apps/v1", "ReplicaSet"):
         controller = listers.replica_sets.get(name)

@@ -1,7 +1,7 @@
-"""How the pods of a spread constraint are distributed over the domains of its topology key.
+"""The distribution of the pods of a spread constraint over the domains of its topology key.
 
-The sums that the cluster keeps per domain are used as they are, unless the pod's node affinity, its tolerations or a
-missing label leave out nodes; only then are rows added up.
+The cluster keeps sums per domain. They are used directly unless the pod's node affinity, its tolerations or a missing
+label exclude nodes; only then are the counts of the other rows summed.
 """
 
 from collections.abc import Sequence
@@ -19,29 +19,29 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.plugins.support.spread_constraints import Constraint
 
-_MOST_TOLERATIONS = 1_000
+_MAX_TOLERATIONS = 1_000
 
 
 class Domains(msgspec.Struct, frozen=True):
-    """Pods per domain, by label value id."""
+    """The number of pods per domain, by label value id."""
 
     counts: CountArray
     present: BoolArray | None
-    """Which ids are domains with a node that counts. None: all but 0."""
+    """By id, whether the domain has a node that counts. None: all but 0 do."""
 
     @property
     def number(self) -> int:
-        """How many domains there are."""
+        """The number of domains."""
         return len(self.counts) - 1 if self.present is None else int(np.count_nonzero(self.present))
 
     @property
     def least(self) -> int:
-        """The smallest count of all domains, of which there must be one."""
+        """The smallest number of pods in a domain. There must be at least one domain."""
         return int((self.counts[1:] if self.present is None else self.counts[self.present]).min())
 
 
 class Inclusion:
-    """Which nodes count for a pod's constraints, as far as they ask for it: those it may run on, those it tolerates."""
+    """The nodes that count for a pod's constraints, by their policies for node affinity and taints."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, tolerated: BoolArray | None, keys: Sequence[str]) -> None:
         self._nodes = cluster.nodes
@@ -53,7 +53,7 @@ class Inclusion:
 
     def _with_all_labels(self, keys: Sequence[str]) -> BoolArray | None:
         if len(keys) < 2:
-            # Nodes without the only key are in no domain anyway.
+            # Nodes without the only key are in no domain.
             return None
         included: BoolArray | None = None
         for key in keys:
@@ -64,7 +64,7 @@ class Inclusion:
         return included
 
     def rows(self, constraint: Constraint) -> BoolArray | None:
-        """By row, whether the node counts; None: all do."""
+        """Return by row whether the node counts for a constraint; None: all do."""
         included = self._labelled
         if constraint.honors_affinity and (affine := self._matching_affinity()) is not None:
             included = affine if included is None else included & affine
@@ -83,7 +83,7 @@ class Inclusion:
 
 
 class Distributions:
-    """Counts pods by domain for constraints of pods."""
+    """Counts pods by domain for the constraints of pods."""
 
     def __init__(self, cluster: Cluster, comparison_operators: bool) -> None:
         self._cluster = cluster
@@ -91,18 +91,18 @@ class Distributions:
         self._tolerated: dict[tuple[Toleration, ...], BoolArray] = {}
 
     def inclusion(self, pod: PodInfo, constraints: Sequence[Constraint], *, needs_every_key: bool) -> Inclusion:
-        """Which nodes count for these constraints of a pod."""
+        """Return the nodes that count for these constraints of a pod."""
         keys = list({constraint.key for constraint in constraints}) if needs_every_key else []
         honors_taints = any(constraint.honors_taints for constraint in constraints)
         return Inclusion(self._cluster, pod, self._tolerated_by(pod) if honors_taints else None, keys)
 
     def _tolerated_by(self, pod: PodInfo) -> BoolArray | None:
-        """Which taint sets keep the pod off no node; None: none does."""
+        """Return by taint set whether the pod tolerates it; None: it tolerates all."""
         tolerations = pod.pod.spec.tolerations
         taint_sets = self._cluster.nodes.taint_sets.taints
         tolerated = self._tolerated.get(tolerations)
         if tolerated is None or len(tolerated) != len(taint_sets):
-            if len(self._tolerated) >= _MOST_TOLERATIONS:
+            if len(self._tolerated) >= _MAX_TOLERATIONS:
                 self._tolerated.clear()
             tolerated = self._tolerated[tolerations] = np.fromiter(
                 (
@@ -115,14 +115,14 @@ class Distributions:
         return None if tolerated.all() else tolerated
 
     def matching(self, pod: PodInfo, constraint: Constraint) -> RowCounts | None:
-        """The pods that a constraint selects; None: no pod counts, as a selector of everything selects none here."""
+        """Return the counts of the selected pods; None if no pod counts. A selector of everything selects none here."""
         if constraint.selector.is_everything or constraint.selector.selects_nothing:
             return None
         scope = Scope(frozenset((pod.namespace,)), constraint.selector)
         return self._cluster.matches.ask(Question((scope,), skip_terminating=True))
 
     def by_domain(self, pod: PodInfo, constraint: Constraint, included: BoolArray | None) -> Domains:
-        """The selected pods per domain, on the rows that are included (None: on all)."""
+        """Return the number of selected pods per domain, on the included rows (None: on all rows)."""
         counts = self.matching(pod, constraint)
         column = self._cluster.nodes.labels.column(constraint.key)
         size = len(column.values)
@@ -130,7 +130,7 @@ class Distributions:
             sums = np.zeros(size, np.int32) if counts is None else counts.by_domain(constraint.key)
             return Domains(sums, None if len(column.id_of) == size - 1 else column.members > 0)
         nodes = self._cluster.nodes
-        # Multiplied, rows that are left out have no label and no pods: much faster than picking the others.
+        # Multiplying removes label and pods of the excluded rows, which is much faster than selecting the others.
         ids = column.ids[: nodes.size] * included
         present = np.bincount(ids, minlength=size) > 0
         present[0] = False

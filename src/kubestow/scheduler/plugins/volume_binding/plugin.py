@@ -80,7 +80,7 @@ class VolumeBinding:
 
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if state is None:
-            raise ValueError(f"{self.name} filters only what its preFilter looked at: enable it there, too")
+            raise ValueError(f"{self.name} cannot filter without its PreFilter: enable both extension points")
         with self._stage("predicate"):
             return Rejections(find(state.claims, view, rows, self._listers).problems, words)
 
