@@ -316,10 +316,10 @@ def test_hopeless_searches_end_soon(asked: ResourceClaim) -> None:
     assert why(plugin, cluster, claiming("p", "c")) == "cannot allocate all claims"
 
 
-def test_filtering_without_looking_first() -> None:
-    """A configuration that enables the filter alone is told."""
+def test_filter_without_pre_filter_is_an_error() -> None:
+    """A configuration that enables Filter without PreFilter gets an error."""
     plugin, cluster = world()
-    with pytest.raises(ValueError, match="enable it there, too"):
+    with pytest.raises(ValueError, match="cannot filter without its PreFilter"):
         plugin.filter_rows(None, PodInfo(make_pod("p")), cluster.nodes, cluster.order.rows())
 
 

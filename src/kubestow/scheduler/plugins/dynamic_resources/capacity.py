@@ -1,7 +1,7 @@
-"""How much of a device's capacities a request consumes.
+"""The amount of a device's capacities that a request consumes.
 
-A capacity may come with a policy: what counts where nothing is asked for, and which amounts there are; what is asked
-for is rounded up to one of them.
+A capacity may have a policy: the default amount if a request names none, and the valid amounts, to which requested
+amounts are rounded up.
 """
 
 from collections.abc import Mapping
@@ -14,25 +14,27 @@ from kubestow.api.quantity import canonical, nano, value
 
 
 class Consumption(msgspec.Struct, frozen=True):
-    """By capacity, what is consumed and what there is, in nano-units; and the former in words."""
+    """The consumption of a device's capacities by a request."""
 
     amounts: tuple[tuple[str, int, int], ...]
-    words: Mapping[str, str]
+    """(name, consumed amount, total amount) of each capacity, in nano-units."""
+    quantities: Mapping[str, str]
+    """The consumed amounts as quantities, by name."""
 
 
 def consumption_of(wanted: Mapping[str, RawQuantity], capacities: Mapping[str, DeviceCapacity]) -> Consumption | None:
-    """What a request consumes of a device; None if the device does not have that, even when nobody else uses it."""
+    """Return what a request consumes of a device; None if the request does not fit even on the unused device."""
     if any(name not in capacities for name in wanted):
         return None
-    amounts, words = [], {}
+    amounts, quantities = [], {}
     for name, capacity in capacities.items():
         amount = _consumed(wanted.get(name), capacity)
-        consumed, there_is = nano(amount), nano(capacity.value)
-        if consumed > there_is or _violates(amount, capacity.requestPolicy):
+        consumed, total = nano(amount), nano(capacity.value)
+        if consumed > total or _violates(amount, capacity.requestPolicy):
             return None
-        amounts.append((name, consumed, there_is))
-        words[name] = canonical(amount)
-    return Consumption(tuple(amounts), words)
+        amounts.append((name, consumed, total))
+        quantities[name] = canonical(amount)
+    return Consumption(tuple(amounts), quantities)
 
 
 def _consumed(wanted: RawQuantity | None, capacity: DeviceCapacity) -> RawQuantity:

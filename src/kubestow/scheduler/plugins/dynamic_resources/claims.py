@@ -1,4 +1,4 @@
-"""The claims of a pod: those it names, those made from its templates, and one for its extended resources."""
+"""The resource claims in a pod's spec: those it names, and those created from its templates."""
 
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.meta import controller_of
@@ -7,16 +7,16 @@ from kubestow.scheduler.cluster.listers import Store
 
 
 class UnusableClaimError(Exception):
-    """A pod cannot have one of its claims now; the message says why."""
+    """A claim of a pod cannot be used now; the message is the reason."""
 
 
 def claims_of(pod: Pod, claims: Store[ResourceClaim]) -> list[ResourceClaim]:
-    """The claims that a pod has in its spec, in that order; raises UnusableClaimError."""
+    """Return the claims in a pod's spec, in that order. Raises UnusableClaimError."""
     found = []
     for wanted in pod.spec.resourceClaims:
         name, is_own = _name_of(pod, wanted)
         if name is None:
-            # It was found that none is needed.
+            # The controller determined that no claim is needed.
             continue
         key = f"{pod.metadata.namespace}/{name}"
         claim = claims.get(key)
@@ -34,7 +34,7 @@ def claims_of(pod: Pod, claims: Store[ResourceClaim]) -> list[ResourceClaim]:
 
 
 def names(pod: Pod, claim: ResourceClaim) -> bool:
-    """Whether a claim is one of those in a pod's spec, going by its name."""
+    """Return whether a pod's spec refers to a claim, compared by name."""
     if claim.metadata.namespace != pod.metadata.namespace:
         return False
     made = {status.name: status.resourceClaimName for status in pod.status.resourceClaimStatuses}
@@ -44,7 +44,7 @@ def names(pod: Pod, claim: ResourceClaim) -> bool:
 
 
 def _name_of(pod: Pod, wanted: PodResourceClaim) -> tuple[str | None, bool]:
-    """The name of a claim, and whether it was made for the pod."""
+    """Return the name of a claim (None: none is needed), and whether it was created for the pod."""
     if wanted.resourceClaimName is not None:
         return wanted.resourceClaimName, False
     if wanted.resourceClaimTemplateName is None:

@@ -1,6 +1,6 @@
-"""Devices that must be made ready before a pod can be bound, and say so in the status of their claim.
+"""Binding conditions of devices: PreBind waits until the devices of a pod's claims are ready.
 
-PreBind waits until the devices of a pod's claims are ready.
+The driver of a device reports its conditions in the status of the claim.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from kubestow.scheduler.plugins.dynamic_resources.extended import IN_MEMORY
 from kubestow.telemetry.log_messages import quote
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
-_LOOK_EVERY = 5.0
-"""Seconds between two looks at the clock."""
+_CHECK_INTERVAL = 5.0
+"""Seconds between two checks for a timeout."""
 
 
 class DeviceBindingError(Exception):
-    """Devices were not made ready; `status` says how that counts."""
+    """Devices did not become ready. `status` is the label value for the metrics."""
 
     def __init__(self, message: str, status: str) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class DeviceBindingError(Exception):
 
 
 def is_ready(claim: ResourceClaim) -> bool:
-    """Whether all devices of a claim are; raises DeviceBindingError if one never will be."""
+    """Return whether all devices of a claim are ready. Raises DeviceBindingError if one has failed."""
     allocation = claim.status.allocation
     if allocation is None:
         return False
@@ -52,8 +52,8 @@ def _failure(claim: ResourceClaim, failed: DeviceCondition) -> str:
     return f"device binding failed: {what}"
 
 
-def is_late(claim: ResourceClaim, now: float, seconds: float) -> bool:
-    """Whether a claim has waited too long for its devices."""
+def has_timed_out(claim: ResourceClaim, now: float, seconds: float) -> bool:
+    """Return whether a claim has been waiting for its devices for more than `seconds`."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocationTimestamp is None or not has_conditions(claim):
         return False
@@ -61,15 +61,15 @@ def is_late(claim: ResourceClaim, now: float, seconds: float) -> bool:
 
 
 def has_conditions(claim: ResourceClaim) -> bool:
-    """Whether a claim has devices that must be made ready."""
+    """Return whether a claim has devices with binding conditions."""
     allocation = claim.status.allocation
     return allocation is not None and any(result.bindingConditions for result in allocation.devices.results)
 
 
-def is_hopeless(claim: ResourceClaim, now: float, seconds: float) -> bool:
-    """Whether other devices should be tried."""
+def has_failed(claim: ResourceClaim, now: float, seconds: float) -> bool:
+    """Return whether the devices of a claim have failed or timed out, so that others should be allocated."""
     try:
-        return not is_ready(claim) and is_late(claim, now, seconds)
+        return not is_ready(claim) and has_timed_out(claim, now, seconds)
     except DeviceBindingError:
         return True
 
@@ -82,7 +82,7 @@ def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> A
 async def wait_until_ready(
     claims: Sequence[ResourceClaim], pod: PodInfo, node: str, handle: Handle, seconds: float
 ) -> None:
-    """Wait for the binding conditions of all claims; raises DeviceBindingError."""
+    """Wait for the binding conditions of all claims. Raises DeviceBindingError if a device fails or time is up."""
     if True not in map(has_conditions, claims):
         return
     note = f"waiting for binding conditions for device on node {node}"
@@ -117,11 +117,11 @@ async def _wait(keys: Sequence[str], handle: Handle, end: float, seconds: float)
             if claim is None:
                 raise DeviceBindingError(f'could not find ResourceClaim "{key}"', "error")
             if not is_ready(claim):
-                if is_late(claim, handle.clock.now(), seconds):
+                if has_timed_out(claim, handle.clock.now(), seconds):
                     raise DeviceBindingError(f"device binding timeout: claim={claim.metadata.name}", "timeout")
                 return False
         return True
 
-    while not await handle.wait_until(are_ready, max(0.0, min(_LOOK_EVERY, end - handle.clock.now()))):
+    while not await handle.wait_until(are_ready, max(0.0, min(_CHECK_INTERVAL, end - handle.clock.now()))):
         if handle.clock.now() >= end:
             raise DeviceBindingError("device binding timeout: context deadline exceeded", "timeout")

@@ -1,26 +1,26 @@
-"""Constraints between the devices of a claim: a value of an attribute that all of them have, or none that two have.
+"""Constraints between the devices of a claim: all share a value of an attribute, or no two share one.
 
-An attribute is taken for the set of its values: those of a list if lists are known, or else the only one.
+An attribute is a set of values: those of a list if lists are enabled, otherwise its single value.
 
-kube-scheduler v1.36 does not compare different ones with each other all: a device is compared with the last device of
-each request, and a device that is given back takes what was known of its request with it. Whoever asks one request for
-three devices can get the values a, b, a. v1.37 mends that; here it is as in v1.36, so that the same devices are chosen.
+For `distinctAttribute`, kube-scheduler v1.36 does not compare all devices with each other: it compares a device with
+the last device of each request, and removing a device removes the value of its request. One request for three devices
+can get the values a, b, a. v1.37 fixes that; this module does the same as v1.36, so that it chooses the same devices.
 
-Lists are compared as the API says. The allocator of v1.36 could, but its scheduler never tells it that the gate is on.
+Lists are compared as the API defines. The allocator of v1.36 supports them, but its scheduler never enables the gate.
 """
 
 from kubestow.api.devices import DeviceAttribute, DeviceConstraint
 from kubestow.scheduler.cluster.devices import DeviceEntry
 
 Values = frozenset[tuple[str, str | int]]
-"""What an attribute says, each value with its type; empty if its type is not known."""
+"""The values of an attribute, each with its type; empty if the type is unknown."""
 
 
 class Constraint:
-    """Devices must have a value of an attribute in common, or none."""
+    """A constraint on an attribute of devices: a common value, or distinct values."""
 
     def __init__(self, constraint: DeviceConstraint, *, lists: bool) -> None:
-        """`lists` says whether attributes can be lists."""
+        """`lists`: whether attributes can be lists."""
         self.requests = frozenset(constraint.requests)
         self.distinct = constraint.matchAttribute is None
         self.lists = lists
@@ -31,7 +31,7 @@ class Constraint:
         return not self.requests or request in self.requests or option in self.requests
 
     def values_of(self, entry: DeviceEntry) -> Values | None:
-        """None if the device does not have the attribute."""
+        """Return the device's values of the attribute, None if it does not have the attribute."""
         if entry.content not in self._known:
             attribute = _attribute(entry, self._attribute)
             self._known[entry.content] = None if attribute is None else _values(attribute, lists=self.lists)
@@ -39,17 +39,17 @@ class Constraint:
 
 
 class Constrained:
-    """The devices that have been taken under a constraint."""
+    """The state of a constraint during a search: the values of the devices taken so far."""
 
     def __init__(self, constraint: Constraint) -> None:
         self._constraint = constraint
         self._last: dict[str, Values] = {}
-        """By request."""
+        """The values of the last device of each request, for distinct values."""
         self._common: list[Values] = []
-        """What all of the devices have in common, after each that was taken."""
+        """The values common to all devices, after each device that was taken."""
 
     def admits(self, entry: DeviceEntry) -> bool:
-        """Whether a device can join them."""
+        """Return whether a device satisfies the constraint together with those taken."""
         values = self._constraint.values_of(entry)
         if values is None:
             return False
@@ -67,7 +67,7 @@ class Constrained:
         else:
             self._common.append(values & self._common[-1] if self._common else values)
 
-    def give_back(self, request: str) -> None:
+    def remove(self, request: str) -> None:
         if self._constraint.distinct:
             self._last.pop(request, None)
         else:

@@ -1,9 +1,9 @@
-"""What can go wrong with an allocation."""
+"""Errors of an allocation."""
 
 
 class AllocationError(Exception):
-    """Something is wrong with the claims or their classes: no use to look at other nodes."""
+    """The claims or their classes are invalid, so that no other node can help."""
 
 
 class AllocationTimeoutError(AllocationError):
-    """Looking for devices took too long."""
+    """The search for devices exceeded its time limit."""

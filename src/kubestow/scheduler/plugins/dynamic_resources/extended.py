@@ -1,7 +1,7 @@
-"""Extended resources that stand for devices: a claim is made for them on the way to the node.
+"""Device-backed extended resources: PreBind creates a claim for them.
 
-Until then it exists in memory alone. What it asks for depends on the node: a resource that the node offers itself (by a
-device plugin) is not the claim's business there.
+Until then the claim exists in memory only. Its requests depend on the node: a resource of which the node has an own
+amount (from a device plugin) is not part of the claim.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,18 +24,18 @@ from kubestow.api.requests import is_sidecar
 from kubestow.scheduler.cluster.listers import Store
 
 IN_MEMORY = "<extended-resources>"
-"""The name of a claim that nobody else knows of; no claim can have it."""
+"""The name of a claim that exists in memory only. It is not a valid object name."""
 
 
 class NodeClaim(msgspec.Struct, frozen=True):
-    """The claim as it is for some nodes, and which container's resource each request is for."""
+    """The claim with the requests for some nodes, and the container resource that each request is for."""
 
     claim: ResourceClaim
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
 def claim_for(pod: Pod, claims: Store[ResourceClaim]) -> ResourceClaim:
-    """The claim that an earlier attempt has left behind; else a new one, in memory."""
+    """Return the claim that an earlier attempt has created; otherwise a new one, in memory only."""
     meta = pod.metadata
     for claim in claims.group(meta.uid):
         return claim
@@ -51,8 +51,8 @@ def claim_for(pod: Pod, claims: Store[ResourceClaim]) -> ResourceClaim:
     )
 
 
-def is_left_behind(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether an attempt has made a claim for the extended resources of a pod."""
+def is_stale_claim_of(claim: ResourceClaim, pod: Pod) -> bool:
+    """Return whether an attempt has created this claim for the extended resources of a pod."""
     owner = controller_of(claim.metadata) if EXTENDED_RESOURCE_CLAIM in claim.metadata.annotations else None
     return owner is not None and owner.uid == pod.metadata.uid
 
@@ -60,11 +60,11 @@ def is_left_behind(claim: ResourceClaim, pod: Pod) -> bool:
 def node_claim(
     claim: ResourceClaim, pod: Pod, resources: Sequence[str], classes: Mapping[str, DeviceClass]
 ) -> NodeClaim:
-    """The claim for nodes that need devices for some of the resources."""
+    """Return the claim for nodes that need devices for the given resources."""
     containers = (*pod.spec.initContainers, *pod.spec.containers)
     inits = len(pod.spec.initContainers)
     brief = [i for i in range(inits) if not is_sidecar(containers[i])]
-    """Init containers that end before the others start, and can use the same devices."""
+    """Init containers that end before the others start, so that they can use the same devices."""
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(resources):
@@ -91,7 +91,7 @@ def _brief_requests(
     class_name: str,
     lasting: Mapping[int, DeviceRequest],
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """One request serves all of them: the largest."""
+    """Return the largest request of the short-lived init containers, which serves all of them, and their mappings."""
     largest: DeviceRequest | None = None
     names: set[str] = set()
     mappings: list[ContainerExtendedResourceRequest] = []
@@ -116,7 +116,7 @@ def _brief_requests(
 def _container_request(
     number: int, container: Container, resource: str, class_name: str, reusable: Sequence[DeviceRequest]
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """What a container asks for beyond the devices that it can use of others; and all that it uses."""
+    """Return a request for what a container needs beyond the reusable requests, and the mappings of all it uses."""
     wanted = value(container.resources.requests.get(resource, 0))
     mappings: list[ContainerExtendedResourceRequest] = []
     if not wanted:

@@ -1,7 +1,7 @@
-"""What claims ask for, made ready to be looked for.
+"""Compiled claims: the input of the search.
 
-A request asks for devices in one way (`exactly`), or in the first of several ways that works out (`firstAvailable`):
-either way it has options. What an option says of a device depends on the device's content alone and is remembered.
+A request has one option (`exactly`), or a list of alternatives of which the first feasible one is chosen
+(`firstAvailable`). Results of an option for a device depend only on the content of the device and are cached.
 """
 
 import msgspec
@@ -21,10 +21,10 @@ from kubestow.scheduler.cluster.listers import Store, key_of
 from kubestow.scheduler.plugins.dynamic_resources.capacity import Consumption, consumption_of
 from kubestow.scheduler.plugins.dynamic_resources.constraints import Constraint
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
-from kubestow.scheduler.plugins.dynamic_resources.selecting import Selection, Selectors
+from kubestow.scheduler.plugins.dynamic_resources.selection import Selection, Selectors
 
-MOST_RESULTS = 32
-"""How many devices one claim can have."""
+MAX_RESULTS = 32
+"""Maximum number of devices of a claim."""
 
 
 class Option:
@@ -48,14 +48,14 @@ class Option:
         self.admin = isinstance(spec, ExactDeviceRequest) and bool(spec.adminAccess)
         self.selection = selection
         self.rank = rank
-        """Its place among the alternatives."""
+        """Its index among the alternatives."""
         self.constraints: tuple[int, ...] = ()
-        """Which of the claim's constraints its devices must meet."""
+        """The numbers of the claim's constraints that its devices must satisfy."""
         self._wanted = {} if spec.capacity is None else spec.capacity.requests
         self._consumption: dict[int, Consumption | None] = {}
 
     def consumption(self, entry: DeviceEntry) -> Consumption | None:
-        """What it would consume of a device's capacities; None if they cannot be what is asked for."""
+        """Return what it consumes of a device's capacities; None if it does not fit."""
         if entry.content not in self._consumption:
             self._consumption[entry.content] = consumption_of(self._wanted, entry.device.capacity)
         return self._consumption[entry.content]
@@ -67,7 +67,7 @@ class Option:
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What one request of a claim asks for."""
+    """A request of a claim."""
 
     name: str
     options: tuple[Option, ...]
@@ -75,29 +75,31 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class WantedClaim(msgspec.Struct, frozen=True):
-    """What a claim asks for."""
+    """The requests and constraints of a claim."""
 
     requests: tuple[Request, ...]
     constraints: tuple[Constraint, ...]
 
 
 class Compiler:
-    """Makes claims ready; raises AllocationError for what makes no sense."""
+    """Compiles claims. Raises AllocationError for invalid ones."""
 
     def __init__(self, classes: Store[DeviceClass], selectors: Selectors, features: Features) -> None:
         self._classes = classes
         self._selectors = selectors
         self._features = features
         ready = features.dra_device_binding_conditions and features.dra_resource_claim_device_status
-        # kube-scheduler's oldest allocator, which serves where both are off, does not.
-        self._knows_distinct = features.dra_consumable_capacity or ready
+        # kube-scheduler's oldest allocator, which is used if both are off, does not support it.
+        self._supports_distinct = features.dra_consumable_capacity or ready
 
     def compile(self, claim: ResourceClaim) -> WantedClaim:
         spec = claim.spec.devices
         requests = tuple(self._request(request, claim) for request in spec.requests)
         constraints = []
         for number, constraint in enumerate(spec.constraints):
-            if constraint.matchAttribute is None and (constraint.distinctAttribute is None or not self._knows_distinct):
+            if constraint.matchAttribute is None and (
+                constraint.distinctAttribute is None or not self._supports_distinct
+            ):
                 problem = f"constraint #{number}: empty constraint (unsupported constraint type?)"
                 raise AllocationError(f"claim {key_of(claim)}, {problem}")
             constraints.append(Constraint(constraint, lists=self._features.dra_list_type_attributes))

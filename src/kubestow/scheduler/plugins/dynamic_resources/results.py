@@ -1,4 +1,4 @@
-"""What was found, as it is written into the status of a claim."""
+"""The result of a search as an `AllocationResult`, which is written to the status of a claim."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -30,9 +30,9 @@ def allocation_of(
     *,
     conditions: bool,
 ) -> AllocationResult:
-    """The allocation of a claim: what was picked, with the devices of the node that stand there.
+    """Return the allocation of a claim.
 
-    `chosen` has the options that its lists came down to, by request.
+    `entries` are the devices of the node at the positions of `picks`; `chosen` has the chosen alternatives by request.
     """
     options = [chosen.get(number, request.options[0]) for number, request in enumerate(wanted.requests)]
     return AllocationResult(
@@ -56,18 +56,18 @@ def _result(pick: Pick, entry: DeviceEntry, rng: Rng, *, conditions: bool) -> De
         bindingConditions=entry.device.bindingConditions if conditions else (),
         bindingFailureConditions=entry.device.bindingFailureConditions if conditions else (),
         shareID=None if pick.consumption is None else share_id(rng),
-        consumedCapacity={} if pick.consumption is None else dict(pick.consumption.words),
+        consumedCapacity={} if pick.consumption is None else dict(pick.consumption.quantities),
     )
 
 
 def share_id(rng: Rng) -> str:
-    """A random UUID."""
+    """Return a random UUID."""
     digits = f"{(rng.randrange(1 << 128) & ~(0xF << 76) & ~(0x3 << 62)) | (0x4 << 76) | (0x2 << 62):032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _configuration(claim: ResourceClaim, options: Sequence[Option]) -> Iterator[DeviceAllocationConfiguration]:
-    """What drivers are told: what the classes say, each once, then what the claim says about these options."""
+    """Yield the configuration for drivers: of each class once, then of the claim for the chosen options."""
     users: dict[str, tuple[DeviceClass, list[str]]] = {}
     for option in options:
         if option.device_class.spec.config:
@@ -81,12 +81,12 @@ def _configuration(claim: ResourceClaim, options: Sequence[Option]) -> Iterator[
             yield DeviceAllocationConfiguration("FromClaim", (), config.opaque)
         for request, option in zip(claim.spec.devices.requests, options, strict=True):
             if request.name in config.requests or (request.firstAvailable and option.name in config.requests):
-                # kube-scheduler repeats it for every request that it is for.
+                # kube-scheduler repeats it for every request it applies to.
                 yield DeviceAllocationConfiguration("FromClaim", config.requests, config.opaque)
 
 
 def _node_selector(claim: ResourceClaim, entries: Iterable[DeviceEntry], node: str) -> NodeSelector | None:
-    """Where the devices can be used together; None: everywhere."""
+    """Return the nodes on which all devices can be used; None: all nodes. Raises AllocationError."""
     fields: list[NodeSelectorRequirement] = []
     labels: list[NodeSelectorRequirement] = []
     for entry in entries:

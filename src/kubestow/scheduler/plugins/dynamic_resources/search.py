@@ -1,11 +1,10 @@
-"""Looking for devices on one node: depth first, in order, until everything that is asked for is found.
+"""Backtracking search for the devices of claims on one node.
 
-Claims, requests and devices are tried in their order, so that the first solution is always the same. What has been
-taken so far is in `picks`; where it leads nowhere it is given back, and the next device is tried. A choice is a
-generator: each step takes something and says what is to be found next, and coming back to it gives that back. So the
-search is a stack of choices, as deep as there are devices to find.
+Claims, requests and devices are tried in their order, so that the result is deterministic. `picks` has the devices
+taken so far. A choice is a generator: each step takes a device and yields what to find next; resuming the generator
+releases that device and tries the next one. The search is a stack of choices, one per device to find.
 
-Devices of one kind are as good as each other: where one of them led nowhere, the others need not be tried.
+Devices of one kind are interchangeable: if the search fails with one of them, the others are not tried.
 """
 
 import math
@@ -21,14 +20,14 @@ from kubestow.scheduler.cluster.devices.entries import CounterName
 from kubestow.scheduler.plugins.dynamic_resources.capacity import Consumption
 from kubestow.scheduler.plugins.dynamic_resources.constraints import Constrained
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
-from kubestow.scheduler.plugins.dynamic_resources.requests import MOST_RESULTS, Option, WantedClaim
+from kubestow.scheduler.plugins.dynamic_resources.requests import MAX_RESULTS, Option, WantedClaim
 
-_STEPS_BETWEEN_LOOKS = 256
-"""After so many steps the clock is looked at."""
+_STEPS_PER_TIME_CHECK = 256
+"""Number of steps between two checks of the time limit."""
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """Which features are on."""
+    """Enabled features."""
 
     partitions: bool
     taints: bool
@@ -40,32 +39,34 @@ class Pick(NamedTuple):
     """A device taken for an option of a claim."""
 
     position: int
-    """Among all devices that were looked at."""
+    """The index among all devices that the pools offer."""
     option: Option
     device: DeviceEntry
     pool: PoolView
     consumption: Consumption | None
-    """Of a device that is shared."""
+    """The consumed capacity, for shared devices only."""
     counted: bool
-    """Whether it took from the shared counters."""
+    """Whether it consumes shared counters of the pool."""
 
 
 class _Next(NamedTuple):
-    """What is to be found next: device number so-and-so of an option, from a position on."""
+    """What to find next: a device for an option."""
 
     claim: int
     request: int
     option: Option | None
-    """None: yet to be chosen."""
+    """None: an alternative must be chosen first."""
     number: int
+    """Number of devices of the option that have been found."""
     start: int
+    """The position at which to start."""
 
 
 _DONE = _Next(-1, 0, None, 0, 0)
 
 
 def offered(pools: Sequence[PoolView]) -> list[tuple[DeviceEntry, PoolView, bool]]:
-    """All devices in the order in which they are tried, each with its pool, and whether the node can use it."""
+    """Return all devices in search order, each with its pool and whether the node can use it."""
     return [
         (device, pool, here)
         for pool in pools
@@ -75,16 +76,16 @@ def offered(pools: Sequence[PoolView]) -> list[tuple[DeviceEntry, PoolView, bool
 
 
 def device_at(pools: Sequence[PoolView], position: int) -> DeviceEntry:
-    """The one at a position of all that are offered; pools in trouble have none."""
+    """Return the device at a position among all that are offered; pools in trouble have none."""
     for pool in pools:
         if position < len(pool.devices):
             return pool.devices[position]
         position -= len(pool.devices)
-    raise IndexError("the pools offer fewer devices")
+    raise IndexError("position exceeds the number of devices in the pools")
 
 
 class Search:
-    """One try to find all that some claims ask for, in the pools of a node."""
+    """A search for all devices of some claims, in the pools of one node."""
 
     def __init__(
         self,
@@ -101,30 +102,30 @@ class Search:
         self._check_time = check_time
         self._devices = offered(pools)
         self.picks: list[list[Pick]] = [[] for _ in claims]
-        """By claim, in the order in which they were taken."""
+        """The devices taken for each claim, in that order."""
         self.chosen: dict[tuple[int, int], Option] = {}
-        """The options that lists came down to, by claim and request."""
+        """The chosen alternatives, by claim and request."""
         self._constrained = [[*map(Constrained, claim.constraints)] for claim in claims]
         self._taken: defaultdict[DeviceEntry, list[int]] = defaultdict(list)
-        """The claims that a device was taken for."""
+        """The claims for which a device was taken."""
         self._counters: defaultdict[tuple[PoolView, CounterName], int] = defaultdict(int)
         self._capacity: dict[DeviceEntry, list[Consumption]] = {}
         self._all: dict[Option, list[int]] = {}
-        """The positions of the devices that options ask for which want them all."""
+        """The positions of all matching devices, for options with allocation mode All."""
         self._exceeded = -1
-        """The claim that would get more devices than it can have."""
+        """The claim that would exceed its maximum number of devices; -1: none."""
 
     def run(self) -> bool:
-        """Whether everything was found; raises AllocationError."""
+        """Run the search and return whether all devices were found. Raises AllocationError."""
         for number, claim in enumerate(self._claims):
-            self._measure(number, claim)
+            self._count_required(number, claim)
         first = self._after(0, -1)
         if first is _DONE:
             return True
         stack, steps = [self._choices(first)], 0
         while stack:
             steps += 1
-            if not steps % _STEPS_BETWEEN_LOOKS:
+            if not steps % _STEPS_PER_TIME_CHECK:
                 self._check_time()
             following = next(stack[-1], None)
             if following is None:
@@ -135,17 +136,17 @@ class Search:
                 stack.append(self._choices(following))
         return False
 
-    # How much is to be found
+    # Number of devices to find
 
-    def _measure(self, number: int, claim: WantedClaim) -> None:
+    def _count_required(self, number: int, claim: WantedClaim) -> None:
         least = 0
         for request in claim.requests:
             for option in request.options:
                 if option.all_devices:
                     self._all[option] = self._positions_of_all(option, self._keys[number])
             least += min(self._count(option) for option in request.options)
-        if least > MOST_RESULTS:
-            problem = f"number of requested devices {least} exceeds the claim limit of {MOST_RESULTS}"
+        if least > MAX_RESULTS:
+            problem = f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
             raise AllocationError(f"claim {self._keys[number]}: {problem}")
 
     def _count(self, option: Option) -> int:
@@ -164,10 +165,10 @@ class Search:
                 position += 1
         return positions
 
-    # What comes next
+    # Order of the search
 
     def _after(self, claim: int, request: int) -> _Next:
-        """What is to be found when a request is satisfied."""
+        """Return what to find after a request is satisfied."""
         request += 1
         while claim < len(self._claims):
             requests = self._claims[claim].requests
@@ -189,7 +190,7 @@ class Search:
         return self._choose_device(at, at.option)
 
     def _has_exceeded(self, claim: int) -> bool:
-        """Whether what was just tried would have given the claim too many devices; a later claim is no matter."""
+        """Return whether the last step failed because this claim would exceed its limit; ignore later claims."""
         if self._exceeded != claim:
             self._exceeded = -1
         return self._exceeded == claim
@@ -216,8 +217,8 @@ class Search:
         return self._after(at.claim, at.request)
 
     @lazy
-    def _most(self) -> float:
-        """How many devices can be taken at most."""
+    def _max_devices(self) -> float:
+        """Upper limit for the number of devices that can be taken."""
         if any(option.admin for claim in self._claims for request in claim.requests for option in request.options):
             return math.inf
         free = 0
@@ -228,20 +229,20 @@ class Search:
         return free
 
     def _needed_after(self, claim: int, request: int) -> int:
-        """How many devices are needed, at least, for what comes after a request."""
+        """Return the minimum number of devices for everything after a request."""
         rest = [*self._claims[claim].requests[request + 1 :]]
         rest += [of for other in self._claims[claim + 1 :] for of in other.requests]
         return sum(min(self._count(option) for option in of.options) for of in rest)
 
-    def _is_too_much(self, at: _Next, option: Option) -> bool:
-        if len(self.picks[at.claim]) + self._count(option) - at.number <= MOST_RESULTS:
+    def _exceeds_limit(self, at: _Next, option: Option) -> bool:
+        if len(self.picks[at.claim]) + self._count(option) - at.number <= MAX_RESULTS:
             return False
         self._exceeded = at.claim
         return True
 
     def _take_all(self, at: _Next, option: Option) -> Iterator[_Next]:
         positions = self._all[option]
-        if not positions or self._is_too_much(at, option):
+        if not positions or self._exceeds_limit(at, option):
             return
         position = positions[at.number]
         device, pool, _ = self._devices[position]
@@ -250,10 +251,10 @@ class Search:
         if not self._take(at.claim, option, position, must=True):
             return
         yield self._following(at, option, 0)
-        self._give_back(at.claim)
+        self._release(at.claim)
 
     def _choose_device(self, at: _Next, option: Option) -> Iterator[_Next]:
-        if self._is_too_much(at, option):
+        if self._exceeds_limit(at, option):
             return
         constraints, tried = self._claims[at.claim].constraints, set[tuple[PoolView, int]]()
         is_distinct = any(constraints[n].distinct for n in option.constraints)
@@ -272,17 +273,17 @@ class Search:
             if not took:
                 continue
             yield self._following(at, option, position)
-            self._give_back(at.claim)
-            if self._has_exceeded(at.claim) or not self._are_enough_left(at, option, position):
+            self._release(at.claim)
+            if self._has_exceeded(at.claim) or not self._may_suffice(at, option, position):
                 return
 
-    def _are_enough_left(self, at: _Next, option: Option, position: int) -> bool:
-        """Whether there may be as many devices after a position as are still to be found.
+    def _may_suffice(self, at: _Next, option: Option, position: int) -> bool:
+        """Return whether the devices after a position may suffice for those still to find.
 
-        Combinations are many; that there are too few devices for any is seen at once. Nothing is evaluated for that.
+        This detects too few devices without trying all combinations. It evaluates no selectors.
         """
         missing = self._count(option) - at.number
-        if sum(map(len, self.picks)) + missing + self._needed_after(at.claim, at.request) > self._most:
+        if sum(map(len, self.picks)) + missing + self._needed_after(at.claim, at.request) > self._max_devices:
             return False
         constrained = self._constrained_by(at.claim, option)
         for device, pool, here in self._devices[position + 1 :]:
@@ -295,7 +296,7 @@ class Search:
                 return True
         return False
 
-    # One device
+    # Single devices
 
     def _is_free(self, claim: int, option: Option, device: DeviceEntry, pool: PoolView) -> bool:
         taken = self._taken.get(device)
@@ -318,15 +319,18 @@ class Search:
         taken = self._capacity.get(device)
         if used is None and not taken:
             return True
-        for name, amount, there_is in consumption.amounts:
+        for name, amount, total in consumption.amounts:
             others = 0 if used is None else used.get(name, 0)
             others += sum(of for other in taken or () for own, of, _ in other.amounts if own == name)
-            if others + amount > there_is:
+            if others + amount > total:
                 return False
         return True
 
     def _take(self, claim: int, option: Option, position: int, *, must: bool) -> bool:
-        """Take a device that is free and selectable, if counters, taints and constraints allow it."""
+        """Take a device that is free and selectable, if counters, taints and constraints allow it.
+
+        Return whether it was taken. With `must`, raise AllocationError if a constraint does not allow it.
+        """
         device, pool, _ = self._devices[position]
         is_shared = self._rules.shares and device.shared
         counted = False
@@ -341,14 +345,14 @@ class Search:
         constrained = self._constrained_by(claim, option)
         for number, constraint in enumerate(constrained):
             if not constraint.admits(device):
-                _give_back(constrained[:number], option)
+                _release(constrained[:number], option)
                 if must:
                     problem = f"cannot add device {device.id} because a claim constraint would not be satisfied"
                     raise AllocationError(f"claim {self._keys[claim]}, request {option.own_name}: {problem}")
                 return False
             constraint.add(option.request, device)
         if must and not self._has_capacity(option, device, pool):
-            _give_back(constrained, option)
+            _release(constrained, option)
             return False
         if counted:
             for name, amount in device.counters:
@@ -367,14 +371,14 @@ class Search:
     def _counters_suffice(self, device: DeviceEntry, pool: PoolView) -> bool:
         left = pool.left
         if min(left.values()) < 0:
-            # More is in use than there is: nothing is taken from a pool like that.
+            # The pool is overcommitted: nothing more is taken from it.
             return False
         needed: dict[CounterName, int] = {}
         for name, amount in device.counters:
             needed[name] = needed.get(name, 0) + amount
         return all(left[name] - self._counters.get((pool, name), 0) >= amount for name, amount in needed.items())
 
-    def _give_back(self, claim: int) -> None:
+    def _release(self, claim: int) -> None:
         _, option, device, pool, consumption, counted = self.picks[claim].pop()
         if consumption is not None:
             shares = self._capacity[device]
@@ -383,12 +387,12 @@ class Search:
                 del self._capacity[device]
         else:
             self._taken[device].remove(claim)
-        _give_back(self._constrained_by(claim, option), option)
+        _release(self._constrained_by(claim, option), option)
         if counted:
             for name, amount in device.counters:
                 self._counters[pool, name] -= amount
 
 
-def _give_back(constrained: Sequence[Constrained], option: Option) -> None:
+def _release(constrained: Sequence[Constrained], option: Option) -> None:
     for constraint in constrained:
-        constraint.give_back(option.request)
+        constraint.remove(option.request)

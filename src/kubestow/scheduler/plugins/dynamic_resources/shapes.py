@@ -1,6 +1,7 @@
-"""What was found out about claims of one shape: in which situations they can be satisfied, and how well.
+"""Cached search results for claims of one shape: the situations in which they can be allocated, and the scores.
 
-Claims that ask for the same are of one shape, whatever they are called.
+Claims with equal requests and constraints have one shape. Rows with equal devices are in one situation, so that one
+search serves all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,26 +22,26 @@ from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError,
 from kubestow.scheduler.plugins.dynamic_resources.requests import Compiler, Option, WantedClaim
 from kubestow.scheduler.plugins.dynamic_resources.results import allocation_of
 from kubestow.scheduler.plugins.dynamic_resources.search import Pick, Rules, Search, device_at
-from kubestow.scheduler.plugins.dynamic_resources.selecting import Selectors
+from kubestow.scheduler.plugins.dynamic_resources.selection import Selectors
 
-UNKNOWN, ENOUGH, TOO_LITTLE, INVALID_POOLS, FAILED = range(5)
-"""What is known of a situation."""
+UNKNOWN, FEASIBLE, INFEASIBLE, INVALID_POOLS, FAILED = range(5)
+"""Results of a situation."""
 
-MOST_ALTERNATIVES = 8
-"""How many options a list can have; the first is worth most."""
+MAX_ALTERNATIVES = 8
+"""Maximum number of alternatives of a request; the first has the highest score."""
 
-_MOST_SHAPES = 1_024
+_MAX_SHAPES = 1_024
 
 
 class Solution(NamedTuple):
-    """What was found in a situation, by claim: which devices, by their position, and what lists came down to."""
+    """The devices found in a situation, by their position, and the chosen alternatives, by claim."""
 
     picks: Sequence[Sequence[Pick]]
     chosen: Sequence[Mapping[int, Option]]
 
 
 class Shape:
-    """Some claims made ready, with what was found out about them by situation."""
+    """Compiled claims with their results by situation."""
 
     def __init__(self, wanted: Sequence[WantedClaim]) -> None:
         self.wanted = wanted
@@ -48,11 +49,11 @@ class Shape:
         self.kinds: ByteArray = np.zeros(0, np.uint8)
         self.scores: IntArray = np.zeros(0, np.int64)
         self.has_failed = False
-        """Whether there is a situation in which no answer can be found."""
+        """Whether the search failed with an error in some situation."""
 
 
 class Allocator:
-    """Finds devices for claims; remembers what it found out."""
+    """Allocates devices for claims; results are cached by shape."""
 
     def __init__(
         self,
@@ -78,30 +79,30 @@ class Allocator:
         self._shapes: dict[bytes, Shape] = {}
         self._epoch = devices.epoch
         self._latest: tuple[Sequence[ResourceClaim], Shape] | None = None
-        """The claims that were asked about last: those of one pod, and of the pods of one controller, are alike."""
+        """The latest claims and their shape: claims of one pod, and of pods of one controller, are often equal."""
 
     def shape_of(self, claims: Sequence[ResourceClaim]) -> Shape:
-        """The shape of claims; raises AllocationError if they make no sense."""
+        """Return the shape of claims. Raises AllocationError if they are invalid."""
         self._devices.keep_numbers_small()
         if self._epoch != self._devices.epoch:
             self._epoch = self._devices.epoch
             self._shapes, self._latest = {}, None
-            self._selectors.forget()
-        if self._latest is not None and _ask_alike(claims, self._latest[0]):
+            self._selectors.clear()
+        if self._latest is not None and _have_equal_requests(claims, self._latest[0]):
             self._latest = (claims, self._latest[1])
             return self._latest[1]
         key = msgspec.json.encode([(claim.spec.devices.requests, claim.spec.devices.constraints) for claim in claims])
         shape = self._shapes.pop(key, None)
         if shape is None:
             shape = Shape([self._compiler.compile(claim) for claim in claims])
-            while len(self._shapes) >= _MOST_SHAPES:
+            while len(self._shapes) >= _MAX_SHAPES:
                 del self._shapes[next(iter(self._shapes))]
         self._shapes[key] = shape
         self._latest = (claims, shape)
         return shape
 
-    def judge(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> ByteArray:
-        """By row, whether claims can be satisfied."""
+    def evaluate(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> ByteArray:
+        """Return by row whether the claims can be allocated: FEASIBLE, INFEASIBLE, INVALID_POOLS or FAILED."""
         situations = self._devices.situations(rows)
         count = self._devices.situation_count
         if count > len(shape.kinds):
@@ -111,16 +112,16 @@ class Allocator:
         if not are_all_set(kinds):
             unknown = np.flatnonzero(kinds == UNKNOWN)
             for situation, first in zip(*np.unique(situations[unknown], return_index=True), strict=True):
-                self._try(shape, claims, int(situation), int(rows[unknown[first]]))
+                self._evaluate(shape, claims, int(situation), int(rows[unknown[first]]))
             kinds = shape.kinds.take(situations)
         return kinds
 
     def scores(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> IntArray:
-        """By row, how good the options are with which claims can be satisfied."""
-        self.judge(shape, claims, rows)
+        """Return the score of the chosen alternatives by row."""
+        self.evaluate(shape, claims, rows)
         return shape.scores[self._devices.situations(rows)]
 
-    def _try(self, shape: Shape, claims: Sequence[ResourceClaim], situation: int, row: int) -> None:
+    def _evaluate(self, shape: Shape, claims: Sequence[ResourceClaim], situation: int, row: int) -> None:
         try:
             search = self._search(shape, claims, row)
         except AllocationTimeoutError:
@@ -130,24 +131,24 @@ class Allocator:
             shape.has_failed = True
             return
         if search is not None:
-            shape.kinds[situation] = ENOUGH
-            shape.scores[situation] = sum(MOST_ALTERNATIVES - option.rank for option in search.chosen.values())
+            shape.kinds[situation] = FEASIBLE
+            shape.scores[situation] = sum(MAX_ALTERNATIVES - option.rank for option in search.chosen.values())
             shape.solutions[situation] = Solution(search.picks, _by_claim(search, len(claims)))
         else:
             is_invalid = any(pool.trouble is Trouble.INVALID for pool in self._devices.pools_of(row))
-            shape.kinds[situation] = INVALID_POOLS if is_invalid else TOO_LITTLE
+            shape.kinds[situation] = INVALID_POOLS if is_invalid else INFEASIBLE
 
     def allocate(
         self, shape: Shape, claims: Sequence[ResourceClaim], row: int, node: str
     ) -> list[AllocationResult] | None:
-        """What claims get on a node; None if that is too little. Raises AllocationError."""
+        """Return the allocations of the claims on a node; None if not all can be allocated. Raises AllocationError."""
         solution = shape.solutions.get(self._devices.situation(row))
         if solution is None:
             search = self._search(shape, claims, row)
             if search is None:
                 return None
             solution = Solution(search.picks, _by_claim(search, len(claims)))
-        # The devices are those of this node, whichever node of the same situation they were found on.
+        # The positions may have been found on another node in the same situation; the devices are those of this node.
         pools = self._devices.pools_of(row)
         return [
             allocation_of(
@@ -179,7 +180,7 @@ class Allocator:
         return check
 
 
-def _ask_alike(claims: Sequence[ResourceClaim], others: Sequence[ResourceClaim]) -> bool:
+def _have_equal_requests(claims: Sequence[ResourceClaim], others: Sequence[ResourceClaim]) -> bool:
     if claims is others or len(claims) != len(others):
         return claims is others
     for claim, other in zip(claims, others, strict=True):

@@ -1,4 +1,4 @@
-"""What the plugin knows of the pod that is being scheduled, and of the rows that it is asked about."""
+"""The state of the plugin for one scheduling attempt."""
 
 import msgspec
 
@@ -10,27 +10,27 @@ from kubestow.scheduler.plugins.dynamic_resources.extended import IN_MEMORY, Nod
 
 
 class State(msgspec.Struct):
-    """The claims of a pod, and what becomes of them."""
+    """The claims of a pod and their progress."""
 
     pod: PodInfo
     claims: list[ResourceClaim]
-    """In the pod's order; a claim for extended resources comes last."""
+    """The claims in the order of the pod's spec; a claim for extended resources is last."""
     resources: tuple[str, ...] = ()
-    """The extended resources that devices stand for."""
+    """The device-backed extended resources."""
     unavailable: set[int] = msgspec.field(default_factory=set)
-    """Claims that have devices, but not on some node that would do otherwise."""
+    """Numbers of allocated claims that rule out a node that is feasible otherwise."""
     allocations: dict[int, AllocationResult] = msgspec.field(default_factory=dict)
-    """What claims were promised on the node that was chosen."""
+    """The pending allocations on the chosen node, by number of the claim."""
     shared: set[int] = msgspec.field(default_factory=set)
-    """Claims that have only been promised devices, for another pod of the group."""
+    """Numbers of claims with a pending allocation by another pod of the group."""
     node_claim: NodeClaim | None = None
-    """The claim for extended resources as it is for that node."""
+    """The claim for extended resources with the requests for the chosen node."""
     unallocated: list[int] = msgspec.field(default_factory=list)
-    """The claims that had no devices when the attempt began."""
+    """Numbers of the claims that were not allocated when the attempt began."""
     wanted: list[ResourceClaim] = msgspec.field(default_factory=list)
-    """The same as they are."""
+    """The claims with these numbers."""
     has_lists: bool = False
-    """Whether there are options to choose from."""
+    """Whether a request has alternatives."""
 
     def __post_init__(self) -> None:
         for number, claim in enumerate(self.claims):
@@ -41,17 +41,17 @@ class State(msgspec.Struct):
                 self.has_lists |= bool(request.firstAvailable)
 
     def is_extended(self, number: int) -> bool:
-        """Whether a claim is the one for extended resources."""
+        """Return whether the claim with this number is the one for extended resources."""
         return bool(self.resources) and number == len(self.claims) - 1
 
     @property
-    def left_behind(self) -> ResourceClaim | None:
-        """A claim for extended resources that an earlier attempt has made; it has to go first."""
+    def stale_claim(self) -> ResourceClaim | None:
+        """A claim for extended resources that an earlier attempt created; it must be deleted first."""
         return self.claims[-1] if self.resources and self.claims[-1].metadata.name != IN_MEMORY else None
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Rows of a view, and their numbers in the cluster."""
+    """Rows of a view, and the corresponding rows of the cluster."""
 
     view: NodeView
     rows: IntArray

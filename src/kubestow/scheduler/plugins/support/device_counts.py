@@ -38,7 +38,7 @@ class DeviceCounts:
         """Return the number of devices on each row of the cluster, and the number of them that are allocated."""
         if self._epoch != self._devices.epoch:
             self._epoch = self._devices.epoch
-            self._expressions.forget()
+            self._expressions.clear()
         device_class = self._devices.classes[resource]
         counts = [self._count_on(row, device_class) for row in rows.tolist()]
         found: IntArray = np.array(counts, np.int64).reshape(-1, 2)

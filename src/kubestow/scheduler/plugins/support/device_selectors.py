@@ -22,7 +22,7 @@ class Expressions:
         self._features = features
         self._expressions: dict[str, Expression] = {}
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop all cached results, because the numbers of device contents have been reassigned."""
         self._expressions = {}
 

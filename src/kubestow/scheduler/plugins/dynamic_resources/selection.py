@@ -1,4 +1,4 @@
-"""Which devices the selectors of a class and of a request let through."""
+"""The device selectors of a class and a request, with cached results."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Selection:
-    """The selectors that devices must pass for one option of a request."""
+    """The selectors that a device must match for one option of a request."""
 
     def __init__(self, named: Sequence[tuple[str, int, "Expression"]]) -> None:
         self._named = named
@@ -27,7 +27,7 @@ class Selection:
         return known
 
     def may_match(self, device: DeviceEntry) -> bool:
-        """Whether it matches, as far as that is known."""
+        """Return the cached result of `matches`, True if there is none."""
         return self._known.get(device.content, True)
 
     def _matches(self, device: DeviceEntry, claim: str) -> bool:
@@ -41,14 +41,14 @@ class Selection:
 
 
 class Selectors:
-    """Makes selections; expressions that they share are evaluated once."""
+    """Creates selections; expressions that they share are evaluated once."""
 
     def __init__(self, features: Features) -> None:
         self._expressions = Expressions(features)
 
-    def forget(self) -> None:
-        """What was said of devices no longer holds."""
-        self._expressions.forget()
+    def clear(self) -> None:
+        """Drop all cached results, because the numbers of device contents have been reassigned."""
+        self._expressions.clear()
 
     def of(self, device_class: DeviceClass, selectors: Sequence[DeviceSelector]) -> Selection:
         owner = f"class {device_class.metadata.name}"

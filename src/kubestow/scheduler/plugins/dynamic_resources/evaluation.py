@@ -1,7 +1,7 @@
-"""Which rows will do for the claims of a pod, and how well.
+"""Verdicts and scores of rows for the claims of a pod.
 
-Where extended resources stand for devices, rows differ in what has to be allocated: a resource that a node offers
-itself is no matter there. Rows that need the same claims are judged together.
+With device-backed extended resources, the claims to allocate differ between rows: a resource of which a node has an own
+amount needs no devices there. Rows that need the same claims are evaluated together.
 """
 
 from collections.abc import Sequence
@@ -21,63 +21,63 @@ from kubestow.scheduler.framework.results import Code, FilterError, Rejection, R
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError, AllocationTimeoutError
 from kubestow.scheduler.plugins.dynamic_resources.extended import NodeClaim, node_claim
 from kubestow.scheduler.plugins.dynamic_resources.shapes import (
-    ENOUGH,
     FAILED,
+    FEASIBLE,
+    INFEASIBLE,
     INVALID_POOLS,
-    MOST_ALTERNATIVES,
-    TOO_LITTLE,
+    MAX_ALTERNATIVES,
     Allocator,
 )
 from kubestow.scheduler.plugins.dynamic_resources.state import Place, State
 
 _NAME = "DynamicResources"
 
-_NOT_AVAILABLE, _LEFT_BEHIND, _CANNOT_FIT, _FIRST_FAILURE = range(FAILED, FAILED + 4)
-"""Kinds of refusals; before these come the allocator's, counted from ENOUGH."""
-_WORDS = {
-    TOO_LITTLE - ENOUGH: unresolvable("cannot allocate all claims"),
-    INVALID_POOLS - ENOUGH: unresolvable("invalid resource pools were encountered"),
+_NOT_AVAILABLE, _STALE_CLAIM, _CANNOT_FIT, _FIRST_FAILURE = range(FAILED, FAILED + 4)
+"""Kinds of rejection, after those of the allocator counted from FEASIBLE."""
+_REASONS = {
+    INFEASIBLE - FEASIBLE: unresolvable("cannot allocate all claims"),
+    INVALID_POOLS - FEASIBLE: unresolvable("invalid resource pools were encountered"),
     _NOT_AVAILABLE: unresolvable("resourceclaim not available on the node"),
-    _LEFT_BEHIND: unresolvable("cannot schedule extended resource claim"),
+    _STALE_CLAIM: unresolvable("cannot schedule extended resource claim"),
     _CANNOT_FIT: unresolvable("cannot fit resource"),
 }
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What is to be allocated on some nodes."""
+    """The claims to allocate on some nodes."""
 
     claims: Sequence[ResourceClaim]
     node_claim: NodeClaim | None
 
 
-class Judge:
-    """Judges rows for pods with claims."""
+class RowEvaluator:
+    """Filters and scores rows for pods with claims."""
 
     def __init__(self, devices: Devices, allocator: Allocator) -> None:
         self._devices = devices
         self._allocator = allocator
 
-    def refusals(self, state: State, hopeless: Sequence[int], place: Place) -> Rejections | None:
-        """Which rows will not do; some claims have devices that nobody makes ready."""
+    def rejections(self, state: State, failed: Sequence[int], place: Place) -> Rejections | None:
+        """Return the rejected rows. `failed` are the numbers of claims whose devices will not become ready."""
         failures: list[Rejection] = []
         kinds: ByteArray | IntArray
         if not state.resources and len(state.unallocated) == len(state.claims):
-            kinds = self._judged(state.wanted, place.source, failures)
+            kinds = self._kinds(state.wanted, place.source, failures)
         else:
             kinds = np.zeros(len(place.rows), np.int64)
             for positions, wanted in self._by_claims(state, place, kinds):
-                kinds[positions] = self._judged(wanted.claims, place.source[positions], failures)
-            _refuse_unavailable(state, hopeless, place, kinds)
+                kinds[positions] = self._kinds(wanted.claims, place.source[positions], failures)
+            _reject_unavailable(state, failed, place, kinds)
         if are_all_zero(kinds):
             return None
         return Rejections(
             kinds.astype(np.int64),
-            lambda kind: _WORDS[kind] if kind < _FIRST_FAILURE else failures[kind - _FIRST_FAILURE],
+            lambda kind: _REASONS[kind] if kind < _FIRST_FAILURE else failures[kind - _FIRST_FAILURE],
             failures[0] if failures else None,
         )
 
     def scores(self, state: State, place: Place) -> IntArray:
-        """How good the options are that lists come down to on rows that will do."""
+        """Return the score of each row by the rank of the alternatives that are chosen there."""
         scores: IntArray = np.zeros(len(place.rows), np.int64)
         before = sum(_score_of(claim) for claim in state.claims)
         for positions, wanted in self._by_claims(state, place, scores.copy()):
@@ -86,7 +86,7 @@ class Judge:
         return scores
 
     def allocate(self, state: State, nodes: NodeView, row: int) -> tuple[Wanted, list[AllocationResult]]:
-        """What is allocated on a row of the cluster."""
+        """Return the claims to allocate on a row of the cluster, and their allocations. Raises AllocationError."""
         wanted = Wanted(state.wanted, None)
         if state.resources:
             place = Place(nodes, np.array([row]), np.array([row]))
@@ -101,13 +101,13 @@ class Judge:
         return wanted, found
 
     def _by_claims(self, state: State, place: Place, kinds: IntArray) -> list[tuple[Rows, Wanted]]:
-        """Positions that need the same claims to be allocated; some rows may be refused."""
+        """Group positions by the claims to allocate there; set the kinds of rows that are rejected without a search."""
         if not state.resources:
             return [(slice(0, len(place.rows)), Wanted(state.wanted, None))] if state.wanted else []
-        if state.left_behind is not None:
-            kinds[:] = _LEFT_BEHIND
+        if state.stale_claim is not None:
+            kinds[:] = _STALE_CLAIM
             return []
-        kinds[_lacks_others(state, place)] = _CANNOT_FIT
+        kinds[_lacks_other_resources(state, place)] = _CANNOT_FIT
         codes: IntArray = np.zeros(len(place.rows), np.int64)
         for bit, name in enumerate(state.resources):
             codes |= _is_missing(place, name).astype(np.int64) << bit
@@ -120,62 +120,62 @@ class Judge:
         return groups
 
     def _wanted(self, state: State, needed: Sequence[str]) -> Wanted:
-        """What is to be allocated on nodes that need devices for some extended resources."""
+        """Return the claims to allocate on nodes that need devices for the given extended resources."""
         named = state.wanted[:-1]
         if not needed:
             return Wanted(named, None)
         found = node_claim(state.claims[-1], state.pod.pod, needed, self._devices.classes)
         return Wanted([*named, found.claim], found)
 
-    def _judged(
+    def _kinds(
         self, claims: Sequence[ResourceClaim], rows: IntArray, failures: list[Rejection]
     ) -> ByteArray | IntArray:
-        """The kinds of refusals of rows for which the same claims are to be allocated; failures are added."""
+        """Return the kinds of rejection of rows that need the same claims; errors are appended to `failures`."""
         try:
             shape = self._allocator.shape_of(claims)
-            judged = self._allocator.judge(shape, claims, rows)
+            results = self._allocator.evaluate(shape, claims, rows)
         except AllocationTimeoutError as error:
             raise FilterError(_NAME, _failure(error).message) from None
         except AllocationError as error:
             failures.append(_failure(error))
             return np.full(len(rows), _FIRST_FAILURE + len(failures) - 1)
-        kinds: ByteArray = judged - ENOUGH
+        kinds: ByteArray = results - FEASIBLE
         if not shape.has_failed:
             return kinds
-        told = kinds.astype(np.int64)
-        for position in np.flatnonzero(judged == FAILED).tolist():
+        detailed = kinds.astype(np.int64)
+        for position in np.flatnonzero(results == FAILED).tolist():
             row = int(rows[position])
             try:
-                # What went wrong names a device of this very node.
+                # The message names a device of this node, so that it cannot be shared.
                 self._allocator.allocate(shape, claims, row, self._devices.node_name(row))
             except AllocationError as error:
-                told[position] = _FIRST_FAILURE + len(failures)
+                detailed[position] = _FIRST_FAILURE + len(failures)
                 failures.append(_failure(error))
-        return told
+        return detailed
 
 
 def _failure(error: AllocationError) -> Rejection:
     return Rejection((f'running "{_NAME}" filter plugin: {error}',), Code.ERROR)
 
 
-def _refuse_unavailable(state: State, hopeless: Sequence[int], place: Place, kinds: IntArray) -> None:
-    """Refuse rows on which claims that have devices cannot be used."""
-    otherwise_good = kinds == 0
+def _reject_unavailable(state: State, failed: Sequence[int], place: Place, kinds: IntArray) -> None:
+    """Reject rows on which allocated claims cannot be used."""
+    feasible = kinds == 0
     for number, claim in enumerate(state.claims):
         allocation = claim.status.allocation
         if allocation is None:
             continue
-        missing: BoolArray = np.full(len(place.rows), number in hopeless)
+        missing: BoolArray = np.full(len(place.rows), number in failed)
         if allocation.nodeSelector is not None:
             missing |= ~node_terms_match(place.view, place.rows, compile_node_selector(allocation.nodeSelector))
-        missing &= otherwise_good
+        missing &= feasible
         if missing.any():
             kinds[missing] = _NOT_AVAILABLE
             state.unavailable.add(number)
 
 
-def _lacks_others(state: State, place: Place) -> BoolArray:
-    """Which rows know nothing of an extended resource that no devices stand for."""
+def _lacks_other_resources(state: State, place: Place) -> BoolArray:
+    """Return by row whether the node lacks an extended resource that is not backed by devices."""
     lacking: BoolArray = np.zeros(len(place.rows), np.bool_)
     for name, amount in state.pod.requests.amounts.items():
         is_extended = is_extended_resource(name) or name.startswith(CLASS_PREFIX)
@@ -188,7 +188,7 @@ def _lacks_others(state: State, place: Place) -> BoolArray:
 
 
 def _is_missing(place: Place, resource: str) -> BoolArray:
-    """Which rows offer nothing of a resource."""
+    """Return by row whether the node has no own amount of a resource."""
     column = place.view.resource_index.get(resource)
     if column is None or column >= len(place.view.allocatable):
         return np.ones(len(place.rows), np.bool_)
@@ -197,12 +197,12 @@ def _is_missing(place: Place, resource: str) -> BoolArray:
 
 
 def _score_of(claim: ResourceClaim) -> int:
-    """What the options are worth that an allocation came down to."""
+    """Return the score of the alternatives in a claim's allocation."""
     if claim.status.allocation is None:
         return 0
     allocated = {result.request for result in claim.status.allocation.devices.results}
     return sum(
-        MOST_ALTERNATIVES - rank
+        MAX_ALTERNATIVES - rank
         for request in claim.spec.devices.requests
         for rank, option in enumerate(request.firstAvailable)
         if f"{request.name}/{option.name}" in allocated

@@ -1,8 +1,8 @@
-"""What is written about claims: on the way to a node, and to undo it.
+"""Writes claims to the API server before a pod is bound, and reverts what was written.
 
     create the claim for extended resources -> finalizer -> allocation and reservation -> pod status
 
-A claim that somebody else has changed meanwhile is read again and tried again, some times.
+After a conflict the claim is read again and the write is retried, up to a limit.
 """
 
 from collections import Counter
@@ -23,11 +23,11 @@ from kubestow.scheduler.plugins.dynamic_resources.extended import NodeClaim
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
-_TRIES = 5
-_PAUSE = 0.01
-_LOOK_AGAIN = 0.1
-_SEEN_WITHIN = 120.0
-"""How long a claim that was just made may take to be seen, in seconds."""
+_MAX_ATTEMPTS = 5
+_RETRY_DELAY = 0.01
+_RELEASE_CHECK_INTERVAL = 0.1
+_WATCH_TIMEOUT = 120.0
+"""Seconds to wait until the watch delivers a claim that was just created."""
 
 
 class ClaimWriter:
@@ -39,16 +39,16 @@ class ClaimWriter:
         self._claims = handle.cluster.listers.resource_claims
         self._timestamps = timestamps
         self._releasing: Counter[str] = Counter()
-        """How many claims are being released for a pod, by its uid."""
+        """Number of claims that are being released, by UID of the pod."""
 
     def reserve(
         self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
     ) -> Coroutine[Any, Any, ResourceClaim]:
-        """Reserve a claim for a pod, with the allocation that it was promised if it has none yet."""
-        return self._try(claim, partial(self._reserve, pod, allocation))
+        """Reserve a claim for a pod, and write the pending allocation if the claim has none yet."""
+        return self._with_retries(claim, partial(self._reserve, pod, allocation))
 
     def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Have a claim no longer reserved for a pod, some time soon."""
+        """Remove the reservation of a claim for a pod, in the background."""
         self._releasing[pod.metadata.uid] += 1
 
         async def write() -> None:
@@ -62,12 +62,12 @@ class ClaimWriter:
             del self._releasing[uid]
 
     async def until_released(self, pod: Pod) -> None:
-        """Wait until what was released for an earlier attempt is: else it would be lost for this one."""
+        """Wait for the releases of an earlier attempt, which would remove the reservations of this one."""
         while pod.metadata.uid in self._releasing:
-            await self._handle.wait_until(lambda: pod.metadata.uid not in self._releasing, _LOOK_AGAIN)
+            await self._handle.wait_until(lambda: pod.metadata.uid not in self._releasing, _RELEASE_CHECK_INTERVAL)
 
     async def create(self, node_claim: NodeClaim, pod: Pod) -> ResourceClaim:
-        """Make the claim for a pod's extended resources."""
+        """Create the claim for a pod's extended resources."""
         meta, spec = node_claim.claim.metadata, node_claim.claim.spec
         manifest = {
             "kind": "ResourceClaim",
@@ -82,8 +82,8 @@ class ClaimWriter:
             "status": {},
         }
         try:
-            # It has no name yet; kube-scheduler writes the slash all the same.
-            with _about(f"create claim for extended resources {meta.namespace}/"):
+            # The claim has no name yet; the message of kube-scheduler ends with the slash, too.
+            with _error_context(f"create claim for extended resources {meta.namespace}/"):
                 created = await self._api.create_resource_claim(meta.namespace, manifest)
         except CallError:
             self._handle.metrics.resource_claim_creates.inc("failure")
@@ -91,80 +91,80 @@ class ClaimWriter:
         self._handle.metrics.resource_claim_creates.inc("success")
         return created
 
-    async def tell(self, pod: Pod, claim: ResourceClaim, node_claim: NodeClaim) -> None:
-        """Note in a pod's status which claim its extended resources come from."""
+    async def set_pod_status(self, pod: Pod, claim: ResourceClaim, node_claim: NodeClaim) -> None:
+        """Record the claim for the extended resources in the status of the pod."""
         status = PodExtendedResourceClaimStatus(node_claim.mappings, claim.metadata.name)
-        with _about(f"update pod {pod.key} ExtendedResourceClaimStatus"):
+        with _error_context(f"update pod {pod.key} ExtendedResourceClaimStatus"):
             await self._api.set_extended_resource_claim(pod, status)
 
     async def deallocate(self, claim: ResourceClaim) -> None:
-        """Take an allocation back, so that another one can be made."""
+        """Remove the allocation of a claim."""
         changes = {"status": {"allocation": None, "reservedFor": None, "devices": None}}
         await self._api.update_resource_claim_status(claim, changes)
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete a claim that was made for a pod's extended resources."""
-        await self._try(claim, self._without_finalizer)
+        """Delete a claim that was created for a pod's extended resources."""
+        await self._with_retries(claim, self._without_finalizer)
         await self._api.delete_resource_claim(claim)
 
     async def _without_finalizer(self, claim: ResourceClaim) -> ResourceClaim:
         left = [name for name in claim.metadata.finalizers if name != FINALIZER]
         return await self._api.update_resource_claim(claim, {"metadata": {"finalizers": left or None}})
 
-    async def _try(
+    async def _with_retries(
         self, claim: ResourceClaim, write: Callable[[ResourceClaim], Awaitable[ResourceClaim]]
     ) -> ResourceClaim:
-        for _ in range(_TRIES - 1):
+        for _ in range(_MAX_ATTEMPTS - 1):
             try:
                 return await write(claim)
             except ConflictError:
-                await self._handle.wait_until(lambda: False, _PAUSE)
-            with _about(f"get updated claim {key_of(claim)} after conflict"):
+                await self._handle.wait_until(lambda: False, _RETRY_DELAY)
+            with _error_context(f"get updated claim {key_of(claim)} after conflict"):
                 claim = await self._api.get_resource_claim(claim)
         return await write(claim)
 
-    async def _reserve(self, pod: Pod, promised: AllocationResult | None, claim: ResourceClaim) -> ResourceClaim:
+    async def _reserve(self, pod: Pod, pending: AllocationResult | None, claim: ResourceClaim) -> ResourceClaim:
         key, allocation = key_of(claim), claim.status.allocation
         if claim.metadata.deletionTimestamp is not None:
             raise RuntimeError(f"claim {key} got deleted in the meantime")
-        if promised is not None and allocation is not None and allocation.devices == promised.devices:
-            # For another pod of the group that shares it.
-            promised = None
-        if promised is not None:
+        if pending is not None and allocation is not None and allocation.devices == pending.devices:
+            # Another pod of the group that shares the claim has written it.
+            pending = None
+        if pending is not None:
             if allocation is not None:
                 raise RuntimeError(f"claim {key} got allocated elsewhere in the meantime")
             if FINALIZER not in claim.metadata.finalizers:
                 names = [*claim.metadata.finalizers, FINALIZER]
-                with _about(f"add finalizer to claim {key}"):
+                with _error_context(f"add finalizer to claim {key}"):
                     claim = await self._api.update_resource_claim(claim, {"metadata": {"finalizers": names}})
         elif allocation is None and self._timestamps:
             raise RuntimeError(f"claim {key} got deallocated elsewhere in the meantime")
         status: dict[str, Any] = {"reservedFor": [*claim.status.reservedFor, _consumer(pod)]}
         now = format_time(self._handle.clock.now()) if self._timestamps else None
-        if promised is not None:
-            status["allocation"] = msgspec.structs.replace(promised, allocationTimestamp=now)
+        if pending is not None:
+            status["allocation"] = msgspec.structs.replace(pending, allocationTimestamp=now)
         elif now is not None and allocation is not None and allocation.allocationTimestamp is None:
             status["allocation"] = {"allocationTimestamp": now}
-        what = "reservation" if promised is None else "allocation and reservation"
-        with _about(f"add {what} to claim {key}"):
+        what = "reservation" if pending is None else "allocation and reservation"
+        with _error_context(f"add {what} to claim {key}"):
             written = await self._api.update_resource_claim_status(claim, {"status": status})
         await self._assume(written)
         return written
 
     async def _assume(self, claim: ResourceClaim) -> None:
-        """Go by what was written until it is seen; a claim that was just made has to be seen first."""
+        """Use the written claim until the watch delivers it; wait for a claim that was just created."""
         key = key_of(claim)
         received = self._claims.received(key)
         if received is None:
-            await self._handle.wait_until(lambda: self._claims.received(key) is not None, _SEEN_WITHIN)
+            await self._handle.wait_until(lambda: self._claims.received(key) is not None, _WATCH_TIMEOUT)
             received = self._claims.received(key)
         if received is not None and _version(received) < _version(claim):
             self._claims.assume(claim)
 
 
 @contextmanager
-def _about(what: str) -> Iterator[None]:
-    """Have the error of a call say what it is about; it must stay of its kind."""
+def _error_context(what: str) -> Iterator[None]:
+    """Prefix the message of a CallError with the operation; the type of the error stays the same."""
     try:
         yield
     except CallError as error:
@@ -182,5 +182,5 @@ def _consumer(pod: Pod) -> ResourceClaimConsumer:
 
 
 def _tree(value: Any) -> Any:
-    """Plain JSON; opaque parameters are kept as they came."""
+    """Return plain JSON values; opaque parameters are kept unchanged."""
     return msgspec.json.decode(msgspec.json.encode(value))
