@@ -1,10 +1,11 @@
-"""NodeVolumeLimits: nodes whose CSI drivers can attach the pod's volumes besides those attached already.
+"""NodeVolumeLimits: rejects nodes whose CSI drivers cannot attach the pod's volumes in addition to those attached.
 
-A CSINode says how many volumes of each driver its node can attach. Volumes are told apart by driver and handle, so that
-one that several pods use counts once; a claim that has no volume yet counts as a volume of its own. Attached are the
-volumes of the node's pods, and those that a VolumeAttachment says are (still) attached.
+A CSINode has the limit of attached volumes per driver. Volumes are identified by driver and handle, so that a volume
+used by several pods counts once; a claim without a volume counts as a separate volume. Attached are the volumes of the
+node's pods and those with a VolumeAttachment for the node.
 
-`plugin` is the plugin; `attachables` says what a pod attaches; `counts` keeps how many volumes each node has attached.
+`plugin` has the extension points; `attachables` returns the volumes that a pod attaches; `counts` maintains the number
+of attached volumes per node.
 """
 
 from kubestow.scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits

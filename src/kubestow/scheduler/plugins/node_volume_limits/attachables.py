@@ -1,4 +1,4 @@
-"""What pods and VolumeAttachments attach to a node, as drivers and handles."""
+"""The volumes that pods and VolumeAttachments attach to a node, as pairs of driver and handle."""
 
 from collections.abc import Iterator
 
@@ -16,22 +16,22 @@ from kubestow.api.storage import CSINode, PersistentVolumeClaim
 from kubestow.scheduler.cluster.listers import Listers
 
 Attachable = tuple[str, str]
-"""A volume as a node attaches it: driver and handle."""
+"""A volume attached to a node: driver and handle."""
 
 
 class ClaimNotFoundError(LookupError):
-    """A pod has a claim that does not exist."""
+    """A claim of a pod does not exist."""
 
 
 def is_attachable(volume: Volume) -> bool:
-    """Whether a pod's volume may be something to attach."""
+    """Return whether a pod's volume may need to be attached."""
     return volume.persistentVolumeClaim is not None or volume.ephemeral is not None or old_driver(volume) is not None
 
 
 def attachables_of(pod: Pod, listers: Listers, *, with_csi_node: bool, lenient: bool = False) -> Iterator[Attachable]:
-    """What a pod attaches to a node with or without a CSINode; raises ValueError if that cannot be said.
+    """Yield the volumes that a pod attaches to a node with or without a CSINode. Raises ValueError if one is invalid.
 
-    A claim that does not exist raises ClaimNotFoundError or, with `lenient`, attaches nothing.
+    A missing claim raises ClaimNotFoundError; with `lenient` it is ignored.
     """
     for volume in pod.spec.volumes:
         name = claim_name_of(pod, volume)
@@ -55,7 +55,7 @@ def attachables_of(pod: Pod, listers: Listers, *, with_csi_node: bool, lenient: 
 
 
 def attached_to(node: str, listers: Listers) -> Iterator[Attachable]:
-    """What VolumeAttachments say of a node."""
+    """Yield the volumes with a VolumeAttachment for a node."""
     for attachment in listers.volume_attachments.group(node):
         name = attachment.spec.source.persistentVolumeName
         volume = listers.volumes.received(name) if name is not None else None
@@ -64,7 +64,7 @@ def attached_to(node: str, listers: Listers) -> Iterator[Attachable]:
 
 
 def limits_of(csi_node: CSINode | None) -> dict[str, int]:
-    """How many volumes of each driver a node can attach; no limit for drivers that are not listed."""
+    """Return the maximum number of attached volumes by driver; drivers without an entry have no limit."""
     if csi_node is None:
         return {}
     return {
@@ -75,7 +75,7 @@ def limits_of(csi_node: CSINode | None) -> dict[str, int]:
 
 
 def handle_in_pod(volume: Volume) -> str:
-    """The handle of a volume of a migrated driver, named in a pod; raises ValueError."""
+    """Return the handle of an inline volume of a migrated driver. Raises ValueError."""
     try:
         return inline_handle(volume)
     except TranslationError as error:
@@ -83,7 +83,7 @@ def handle_in_pod(volume: Volume) -> str:
 
 
 def _attachable(claim: PersistentVolumeClaim, listers: Listers, with_csi_node: bool) -> Attachable | None:
-    """What a claim stands for: its volume or, before it has one, a volume of its class."""
+    """Return the volume of a claim or, before it has one, a placeholder for a volume of its class."""
     volume = listers.volumes.received(claim.spec.volumeName) if claim.spec.volumeName else None
     if volume is None:
         return _to_be_provisioned(claim, listers, with_csi_node)
@@ -109,5 +109,5 @@ def _to_be_provisioned(claim: PersistentVolumeClaim, listers: Listers, with_csi_
         if driver not in MIGRATED or not with_csi_node:
             return None
         driver = SUCCESSORS[driver].driver
-    # No driver hands out a handle like this.
+    # Drivers do not use handles like this.
     return driver, f"\0{claim.metadata.namespace}/{claim.metadata.name}"

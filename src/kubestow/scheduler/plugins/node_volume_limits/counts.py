@@ -1,7 +1,8 @@
-"""How many volumes of each driver every node has attached, and may attach; kept from one pod to the next.
+"""The number of attached volumes and the limit, per driver and node; maintained incrementally.
 
-Before it is read, the rows are counted anew of which something has changed: the node or its pods, a claim or volume
-they use, an attachment, the CSINode. So a cycle costs what happened since the last one, not what there is.
+Before a read, the rows that have changed are counted again: by changes of the node or its pods, of a claim or volume
+they use, of an attachment, of the CSINode. The cost of a cycle depends on the changes since the previous one, not on
+the size of the cluster.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ NO_LIMIT = 1 << 40
 
 
 class _Driver:
-    """Two columns about a driver."""
+    """The columns of a driver."""
 
     __slots__ = ("attached", "limit")
 
@@ -37,26 +38,26 @@ class _Driver:
 
 
 class AttachedCounts:
-    """Counts by row of the cluster's table."""
+    """The numbers of attached volumes by row of the cluster's node table."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._listers = cluster.listers
         self._drivers: dict[str, _Driver] = {}
         self._rows_with: dict[Attachable, set[int]] = {}
-        """The rows whose pods have a volume."""
+        """The rows whose pods attach a volume."""
         self._rows_by_volume: dict[str, set[int]] = {}
-        """The rows that are counted by looking at a persistent volume."""
-        self._had: dict[int, tuple[set[Attachable], set[str], set[str]]] = {}
-        """What each row was counted with: its pods' attachables, volumes looked at, drivers that have numbers."""
+        """The rows whose counts depend on a persistent volume, by its name."""
+        self._inputs: dict[int, tuple[set[Attachable], set[str], set[str]]] = {}
+        """The inputs of each row's counts: volumes of its pods, names of persistent volumes read, drivers."""
         self._node_of_attachment: dict[str, str] = {}
         self._errors: dict[int, ValueError] = {}
         self._row_version = -1
         self._versions: dict[str, int] = {}
 
-    def refused(self, wanted: Iterable[Attachable], rows: Rows) -> IntArray:
-        """1 for rows that cannot attach what is wanted; raises ValueError if a row's pods make no sense."""
-        self._catch_up()
+    def exceeding_rows(self, wanted: Iterable[Attachable], rows: Rows) -> IntArray:
+        """Return 1 for rows that cannot attach the volumes, 0 for others. Raises ValueError for an invalid pod."""
+        self._update()
         capacity = self._cluster.nodes.capacity
         exceeded: BoolArray = np.zeros(row_count(rows), np.bool_)
         limited = exceeded.copy()
@@ -70,8 +71,8 @@ class AttachedCounts:
             driver = self._drivers[name]
             added: IntArray = np.full(capacity, len(volumes), np.int64)
             for volume in volumes:
-                if has_it := self._rows_with.get(volume):
-                    added[list(has_it)] -= 1
+                if rows_with_volume := self._rows_with.get(volume):
+                    added[list(rows_with_volume)] -= 1
             here = added[rows]
             exceeded |= (here > 0) & (driver.attached[rows] + here > driver.limit[rows])
         return exceeded.astype(np.int64)
@@ -81,16 +82,16 @@ class AttachedCounts:
             if row in self._errors:
                 raise self._errors[row]
 
-    # Keeping up
+    # Updates
 
-    def _catch_up(self) -> None:
+    def _update(self) -> None:
         nodes = self._cluster.nodes
         for driver in self._drivers.values():
             if len(driver.limit) < nodes.capacity:
                 driver.grow(nodes.capacity)
         dirty = set(nodes.changes.since(self._row_version))
         self._row_version = nodes.changes.last
-        everything = False
+        count_all = False
         for name, rows_of in (
             ("claims", self._rows_using_claim),
             ("volumes", self._rows_using_volume),
@@ -102,11 +103,11 @@ class AttachedCounts:
             changed = store.changed_since(self._versions.get(name, 0))
             self._versions[name] = store.version
             if changed is None or (changed and rows_of is None):
-                everything = True
+                count_all = True
             elif rows_of is not None:
                 for key in changed:
                     dirty.update(rows_of(key))
-        if everything:
+        if count_all:
             self._node_of_attachment = {a.metadata.name: a.spec.nodeName for a in self._listers.volume_attachments}
             dirty = set(range(nodes.size))
         for row in dirty:
@@ -135,7 +136,7 @@ class AttachedCounts:
             yield from self._rows_named(attachment.spec.nodeName)
 
     def _count(self, row: int) -> None:
-        """Count a row anew."""
+        """Count the volumes of a row again."""
         self._forget(row)
         nodes = self._cluster.nodes
         if not nodes.live[row]:
@@ -167,11 +168,11 @@ class AttachedCounts:
             self._rows_with.setdefault(volume, set()).add(row)
         for volume_name in volumes:
             self._rows_by_volume.setdefault(volume_name, set()).add(row)
-        self._had[row] = of_pods, volumes, set(limits) | set(attached)
+        self._inputs[row] = of_pods, volumes, set(limits) | set(attached)
 
     def _forget(self, row: int) -> None:
         self._errors.pop(row, None)
-        of_pods, volumes, drivers = self._had.pop(row, (set(), set(), set()))
+        of_pods, volumes, drivers = self._inputs.pop(row, (set(), set(), set()))
         for volume in of_pods:
             _discard(self._rows_with, volume, row)
         for name in volumes:

@@ -1,4 +1,4 @@
-"""The NodeVolumeLimits plugin: which points it takes part in, and when a pod it refused is worth another attempt."""
+"""The NodeVolumeLimits plugin: its extension points and requeue hints."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
@@ -31,7 +31,7 @@ _EXCEEDED = unschedulable("node(s) exceed max volume count")
 
 
 class NodeVolumeLimits:
-    """Refuses nodes that cannot attach that many volumes."""
+    """Rejects nodes that cannot attach the pod's volumes without exceeding the limit of a driver."""
 
     name = "NodeVolumeLimits"
     costly_rows = True
@@ -59,7 +59,7 @@ class NodeVolumeLimits:
 
     def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         try:
-            # What the pod attaches depends on whether a node has a CSINode, and on nothing else of the node.
+            # The volumes that the pod attaches depend on whether a node has a CSINode, but not on the node otherwise.
             with_csi_node = set(attachables_of(pod.pod, self._listers, with_csi_node=True))
         except ClaimNotFoundError as error:
             missing = unresolvable(str(error))
@@ -75,13 +75,13 @@ class NodeVolumeLimits:
         return Rejections(kinds, reasons.words)
 
     def _full(self, wanted: set[Attachable], view: NodeView, rows: Rows) -> IntArray:
-        """1 for rows that cannot attach that many more."""
+        """Return 1 for rows that cannot attach the wanted volumes, 0 for others."""
         if view is self._cluster.nodes:
-            return self._counts.refused(wanted, rows)
+            return self._counts.exceeding_rows(wanted, rows)
         return np.array([self._is_full(wanted, view, row) for row in row_numbers(rows).tolist()], np.int64)
 
     def _is_full(self, wanted: set[Attachable], view: NodeView, row: int) -> bool:
-        """The same for a row of a what-if, whose pods may be others than the cluster's."""
+        """Return whether a row of a what-if view cannot attach the volumes; its pods may differ from the cluster's."""
         limits = limits_of(self._listers.csi_nodes.get(view.names[row]))
         if not limits:
             return False
@@ -98,7 +98,7 @@ class NodeVolumeLimits:
     def _without_driver(
         self, with_csi_node: set[Attachable], without: set[Attachable], view: NodeView, rows: Rows
     ) -> Iterator[tuple[int, Rejection]]:
-        """The positions of rows that lack a driver."""
+        """Yield the positions of rows that lack a driver, with the rejection."""
         for position, row in enumerate(row_numbers(rows).tolist()):
             csi_node = self._listers.csi_nodes.get(view.names[row])
             wanted = without if csi_node is None else with_csi_node
@@ -108,7 +108,7 @@ class NodeVolumeLimits:
                     break
 
     def _is_installed(self, driver: str, csi_node: CSINode | None) -> bool:
-        """Whether a node has a driver, as far as the driver wants to be asked."""
+        """Return whether a node has a driver; True for drivers that do not require the check."""
         found = self._listers.csi_drivers.get(driver)
         if found is None or not found.spec.preventPodSchedulingIfMissing:
             return True

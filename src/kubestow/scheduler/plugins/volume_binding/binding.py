@@ -1,8 +1,7 @@
-"""Binding the claims of a pod: assumed in memory first, then told to the API server, then waited for.
+"""Binds the claims of a pod in three steps: assume in memory, write to the API server, wait for the controllers.
 
-A free volume gets a reference to its claim; a claim that needs a new volume gets the name of the node it is needed on.
-What then happens (controllers bind, drivers provision) is watched until every claim is bound, or something says that it
-never will be.
+A free volume gets a reference to its claim; a claim that needs a new volume gets the name of the selected node. Then
+controllers bind and drivers provision; the scheduler waits until every claim is bound or binding has failed.
 """
 
 from collections.abc import Iterable
@@ -23,27 +22,27 @@ from kubestow.scheduler.plugins.volume_binding.finding import Match, Provision
 
 
 class BindingError(Exception):
-    """The claims of a pod cannot be bound now; the message says why."""
+    """The claims of a pod cannot be bound now; the message is the reason."""
 
 
 class _Change(msgspec.Struct):
-    """An object as it is assumed to become, and the fields to write for that."""
+    """An assumed object and the fields to write."""
 
     obj: Any
     fields: dict[str, Any]
     claim_key: str = ""
-    """Of a volume: the claim that gets it."""
+    """For a volume: the key of the claim that is bound to it."""
     written: bool = False
 
 
 class Reservation(msgspec.Struct):
-    """What is to be done about the claims of a pod on its node."""
+    """The changes that bind the claims of a pod on its node."""
 
     node: str
     volumes: list[_Change] = msgspec.field(default_factory=list)
-    """Volumes that get a claim."""
+    """Volumes to bind to a claim."""
     claims: list[_Change] = msgspec.field(default_factory=list)
-    """Claims that get a node."""
+    """Claims whose volume is to be provisioned for the node."""
 
     @property
     def all_bound(self) -> bool:
@@ -51,7 +50,7 @@ class Reservation(msgspec.Struct):
 
 
 def assume(node: str, matches: Iterable[Match], provisions: Iterable[Provision], listers: Listers) -> Reservation:
-    """Assume what is to be done, so that no other pod is promised the same; raises BindingError."""
+    """Assume the changes in memory, so that no other pod gets the same volumes. Raises BindingError."""
     reservation = Reservation(node)
     try:
         for match in matches:
@@ -70,7 +69,7 @@ def assume(node: str, matches: Iterable[Match], provisions: Iterable[Provision],
 
 
 def undo(reservation: Reservation, listers: Listers) -> None:
-    """Take back what was assumed, save what the API server knows already."""
+    """Restore the assumed objects, except those already written to the API server."""
     _forget(listers.volumes, reservation.volumes)
     _forget(listers.claims, reservation.claims)
 
@@ -125,7 +124,7 @@ def _claim_for_node(claim: PersistentVolumeClaim, node: str) -> _Change:
 
 
 async def write(reservation: Reservation, handle: Handle) -> None:
-    """Tell the API server. What it refuses, and what was to follow, is taken back."""
+    """Write the changes to the API server. If a write fails, restore that object and the following ones, and re-raise."""
     listers = handle.cluster.listers
     try:
         for change in reservation.volumes:
@@ -140,26 +139,26 @@ async def write(reservation: Reservation, handle: Handle) -> None:
 
 
 async def wait_until_bound(reservation: Reservation, pod: PodInfo, handle: Handle, seconds: float) -> None:
-    """Wait until all claims are bound; raises BindingError if that fails, or takes too long."""
+    """Wait until all claims are bound. Raises BindingError on failure or after `seconds`."""
     problem: BindingError | None = None
 
-    def is_over() -> bool:
+    def is_finished() -> bool:
         nonlocal problem
         try:
-            return is_done(reservation, pod, handle)
+            return are_all_bound(reservation, pod, handle)
         except (BindingError, ValueError) as error:
             problem = BindingError(f"binding volumes: {error}")
             return True
 
-    over = await handle.wait_until(is_over, seconds)
+    finished = await handle.wait_until(is_finished, seconds)
     if problem is not None:
         raise problem
-    if not over:
+    if not finished:
         raise BindingError("binding volumes: context deadline exceeded")
 
 
-def is_done(reservation: Reservation, pod: PodInfo, handle: Handle) -> bool:
-    """Whether all claims are bound, going by what the API server says; raises BindingError if they never will be."""
+def are_all_bound(reservation: Reservation, pod: PodInfo, handle: Handle) -> bool:
+    """Return whether all claims are bound according to the API server. Raises BindingError if binding has failed."""
     listers = handle.cluster.listers
     node = handle.cluster.node(reservation.node)
     if node is None:
@@ -200,7 +199,7 @@ def _is_provisioned(written: PersistentVolumeClaim, node: Node, csi_node: CSINod
     if not claim.metadata.annotations:
         raise BindingError(f'selectedNode annotation reset for PVC "{claim.metadata.name}"')
     if claim.metadata.annotations.get(SELECTED_NODE) != node.metadata.name:
-        # This is how provisioners say that they failed, and that another node may be tried.
+        # Provisioners change the annotation to report a failure, so that another node is tried.
         raise BindingError(f'provisioning failed for PVC "{claim.metadata.name}"')
     if claim.spec.volumeName:
         volume = listers.volumes.received(claim.spec.volumeName)
@@ -210,11 +209,11 @@ def _is_provisioned(written: PersistentVolumeClaim, node: Node, csi_node: CSINod
     return is_fully_bound(claim)
 
 
-def _check_affinity(volume: PersistentVolume, node: Node, csi_node: CSINode | None, untranslatable: str = "") -> None:
+def _check_affinity(volume: PersistentVolume, node: Node, csi_node: CSINode | None, error_prefix: str = "") -> None:
     try:
         usable = is_usable_at(volume, node.metadata.labels, csi_node)
     except ValueError as error:
-        raise BindingError(f"{untranslatable}{error}") from None
+        raise BindingError(f"{error_prefix}{error}") from None
     if not usable:
         raise BindingError(
             f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{node.metadata.name}": '

@@ -1,9 +1,9 @@
-"""The volumes of a storage class, and the smallest of them that suits a claim on each row.
+"""The volumes of a storage class, and the smallest one that matches a claim on each row.
 
-Volumes are numbered by size, so that "the smallest that will do" is a minimum of numbers. Where a volume can be used is
-mostly said by one label (`kubernetes.io/hostname` of a local disk, a zone): such volumes are filed under the values of
-the label, and all rows look theirs up at once. A claim that comes after others of the same pod must leave them their
-volumes: for it, as many spare numbers are kept per value as there are claims before it.
+Volumes are numbered by size, so that the smallest match is a minimum of numbers. The node affinity of most volumes is a
+single label (`kubernetes.io/hostname` of a local disk, a zone): such volumes are indexed by the values of the label,
+and all rows are looked up at once. A claim must not use the volumes of the pod's earlier claims: with n earlier claims,
+the index has the n + 1 smallest volumes per value.
 """
 
 from collections import defaultdict
@@ -21,11 +21,11 @@ from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.plugins.volume_binding.affinity import usable_by, volume_terms
 
 NONE = np.iinfo(np.int64).max
-"""Stands for the number of no volume, and is larger than any."""
+"""The number that means no volume; larger than any other."""
 
 
 class ClassVolumes:
-    """The volumes of a class by number; of two volumes the smaller has the smaller number."""
+    """The volumes of a class, sorted by size, smallest first."""
 
     def __init__(self, volumes: Sequence[PersistentVolume]) -> None:
         self._volumes = volumes
@@ -34,15 +34,15 @@ class ClassVolumes:
         return self._volumes[number]
 
     def find(self, claim: PersistentVolumeClaim, view: NodeView, rows: Rows, taken: Sequence[IntArray]) -> IntArray:
-        """The number of the volume that suits a claim on each row, NONE where there is none.
+        """Return by row the number of the volume that matches a claim, NONE if there is none.
 
-        `taken` holds the numbers that earlier claims of the pod have been given on the rows.
+        `taken` has the numbers by row for earlier claims of the pod.
         """
         best: IntArray = np.full(row_count(rows), NONE, np.int64)
         undecided: BoolArray = np.ones(len(best), np.bool_)
-        kept_for_claim, free = self._suitable(claim)
-        for number in kept_for_claim:
-            # A volume that is kept for the claim is the only one that will do, where it can be used or not.
+        reserved, free = self._suitable(claim)
+        for number in reserved:
+            # A volume that is reserved for the claim is the only match, even on rows where it cannot be used.
             here = undecided.copy()
             for others in taken:
                 here &= others != number
@@ -55,17 +55,17 @@ class ClassVolumes:
         return best
 
     def _suitable(self, claim: PersistentVolumeClaim) -> tuple[list[int], list[int]]:
-        """Numbers of the volumes that are kept for a claim, and of those free to be given to it."""
-        asked = nano(claim.spec.resources.requests.get("storage", 0))
+        """Return the numbers of the volumes that are reserved for a claim, and of the free ones that match it."""
+        requested = nano(claim.spec.resources.requests.get("storage", 0))
         selector = compile_selector(claim.spec.selector) if claim.spec.selector is not None else None
         mode = claim.spec.volumeMode or "Filesystem"
         attributes = claim.spec.volumeAttributesClassName or ""
         modes = set(claim.spec.accessModes)
-        kept, free = [], []
+        reserved, free = [], []
         for number, volume in enumerate(self._volumes):
             spec = volume.spec
             if (
-                nano(spec.capacity.get("storage", 0)) < asked
+                nano(spec.capacity.get("storage", 0)) < requested
                 or (spec.volumeMode or "Filesystem") != mode
                 or (spec.volumeAttributesClassName or "") != attributes
                 or volume.metadata.deletionTimestamp is not None
@@ -73,14 +73,14 @@ class ClassVolumes:
                 continue
             if spec.claimRef is not None:
                 if is_bound_to(volume, claim):
-                    kept.append(number)
+                    reserved.append(number)
             elif (
                 volume.status.phase == "Available"
                 and (selector is None or selector.matches(volume.metadata.labels))
                 and modes.issubset(spec.accessModes)
             ):
                 free.append(number)
-        return kept, free
+        return reserved, free
 
     def _smallest(self, numbers: list[int], view: NodeView, rows: Rows, taken: Sequence[IntArray]) -> IntArray:
         best: IntArray = np.full(row_count(rows), NONE, np.int64)
@@ -91,7 +91,7 @@ class ClassVolumes:
         return best
 
     def _choices(self, numbers: list[int], view: NodeView, rows: Rows, depth: int) -> Iterator[IntArray]:
-        """For each way of saying where volumes can be used: the `depth` smallest volumes by row."""
+        """Yield the `depth` smallest volumes by row, for each group of volumes with the same kind of node affinity."""
         by_terms: dict[NodeTerms | None, list[int]] = defaultdict(list)
         by_label: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for number in numbers:
@@ -118,7 +118,7 @@ class ClassVolumes:
 
 
 def _single_label(terms: NodeTerms | None) -> tuple[str, tuple[str, ...]] | None:
-    """The label and its values, if these alone say where a volume can be used."""
+    """Return key and values of the label if the terms are a single condition on it; otherwise None."""
     if terms is None or len(terms.terms) != 1 or len(terms.terms[0].labels) != 1:
         return None
     condition = terms.terms[0].labels[0]

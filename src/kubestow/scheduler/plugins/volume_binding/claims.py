@@ -1,4 +1,4 @@
-"""A pod's claims, sorted by what remains to be done about them."""
+"""The claims of a pod, grouped by state: bound, delayed until a node is selected, or unbound immediate."""
 
 from collections.abc import Iterable
 
@@ -23,62 +23,62 @@ STORAGE = "storage"
 
 
 class UnusableClaimError(Exception):
-    """A claim with which the pod can be scheduled nowhere; the message says why."""
+    """A claim rules out every node; the message is the reason."""
 
 
 class DelayedClaim(msgspec.Struct, frozen=True):
-    """A claim without a volume, whose class leaves it to the scheduler where that will be."""
+    """A claim without a volume, whose class waits for the first consumer."""
 
     claim: PersistentVolumeClaim
     storage_class: StorageClass
     volumes: ClassVolumes
-    """The volumes of its class that the pod's claims might get."""
+    """The volumes of its class that the pod's claims can be bound to."""
 
     @property
     def selected_node(self) -> str | None:
-        """The node for which a volume is being provisioned already."""
+        """The node for which a volume is being provisioned."""
         return self.claim.metadata.annotations.get(SELECTED_NODE)
 
     @property
     def size(self) -> int | None:
-        """How many bytes are asked for."""
-        asked = self.claim.spec.resources.requests.get(STORAGE)
-        return None if asked is None else value(asked)
+        """The requested number of bytes."""
+        amount = self.claim.spec.resources.requests.get(STORAGE)
+        return None if amount is None else value(amount)
 
 
 class PodClaims(msgspec.Struct):
     """All claims of a pod.
 
-    Claims that should have a volume by now, but do not, are `late`; with one of these, the delayed ones are not listed.
+    `unbound_immediate` claims should be bound already. If there is one, `delayed` is empty.
     """
 
     bound: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     delayed: list[DelayedClaim] = msgspec.field(default_factory=list)
-    late: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
+    unbound_immediate: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
 
     @property
-    def being_provisioned(self) -> list[DelayedClaim]:
+    def in_provisioning(self) -> list[DelayedClaim]:
         return [delayed for delayed in self.delayed if delayed.selected_node is not None]
 
     @property
     def to_match(self) -> list[DelayedClaim]:
-        """Those for which a volume may be found, the smallest first."""
+        """The delayed claims to match with a free volume, smallest first."""
         open_claims = [delayed for delayed in self.delayed if delayed.selected_node is None]
         return sorted(open_claims, key=lambda delayed: requested(delayed.claim))
 
 
 def requested(claim: PersistentVolumeClaim) -> int:
-    """What a claim asks for, exactly, for comparing."""
+    """Return the requested storage of a claim in nano-units, for exact comparison."""
     return nano(claim.spec.resources.requests.get(STORAGE, 0))
 
 
 def capacity(volume: PersistentVolume) -> int:
-    """What a volume offers, exactly, for comparing."""
+    """Return the capacity of a volume in nano-units, for exact comparison."""
     return nano(volume.spec.capacity.get(STORAGE, 0))
 
 
 def check_claims(pod: Pod, listers: Listers) -> bool:
-    """Whether the pod has claims at all; raises UnusableClaimError for one that rules out every node."""
+    """Return whether the pod has claims. Raises UnusableClaimError if one rules out every node."""
     has_claims = False
     for volume in pod.spec.volumes:
         name = claim_name_of(pod, volume)
@@ -102,7 +102,7 @@ def check_claims(pod: Pod, listers: Listers) -> bool:
 
 
 def sort_claims(pod: Pod, listers: Listers) -> PodClaims:
-    """The claims of a pod for which `check_claims` found nothing wrong, as they are or are assumed to be."""
+    """Return the claims, including assumed changes, of a pod that has passed `check_claims`."""
     found = PodClaims()
     delayed: list[tuple[PersistentVolumeClaim, StorageClass]] = []
     for claim in _claims_of(pod, listers):
@@ -111,10 +111,10 @@ def sort_claims(pod: Pod, listers: Listers) -> PodClaims:
             continue
         storage_class = _delaying_class(claim, listers)
         if storage_class is None or claim.spec.volumeName:
-            found.late.append(claim)
+            found.unbound_immediate.append(claim)
         else:
             delayed.append((claim, storage_class))
-    if not found.late:
+    if not found.unbound_immediate:
         found.delayed = _with_volumes(delayed, listers)
     return found
 
@@ -138,7 +138,7 @@ def _claims_of(pod: Pod, listers: Listers) -> Iterable[PersistentVolumeClaim]:
 
 
 def _delaying_class(claim: PersistentVolumeClaim, listers: Listers) -> StorageClass | None:
-    """The claim's class, if that is one that waits for the scheduler."""
+    """Return the claim's class if it waits for the first consumer; otherwise None."""
     name = claim_class(claim)
     found = listers.storage_classes.get(name) if name else None
     if found is None:

@@ -1,8 +1,8 @@
-"""Which rows suit all claims of a pod, and what would be done about each claim there.
+"""Finds the rows on which all claims of a pod can be satisfied, and the volume or provisioning for each claim.
 
-Claims that have a volume are held against its node affinity. For the others a free volume is looked for, the smallest
-that will do; where there is none, a volume must be provisioned, which takes a provisioner, the right topology and,
-with drivers that report it, enough storage.
+Bound claims are checked by the node affinity of their volume. For others the smallest free volume that matches is used.
+Without one, a volume must be provisioned, which requires a provisioner, an allowed topology and, for drivers that
+report it, enough storage capacity.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from kubestow.scheduler.plugins.volume_binding.claims import DelayedClaim, PodCl
 from kubestow.scheduler.plugins.volume_binding.provisioning import Offer, offer
 
 NODE_CONFLICT, NO_VOLUME, NO_SPACE, VOLUME_GONE = 1, 2, 4, 8
-_WORDS = {
+_REASONS = {
     NODE_CONFLICT: "node(s) didn't match PersistentVolume's node affinity",
     NO_VOLUME: "node(s) didn't find available persistent volumes to bind",
     NO_SPACE: "node(s) did not have enough free storage",
@@ -30,28 +30,28 @@ _WORDS = {
 
 
 class Match(msgspec.Struct, frozen=True):
-    """A free volume for a claim."""
+    """A claim and the free volume to bind it to."""
 
     claim: PersistentVolumeClaim
     volume: PersistentVolume
 
 
 class Provision(msgspec.Struct, frozen=True):
-    """A claim for which a volume must be provisioned, from a pool of storage if its driver reports such."""
+    """A claim for which a volume must be provisioned, and the storage pool if its driver reports one."""
 
     claim: PersistentVolumeClaim
     pool: CSIStorageCapacity | None
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What was found out about some rows; positions are positions in them."""
+    """The result for some rows; a position is an index into these rows."""
 
     problems: IntArray
-    """Bits, NODE_CONFLICT and so on, that say what is wrong with a row; 0 if it will do."""
+    """Bits by row (NODE_CONFLICT and so on) for what is wrong; 0 for a feasible row."""
     matches: Sequence[tuple[DelayedClaim, IntArray]] = ()
-    """Claims with the number of the volume that was found by row."""
+    """Claims with the number of the matching volume by row."""
     offers: Sequence[tuple[DelayedClaim, BoolArray, Offer]] = ()
-    """Claims with the rows on which a volume must be provisioned."""
+    """Claims with, by row, whether a volume must be provisioned, and the offer for it."""
 
     def matches_at(self, position: int) -> Iterator[Match]:
         for delayed, numbers in self.matches:
@@ -64,28 +64,28 @@ class Finding(msgspec.Struct, frozen=True):
                 yield Provision(delayed.claim, offered.pool_at(position))
 
 
-def words(problems: int) -> Rejection:
-    """Why a row will not do."""
-    return unresolvable(*(reason for problem, reason in _WORDS.items() if problems & problem))
+def rejection_of(problems: int) -> Rejection:
+    """Return the rejection of a row with these problems."""
+    return unresolvable(*(reason for problem, reason in _REASONS.items() if problems & problem))
 
 
 def find(claims: PodClaims, view: NodeView, rows: Rows, listers: Listers) -> Finding:
-    """Try all claims on all rows."""
+    """Evaluate all claims on all rows."""
     problems = _check_bound(claims.bound, view, rows, listers)
     if not claims.delayed:
         return Finding(problems)
     open_rows: BoolArray = np.ones(len(problems), np.bool_)
-    being_provisioned = claims.being_provisioned
-    for delayed in being_provisioned:
+    in_provisioning = claims.in_provisioning
+    for delayed in in_provisioning:
         open_rows &= _is_named(delayed.selected_node, view, rows)
     problems[~open_rows] |= NO_VOLUME
 
     matches = _match(claims.to_match, view, rows)
-    needed = [(delayed, open_rows) for delayed in being_provisioned]
+    needed = [(delayed, open_rows) for delayed in in_provisioning]
     needed += [(delayed, numbers == NONE) for delayed, numbers in matches]
     offers = []
     for delayed, unmatched in needed:
-        # A row is done with at the first claim that cannot be provisioned.
+        # A row is not evaluated further after the first claim that cannot be provisioned.
         where = unmatched & open_rows
         if where.any():
             offered = offer(delayed, view, rows, listers)
@@ -97,22 +97,22 @@ def find(claims: PodClaims, view: NodeView, rows: Rows, listers: Listers) -> Fin
 
 
 def _check_bound(claims: list[PersistentVolumeClaim], view: NodeView, rows: Rows, listers: Listers) -> IntArray:
-    """What is wrong with the volumes of bound claims; only the first claim that a row does not suit is told of."""
+    """Return the problems of bound claims by row; only the first claim with a problem is reported."""
     problems: IntArray = np.zeros(row_count(rows), np.int64)
-    fine: BoolArray = np.ones(len(problems), np.bool_)
+    usable_so_far: BoolArray = np.ones(len(problems), np.bool_)
     for claim in claims:
         volume = listers.volumes.get(claim.spec.volumeName)
         if volume is None:
-            problems[fine] |= VOLUME_GONE
+            problems[usable_so_far] |= VOLUME_GONE
             break
         usable = usable_rows(volume, view, rows, listers.csi_nodes)
-        problems[fine & ~usable] |= NODE_CONFLICT
-        fine &= usable
+        problems[usable_so_far & ~usable] |= NODE_CONFLICT
+        usable_so_far &= usable
     return problems
 
 
 def _match(claims: list[DelayedClaim], view: NodeView, rows: Rows) -> list[tuple[DelayedClaim, IntArray]]:
-    """Free volumes for claims, one claim after the other."""
+    """Match claims with free volumes, one claim after the other."""
     matches: list[tuple[DelayedClaim, IntArray]] = []
     for delayed in claims:
         taken = [numbers for other, numbers in matches if other.volumes is delayed.volumes]

@@ -1,4 +1,4 @@
-"""The VolumeBinding plugin: which points it takes part in, and when a pod it refused is worth another attempt."""
+"""The VolumeBinding plugin: its extension points and requeue hints."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,22 +20,22 @@ from kubestow.scheduler.framework.plugin import PodsRead
 from kubestow.scheduler.framework.results import SKIP, Rejection, Rejections, Skip, unresolvable
 from kubestow.scheduler.plugins.volume_binding import binding
 from kubestow.scheduler.plugins.volume_binding.claims import PodClaims, UnusableClaimError, check_claims, sort_claims
-from kubestow.scheduler.plugins.volume_binding.finding import find, words
+from kubestow.scheduler.plugins.volume_binding.finding import find, rejection_of
 from kubestow.scheduler.plugins.volume_binding.provisioning import volume_limit
 from kubestow.scheduler.plugins.volume_binding.scoring import CapacityScorer
 
-_LATE = unresolvable("pod has unbound immediate PersistentVolumeClaims")
+_UNBOUND_IMMEDIATE = unresolvable("pod has unbound immediate PersistentVolumeClaims")
 
 
 class State(msgspec.Struct):
-    """A pod's claims and, once a node is chosen, what is to be done about them."""
+    """A pod's claims and, after a node is chosen, the changes that bind them."""
 
     claims: PodClaims
     reservation: binding.Reservation | None = None
 
 
 class VolumeBinding:
-    """Refuses nodes that lack volumes for a pod's claims, and binds these once a node is chosen."""
+    """Rejects nodes that lack volumes for a pod's claims; binds the claims after a node is chosen."""
 
     name = "VolumeBinding"
     reads_pods = PodsRead.NOTHING
@@ -58,7 +58,7 @@ class VolumeBinding:
             on(Resource.PERSISTENT_VOLUME, changed),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             on(Resource.CSI_NODE, changed, self._migration_changed),
-            on(Resource.CSI_DRIVER, Action.UPDATE, self._capacity_is_no_matter_now),
+            on(Resource.CSI_DRIVER, Action.UPDATE, self._capacity_check_was_disabled),
             on(Resource.CSI_STORAGE_CAPACITY, changed, self._capacity_grew),
         )
 
@@ -76,13 +76,13 @@ class VolumeBinding:
         except UnusableClaimError as error:
             return unresolvable(str(error))
         claims = sort_claims(pod.pod, self._listers)
-        return _LATE if claims.late else State(claims)
+        return _UNBOUND_IMMEDIATE if claims.unbound_immediate else State(claims)
 
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if state is None:
             raise ValueError(f"{self.name} cannot filter without its PreFilter: enable both extension points")
         with self._stage("predicate"):
-            return Rejections(find(state.claims, view, rows, self._listers).problems, words)
+            return Rejections(find(state.claims, view, rows, self._listers).problems, rejection_of)
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> PodClaims | Skip:
         return SKIP if self._scorer is None else sort_claims(pod.pod, self._listers)
@@ -101,13 +101,13 @@ class VolumeBinding:
         if not state.claims.delayed:
             return None
         with self._stage("assume"):
-            # Filter asked about all nodes; what to do is worked out for the one that was chosen.
+            # Filter evaluated all nodes; the changes are computed for the chosen one only.
             row = self._cluster.nodes.row_of.get(node)
             if row is None or not self._cluster.nodes.live[row]:
                 raise binding.BindingError(f'node "{node}" not found')
             finding = find(state.claims, self._cluster.nodes, np.array([row]), self._listers)
             if finding.problems[0]:
-                return words(int(finding.problems[0]))
+                return rejection_of(int(finding.problems[0]))
             state.reservation = binding.assume(node, finding.matches_at(0), finding.provisions_at(0), self._listers)
         return None
 
@@ -148,7 +148,7 @@ class VolumeBinding:
         before, after = (node.metadata.annotations.get(MIGRATED_PLUGINS, "") for node in (old, new))
         return before != after
 
-    def _capacity_is_no_matter_now(self, waiting: Pod, old: CSIDriver, new: CSIDriver) -> bool:
+    def _capacity_check_was_disabled(self, waiting: Pod, old: CSIDriver, new: CSIDriver) -> bool:
         inline = any(volume.csi and volume.csi.driver == new.metadata.name for volume in waiting.spec.volumes)
         return inline and bool(old.spec.storageCapacity) and not new.spec.storageCapacity
 

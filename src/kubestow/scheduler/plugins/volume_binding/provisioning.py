@@ -1,5 +1,7 @@
-"""Where a volume could be provisioned for a claim: its class must have a provisioner, allow the node's topology and, if
-the driver reports how much storage it has where, have enough within the node's reach."""
+"""The rows on which a volume can be provisioned for a claim.
+
+Its class must have a provisioner and allow the node's topology. If the driver reports storage capacity, a pool that is
+accessible from the node must have enough."""
 
 from collections.abc import Sequence
 
@@ -18,21 +20,21 @@ from kubestow.scheduler.plugins.volume_binding.claims import DelayedClaim
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What a class can do for a claim on some rows."""
+    """Whether a class can provision a volume for a claim, by row."""
 
     possible: BoolArray
     enough: BoolArray
-    """Whether there is enough storage, as far as is known."""
+    """Whether there is enough storage; True if the driver does not report capacity."""
     _pools: Sequence[CSIStorageCapacity] = ()
     _pool_of: IntArray | None = None
 
     def pool_at(self, position: int) -> CSIStorageCapacity | None:
-        """The storage that the volume would come from, where the driver reports it."""
+        """Return the storage pool of the volume, None if the driver does not report pools."""
         return None if self._pool_of is None else self._pools[int(self._pool_of[position])]
 
 
 def offer(delayed: DelayedClaim, view: NodeView, rows: Rows, listers: Listers) -> Offer:
-    """Could a volume be provisioned for a claim?"""
+    """Return on which rows a volume can be provisioned for a claim."""
     everywhere: BoolArray = np.ones(row_count(rows), np.bool_)
     storage_class = delayed.storage_class
     if storage_class.provisioner in ("", NO_PROVISIONER):
@@ -54,7 +56,7 @@ def offer(delayed: DelayedClaim, view: NodeView, rows: Rows, listers: Listers) -
 
 
 def volume_limit(pool: CSIStorageCapacity) -> int | None:
-    """How large a volume from a pool of storage can be; None if that is not known."""
+    """Return the maximum size of a volume from a storage pool in bytes, None if unknown."""
     limit = pool.maximumVolumeSize if pool.maximumVolumeSize is not None else pool.capacity
     return None if limit is None else value(limit)
 
@@ -67,16 +69,16 @@ def _within_reach(pool: CSIStorageCapacity, view: NodeView, rows: Rows) -> BoolA
 
 
 def _allowed(terms: Sequence[TopologySelectorTerm], view: NodeView, rows: Rows) -> BoolArray:
-    """Rows that one of a class's topologies allows; all rows if it has none. An empty term allows no row."""
+    """Return by row whether a topology term of the class allows it: without terms all, for an empty term none."""
     if not terms:
         return np.ones(row_count(rows), np.bool_)
     allowed: BoolArray = np.zeros(row_count(rows), np.bool_)
     for term in terms:
-        asked = term.matchLabelExpressions
-        if not asked or any(requirement_problems(one.key, Operator.IN, one.values, "") for one in asked):
+        requested = term.matchLabelExpressions
+        if not requested or any(requirement_problems(one.key, Operator.IN, one.values, "") for one in requested):
             continue
         matched: BoolArray = np.ones(row_count(rows), np.bool_)
-        for one in asked:
+        for one in requested:
             matched &= labels_match(view, rows, Requirement(one.key, Operator.IN, one.values))
         allowed |= matched
     return allowed

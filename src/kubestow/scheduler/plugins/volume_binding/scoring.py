@@ -1,4 +1,4 @@
-"""How well a pod's claims use storage: a score by how full volumes, or pools of storage, would be."""
+"""Scores nodes by the storage utilization of a pod's claims: of matched volumes, or of storage pools."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from kubestow.scheduler.plugins.volume_binding.finding import Match, Provision
 
 
 class CapacityScorer:
-    """Scores the matches of a node or, where it has none, what would be provisioned; the mean over storage classes."""
+    """Scores the matches of a node or, without matches, its provisions; the mean over storage classes."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
         self._score_of = score_table(shape)
@@ -29,7 +29,7 @@ class CapacityScorer:
                 if provision.pool is not None:
                     name = claim_class(provision.claim)
                     wanted[name] += value(provision.claim.spec.resources.requests.get(STORAGE, 0))
-                    # Claims of one class share the pool: it counts once.
+                    # Claims of one class share the pool, which counts once.
                     offered[name] = value(provision.pool.capacity or 0)
         if not wanted:
             return 0
