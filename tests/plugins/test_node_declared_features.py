@@ -12,7 +12,7 @@ from kubestow.scheduler.plugins.node_declared_features import NodeDeclaredFeatur
 from kubestow.testing.builders import make_pod
 from plugins.asking import cluster_of, hint, make, refused
 
-REFUSED = unresolvable("node(s) didn't match Pod's required features")
+REJECTED = unresolvable("node(s) didn't match Pod's required features")
 HOST_USERS = {"hostNetwork": True, "hostUsers": False}
 FEATURE = "UserNamespacesHostNetworkSupport"
 RESTARTING = {
@@ -47,7 +47,7 @@ def test_what_a_pod_needs(spec: dict[str, Any], needed: set[str]) -> None:
 def test_nodes_that_lack_a_feature() -> None:
     """Are refused, for good."""
     cluster = cluster_of(node("with", FEATURE, "More"), node("without", "More"))
-    assert refused(plugin(), cluster, make_pod("p", spec=HOST_USERS)) == {"without": REFUSED}
+    assert refused(plugin(), cluster, make_pod("p", spec=HOST_USERS)) == {"without": REJECTED}
 
 
 def test_pods_that_need_nothing_and_schedulers_without_the_gate() -> None:

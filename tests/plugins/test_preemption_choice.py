@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.scheduler.plugins.default_preemption.choice import first_candidates
-from kubestow.scheduler.plugins.default_preemption.findings import BREAKING_CANDIDATE, CANDIDATE, NO_VICTIMS, REFUSED
+from kubestow.scheduler.plugins.default_preemption.findings import BREAKING_CANDIDATE, CANDIDATE, NO_VICTIMS, REJECTED
 from kubestow.testing.builders import make_pod
 from plugins.preemption_world import NOW, World
 
@@ -187,20 +187,20 @@ def test_a_pod_makes_no_room_for_its_own_nomination() -> None:
     assert world.victims(pod) == ["low"]
 
 
-@given(kinds=st.lists(st.sampled_from([NO_VICTIMS, REFUSED, CANDIDATE, BREAKING_CANDIDATE])), wanted=st.integers(0, 6))
+@given(kinds=st.lists(st.sampled_from([NO_VICTIMS, REJECTED, CANDIDATE, BREAKING_CANDIDATE])), wanted=st.integers(0, 6))
 def test_the_search_ends_with_enough_candidates(kinds: list[int], wanted: int) -> None:
     """As many as wanted, one of them breaking no budget; of those that break one, no more than wanted."""
     breaking: list[int] = []
-    sparing: list[int] = []
+    non_breaking: list[int] = []
     are_enough = False
     for position, kind in enumerate(kinds):
         if kind == CANDIDATE:
-            sparing.append(position)
+            non_breaking.append(position)
         elif kind == BREAKING_CANDIDATE and len(breaking) < wanted:
             breaking.append(position)
-        are_enough = bool(sparing) and len(breaking) + len(sparing) >= wanted
+        are_enough = bool(non_breaking) and len(breaking) + len(non_breaking) >= wanted
         if are_enough:
             break
     found, told_enough = first_candidates(np.array(kinds, np.int8), wanted)
-    assert found.tolist() == sorted(breaking + sparing)
+    assert found.tolist() == sorted(breaking + non_breaking)
     assert told_enough == are_enough

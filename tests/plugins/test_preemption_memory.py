@@ -10,7 +10,7 @@ from kubestow.api.pod import Pod
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.outcome import Outcome, Placed
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
-from kubestow.scheduler.plugins.default_preemption import making_room, memory, search
+from kubestow.scheduler.plugins.default_preemption import evaluator, findings_cache, search
 from kubestow.scheduler.plugins.default_preemption.dry_run import DryRun, reprieve
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import World
@@ -212,7 +212,7 @@ def test_decisions_are_the_same(story: list[Any], configuration: str) -> None:
     remembering, forgetting = Told(configuration), Told(configuration)
     for number, what in enumerate(story):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(memory, "_KEPT_SIGNATURES", 0)
+            patch.setattr(findings_cache, "_MAX_SIGNATURES", 0)
             expected = forgetting.happen(what, f"p{number}")
         assert remembering.happen(what, f"p{number}") == expected
         if isinstance(expected, tuple):
@@ -262,7 +262,7 @@ def test_a_nominated_pod_tries_its_own_node_by_itself(monkeypatch: pytest.Monkey
             tried.extend(telling.world.cluster.nodes.names[row] for row in rows)
             super()._try(rows)
 
-    monkeypatch.setattr(making_room, "Search", Noting)
+    monkeypatch.setattr(evaluator, "Search", Noting)
     outcome = telling.happen(Schedule("large", acts=False, nominated="n0"), "nominated")
     assert (outcome[2], tried) == ("n0", ["n0"])
     assert chosen(telling, "c") == "n1"
@@ -284,7 +284,7 @@ def test_a_budget_that_changes_is_heeded() -> None:
 
 def test_only_the_last_few_kinds_of_pods_are_remembered() -> None:
     """However many kinds of pods preempt, memory does not grow."""
-    kept = memory.Memory(World("a").cluster)
+    kept = findings_cache.FindingsCache(World("a").cluster)
     first = kept.findings("first")
     assert kept.findings("first") is first
     for number in range(100):

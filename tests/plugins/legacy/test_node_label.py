@@ -8,7 +8,7 @@ from kubestow.scheduler.plugins.legacy.node_label import NodeLabel
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused, scores
 
-REFUSED = unresolvable("node(s) didn't have the requested labels")
+REJECTED = unresolvable("node(s) didn't have the requested labels")
 NODES = [
     make_node("bare"),
     make_node("zoned", labels={"zone": ""}),
@@ -31,7 +31,7 @@ def test_labels_that_must_or_must_not_be_there(
 ) -> None:
     """Whatever their values, the empty one included."""
     plugin = make(NodeLabel, NodeLabelArgs(present, absent))
-    assert refused(plugin, cluster_of(*NODES), make_pod("p")) == dict.fromkeys(refusals, REFUSED)
+    assert refused(plugin, cluster_of(*NODES), make_pod("p")) == dict.fromkeys(refusals, REJECTED)
 
 
 @pytest.mark.parametrize(

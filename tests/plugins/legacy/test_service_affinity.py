@@ -17,7 +17,7 @@ from kubestow.scheduler.plugins.legacy.service_affinity import ServiceAffinity
 from kubestow.testing.builders import make_node, make_pod
 from plugins.asking import cluster_of, hint, make, refused, scores
 
-REFUSED = unschedulable("node(s) didn't match service affinity")
+REJECTED = unschedulable("node(s) didn't match service affinity")
 WEB = {"app": "web"}
 NODES = [
     make_node("a1", labels={"rack": "a", "disk": "ssd"}),
@@ -41,7 +41,7 @@ def world(*pods: Pod, serving: bool = True) -> Cluster:
 
 def refusals(cluster: Cluster, pod: Pod, *labels: str) -> list[str]:
     found = refused(make(ServiceAffinity, ServiceAffinityArgs(labels), cluster), cluster, pod)
-    assert set(found.values()) <= {REFUSED}
+    assert set(found.values()) <= {REJECTED}
     return sorted(found)
 
 

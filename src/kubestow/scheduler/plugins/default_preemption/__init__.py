@@ -1,11 +1,12 @@
-"""DefaultPreemption: makes room for a pod by evicting less important ones.
+"""DefaultPreemption: finds pods of lower priority to evict, so that a pod fits on a node.
 
-`plugin` is the plugin; `eligibility` says whether the pod may preempt at all, `making_room` who is to go if it may:
-`search` goes through the nodes where that could help and tries each: `victims` has the pods that may be evicted there,
-with the help of `budgets`, `trials` the what-ifs without them, `dry_run` finds the fewest that must go. What was found
-is in `findings`, and `memory` keeps it for pods that are equal; `choice` picks the node where evicting costs least.
+`plugin` has the extension points; `eligibility` checks whether a pod may preempt others, `evaluator` finds the node and
+the victims. `search` goes through the nodes where eviction may help: `victims` has the pods that may be evicted there,
+`budgets` the disruption budgets, `trials` the what-if views without these pods, and `dry_run` finds the minimum set of
+victims. `findings` holds the results, `findings_cache` keeps them for equal pods, and `choice` selects the candidate
+with the least cost. `group_victims` finds the pods that may be evicted for a pod group.
 
-Promise: nothing is evicted here; who is to go, and where, is the plugin's answer.
+Promise: nothing is evicted here; the plugin returns the node and the victims.
 """
 
 from kubestow.scheduler.plugins.default_preemption.plugin import DefaultPreemption

@@ -1,4 +1,4 @@
-"""Disruption budgets: which pods of a node could not be evicted without breaking one."""
+"""PodDisruptionBudgets: determines which evictions would violate one."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,11 +14,11 @@ class _Budget(msgspec.Struct, frozen=True):
     selector: Selector
     disruptions_allowed: int
     disrupted: frozenset[str]
-    """Names of pods whose eviction is already counted."""
+    """Names of pods whose eviction the budget counts already."""
 
 
 class Budgets(msgspec.Struct):
-    """The budgets as they stand at some moment."""
+    """A snapshot of the disruption budgets."""
 
     by_namespace: dict[str, list[_Budget]]
 
@@ -26,12 +26,12 @@ class Budgets(msgspec.Struct):
         return bool(self.by_namespace)
 
     def broken_by(self, pods: Sequence[PodInfo]) -> list[bool]:
-        """For each pod, whether evicting it after those before it in the list breaks a budget."""
+        """Return for each pod whether evicting it, after the pods before it in the list, violates a budget."""
         left: dict[int, int] = {}
         return [self._breaks(pod, left) for pod in pods]
 
     def units_broken_by(self, units: Sequence[Sequence[PodInfo]]) -> list[bool]:
-        """The same for units of pods that are evicted together: one pod that breaks a budget is enough."""
+        """Return for each unit of pods, evicted together after the units before it, whether a pod violates a budget."""
         left: dict[int, int] = {}
         return [any(self._breaks(pod, left) for pod in unit) for unit in units]
 
@@ -48,7 +48,7 @@ class Budgets(msgspec.Struct):
 
 
 def budgets_of(listed: Iterable[PodDisruptionBudget]) -> Budgets:
-    """The budgets that protect anybody."""
+    """Return the budgets that select pods."""
     by_namespace: dict[str, list[_Budget]] = {}
     for number, budget in enumerate(listed):
         selector = _selector(budget)
@@ -61,7 +61,7 @@ def budgets_of(listed: Iterable[PodDisruptionBudget]) -> Budgets:
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector | None:
-    """None for a budget that matches no pod: one that selects nothing, everything, or nonsense."""
+    """Return the selector; None for a budget that protects no pod: an empty, invalid or nothing-matching selector."""
     try:
         selector = compile_selector(budget.spec.selector)
     except SelectorError:

@@ -1,4 +1,4 @@
-"""Which nodes are looked at closer, and which of them costs least."""
+"""Selects the candidates of a search, and the candidate with the least cost."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from kubestow.scheduler.plugins.default_preemption.findings import CANDIDATE, LO
 
 
 def first_candidates(kinds: Kinds, wanted: int) -> tuple[IntArray, bool]:
-    """The positions of the first candidates, as many as wanted; and whether they are enough.
+    """Return the positions of the first `wanted` candidates, and whether they suffice.
 
-    One of them must break no disruption budget. If all do, the next that does not comes on top of them.
+    At least one candidate must not violate a disruption budget. If all do, the next one that does not is added.
     """
     candidates = (kinds >= CANDIDATE).nonzero()[0]
     first = candidates[:wanted]
@@ -21,12 +21,12 @@ def first_candidates(kinds: Kinds, wanted: int) -> tuple[IntArray, bool]:
     if is_any_set(kinds[first] == CANDIDATE):
         return first, True
     later = candidates[wanted:]
-    sparing = later[kinds[later] == CANDIDATE][:1]
-    return np.concatenate((first, sparing)), len(sparing) > 0
+    non_breaking = later[kinds[later] == CANDIDATE][:1]
+    return np.concatenate((first, non_breaking)), len(non_breaking) > 0
 
 
 def cost_of(victims: Victims) -> tuple[float, ...]:
-    """What evicting pods costs, as `Findings.cost` has it."""
+    """Return the cost of evicting pods, in the order of `Findings.cost`."""
     highest = max(pod.priority for pod in victims.pods)
     return (
         victims.budgets_broken,
@@ -38,11 +38,11 @@ def cost_of(victims: Victims) -> tuple[float, ...]:
 
 
 def least_costly(cost: FloatArray, now: float) -> int:
-    """Where evicting the victims costs least, what comes first counting first; of equals the first."""
+    """Return the index of the least cost, compared row by row; the first of equal ones."""
     start, cost = cost[START], cost.copy()
-    # Later is better, and who has not started yet is as good as started now.
+    # A later start is better; a pod that has not started counts as started now.
     cost[START] = -np.where(start == NOT_STARTED, now, start)
-    # The methods `min` and `all` are these, with more on the way.
+    # The methods `min` and `all` are slower wrappers of these.
     least = cost == np.minimum.reduce(cost, axis=1, keepdims=True)
     in_all = np.logical_and.reduce(least)
     best = int(in_all.argmax())

@@ -1,4 +1,4 @@
-"""The fewest pods that must leave a node: all that may, then as many back as fit, the most important first."""
+"""The minimum set of victims on a node: remove all potential victims, then add back those that fit, by importance."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -11,59 +11,59 @@ from kubestow.scheduler.plugins.default_preemption.trials import Trial
 from kubestow.scheduler.plugins.default_preemption.victims import PotentialVictims
 
 
-class FirstLook:
-    """What the filters say of the rows of potential victims once all who may be evicted are gone."""
+class InitialVerdicts:
+    """The verdicts of the filters on rows with all potential victims removed."""
 
     def __init__(self, victims: PotentialVictims, trials: Iterable[Trial]) -> None:
         self._size = len(victims.rows)
-        self._answers: Sequence[tuple[IntArray, Verdicts]] = [answer for trial in trials for answer in trial.judge()]
+        self._verdicts: Sequence[tuple[IntArray, Verdicts]] = [pair for trial in trials for pair in trial.verdicts()]
 
-    def refused(self, save_by: Collection[str] = ()) -> BoolArray:
-        """By row, whether the pod does not fit even then; what some plugins say may be left out."""
-        refused = np.zeros(self._size, np.bool_)
-        for of, verdicts in self._answers:
-            if not save_by:
-                refused[of] |= ~verdicts.passing
+    def rejected(self, ignoring: Collection[str] = ()) -> BoolArray:
+        """Return by row whether the pod does not fit; rejections by the plugins in `ignoring` do not count."""
+        rejected = np.zeros(self._size, np.bool_)
+        for of, verdicts in self._verdicts:
+            if not ignoring:
+                rejected[of] |= ~verdicts.passing
             elif not verdicts.passing.all():
                 for rejection, positions in verdicts.kinds():
-                    if any(plugin not in save_by for plugin in rejection.plugins):
-                        refused[of[positions]] = True
-        return refused
+                    if any(plugin not in ignoring for plugin in rejection.plugins):
+                        rejected[of[positions]] = True
+        return rejected
 
     def reasons(self) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-        """Why rows are refused; of several trials the first refusal counts."""
+        """Yield reasons with the rows rejected for them; of several trials the first rejection counts."""
         unexplained = np.ones(self._size, np.bool_)
-        for of, verdicts in self._answers:
+        for of, verdicts in self._verdicts:
             for rejection, positions in verdicts.kinds():
-                refused = of[positions]
-                yield rejection.reasons, refused[unexplained[refused]]
+                rejected = of[positions]
+                yield rejection.reasons, rejected[unexplained[rejected]]
             unexplained[of[~verdicts.passing]] = False
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """What was found for the rows of potential victims on which the pod fits once all are gone."""
+    """The victims on rows where the pod fits with all potential victims removed."""
 
     victims: PotentialVictims
-    must_go: BoolArray
-    """By turn and row, which of the pods cannot stay."""
+    is_victim: BoolArray
+    """By turn and row, whether the pod is a victim."""
 
     def by_rank(self) -> BoolArray:
-        """The same by rank and row."""
+        """Return by rank and row whether the pod is a victim."""
         by_rank = np.zeros((int(self.victims.count.max()) + 1, len(self.victims.rows)), np.bool_)
-        # Turns without a pod end up in the last of the ranks, which is nobody's.
-        np.put_along_axis(by_rank, self.victims.ranks, self.must_go, axis=0)
+        # Turns without a pod are mapped to an extra rank at the end.
+        np.put_along_axis(by_rank, self.victims.ranks, self.is_victim, axis=0)
         return by_rank[:-1]
 
 
 def reprieve(victims: PotentialVictims, trials: Sequence[Trial]) -> DryRun:
-    """Let pods come back, in all rows in step; those that take the room away leave again."""
-    must_go = np.zeros(victims.filled.shape, np.bool_)
-    for turn, refused in enumerate(must_go):
+    """Add pods back turn by turn, on all rows at once; remove those again with which the preemptor does not fit."""
+    is_victim = np.zeros(victims.filled.shape, np.bool_)
+    for turn, rejected in enumerate(is_victim):
         for trial in trials:
             trial.reprieve(turn)
-            refused[trial.of] |= ~trial.still_passing()
-        refused &= victims.filled[turn]
-        if is_any_set(refused):
+            rejected[trial.of] |= ~trial.still_passing()
+        rejected &= victims.filled[turn]
+        if is_any_set(rejected):
             for trial in trials:
-                trial.remove(turn, refused)
-    return DryRun(victims, must_go)
+                trial.remove(turn, rejected)
+    return DryRun(victims, is_victim)

@@ -1,4 +1,4 @@
-"""May this pod preempt others?"""
+"""Determines whether a pod may preempt others."""
 
 from kubestow.api.conditions import DISRUPTION_TARGET
 from kubestow.api.pod import Pod
@@ -11,13 +11,13 @@ from kubestow.scheduler.framework.results import Code
 _PREEMPTED = "PreemptionByScheduler"
 
 
-def why_not_eligible(pod: PodInfo, cluster: Cluster, cycle: FailedEvaluation) -> str | None:
-    """Why the pod must not preempt others now; None if it may."""
+def ineligibility_reason(pod: PodInfo, cluster: Cluster, cycle: FailedEvaluation) -> str | None:
+    """Return why the pod must not preempt others now; None if it may."""
     if preemption_policy(pod.pod) == PREEMPT_NEVER:
         return "not eligible due to preemptionPolicy=Never."
     row = cluster.nodes.row_of.get(pod.pod.status.nominatedNodeName)
     if row is None or not cluster.nodes.live[row] or _code(cycle, row) is Code.UNRESOLVABLE:
-        # It waits for no node, or for one that will not do whatever is evicted there.
+        # The pod has no nominated node, or one where eviction does not help.
         return None
     for other in cluster.nodes.pods[row].values():
         if other.priority < pod.priority and other.terminating and _is_preempted(other.pod):
@@ -26,15 +26,15 @@ def why_not_eligible(pod: PodInfo, cluster: Cluster, cycle: FailedEvaluation) ->
 
 
 def _code(cycle: FailedEvaluation, row: int) -> Code:
-    """How a node was refused."""
+    """Return the code with which a node was rejected."""
     if cycle.rejected is not None:
         return cycle.rejected.code
     verdicts = cycle.verdicts
     position = None if verdicts is None else verdicts.position_of(row)
     if verdicts is None or position is None:
         return Code.UNRESOLVABLE
-    refused = verdicts.rejection(position)
-    return Code.SUCCESS if refused is None else refused.code
+    rejected = verdicts.rejection(position)
+    return Code.SUCCESS if rejected is None else rejected.code
 
 
 def _is_preempted(pod: Pod) -> bool:

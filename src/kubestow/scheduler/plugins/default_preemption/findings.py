@@ -1,6 +1,6 @@
-"""What was found out about rows, in columns: where evicting pods helps a pod, who must go, and what that costs.
+"""The results of a preemption search in columns: candidates, victims and costs by row.
 
-It is true of a row until something changes there. What it was found for is one pod, or all pods that are equal to it.
+The findings for a row are valid until the row changes. They apply to one pod, or to all pods with equal signatures.
 """
 
 from collections import Counter
@@ -12,8 +12,8 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.ranking import PodRanking
 from kubestow.scheduler.plugins.default_preemption.dry_run import DryRun
 
-# What a row is; those from CANDIDATE on are candidates.
-UNTRIED, NO_VICTIMS, REFUSED, FITS_ANYWAY, CANDIDATE, BREAKING_CANDIDATE = range(6)
+# The kinds of rows; CANDIDATE and above are candidates.
+UNTRIED, NO_VICTIMS, REJECTED, FITS_ALREADY, CANDIDATE, BREAKING_CANDIDATE = range(6)
 
 Kinds = NDArray[np.int8]
 
@@ -23,78 +23,78 @@ BUDGETS_BROKEN, HIGHEST_PRIORITY, PRIORITIES, VICTIMS, START = range(5)
 
 
 class Findings:
-    """By row of the table."""
+    """Findings by row of the node table."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        """For how many rows there is room."""
+        """The number of rows allocated."""
         self.kind: Kinds = np.zeros(capacity, np.int8)
         self.cost: FloatArray = np.empty((5, capacity), np.float64)
-        """Of candidates, by column and row, as `Weighed` has it (NOT_STARTED: not yet)."""
-        self._must_go: BoolArray = np.empty((0, capacity), np.bool_)
-        """Of candidates, by rank of the pod and row."""
+        """The cost of candidates by criterion and row, as in `Weighed`; NOT_STARTED for pods that have not started."""
+        self._is_victim: BoolArray = np.empty((0, capacity), np.bool_)
+        """The victims of candidates, by rank of the pod and row."""
         self._reason: IdArray = np.empty(capacity, np.int32)
-        """Of refused rows: the number of the words."""
-        self._words: list[tuple[str, ...]] = [()]
+        """The index into `_reason_lists`, for rejected rows."""
+        self._reason_lists: list[tuple[str, ...]] = [()]
         self._number_of: dict[tuple[str, ...], int] = {}
 
-    def forget(self, rows: IntArray | list[int] | slice) -> None:
-        """These rows have changed."""
+    def discard(self, rows: IntArray | list[int] | slice) -> None:
+        """Discard the findings for rows that have changed."""
         self.kind[rows] = UNTRIED
 
-    def note_no_victims(self, rows: IntArray) -> None:
-        """Nobody there may be evicted."""
+    def record_no_victims(self, rows: IntArray) -> None:
+        """Record rows without pods of lower priority."""
         self.kind[rows] = NO_VICTIMS
 
-    def note_refused(self, rows: IntArray) -> None:
-        """Even with all gone that may be evicted, the pod does not fit there."""
-        self.kind[rows] = REFUSED
+    def record_rejected(self, rows: IntArray) -> None:
+        """Record rows where the pod does not fit even with all potential victims removed."""
+        self.kind[rows] = REJECTED
         self._reason[rows] = _UNEXPLAINED
 
-    def note_reasons(self, rows: IntArray, words: tuple[str, ...]) -> None:
-        """Why refused rows are."""
-        number = self._number_of.get(words)
+    def record_reasons(self, rows: IntArray, reasons: tuple[str, ...]) -> None:
+        """Record the reasons of rejected rows."""
+        number = self._number_of.get(reasons)
         if number is None:
-            number = self._number_of[words] = len(self._words)
-            self._words.append(words)
+            number = self._number_of[reasons] = len(self._reason_lists)
+            self._reason_lists.append(reasons)
         self._reason[rows] = number
 
-    def note(self, run: DryRun) -> None:
-        """Take over who must go."""
+    def record(self, run: DryRun) -> None:
+        """Record victims and costs of a dry run."""
         rows, ranking, cost = run.victims.rows, run.victims.ranking, self.cost
         by_rank = run.by_rank()
-        number = run.must_go.sum(axis=0)
-        # Ranks go by priority, then by how long a pod runs: the first victim is the most important.
+        number = run.is_victim.sum(axis=0)
+        # Ranks are ordered by priority, then by running time: the first victim is the most important.
         first = by_rank.argmax(axis=0)
         cost[BUDGETS_BROKEN, rows] = 0
         cost[HIGHEST_PRIORITY, rows] = ranking.priority[rows, first]
-        cost[PRIORITIES, rows] = ((run.victims.priorities() - LOWEST_PRIORITY) * run.must_go).sum(axis=0)
+        cost[PRIORITIES, rows] = ((run.victims.priorities() - LOWEST_PRIORITY) * run.is_victim).sum(axis=0)
         cost[VICTIMS, rows] = number
         cost[START, rows] = ranking.start[rows, first]
-        self.kind[rows] = np.where(number > 0, CANDIDATE, FITS_ANYWAY)
+        self.kind[rows] = np.where(number > 0, CANDIDATE, FITS_ALREADY)
         if run.victims.breaking is not None:
-            broken = (run.must_go & run.victims.breaking).sum(axis=0)
+            broken = (run.is_victim & run.victims.breaking).sum(axis=0)
             cost[BUDGETS_BROKEN, rows] = broken
             self.kind[rows[broken > 0]] = BREAKING_CANDIDATE
-        if len(self._must_go) < len(by_rank):
-            self._must_go = grown(self._must_go, ranking.priority.shape[1], axis=0)
-        self._must_go[: len(by_rank), rows] = by_rank
+        if len(self._is_victim) < len(by_rank):
+            self._is_victim = grown(self._is_victim, ranking.priority.shape[1], axis=0)
+        self._is_victim[: len(by_rank), rows] = by_rank
 
     def victims(self, row: int, ranking: PodRanking) -> tuple[PodInfo, ...]:
-        """The pods that must leave a candidate, most important first."""
+        """Return the victims on a candidate, most important first."""
         ranked = ranking.pods(row)
-        return ranking.latest(row, self._must_go[: len(ranked), row].nonzero()[0].tolist())
+        return ranking.latest(row, self._is_victim[: len(ranked), row].nonzero()[0].tolist())
 
     def unexplained(self, rows: IntArray) -> IntArray:
-        """Those of the rows that are refused for reasons not known yet."""
-        found: IntArray = rows[(self.kind[rows] == REFUSED) & (self._reason[rows] == _UNEXPLAINED)]
+        """Return the rejected rows whose reasons have not been computed."""
+        found: IntArray = rows[(self.kind[rows] == REJECTED) & (self._reason[rows] == _UNEXPLAINED)]
         return found
 
     def reasons(self, rows: IntArray) -> Counter[str]:
-        """Why rows are refused, with the number of rows."""
+        """Return the number of rejected rows by reason."""
         counts: Counter[str] = Counter()
-        refused = self._reason[rows[self.kind[rows] == REFUSED]]
-        for words, number in zip(self._words, np.bincount(refused).tolist(), strict=False):
-            for reason in words if number else ():
+        rejected = self._reason[rows[self.kind[rows] == REJECTED]]
+        for reasons, number in zip(self._reason_lists, np.bincount(rejected).tolist(), strict=False):
+            for reason in reasons if number else ():
                 counts[reason] += number
         return counts

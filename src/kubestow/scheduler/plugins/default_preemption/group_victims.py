@@ -1,4 +1,4 @@
-"""Who could be evicted for a pod group, and in which order they are spared if the group fits in spite of them."""
+"""The pods that may be evicted for a pod group, in the order in which they are reprieved."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
@@ -11,23 +11,23 @@ from kubestow.scheduler.framework.placements import VictimUnit
 from kubestow.scheduler.plugins.default_preemption.budgets import Budgets
 
 _Unit: TypeAlias = tuple[tuple[PodInfo, ...], int]
-"""Pods that leave together, and their priority."""
+"""Pods that are evicted together, and their priority."""
 
 
-def units_to_spare(cluster: Cluster, priority: int, budgets: Budgets, now: float) -> Sequence[VictimUnit]:
-    """All that may be evicted for a priority: first those whose eviction breaks a budget, the most important first.
+def evictable_units(cluster: Cluster, priority: int, budgets: Budgets, now: float) -> Sequence[VictimUnit]:
+    """Return all units with a lower priority: those that violate a budget first, then by importance.
 
-    Groups whose disruption mode says so are evicted all or none, and count by the priority of the group.
+    Groups with a matching disruption mode are evicted as a whole, and have the priority of the group.
     """
     lower = [*_single_pods(cluster, priority), *_whole_groups(cluster, priority)]
-    lower.sort(key=lambda unit: _importance(unit[0], unit[1], now))
+    lower.sort(key=lambda unit: _importance_key(unit[0], unit[1], now))
     broken = budgets.units_broken_by([pods for pods, _ in lower])
     order = sorted(range(len(lower)), key=lambda number: not broken[number])
     return [VictimUnit(lower[number][0]) for number in order]
 
 
 def _single_pods(cluster: Cluster, priority: int) -> Iterator[_Unit]:
-    """The pods of a lower priority that are evicted one by one."""
+    """Yield the pods of lower priority that are evicted individually."""
     for row in cluster.rows_with_less_important(priority).tolist():
         for pod in cluster.nodes.pods[row].values():
             if pod.priority < priority and not _is_evicted_with_others(cluster, pod):
@@ -42,7 +42,7 @@ def _is_evicted_with_others(cluster: Cluster, pod: PodInfo) -> bool:
 
 
 def _whole_groups(cluster: Cluster, priority: int) -> Iterator[_Unit]:
-    """The pods of each group of a lower priority that is evicted all or none."""
+    """Yield the pods of each group of lower priority that is evicted as a whole."""
     if cluster.groups is None:
         return
     for group in cluster.listers.pod_groups:
@@ -53,8 +53,8 @@ def _whole_groups(cluster: Cluster, priority: int) -> Iterator[_Unit]:
                 yield pods, group.priority
 
 
-def _importance(pods: Sequence[PodInfo], priority: int, now: float) -> tuple[bool, int, bool, int, float]:
-    """The smaller, the more important. Who is on the way out already need not be spared."""
+def _importance_key(pods: Sequence[PodInfo], priority: int, now: float) -> tuple[bool, int, bool, int, float]:
+    """Return a sort key, smaller for more important pods. Terminating pods are the least important."""
     is_leaving = all(pod.terminating for pod in pods)
     in_group = bool(group_key(pods[0].pod))
     started = min(pod_start_time(pod.pod, now) for pod in pods)

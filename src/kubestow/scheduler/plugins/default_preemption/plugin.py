@@ -1,4 +1,4 @@
-"""The plugin: when a pod is held back while others make room for it, and whether it may have them do so."""
+"""The DefaultPreemption plugin: its extension points and requeue hints."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,17 +14,17 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.placements import GroupVictims, TriedGroup
 from kubestow.scheduler.framework.plugin import FailedEvaluation
 from kubestow.scheduler.framework.results import Candidates, Code, PostFilterResult, Rejection, unschedulable
-from kubestow.scheduler.plugins.default_preemption.eligibility import why_not_eligible
+from kubestow.scheduler.plugins.default_preemption.eligibility import ineligibility_reason
 
 if TYPE_CHECKING:
-    from kubestow.scheduler.plugins.default_preemption.making_room import RoomMaker
+    from kubestow.scheduler.plugins.default_preemption.evaluator import Evaluator
 
 _IS_PREEMPTING = ("waiting for the preemption for this pod to be finished",)
 _IS_PREEMPTING_FOR_GROUP = ("waiting for the preemption for this pod group to be finished",)
 
 
 class DefaultPreemption:
-    """Finds the node where a pod fits if the fewest, least important pods leave."""
+    """Finds the node where a pod fits after the eviction of the fewest and least important pods."""
 
     name = "DefaultPreemption"
 
@@ -37,11 +37,11 @@ class DefaultPreemption:
         self._preempts_for_groups = handle.features.workload_aware_preemption
 
     @lazy
-    def _room_maker(self) -> "RoomMaker":
-        # Imported only now: where all pods fit, nobody needs it.
-        from kubestow.scheduler.plugins.default_preemption.making_room import RoomMaker
+    def _evaluator(self) -> "Evaluator":
+        # Imported here, because it is not needed while all pods fit.
+        from kubestow.scheduler.plugins.default_preemption.evaluator import Evaluator
 
-        return RoomMaker(self._args, self._handle)
+        return Evaluator(self._args, self._handle)
 
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
         if not self._evicts_in_background:
@@ -59,21 +59,21 @@ class DefaultPreemption:
     def requeue_on(self) -> Sequence[Registration]:
         if not self._evicts_in_background:
             return ()
-        return [on(Resource.POD, Action.DELETE, self._is_for_others_to_say)]
+        return [on(Resource.POD, Action.DELETE, self._ignore_event)]
 
-    def _is_for_others_to_say(self, _waiting: Pod, _old: Pod, _new: None) -> bool:
-        """A pod is held back only while its victims are evicted; whoever refused it before knows when to retry."""
+    def _ignore_event(self, _waiting: Pod, _old: Pod, _new: None) -> bool:
+        """Return False: PreEnqueue holds a pod only during eviction; other plugins determine when to retry it."""
         return False
 
     def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
         self._handle.metrics.preemption_attempts.inc()
-        reason = self._why_not_by_itself(pod.pod) or why_not_eligible(pod, self._handle.cluster, cycle)
+        reason = self._group_ineligibility_reason(pod.pod) or ineligibility_reason(pod, self._handle.cluster, cycle)
         if reason is not None:
             return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {reason}")
-        return self._room_maker.for_pod(pod, cycle)
+        return self._evaluator.for_pod(pod, cycle)
 
-    def _why_not_by_itself(self, pod: Pod) -> str | None:
-        """Why a pod of a group must leave it to the group to preempt others; None if it need not."""
+    def _group_ineligibility_reason(self, pod: Pod) -> str | None:
+        """Return why a pod of a group must not preempt others by itself; None if it may."""
         if self._groups is None or not group_key(pod):
             return None
         if self._places_groups:
@@ -85,7 +85,7 @@ class DefaultPreemption:
         return "not eligible due to workload aware preemption enabled" if self._preempts_for_groups else None
 
     def pod_group_post_filter(self, group: TriedGroup) -> GroupVictims | Rejection:
-        """The pods that may be evicted for a group: those of lower priority, groups that say so all or none."""
+        """Return the pods that may be evicted for a group: those of lower priority, and whole groups if required."""
         if any(preemption_policy(pod.pod) == PREEMPT_NEVER for pod in group.pods):
             return unschedulable("not eligible due to preemptionPolicy=Never.")
-        return self._room_maker.for_group(group)
+        return self._evaluator.for_group(group)

@@ -1,7 +1,7 @@
-"""Going through the nodes where evicting pods may help, from a random one on, until there are enough candidates.
+"""Searches the nodes where eviction may help, from a random one on, until there are enough candidates.
 
-Only rows that nothing is known of are tried, and of those only as many as are needed, some at a time; or a few more
-where that saves the next search from trying any.
+Only rows without findings are tried, in batches, until there are enough candidates; batches may have a few more rows
+than needed if that saves work for the next search.
 """
 
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ from kubestow.scheduler.framework.plugin import FailedEvaluation, PodsRead
 from kubestow.scheduler.framework.results import Code
 from kubestow.scheduler.plugins.default_preemption.budgets import Budgets
 from kubestow.scheduler.plugins.default_preemption.choice import first_candidates
-from kubestow.scheduler.plugins.default_preemption.dry_run import FirstLook, reprieve
-from kubestow.scheduler.plugins.default_preemption.findings import FITS_ANYWAY, NO_VICTIMS, UNTRIED, Findings, Kinds
-from kubestow.scheduler.plugins.default_preemption.trials import Trial, adapting_to, set_up
+from kubestow.scheduler.plugins.default_preemption.dry_run import InitialVerdicts, reprieve
+from kubestow.scheduler.plugins.default_preemption.findings import FITS_ALREADY, NO_VICTIMS, UNTRIED, Findings, Kinds
+from kubestow.scheduler.plugins.default_preemption.trials import Trial, adapting_filters, make_trials
 from kubestow.scheduler.plugins.default_preemption.victims import PotentialVictims, potential_victims
 
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
-_FEWEST_AT_A_TIME = 32
-_FEW = 16
-"""So few rows are looked over before they are tried."""
+_MIN_BATCH = 32
+_SMALL_BATCH = 16
+"""Batches up to this size are checked with cheap filters first."""
 
 
 def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
-    """The rows that were refused for something that evicting pods may change."""
+    """Return the rows that were rejected for a reason that eviction may change."""
     if cycle.rejected is not None:
         code = cycle.rejected.code
         return np.flatnonzero(cluster.nodes.live) if code is Code.UNSCHEDULABLE else np.zeros(0, np.int64)
@@ -36,7 +36,7 @@ def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
 
 
 class Search:
-    """One search for candidates among some rows, in their order."""
+    """A search for candidates among some rows, in their order."""
 
     def __init__(
         self,
@@ -56,110 +56,110 @@ class Search:
         self._rows = rows
 
     def run(self, wanted: int) -> IntArray:
-        """The rows of the first candidates."""
+        """Return the rows of the first candidates."""
         rows, findings, tried = self._rows, self._findings, 0
         kinds = findings.kind[rows]
-        self._note_hopeless(kinds)
+        self._record_rows_without_victims(kinds)
         while True:
             found, are_enough = first_candidates(kinds, wanted)
             untried = (kinds == UNTRIED).nonzero()[0]
             needed = int(untried.searchsorted(found[-1])) if are_enough else len(untried)
             if not needed:
                 return rows[found]
-            number = _likely(wanted, len(found), tried)
-            # In columns, rows that the next searches will need cost next to nothing on top.
+            number = _batch_size(wanted, len(found), tried)
+            # If filters read sums only, additional rows for the next searches cost almost nothing.
             some = untried[: number if self._cycle.reads_pods <= PodsRead.SUMS else min(number, needed)]
             self._try(rows[some])
             tried += len(some)
             kinds[some] = findings.kind[rows[some]]
 
-    def _note_hopeless(self, kinds: Kinds) -> None:
-        """Rows that are known to have no victims need not be tried."""
+    def _record_rows_without_victims(self, kinds: Kinds) -> None:
+        """Record rows that are known to have no potential victims, so that they are not tried."""
         untried = (kinds == UNTRIED).nonzero()[0]
-        hopeless = untried[self._ranking.known_above(self._rows[untried], self._priority)]
-        if len(hopeless):
-            kinds[hopeless] = NO_VICTIMS
-            self._findings.note_no_victims(self._rows[hopeless])
+        without_victims = untried[self._ranking.known_above(self._rows[untried], self._priority)]
+        if len(without_victims):
+            kinds[without_victims] = NO_VICTIMS
+            self._findings.record_no_victims(self._rows[without_victims])
 
     # Trying
 
     def _try(self, rows: IntArray) -> None:
-        """Try rows, all in step."""
+        """Try rows, all at once."""
         victims = self._potential_victims(rows)
         if victims is None:
             return
-        adapting = adapting_to(self._cycle, victims)
+        adapting = adapting_filters(self._cycle, victims)
         trials: Sequence[Trial] = []
-        if adapting or len(rows) <= _FEW:
-            hopeful, trials = self._hopeful(victims, adapting)
-            if not are_all_set(hopeful):
-                self._findings.note_refused(victims.rows[~hopeful])
-                if not is_any_set(hopeful):
+        if adapting or len(rows) <= _SMALL_BATCH:
+            promising, trials = self._cheap_check(victims, adapting)
+            if not are_all_set(promising):
+                self._findings.record_rejected(victims.rows[~promising])
+                if not is_any_set(promising):
                     return
-                victims, trials = victims.only(hopeful), []
+                victims, trials = victims.only(promising), []
         if trials:
-            # Trials differ in pods alone, and the filters that look at these have let all rows pass.
-            look = FirstLook(victims, trials[-1:])
+            # Trials differ in pods only, and the filters that read pods have passed all rows.
+            initial = InitialVerdicts(victims, trials[-1:])
         else:
-            trials = [*set_up(self._cycle, self._table, victims, adapting)]
-            look = FirstLook(victims, trials)
-        refused = look.refused()
-        self._reprieve(victims, trials, ~refused, adapting)
-        self._findings.note_refused(victims.rows[refused])
+            trials = [*make_trials(self._cycle, self._table, victims, adapting)]
+            initial = InitialVerdicts(victims, trials)
+        rejected = initial.rejected()
+        self._reprieve(victims, trials, ~rejected, adapting)
+        self._findings.record_rejected(victims.rows[rejected])
         if adapting:
-            # To ask again what states come to costs far more than the words.
-            self._note_reasons(victims.rows, look)
+            # Computing the adapted states again would cost much more than recording the reasons.
+            self._record_reasons(victims.rows, initial)
 
     def _reprieve(
         self, victims: PotentialVictims, trials: Sequence[Trial], fits: BoolArray, adapting: Sequence[str]
     ) -> None:
-        """Find out who must go where the pod fits; what is noted of other rows is to be overwritten."""
+        """Find the victims on rows where the pod fits; findings recorded for other rows must be overwritten."""
         number = int(np.count_nonzero(fits))
         if not number:
             return
-        # A few rows too many cost less than to set up everything again.
+        # A few extra rows cost less than creating all trials again.
         fitting = (victims if 2 * number > len(fits) else victims.only(fits)).protected_by(self._budgets)
         if fitting is victims:
             trials = [trial for trial in trials if is_any_set(fits[trial.of])]
         else:
-            trials = [*set_up(self._cycle, self._table, fitting, adapting)]
-        self._findings.note(reprieve(fitting, trials))
+            trials = [*make_trials(self._cycle, self._table, fitting, adapting)]
+        self._findings.record(reprieve(fitting, trials))
 
     def _potential_victims(self, rows: IntArray) -> PotentialVictims | None:
-        """The potential victims of those of the rows that have victims."""
+        """Return the potential victims on rows that have some; None if no row has."""
         self._ranking.refresh(rows)
         has_victims = self._ranking.lowest[rows] < self._priority
         if not are_all_set(has_victims):
-            self._findings.note_no_victims(rows[~has_victims])
+            self._findings.record_no_victims(rows[~has_victims])
             rows = rows[has_victims]
         return potential_victims(self._ranking, rows, self._priority) if len(rows) else None
 
-    def _hopeful(self, victims: PotentialVictims, adapting: Sequence[str]) -> tuple[BoolArray, Sequence[Trial]]:
-        """The rows that may pass, going by what can be seen at little cost with all gone that may be evicted.
+    def _cheap_check(self, victims: PotentialVictims, adapting: Sequence[str]) -> tuple[BoolArray, Sequence[Trial]]:
+        """Return by row whether it may pass with all potential victims removed (a cheap check), and reusable trials.
 
-        Where only a few rows are to be tried, they have changed since they were: most often, room was taken there. And
-        filters that adapt need not do so where others refuse. The trials are those that can be gone on with.
+        The rows of a small batch have usually changed since the last search, mostly because a pod took capacity.
+        Filters that adapt their states need not do so on rows that other filters reject.
         """
-        trials = set_up(self._cycle, self._table, victims)
+        trials = make_trials(self._cycle, self._table, victims)
         if adapting:
-            return ~FirstLook(victims, trials).refused(save_by=adapting), []
-        hopeful, begun = np.ones(len(victims.rows), np.bool_), []
+            return ~InitialVerdicts(victims, trials).rejected(ignoring=adapting), []
+        promising, begun = np.ones(len(victims.rows), np.bool_), []
         for trial in trials:
             begun.append(trial)
-            hopeful[trial.of] &= trial.still_passing()
-            if not is_any_set(hopeful):
+            promising[trial.of] &= trial.still_passing()
+            if not is_any_set(promising):
                 break
-        return hopeful, begun
+        return promising, begun
 
-    # Words
+    # Messages
 
     def problems(self) -> list[str]:
-        """What went wrong on nodes that are no candidates for it."""
-        wrong = self._rows[self._findings.kind[self._rows] == FITS_ANYWAY].tolist()
+        """Return the errors on nodes that are no candidates because of an error."""
+        wrong = self._rows[self._findings.kind[self._rows] == FITS_ALREADY].tolist()
         return [f'expected at least one victim pod on node "{self._table.names[row]}"' for row in wrong]
 
     def message(self) -> str:
-        """Why there are no candidates."""
+        """Return the message that explains why there are no candidates."""
         self._explain(self._findings.unexplained(self._rows))
         reasons = self._findings.reasons(self._rows)
         reasons[_NO_VICTIMS] += int(np.count_nonzero(self._findings.kind[self._rows] == NO_VICTIMS))
@@ -168,21 +168,21 @@ class Search:
         return f"0/{self._table.count} nodes are available: {counted}."
 
     def _explain(self, rows: IntArray) -> None:
-        """Find out why rows were refused."""
+        """Compute the reasons of rejected rows."""
         if len(rows):
             victims = potential_victims(self._ranking, rows, self._priority)
-            trials = set_up(self._cycle, self._table, victims, adapting_to(self._cycle, victims))
-            self._note_reasons(rows, FirstLook(victims, trials))
+            trials = make_trials(self._cycle, self._table, victims, adapting_filters(self._cycle, victims))
+            self._record_reasons(rows, InitialVerdicts(victims, trials))
 
-    def _note_reasons(self, rows: IntArray, look: FirstLook) -> None:
-        for reasons, refused in look.reasons():
-            self._findings.note_reasons(rows[refused], reasons)
+    def _record_reasons(self, rows: IntArray, initial: InitialVerdicts) -> None:
+        for reasons, rejected in initial.reasons():
+            self._findings.record_reasons(rows[rejected], reasons)
 
 
-def _likely(wanted: int, found: int, tried: int) -> int:
-    """How many rows are likely to hold the candidates that are missing, going by those that were tried.
+def _batch_size(wanted: int, found: int, tried: int) -> int:
+    """Return the number of rows to try next for the missing candidates, extrapolated from the rows tried.
 
-    If there are as many as wanted, they all break a budget, or rows before them are not known yet: then as many again.
+    If there are enough, they all violate a budget, or rows before them are untried: then try for the same number again.
     """
     missing = wanted - found if found < wanted else wanted
-    return max(int(1.25 * missing * max(tried / max(found, 1), 1.0)), _FEWEST_AT_A_TIME)
+    return max(int(1.25 * missing * max(tried / max(found, 1), 1.0)), _MIN_BATCH)

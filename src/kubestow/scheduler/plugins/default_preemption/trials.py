@@ -1,7 +1,7 @@
-"""What-ifs on which pods leave their node and come back.
+"""What-if views from which potential victims are removed and to which they are added back.
 
-A trial holds some of the nodes with potential victims, each on its own: what leaves one does not matter for another. It
-is made for the nodes as they are, or for those where pods are nominated, with these already there.
+A trial has some of the nodes with potential victims, each independent of the others. There is one trial for all nodes,
+and one for the nodes with nominated pods, with these pods added.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ from kubestow.scheduler.plugins.default_preemption.victims import PotentialVicti
 
 
 class Trial(ABC):
-    """Nodes with potential victims; `of` are their numbers there. It begins with all potential victims gone."""
+    """Some of the rows of potential victims, with all victims removed at first; `of` has their indexes there."""
 
     def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
         self.of = of
@@ -32,50 +32,50 @@ class Trial(ABC):
 
     @abstractmethod
     def reprieve(self, turn: int) -> None:
-        """Let the pods that have the turn come back."""
+        """Add back the pods with this turn."""
 
     @abstractmethod
     def remove(self, turn: int, which: BoolArray) -> None:
-        """Let them leave again, where `which` says so for the nodes of the potential victims."""
+        """Remove them again on the rows of potential victims for which `which` is True."""
 
-    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
-        """What the filters say, of some nodes after the other."""
+    def verdicts(self) -> Iterator[tuple[IntArray, Verdicts]]:
+        """Yield the verdicts of the filters, with the rows they are for."""
         yield self.of, self._cycle.refuses(self._cycle.states, self.view)
 
     def still_passing(self) -> BoolArray:
-        """Which nodes still pass, that passed before."""
+        """Return which of the rows that passed before still pass."""
         return self._cycle.still_passing(self._cycle.states, self.view)
 
 
 class SumTrial(Trial):
-    """Adds and subtracts requests, for all nodes at once: enough for filters that read sums only."""
+    """Adds and subtracts requests for all nodes at once; sufficient for filters that read sums only."""
 
     def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
         super().__init__(cycle, view, victims, of)
         self._everywhere = len(of) == len(victims.rows)
-        view.requested -= self._mine(victims.freed())
-        view.pod_count -= self._mine(victims.number)
+        view.requested -= self._own_columns(victims.freed())
+        view.pod_count -= self._own_columns(victims.number)
 
-    def _mine(self, by_row: Any) -> Any:
+    def _own_columns(self, by_row: Any) -> Any:
         return by_row if self._everywhere else by_row[..., self.of]
 
     @lazy
     def _amounts(self) -> IntArray:
-        amounts: IntArray = self._mine(self._victims.amounts())
+        amounts: IntArray = self._own_columns(self._victims.amounts())
         return amounts
 
     def reprieve(self, turn: int) -> None:
         self.view.requested += self._amounts[turn]
-        self.view.pod_count += self._mine(self._victims.filled[turn])
+        self.view.pod_count += self._own_columns(self._victims.filled[turn])
 
     def remove(self, turn: int, which: BoolArray) -> None:
-        leaving = self._mine(which)
+        leaving = self._own_columns(which)
         self.view.requested -= self._amounts[turn] * leaving
         self.view.pod_count -= leaving
 
 
 class PodTrial(Trial):
-    """Moves pods one by one, for filters that look at them."""
+    """Adds and removes individual pods, for filters that read them."""
 
     def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
         super().__init__(cycle, view, victims, of)
@@ -96,9 +96,9 @@ class PodTrial(Trial):
 
 
 class AdaptingTrial(Trial):
-    """A trial with filters that count pods across nodes: for each node, their states follow what moves there.
+    """A trial with filters that count pods across nodes: their states are adapted to the changes of each node.
 
-    Nodes for which the states come out the very same are judged together.
+    Nodes with identical states are evaluated together.
     """
 
     def __init__(
@@ -112,62 +112,62 @@ class AdaptingTrial(Trial):
         super().__init__(cycle, trial.view, victims, trial.of)
         self._trial = trial
         self._names = names
-        """The filters that adapt."""
+        """The filters whose states adapt."""
         self._rows = victims.rows[trial.of].tolist()
-        self._gone: list[dict[int, Change]] = [{} for _ in self._rows]
-        """By node, the pods that are gone, by their turn."""
+        self._removed: list[dict[int, Change]] = [{} for _ in self._rows]
+        """The removed pods by turn, for each node."""
         self._nominated = [
             [] if nominated is None else [Change(pod, row, added=True) for pod in nominated.pods(row)]
             for row in self._rows
         ]
-        self._follows: BoolArray = cycle.counted_rows[self._rows]
-        """Nodes where what leaves matters; the others have nothing to follow."""
+        self._affected: BoolArray = cycle.counted_rows[self._rows]
+        """Nodes where removed pods affect the states."""
         for turn, filled in enumerate(victims.filled):
-            self._note_gone(turn, filled)
-        has_own = self._follows if nominated is None else self._follows | [bool(pods) for pods in self._nominated]
+            self._record_removed(turn, filled)
+        has_own = self._affected if nominated is None else self._affected | [bool(pods) for pods in self._nominated]
         self._others = np.flatnonzero(~has_own)
-        """Nodes where the states stay what they are."""
+        """Nodes with unchanged states."""
         self._states = {position: self._states_of(position) for position in np.flatnonzero(has_own).tolist()}
         unchanged = self._key(cycle.states)
-        self._follows[[position for position, states in self._states.items() if self._key(states) == unchanged]] = False
+        self._affected[[at for at, states in self._states.items() if self._key(states) == unchanged]] = False
 
     def _states_of(self, position: int) -> dict[str, Any]:
-        return self._cycle.states_after([*self._gone[position].values(), *self._nominated[position]])
+        return self._cycle.states_after([*self._removed[position].values(), *self._nominated[position]])
 
     def _key(self, states: dict[str, Any]) -> tuple[int, ...]:
         return tuple(id(states[name]) for name in self._names)
 
     def _positions(self, which: BoolArray) -> list[int]:
-        positions: list[int] = np.flatnonzero(which[self.of] & self._follows).tolist()
+        positions: list[int] = np.flatnonzero(which[self.of] & self._affected).tolist()
         return positions
 
-    def _note_gone(self, turn: int, which: BoolArray) -> None:
+    def _record_removed(self, turn: int, which: BoolArray) -> None:
         for position in self._positions(which):
             pod = self._victims.pod(int(self.of[position]), turn)
-            self._gone[position][turn] = Change(pod, self._rows[position], added=False)
+            self._removed[position][turn] = Change(pod, self._rows[position], added=False)
 
     def reprieve(self, turn: int) -> None:
         self._trial.reprieve(turn)
         for position in self._positions(self._victims.filled[turn]):
-            del self._gone[position][turn]
+            del self._removed[position][turn]
             self._states[position] = self._states_of(position)
 
     def remove(self, turn: int, which: BoolArray) -> None:
         self._trial.remove(turn, which)
-        self._note_gone(turn, which)
+        self._record_removed(turn, which)
 
-    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
-        for states, positions in self._alike():
+    def verdicts(self) -> Iterator[tuple[IntArray, Verdicts]]:
+        for states, positions in self._by_states():
             yield self.of[positions], self._cycle.refuses(states, self.view.only(positions))
 
     def still_passing(self) -> BoolArray:
         passing = np.zeros(len(self.of), np.bool_)
-        for states, positions in self._alike():
+        for states, positions in self._by_states():
             passing[positions] = self._cycle.still_passing(states, self.view.only(positions))
         return passing
 
-    def _alike(self) -> Iterator[tuple[dict[str, Any], IntArray]]:
-        """The states that there are, with the positions of the nodes they are good for."""
+    def _by_states(self) -> Iterator[tuple[dict[str, Any], IntArray]]:
+        """Yield distinct states, with the positions of the nodes they apply to."""
         if len(self._others):
             yield self._cycle.states, self._others
         groups: dict[tuple[int, ...], list[int]] = {}
@@ -177,8 +177,8 @@ class AdaptingTrial(Trial):
             yield self._states[positions[0]], np.array(positions)
 
 
-def adapting_to(cycle: FailedEvaluation, victims: PotentialVictims) -> list[str]:
-    """The filters whose states count pods that move in trials of the potential victims."""
+def adapting_filters(cycle: FailedEvaluation, victims: PotentialVictims) -> list[str]:
+    """Return the filters whose states count pods that are added or removed in trials of the potential victims."""
     if not cycle.has_adapting_states:
         return []
     rows, is_counted = victims.rows.tolist(), cycle.counted_rows
@@ -191,18 +191,18 @@ def adapting_to(cycle: FailedEvaluation, victims: PotentialVictims) -> list[str]
     return [name for name, state in cycle.states.items() if after[name] is not state]
 
 
-def set_up(
+def make_trials(
     cycle: FailedEvaluation, table: NodeTable, victims: PotentialVictims, adapting: Sequence[str] = ()
 ) -> Iterator[Trial]:
-    """The trials that the nodes must pass: with the pods that are nominated there, if any; then without."""
+    """Yield the trials that nodes must pass: with their nominated pods, if any; then without."""
     kind = PodTrial if cycle.reads_pods > PodsRead.SUMS else SumTrial
-    for of, on_top in _rounds(cycle, victims):
-        trial = kind(cycle, what_if(table, victims.rows[of], on_top), victims, of)
-        yield AdaptingTrial(cycle, trial, victims, on_top, adapting) if adapting else trial
+    for of, nominated in _row_sets(cycle, victims):
+        trial = kind(cycle, what_if(table, victims.rows[of], nominated), victims, of)
+        yield AdaptingTrial(cycle, trial, victims, nominated, adapting) if adapting else trial
 
 
-def _rounds(cycle: FailedEvaluation, victims: PotentialVictims) -> Iterator[tuple[IntArray, NominatedBeside | None]]:
-    """The rows of each trial, with the pods that are nominated there."""
+def _row_sets(cycle: FailedEvaluation, victims: PotentialVictims) -> Iterator[tuple[IntArray, NominatedBeside | None]]:
+    """Yield the rows of each trial, with their nominated pods."""
     nominated = cycle.nominated
     if nominated is not None:
         awaited = nominated.are_on(victims.rows).nonzero()[0]

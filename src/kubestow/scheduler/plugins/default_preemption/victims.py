@@ -1,4 +1,4 @@
-"""Who may be evicted on some nodes, in the order in which it is tried to let them stay."""
+"""The pods that may be evicted on some nodes, in the order in which they are reprieved."""
 
 import numpy as np
 
@@ -10,32 +10,32 @@ from kubestow.scheduler.plugins.default_preemption.budgets import Budgets
 
 
 class PotentialVictims:
-    """The pods of lower priority on some rows. `[turn, i]` is about the pod of row `i` that has this turn."""
+    """The pods of lower priority on some rows. In arrays, `[turn, i]` is the pod of row `i` with this turn."""
 
     def __init__(self, ranking: PodRanking, rows: IntArray, number: IntArray) -> None:
         self.ranking = ranking
         self.rows = rows
         self.number = number
-        """How many there are on each row: the last so many of its ranking."""
+        """The number of potential victims on each row: these are the last ones of its ranking."""
         self.breaking: BoolArray | None = None
-        """Whether evicting the pod breaks a disruption budget; None: nobody's eviction does."""
+        """Whether evicting the pod violates a disruption budget; None: no eviction does."""
 
     @lazy
     def count(self) -> IntArray:
-        """How many pods each row has, whatever their priority."""
+        """The number of pods on each row, of any priority."""
         count: IntArray = self.ranking.count[self.rows]
         return count
 
     @lazy
     def ranks(self) -> IntArray:
-        """The pods, by their rank on the row; `count` where there is none, as rows have different numbers of them."""
+        """The rank of each pod on its row; `count` where a row has no pod for the turn."""
         turns = np.arange(int(self.number.max()))[:, None]
         ranks: IntArray = np.minimum(self.count - self.number + turns, self.count)
         return ranks
 
     @lazy
     def filled(self) -> BoolArray:
-        """Whether there is a pod for the turn."""
+        """Whether there is a pod with the turn."""
         filled: BoolArray = self.ranks < self.count
         return filled
 
@@ -47,39 +47,39 @@ class PotentialVictims:
         return self.ranking.pods(int(self.rows[i]))[int(self.ranks[turn, i])]
 
     def pods(self, i: int) -> list[PodInfo]:
-        """The pods of a row, most important first."""
+        """Return the potential victims of a row, most important first."""
         pods = self.ranking.pods(int(self.rows[i]))
         return pods[len(pods) - int(self.number[i]) :]
 
     def only(self, which: BoolArray) -> "PotentialVictims":
-        """Some of the rows."""
+        """Return the potential victims on some of the rows."""
         return PotentialVictims(self.ranking, self.rows[which], self.number[which])
 
     def freed(self) -> IntArray:
-        """By resource column and row, what all of them request."""
+        """Return the sum of their requests by resource column and row."""
         return self._freed_from(self.count - self.number).T
 
     def amounts(self) -> IntArray:
-        """By turn, resource column and row, what the pods request; 0 where there is none."""
+        """Return their requests by turn, resource column and row; 0 where there is no pod."""
         following = np.minimum(self.ranks + 1, self.count)
         return (self._freed_from(self.ranks) - self._freed_from(following)).transpose(0, 2, 1)
 
     def priorities(self) -> IntArray:
-        """By turn and row; any where there is no pod."""
+        """Return their priorities by turn and row; undefined where there is no pod."""
         ranked = self.ranking.priority
         last = ranked.shape[1] - 1
         found: IntArray = ranked.reshape(-1).take(self.rows * (last + 1) + np.minimum(self.ranks, last))
         return found
 
     def _freed_from(self, ranks: IntArray) -> IntArray:
-        """What the pods from these ranks on request, resource columns last."""
+        """Return the sum of the requests of pods with these ranks and above, resource columns last."""
         freed = self.ranking.freed
-        # Far faster than an index of rows and one of ranks.
+        # Much faster than indexing by rows and ranks.
         found: IntArray = freed.reshape(-1, freed.shape[2]).take(self.rows * freed.shape[1] + ranks, axis=0)
         return found
 
     def protected_by(self, budgets: Budgets) -> "PotentialVictims":
-        """Those whose eviction breaks a budget come first."""
+        """Return the potential victims with those first whose eviction violates a budget."""
         if not budgets:
             return self
         breaking: BoolArray = np.zeros(self.ranks.shape, np.bool_)
@@ -96,7 +96,7 @@ class PotentialVictims:
 
 
 def potential_victims(ranking: PodRanking, rows: IntArray, priority: int) -> PotentialVictims:
-    """The pods below a priority on rows that were ranked and have some, most important first."""
+    """Return the pods below a priority, most important first. Each row must be ranked, and have such a pod."""
     ranked = ranking.priority.take(rows, axis=0)[:, : int(ranking.count[rows].max())]
-    # Columns of ranks are added up faster than short rows.
+    # Summing columns of ranks is faster than summing short rows.
     return PotentialVictims(ranking, rows, (np.ascontiguousarray(ranked.T) < priority).sum(axis=0))

@@ -124,7 +124,7 @@ def _claim_for_node(claim: PersistentVolumeClaim, node: str) -> _Change:
 
 
 async def write(reservation: Reservation, handle: Handle) -> None:
-    """Write the changes to the API server. If a write fails, restore that object and the following ones, and re-raise."""
+    """Write the changes to the API server. If a write fails, restore that object and the following ones."""
     listers = handle.cluster.listers
     try:
         for change in reservation.volumes:

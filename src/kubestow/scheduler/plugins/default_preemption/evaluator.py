@@ -1,4 +1,4 @@
-"""From a pod that fits nowhere to the node and the pods that make room for it."""
+"""Finds the node and the victims for a pod that does not fit on any node, and the victims for a pod group."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -22,28 +22,28 @@ from kubestow.scheduler.framework.results import (
 )
 from kubestow.scheduler.plugins.default_preemption.choice import cost_of, least_costly
 from kubestow.scheduler.plugins.default_preemption.findings import BUDGETS_BROKEN, Findings
-from kubestow.scheduler.plugins.default_preemption.group_victims import units_to_spare
-from kubestow.scheduler.plugins.default_preemption.memory import Memory
+from kubestow.scheduler.plugins.default_preemption.findings_cache import FindingsCache
+from kubestow.scheduler.plugins.default_preemption.group_victims import evictable_units
 from kubestow.scheduler.plugins.default_preemption.search import Search, helpful_rows
 
 
-class RoomMaker:
-    """Says who is to leave for pods that may preempt others."""
+class Evaluator:
+    """Finds victims for pods that may preempt others."""
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._args = args
         self._handle = handle
-        self._memory = Memory(handle.cluster)
+        self._cache = FindingsCache(handle.cluster)
 
     def for_pod(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
-        """The node where a pod fits if the fewest, least important pods leave."""
+        """Return the node with the least cost of eviction and its victims; Candidates if extenders decide."""
         cluster = self._handle.cluster
         rows = helpful_rows(cluster, cycle)
         if len(rows):
             start = self._handle.rng.randrange(len(rows))
             rows = np.concatenate((rows[start:], rows[:start]))
-        findings = self._memory.findings(None if cycle.has_adapting_states else cycle.signature, cycle.nominated_row)
-        search = Search(cluster, cycle, pod, self._memory.budgets(), findings, rows)
+        findings = self._cache.findings(None if cycle.has_adapting_states else cycle.signature, cycle.nominated_row)
+        search = Search(cluster, cycle, pod, self._cache.budgets(), findings, rows)
         candidates = search.run(self._candidates_wanted(len(rows)))
         if len(candidates):
             if self._handle.extenders_judge_preemption(pod):
@@ -58,10 +58,10 @@ class RoomMaker:
         return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {search.message()}", nominated_node="")
 
     def for_group(self, group: TriedGroup) -> GroupVictims | Rejection:
-        """The pods that may be evicted for a group: those of lower priority, groups that say so all or none."""
+        """Return the pods that may be evicted for a group, or a rejection if there are none."""
         assert group.group is not None
         cluster, now = self._handle.cluster, self._handle.clock.now()
-        units = units_to_spare(cluster, group.group.priority, self._memory.budgets(), now)
+        units = evictable_units(cluster, group.group.priority, self._cache.budgets(), now)
         return GroupVictims(units) if units else unresolvable("No preemption victims found for incoming preemptor")
 
     def _candidates_wanted(self, helpful: int) -> int:
@@ -76,7 +76,7 @@ class RoomMaker:
         }
 
     def _choose(self, pod: PodInfo, left: Mapping[str, Victims]) -> PostFilterResult:
-        """Decide among the candidates that extenders left, which may have other victims now."""
+        """Choose among the candidates that extenders left; extenders may have changed the victims."""
         if not left:
             return PostFilterResult(Code.UNSCHEDULABLE, "preemption: no candidate node for preemption")
         row_of = self._handle.cluster.nodes.row_of
