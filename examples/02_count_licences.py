@@ -1,7 +1,7 @@
-"""Run no more pods than there are licences, wherever in the cluster they run.
+"""Limit the number of running pods in the cluster to the number of licences.
 
-A pod says with the label `licence` which one it needs. Pods that are about to be bound count, too: the scheduler
-already has them on their nodes.
+The label `licence` of a pod names the licence it needs. Pods that are being bound count too, because the scheduler has
+already assumed them on their nodes.
 """
 
 from dataclasses import dataclass, field

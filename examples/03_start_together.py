@@ -1,7 +1,7 @@
-"""Hold the pods of a group until all of them have a node, then let them go together.
+"""Hold the pods of a group until all of them have a node, then bind them together.
 
-Pods of a group have the label `group`, and `group-size` says how many there must be. Whoever comes first keeps its node
-for at most a minute; if the others do not come, it gives the node back.
+Pods of a group have the label `group`; the label `group-size` is the number of pods in the group. The first pods keep
+their node for at most a minute; if the others do not arrive, the node is released.
 """
 
 from kubestow.plugin import Wait
@@ -33,6 +33,6 @@ class StartTogether:
         return None
 
     def unreserve(self, state, pod, node):
-        # One that gives up takes the others with it: half a group must not hold nodes.
+        # If one pod fails, reject the others: an incomplete group must not hold nodes.
         for other in self.waiting(pod) if "group" in pod.labels else ():
             other.reject(self.name, f"pod {pod.name} of the group gave up")

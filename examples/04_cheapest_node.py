@@ -1,10 +1,10 @@
-"""Prefer cheap nodes: nodes carry what they cost an hour in the label `cost`; those without it count as dearest."""
+"""Prefer cheap nodes: the label `cost` is the price per hour; nodes without it count as the most expensive ones."""
 
 import numpy as np
 
 from kubestow.plugin import MAX_SCORE
 
-DEAREST = 1_000_000_000
+MOST_EXPENSIVE = 1_000_000_000
 
 
 class CheapestNode:
@@ -14,14 +14,14 @@ class CheapestNode:
         pass
 
     def score(self, state, pod, node):
-        # In thousandths, because scores are whole numbers; `normalize` turns them round.
+        # In thousandths, because scores are whole numbers; `normalize` inverts them.
         try:
             return round(float(node.labels["cost"]) * 1000)
         except (KeyError, ValueError, OverflowError):
-            return DEAREST
+            return MOST_EXPENSIVE
 
     def normalize(self, state, pod, view, rows, scores):
-        dearest, cheapest = scores.max(), scores.min()
-        if dearest == cheapest:
+        highest, lowest = scores.max(), scores.min()
+        if highest == lowest:
             return np.full_like(scores, MAX_SCORE)
-        return (dearest - scores) * MAX_SCORE // (dearest - cheapest)
+        return (highest - scores) * MAX_SCORE // (highest - lowest)

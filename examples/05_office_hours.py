@@ -1,4 +1,4 @@
-"""Hold pods back until the office opens: those with the label `when: office-hours` start from 9 to 17 o'clock, UTC."""
+"""Hold pods until the office opens: pods with the label `when: office-hours` start between 9:00 and 17:00 UTC."""
 
 import asyncio
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class OfficeHours:
         self.activate = handle.activate
 
     def requeue_on(self):
-        # Nothing that happens in the cluster opens the office.
+        # No event in the cluster makes the pod schedulable: only the time does.
         return []
 
     def pre_enqueue(self, pod):

@@ -1,7 +1,7 @@
-"""Keep some memory of every node free, in both forms.
+"""Keep some memory of every node free, in plain and vector form.
 
-`filter` is the rule, as one would say it. `filter_rows` says the same of many nodes at once: it is what the scheduler
-calls if a plugin has both. `kubestow plugin check` shows that they agree, and what the second gains.
+`filter` is the rule for one node. `filter_rows` is the same rule for many nodes at once; the scheduler calls it if a
+plugin has both. `kubestow plugin check` verifies that they agree, and measures how much faster the vector form is.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class SpareMemory:
         self.usable = 100 - args.percent
 
     def sign(self, pod):
-        # Pods that ask for as much memory get the same answers.
+        # The result depends only on the requested memory.
         return pod.requests.amounts.get("memory", 0)
 
     def pre_filter(self, pod):

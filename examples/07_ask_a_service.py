@@ -1,7 +1,7 @@
-"""Ask a service before a pod is bound. Other pods are scheduled meanwhile: PreBind runs beside the cycle.
+"""Ask a service before a pod is bound. PreBind runs asynchronously, so that other pods are scheduled in the meantime.
 
-The service is asked by GET with namespace, pod and node; anything but 200 sends the pod back to the queue, to be tried
-again later.
+The plugin sends a GET request with namespace, pod and node; a response other than 200 returns the pod to the queue, to
+be retried later.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class AskService:
         return "ask-service" in pod.labels
 
     async def pre_bind(self, state, pod, node):
-        # urlopen waits, so it does so in a thread of its own.
+        # urlopen blocks, so it runs in a thread.
         return await asyncio.to_thread(self.ask, pod, node)
 
     def ask(self, pod, node):
@@ -38,4 +38,4 @@ class AskService:
             with urlopen(f"{self.url}?{query}", timeout=self.timeout):
                 return None
         except HTTPError as error:
-            return unschedulable(f"the service at {self.url} says no: {error.reason}")
+            return unschedulable(f"the service at {self.url} rejects the pod: {error.reason}")

@@ -196,4 +196,4 @@ def test_ask_a_service(service: str) -> None:
     harness = asyncio.run(asyncio.wait_for(until_both_are_decided(), 300))
     assert harness.bindings == {"default/good": "n0"}
     (note,) = set(harness.events.notes("FailedScheduling"))
-    assert note == f"the service at {service} says no: Forbidden"
+    assert note == f"the service at {service} rejects the pod: Forbidden"

@@ -72,6 +72,6 @@ def test_a_taint_without_an_effect_is_refused() -> None:
 def test_the_public_names_can_be_imported() -> None:
     """Every name of the package is there, and no other."""
     assert all(getattr(testing, name) is not None for name in testing.__all__)
-    assert set(testing._HOMES) == set(testing.__all__)
+    assert set(testing._MODULES) == set(testing.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = testing.nonsense

@@ -1,6 +1,9 @@
-"""For people who write plugins, and for the project's own tests: all it takes to try a policy without a cluster.
+"""Tools to test plugins and scheduling policies without a cluster.
 
-Builders make nodes and pods in one line; `SchedulerHarness` runs a whole scheduler on a `FakeCluster` in virtual time.
+Builders create nodes and pods in one line each; `SchedulerHarness` runs a complete scheduler on a `FakeCluster` in
+virtual time; `check_forms` compares the plain and fast forms of a plugin.
+
+Promise: no connection to a cluster, and no waiting in real time.
 """
 
 from importlib import import_module
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from kubestow.testing.agreement import check_forms
     from kubestow.testing.builders import make_node, make_pod, make_pod_group
 
-_HOMES = {
+_MODULES = {
     "Binding": "kubestow.simulator.in_memory.fake_cluster",
     "EventLog": "kubestow.simulator.in_memory.event_log",
     "FakeCluster": "kubestow.simulator.in_memory.fake_cluster",
@@ -50,8 +53,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The builders alone should not cost the import of a whole scheduler.
-    home = _HOMES.get(name)
-    if home is None:
+    # Loaded on first use, so that importing the builders does not import the whole scheduler.
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)

@@ -1,11 +1,11 @@
-"""Shows that the fast forms of a plugin say what its plain form says, on random clusters.
+"""Compares the plain and fast forms of a plugin on random clusters.
 
-    check_forms(MyPlugin)
+        check_forms(MyPlugin)
 
-A plugin may have `filter` and `filter_rows`, `score` and `score_rows`: then the scheduler uses the vector form, and the
-plain form is what it is held against here. `row_rejection`, `row_score` and `passing_rows` are held against the vector
-form; so are answers on some of the rows, and those that pods with equal signatures get. The first difference is an
-AssertionError that names method, pod and node.
+If a plugin has both `filter` and `filter_rows`, or `score` and `score_rows`, the scheduler calls the vector form; here
+its results are compared with those of the plain form. `row_rejection`, `row_score` and `passing_rows` are compared with
+the vector form; so are the results for a subset of the rows, and those of pods with equal signatures. The first
+difference raises an AssertionError that names method, pod and node.
 """
 
 from random import Random
@@ -28,9 +28,9 @@ _PODS = 8
 def check_forms(
     plugin: Any, args: Any = None, *, seed: int = 0, node: MakeNode = random_node, pod: MakePod = random_pod
 ) -> int:
-    """Hold the forms of a plugin (its class) against each other; returns how many answers were compared.
+    """Compare the forms of a plugin class and return the number of results compared. Raises AssertionError.
 
-    `node` and `pod` make random ones that the plugin has something to say about, if the usual ones are not enough.
+    `node` and `pod` create random objects, for plugins that ignore the features of the default ones.
     """
     rng, compared = Random(seed), 0
     for number in range(_CLUSTERS):
@@ -44,7 +44,7 @@ def check_forms(
 
 
 class _Comparison:
-    """One plugin on one cluster."""
+    """The comparison of one plugin on one cluster."""
 
     def __init__(self, plugin: Any, cluster: Cluster) -> None:
         self._plugin = plugin
@@ -55,11 +55,11 @@ class _Comparison:
     def run(self, pods: list[PodInfo], rng: Random) -> int:
         signed: dict[Any, tuple[Any, Any]] = {}
         for pod in pods:
-            said = (self._filters(pod, rng), self._scores(pod, rng))
+            results = (self._filters(pod, rng), self._scores(pod, rng))
             sign = self._plugin.sign(pod) if hasattr(self._plugin, "sign") else None
             if sign is not None:
-                for mine, others in zip(said, signed.setdefault(sign, said), strict=True):
-                    self._same("pods with the same signature", pod, others, mine, self._rows)
+                for mine, others in zip(results, signed.setdefault(sign, results), strict=True):
+                    self._compare("pods with the same signature", pod, others, mine, self._rows)
         return self._compared
 
     def _filters(self, pod: PodInfo, rng: Random) -> list[Any] | None:
@@ -69,25 +69,26 @@ class _Comparison:
             return None
         if isinstance(state, Narrowed):
             state = state.state
-        said = None
+        results = None
         if hasattr(plugin, "filter_rows"):
-            said = self._refusals(plugin.filter_rows, state, pod, self._rows)
+            results = self._rejections(plugin.filter_rows, state, pod, self._rows)
             some = self._some(rng)
-            alone = self._refusals(plugin.filter_rows, state, pod, self._rows[some])
-            self._same("filter_rows on all rows and on some", pod, [said[i] for i in some], alone, self._rows[some])
+            rows = self._rows[some]
+            subset = self._rejections(plugin.filter_rows, state, pod, rows)
+            self._compare("filter_rows on all rows and on some", pod, [results[i] for i in some], subset, rows)
         if hasattr(plugin, "filter"):
-            by_node = self._refusals(plain.filter_rows_of(plugin), state, pod, self._rows)
-            self._same("filter and filter_rows", pod, by_node, said, self._rows)
-            said = by_node
-        if said is not None and hasattr(plugin, "row_rejection"):
+            by_node = self._rejections(plain.filter_rows_of(plugin), state, pod, self._rows)
+            self._compare("filter and filter_rows", pod, by_node, results, self._rows)
+            results = by_node
+        if results is not None and hasattr(plugin, "row_rejection"):
             single = [plugin.row_rejection(state, self._table, row) for row in self._rows.tolist()]
-            self._same("filter and row_rejection", pod, said, single, self._rows)
-        if said is not None and hasattr(plugin, "passing_rows") and state is not None:
+            self._compare("filter and row_rejection", pod, results, single, self._rows)
+        if results is not None and hasattr(plugin, "passing_rows") and state is not None:
             passing = plugin.passing_rows(state, pod, self._table, self._rows).tolist()
-            self._same("filter and passing_rows", pod, [refusal is None for refusal in said], passing, self._rows)
-        return said
+            self._compare("filter and passing_rows", pod, [reason is None for reason in results], passing, self._rows)
+        return results
 
-    def _refusals(self, function: Any, state: Any, pod: PodInfo, rows: Any) -> list[Rejection | None]:
+    def _rejections(self, function: Any, state: Any, pod: PodInfo, rows: Any) -> list[Rejection | None]:
         answer = function(state, pod, self._table, rows)
         if answer is None:
             return [None] * len(rows)
@@ -98,26 +99,26 @@ class _Comparison:
         state = plugin.pre_score(pod, table, rows) if hasattr(plugin, "pre_score") else None
         if state is SKIP:
             return None
-        said = None
+        results = None
         if hasattr(plugin, "score_rows"):
-            said = plugin.score_rows(state, pod, table, rows).tolist()
+            results = plugin.score_rows(state, pod, table, rows).tolist()
             some = self._some(rng)
-            alone = plugin.score_rows(state, pod, table, rows[some]).tolist()
-            self._same("score_rows on all rows and on some", pod, [said[i] for i in some], alone, rows[some])
+            subset = plugin.score_rows(state, pod, table, rows[some]).tolist()
+            self._compare("score_rows on all rows and on some", pod, [results[i] for i in some], subset, rows[some])
         if hasattr(plugin, "score"):
             by_node = plain.score_rows_of(plugin)(state, pod, table, rows).tolist()
-            self._same("score and score_rows", pod, by_node, said, rows)
-            said = by_node
-        if said is not None and hasattr(plugin, "row_score"):
-            found = [plugin.row_score(state, table, row) for row in rows.tolist()]
-            told = [score if single is None else single for score, single in zip(said, found, strict=True)]
-            self._same("score and row_score", pod, said, told, rows)
-        return said
+            self._compare("score and score_rows", pod, by_node, results, rows)
+            results = by_node
+        if results is not None and hasattr(plugin, "row_score"):
+            by_row = [plugin.row_score(state, table, row) for row in rows.tolist()]
+            actual = [score if single is None else single for score, single in zip(results, by_row, strict=True)]
+            self._compare("score and row_score", pod, results, actual, rows)
+        return results
 
     def _some(self, rng: Random) -> list[int]:
         return sorted(rng.sample(range(len(self._rows)), rng.randint(0, len(self._rows))))
 
-    def _same(self, what: str, pod: PodInfo, one: Any, other: Any, rows: IntArray) -> None:
+    def _compare(self, what: str, pod: PodInfo, one: Any, other: Any, rows: IntArray) -> None:
         if one is None or other is None:
             return
         self._compared += len(one)

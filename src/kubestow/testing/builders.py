@@ -1,6 +1,6 @@
-"""Nodes and pods in one line each: what is left out is as an API server would fill it in.
+"""Builders for nodes, pods and pod groups. Omitted fields have the defaults of an API server.
 
-Everything that has no argument of its own goes into `spec`, written as in a manifest.
+Pod fields without an argument go into `spec`, written as in a manifest.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ def make_node(
     images: Mapping[str, int] | None = None,
     unschedulable: bool = False,
 ) -> Node:
-    """A node. Taints are written `key=value:Effect` or `key:Effect`; images are sizes in bytes by name."""
+    """Return a node. `taints` are written `key=value:Effect` or `key:Effect`; `images` has sizes in bytes by name."""
     allocatable = {"cpu": cpu, "memory": memory, "pods": pods, **(resources or {})}
     places = {HOSTNAME_LABEL: name, ZONE_LABEL: zone, REGION_LABEL: region}
     manifest = {
@@ -71,7 +71,7 @@ def make_pod(
     spec: Mapping[str, Any] | None = None,
     status: Mapping[str, Any] | None = None,
 ) -> Pod:
-    """A pod with one container; with `node`, one that is bound there; with `group`, one of that pod group.
+    """Return a pod with one container, bound to `node` if given, and a member of the pod group `group` if given.
 
     Tolerations are written like the taints they tolerate: `key=value:Effect`, `key:Effect`, or `key` for any effect.
     """
@@ -119,7 +119,7 @@ def make_pod_group(
     priority: int | None = None,
     disruption_mode: str | None = None,
 ) -> PodGroup:
-    """A pod group: with `min_count` a gang, else one whose pods are scheduled as they come."""
+    """Return a pod group: a gang with `min_count`, otherwise one whose pods are scheduled individually."""
     spec: dict[str, Any] = {
         "schedulingPolicy": {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
     }

@@ -1,9 +1,8 @@
-"""An event loop whose clock jumps: when nothing is left to do but wait, the wait is skipped.
+"""An event loop with virtual time and real sockets: when it only waits for a timer, the wait is skipped.
 
-Sockets stay real. Both ends of every connection live in this loop, so when no socket has anything to say for a moment,
-only a timer can; the further it is away, the longer that moment. The clock goes by what is done and not by the time
-that it takes: a machine that is slow, or stands still for a while, changes nothing. Only threads are waited for in real
-time.
+Both ends of every connection must be in this loop. If no socket is ready for a short real time, only a timer can be
+next, and the clock jumps to it; this real time grows with the distance to the timer. The clock advances by a fixed
+amount per turn of the loop, so that the speed of the machine has no effect. Threads are waited for in real time.
 """
 
 import asyncio
@@ -12,11 +11,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, TypeVarTuple
 
 _TURN = 1e-5
-"""Seconds that a turn of the loop takes."""
+"""Virtual seconds per turn of the loop."""
 _SHORTEST_SILENCE, _LONGEST_SILENCE = 0.002, 0.05
 _SILENCE = 0.002
-"""How much of a wait has to pass in real time, within these bounds, before it is skipped."""
-_STUCK = 60.0
+"""The fraction of a wait that must pass in real time, within these bounds, before the wait is skipped."""
+_STUCK_SECONDS = 60.0
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -27,14 +26,14 @@ class _JumpingSelector(selectors.DefaultSelector):
         super().__init__()
         self.skipped = 0.0
         self.threads = 0
-        """Those that somebody waits for."""
+        """Number of running executor calls."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self.skipped += _TURN
         if timeout is None:
-            ready = super().select(_STUCK)
+            ready = super().select(_STUCK_SECONDS)
             if not ready:
-                raise RuntimeError("nothing to do and nothing to wait for: the test is stuck")
+                raise RuntimeError(f"event loop is stuck: no timer, and no socket ready for {_STUCK_SECONDS:g} seconds")
             return ready
         silence = min(max(timeout * _SILENCE, _SHORTEST_SILENCE), _LONGEST_SILENCE)
         ready = super().select(timeout if self.threads else min(timeout, silence))
@@ -44,6 +43,8 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop that skips waits; `time()` is virtual."""
+
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
@@ -62,6 +63,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run something to its end in virtual time."""
+    """Run a coroutine in virtual time and return its result."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)

@@ -1,4 +1,4 @@
-"""Random small clusters: nodes of all kinds with pods of all kinds on them, the same for the same seed."""
+"""Random small clusters with various nodes and pods; the same seed produces the same cluster."""
 
 from collections.abc import Callable
 from random import Random
@@ -17,7 +17,7 @@ _LABELS = {"disk": ("ssd", "hdd"), "pool": ("a", "b", "c"), "app": ("web", "db")
 
 
 def random_node(name: str, rng: Random) -> Node:
-    """A node with some labels, maybe a taint, cordoned now and then."""
+    """Return a node with random capacity, labels and taints; one in ten is cordoned."""
     return make_node(
         name,
         cpu=rng.choice(("1", "4", "16")),
@@ -32,7 +32,7 @@ def random_node(name: str, rng: Random) -> Node:
 
 
 def random_pod(name: str, rng: Random) -> Pod:
-    """A pod that asks for something."""
+    """Return a pod with random requests, labels and constraints."""
     return make_pod(
         name,
         namespace=rng.choice(("default", "other")),
@@ -48,7 +48,7 @@ def random_pod(name: str, rng: Random) -> Pod:
 
 
 def random_cluster(rng: Random, node: MakeNode = random_node, pod: MakePod = random_pod) -> Cluster:
-    """Up to a dozen nodes with up to three pods each."""
+    """Return a cluster of 1 to 12 nodes with up to 3 pods each."""
     cluster = Cluster()
     for number in range(rng.randint(1, 12)):
         name = f"n{number}"
