@@ -1,9 +1,8 @@
 """Tools to test plugins and scheduling policies without a cluster.
 
-Builders create nodes and pods in one line each; `SchedulerHarness` runs a complete scheduler on a `FakeCluster` in
-virtual time; `check_forms` compares the plain and fast forms of a plugin.
+Builders create nodes and pods in one line; `check_forms` compares the plain and fast forms of a plugin.
 
-Promise: no connection to a cluster, and no waiting in real time.
+Promise: `SchedulerHarness` runs the real scheduler on a `FakeCluster` in virtual time, and does not sleep.
 """
 
 from importlib import import_module

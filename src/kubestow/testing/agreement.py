@@ -44,8 +44,6 @@ def check_forms(
 
 
 class _Comparison:
-    """The comparison of one plugin on one cluster."""
-
     def __init__(self, plugin: Any, cluster: Cluster) -> None:
         self._plugin = plugin
         self._table = cluster.nodes

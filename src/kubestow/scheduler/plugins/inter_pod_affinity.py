@@ -57,7 +57,7 @@ class RequiredTerms(msgspec.Struct, frozen=True):
     affinity: tuple[Scope, ...]
     """The affinity terms: they match pods that are in every one of these scopes."""
     affinity_keys: tuple[str, ...]
-    anti_affinity: tuple[tuple[Scope, str], ...]
+    anti: tuple[tuple[Scope, str], ...]
     """The anti-affinity terms: the scope of each and its topology key."""
     namespace_labels: Mapping[str, str]
 
@@ -69,8 +69,8 @@ class RequiredTerms(msgspec.Struct, frozen=True):
 class FilterState(msgspec.Struct, frozen=True):
     required: RequiredTerms
     affinity: CountsByKey
-    anti_affinity: CountsByKey
-    existing_anti_affinity: CountsByKey
+    anti: CountsByKey
+    existing_anti: CountsByKey
     """Pods on nodes whose required anti-affinity matches this pod."""
     rejections: dict[str, IntArray]
     """The kind of rejection of each domain (0: none), by topology key."""
@@ -115,56 +115,47 @@ class InterPodAffinity:
         except SelectorError as error:
             return unresolvable(f"parsing pod: {error}")
         namespace_labels = self._cluster.listers.namespace_labels(pod.namespace)
-        existing_anti_affinity: CountsByKey = {}
+        existing_anti: CountsByKey = {}
         for carried, counts in self._cluster.carried.about(pod, namespace_labels):
             if carried.kind is TermKind.REQUIRED_ANTI:
-                _add_up(existing_anti_affinity, carried.term.topology_key, counts)
-        if (
-            not terms.required
-            and not terms.required_anti
-            and not any(c[1:].any() for c in existing_anti_affinity.values())
-        ):
+                _add_up(existing_anti, carried.term.topology_key, counts)
+        if not terms.required and not terms.required_anti and not any(c[1:].any() for c in existing_anti.values()):
             return SKIP
         required = RequiredTerms(
             affinity=tuple(self._scope(term) for term in terms.required),
             affinity_keys=tuple(dict.fromkeys(term.topology_key for term in terms.required)),
-            anti_affinity=tuple((self._scope(term), term.topology_key) for term in terms.required_anti),
+            anti=tuple((self._scope(term), term.topology_key) for term in terms.required_anti),
             namespace_labels=namespace_labels,
         )
         affinity: CountsByKey = {}
         if required.affinity:
             counts = self._cluster.matches.ask(Question(required.affinity, skip_terminating=False))
             affinity = {key: counts.by_domain(key) for key in required.affinity_keys}
-        anti_affinity: CountsByKey = {}
-        for scope, key in required.anti_affinity:
-            _add_up(anti_affinity, key, self._cluster.matches.ask(Question((scope,), skip_terminating=False)))
-        return self._state(pod, required, affinity, anti_affinity, existing_anti_affinity)
+        anti: CountsByKey = {}
+        for scope, key in required.anti:
+            _add_up(anti, key, self._cluster.matches.ask(Question((scope,), skip_terminating=False)))
+        return self._state(pod, required, affinity, anti, existing_anti)
 
     def _state(
-        self,
-        pod: PodInfo,
-        required: RequiredTerms,
-        affinity: CountsByKey,
-        anti_affinity: CountsByKey,
-        existing_anti_affinity: CountsByKey,
+        self, pod: PodInfo, terms: RequiredTerms, affinity: CountsByKey, anti: CountsByKey, existing_anti: CountsByKey
     ) -> FilterState:
         # The first of a group of pods with affinity to each other may be placed on any node.
-        is_first = not any(counts[1:].any() for counts in affinity.values()) and required.matches_affinity(pod)
+        is_first = not any(counts[1:].any() for counts in affinity.values()) and terms.matches_affinity(pod)
         nodes = self._cluster.nodes
         rejections: dict[str, IntArray] = {}
-        for key in dict.fromkeys((*existing_anti_affinity, *anti_affinity, *affinity)):
+        for key in dict.fromkeys((*existing_anti, *anti, *affinity)):
             column = nodes.labels.column(key)
             rejected = rejections[key] = np.zeros(len(column.values), np.int64)
-            if key in existing_anti_affinity:
-                rejected[existing_anti_affinity[key] > 0] = _EXISTING_ANTI
-            if key in anti_affinity:
-                rejected[anti_affinity[key] > 0] = _ANTI
+            if key in existing_anti:
+                rejected[existing_anti[key] > 0] = _EXISTING_ANTI
+            if key in anti:
+                rejected[anti[key] > 0] = _ANTI
             if key in affinity and not is_first:
                 rejected[affinity[key] <= 0] = _AFFINITY
             rejected[ABSENT] = _AFFINITY if key in affinity and column.labelled < nodes.count else 0
             if not rejected.any():
                 del rejections[key]
-        return FilterState(required, affinity, anti_affinity, existing_anti_affinity, rejections)
+        return FilterState(terms, affinity, anti, existing_anti, rejections)
 
     def _scope(self, term: Term) -> Scope:
         """Return the scope of a term of the pod to be scheduled."""
@@ -193,7 +184,7 @@ class InterPodAffinity:
 
     def counted_rows(self, state: FilterState, pod: PodInfo) -> BoolArray:
         required, size = state.required, self._cluster.nodes.size
-        scopes = [(scope,) for scope, _ in required.anti_affinity] + ([required.affinity] if required.affinity else [])
+        scopes = [(scope,) for scope, _ in required.anti] + ([required.affinity] if required.affinity else [])
         counted: BoolArray = np.zeros(size, np.bool_)
         for scope in scopes:
             counted |= self._cluster.matches.ask(Question(scope, skip_terminating=False)).by_row(size) > 0
@@ -204,47 +195,38 @@ class InterPodAffinity:
 
     def with_changes(self, state: FilterState, pod: PodInfo, changes: Sequence[Change]) -> FilterState:
         required = state.required
-        affinity, anti_affinity, existing_anti_affinity = (
-            _Shifts(self._cluster),
-            _Shifts(self._cluster),
-            _Shifts(self._cluster),
-        )
+        affinity, anti, existing_anti = _Shifts(self._cluster), _Shifts(self._cluster), _Shifts(self._cluster)
         for change in changes:
             other = change.pod
             if required.matches_affinity(other):
                 for key in required.affinity_keys:
                     affinity.add(key, change)
-            for scope, key in required.anti_affinity:
+            for scope, key in required.anti:
                 if scope.covers(other.namespace, other.labels):
-                    anti_affinity.add(key, change)
+                    anti.add(key, change)
             for term in other.terms.required_anti:
                 if term.matches(pod.namespace, pod.labels, required.namespace_labels):
-                    existing_anti_affinity.add(term.topology_key, change)
-        if not (affinity.amounts or anti_affinity.amounts or existing_anti_affinity.amounts):
+                    existing_anti.add(term.topology_key, change)
+        if not (affinity.amounts or anti.amounts or existing_anti.amounts):
             return state
-        return self._shifted(state, pod, affinity, anti_affinity, existing_anti_affinity)
+        return self._shifted(state, pod, affinity, anti, existing_anti)
 
     def _shifted(
-        self,
-        state: FilterState,
-        pod: PodInfo,
-        affinity: "_Shifts",
-        anti_affinity: "_Shifts",
-        existing_anti_affinity: "_Shifts",
+        self, state: FilterState, pod: PodInfo, affinity: "_Shifts", anti: "_Shifts", existing_anti: "_Shifts"
     ) -> FilterState:
         """Return the state with shifted counts. The same shifts return the same object, because changes on one node
         often equal those on others."""
         if self._shifts_of is not state or len(self._known_shifts) >= _MAX_SHIFTED_STATES:
             self._shifts_of, self._known_shifts = state, {}
-        key = (affinity.key, anti_affinity.key, existing_anti_affinity.key)
+        key = (affinity.key, anti.key, existing_anti.key)
         found = self._known_shifts.get(key)
         if found is None:
             found = self._known_shifts[key] = self._state(
                 pod,
                 state.required,
                 affinity.applied_to(state.affinity),
-                anti_affinity.applied_to(state.anti_affinity),
-                existing_anti_affinity.applied_to(state.existing_anti_affinity),
+                anti.applied_to(state.anti),
+                existing_anti.applied_to(state.existing_anti),
             )
         return found
 

@@ -48,19 +48,14 @@ class NodeDeclaredFeatures:
         if not self._enabled:
             return []
         return [
-            on(
-                Resource.NODE,
-                Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
-                self._declared_features_changed,
-                alike=True,
-            ),
-            on(Resource.POD, Action.UPDATE, self._required_features_changed, alike=True),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._node_changed, alike=True),
+            on(Resource.POD, Action.UPDATE, self._pod_changed, alike=True),
         ]
 
-    def _declared_features_changed(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
+    def _node_changed(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
         return old is None or old.status.declaredFeatures != new.status.declaredFeatures
 
-    def _required_features_changed(self, waiting: Pod, old: Pod, new: Pod) -> bool:
+    def _pod_changed(self, waiting: Pod, old: Pod, new: Pod) -> bool:
         return waiting.metadata.uid == new.metadata.uid and required_features(old) != required_features(new)
 
 

@@ -1,8 +1,4 @@
-"""NodeResourcesBalancedAllocation: prefers nodes whose resources would be used more evenly with the pod than without.
-
-The score compares the balance of a node with and without the pod: 75 if it stays the same, up to 100 if it improves,
-down to 50 if it gets worse. Balance is 100 minus the standard deviation of the used fractions, in percent.
-"""
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources are used more evenly with the pod than without."""
 
 from collections.abc import Hashable, Sequence
 

@@ -1,7 +1,4 @@
-"""PodGroupPodsCount: prefers placements that fit more pods of a group.
-
-The pods of the group that are scheduled already count too, so that small differences have little effect.
-"""
+"""PodGroupPodsCount: prefers placements that fit more pods of a group."""
 
 from collections.abc import Sequence
 
@@ -14,7 +11,7 @@ from kubestow.scheduler.framework.results import MAX_SCORE
 
 
 class PodGroupPodsCount:
-    """Prefers placements that fit more pods of a group."""
+    """Prefers placements that fit more pods of a group. Scheduled pods count too, which reduces differences."""
 
     name = "PodGroupPodsCount"
 

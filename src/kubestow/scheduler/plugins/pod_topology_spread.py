@@ -136,8 +136,7 @@ class PodTopologySpread:
         return counted
 
     def with_changes(self, state: HardState, pod: PodInfo, changes: Sequence[Change]) -> HardState:
-        """Apply added and removed pods. Like kube-scheduler, count pods that `pre_filter` does not count: terminating
-        ones, and those of an empty selector."""
+        """Like kube-scheduler, count pods that `pre_filter` ignores: terminating, or of an empty selector."""
         columns = [self._cluster.nodes.labels.column(spread.constraint.key).ids for spread in state]
         shifts = tuple(_Shift() for _ in state)
         for other, row, added in changes:

@@ -84,7 +84,6 @@ class Search:
     # Trying
 
     def _try(self, rows: IntArray) -> None:
-        """Try rows, all at once."""
         victims = self._potential_victims(rows)
         if victims is None:
             return
@@ -168,7 +167,6 @@ class Search:
         return f"0/{self._table.count} nodes are available: {counted}."
 
     def _explain(self, rows: IntArray) -> None:
-        """Compute the reasons of rejected rows."""
         if len(rows):
             victims = potential_victims(self._ranking, rows, self._priority)
             trials = make_trials(self._cycle, self._table, victims, adapting_filters(self._cycle, victims))

@@ -67,7 +67,6 @@ class ClaimWriter:
             await self._handle.wait_until(lambda: pod.metadata.uid not in self._releasing, _RELEASE_CHECK_INTERVAL)
 
     async def create(self, node_claim: NodeClaim, pod: Pod) -> ResourceClaim:
-        """Create the claim for a pod's extended resources."""
         meta, spec = node_claim.claim.metadata, node_claim.claim.spec
         manifest = {
             "kind": "ResourceClaim",
@@ -98,7 +97,6 @@ class ClaimWriter:
             await self._api.set_extended_resource_claim(pod, status)
 
     async def deallocate(self, claim: ResourceClaim) -> None:
-        """Remove the allocation of a claim."""
         changes = {"status": {"allocation": None, "reservedFor": None, "devices": None}}
         await self._api.update_resource_claim_status(claim, changes)
 

@@ -28,7 +28,6 @@ class PendingAllocations:
         return self._devices.pending(uid) if group is not None and group == group_key(pod) else None
 
     def add(self, pod: Pod, uid: str, allocation: AllocationResult) -> None:
-        """Add a pending allocation."""
         self._devices.promise(uid, allocation)
         group = group_key(pod) if self._with_groups else ""
         if group:

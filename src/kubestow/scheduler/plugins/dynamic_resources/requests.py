@@ -67,16 +67,12 @@ class Option:
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request of a claim."""
-
     name: str
     options: tuple[Option, ...]
     is_list: bool
 
 
 class WantedClaim(msgspec.Struct, frozen=True):
-    """The requests and constraints of a claim."""
-
     requests: tuple[Request, ...]
     constraints: tuple[Constraint, ...]
 

@@ -50,7 +50,7 @@ class Pick(NamedTuple):
 
 
 class _Next(NamedTuple):
-    """What to find next: a device for an option."""
+    """What to find next: a device for an option, at position `start` or later."""
 
     claim: int
     request: int
@@ -59,7 +59,6 @@ class _Next(NamedTuple):
     number: int
     """Number of devices of the option that have been found."""
     start: int
-    """The position at which to start."""
 
 
 _DONE = _Next(-1, 0, None, 0, 0)
@@ -327,10 +326,7 @@ class Search:
         return True
 
     def _take(self, claim: int, option: Option, position: int, *, must: bool) -> bool:
-        """Take a device that is free and selectable, if counters, taints and constraints allow it.
-
-        Return whether it was taken. With `must`, raise AllocationError if a constraint does not allow it.
-        """
+        """Take a free, selectable device if counters, taints and constraints allow it; return whether it was taken."""
         device, pool, _ = self._devices[position]
         is_shared = self._rules.shares and device.shared
         counted = False

@@ -23,8 +23,6 @@ NO_LIMIT = 1 << 40
 
 
 class _Driver:
-    """The columns of a driver."""
-
     __slots__ = ("attached", "limit")
 
     def __init__(self, capacity: int) -> None:
@@ -136,7 +134,6 @@ class AttachedCounts:
             yield from self._rows_named(attachment.spec.nodeName)
 
     def _count(self, row: int) -> None:
-        """Count the volumes of a row again."""
         self._forget(row)
         nodes = self._cluster.nodes
         if not nodes.live[row]:

@@ -54,8 +54,6 @@ class Constraint(msgspec.Struct, frozen=True):
 
 
 class Constraints(msgspec.Struct, frozen=True):
-    """All constraints of a pod."""
-
     hard: tuple[Constraint, ...] = ()
     soft: tuple[Constraint, ...] = ()
 

@@ -1,7 +1,5 @@
-"""The rows on which a volume can be provisioned for a claim.
-
-Its class must have a provisioner and allow the node's topology. If the driver reports storage capacity, a pool that is
-accessible from the node must have enough."""
+"""The rows on which a volume can be provisioned for a claim: its class must have a provisioner and allow the node's
+topology, and a storage pool that the node can access must have enough capacity if the driver reports capacity."""
 
 from collections.abc import Sequence
 
