@@ -1,4 +1,4 @@
-"""Every example does what its first line says."""
+"""Every example does what its docstring describes."""
 
 import asyncio
 import http.server
@@ -18,7 +18,7 @@ HOUR = 3600
 
 
 def plugin_of(number: str) -> Any:
-    """The plugin of the example with a number."""
+    """Return the plugin class of the example with this number."""
     (file,) = EXAMPLES.glob(f"{number}_*.py")
     (loaded,) = load(str(file))
     return loaded.plugin
@@ -46,7 +46,7 @@ def message(harness: SchedulerHarness, pod: str) -> str:
 
 
 @pytest.mark.parametrize("file", NUMBERED, ids=lambda file: file.stem)
-def test_each_is_one_page_and_listed(file: Path) -> None:
+def test_each_example_is_short_and_listed(file: Path) -> None:
     """One plugin, at most 60 lines, named in the list of examples."""
     (loaded,) = load(str(file))
     assert loaded.plugin.__module__
@@ -54,15 +54,15 @@ def test_each_is_one_page_and_listed(file: Path) -> None:
     assert f"({file.name})" in (EXAMPLES / "README.md").read_text()
 
 
-def test_the_first_is_short() -> None:
-    """It is in the README."""
+def test_the_first_example_is_in_the_readme() -> None:
+    """It is short, and the README quotes it."""
     text = NUMBERED[0].read_text()
     assert len(text.splitlines()) <= 15
     assert text.split("\n\n\n")[1].strip() in (EXAMPLES.parent / "README.md").read_text()
 
 
 def test_prefer_a_zone() -> None:
-    """Also where another node is emptier."""
+    """The zone wins even if a node elsewhere is emptier."""
     with start("01", "{zone: b}") as harness:
         harness.cluster.add(make_node("n0", zone="a", cpu="64"))
         harness.cluster.add(make_node("n1", zone="b", cpu="4"))
@@ -73,7 +73,7 @@ def test_prefer_a_zone() -> None:
 
 
 def test_count_licences() -> None:
-    """Two pods get a licence; the third waits until one of them is gone."""
+    """Two pods get a licence; the third waits until one of them is deleted."""
     with start("02", "{licences: {matlab: 2}}") as harness:
         for number in range(3):
             harness.cluster.add(make_node(f"n{number}"))
@@ -91,7 +91,7 @@ def test_count_licences() -> None:
 
 
 def test_start_together() -> None:
-    """Two of three wait, holding their nodes; the third lets all of them go."""
+    """Two of three pods wait, holding their nodes; the third releases all of them."""
     labels = {"group": "g", "group-size": "3"}
     with start("03") as harness:
         harness.cluster.add(make_node("n0"))
@@ -106,8 +106,8 @@ def test_start_together() -> None:
         assert len(harness.bindings) == 4
 
 
-def test_a_group_that_stays_incomplete_gives_its_nodes_back() -> None:
-    """After a minute all of its pods are back in the queue, and may try again."""
+def test_an_incomplete_group_releases_its_nodes() -> None:
+    """After a minute all of its pods are in the queue again."""
     with start("03") as harness:
         harness.cluster.add(make_node("n0"))
         for number in range(2):
@@ -120,7 +120,7 @@ def test_a_group_that_stays_incomplete_gives_its_nodes_back() -> None:
 
 
 def test_cheapest_node() -> None:
-    """The cheapest of three; a node that does not say what it costs is the dearest."""
+    """The cheapest of three nodes is chosen; a node without a price is the most expensive one."""
     with start("04") as harness:
         for name, labels in (("n0", {}), ("n1", {"cost": "0.7"}), ("n2", {"cost": "0.35"})):
             harness.cluster.add(make_node(name, labels=labels))
@@ -143,7 +143,7 @@ def test_office_hours() -> None:
 
 
 def test_spare_memory() -> None:
-    """A tenth of the node stays free; both forms say so."""
+    """A tenth of the node stays free; both forms agree."""
     with start("06") as harness:
         harness.cluster.add(make_node("n0", memory="10Gi"))
         harness.cluster.add(make_pod("large", memory="9Gi"))
@@ -157,7 +157,7 @@ def test_spare_memory() -> None:
 
 
 class _Service(http.server.BaseHTTPRequestHandler):
-    """Says yes to pods whose name begins with `good`."""
+    """Accepts pods whose name begins with `good`."""
 
     def do_GET(self) -> None:
         self.send_response(200 if "pod=good" in self.path and "node=n0" in self.path else 403)
@@ -169,7 +169,7 @@ class _Service(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def service() -> Iterator[str]:
-    """The address of a service on this machine."""
+    """Return the address of a local service."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Service)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -180,7 +180,7 @@ def service() -> Iterator[str]:
 
 
 def test_ask_a_service(service: str) -> None:
-    """Where the service says no, the pod is tried again later."""
+    """A pod that the service rejects is retried later."""
     plugin = plugin_of("07")
 
     async def until_both_are_decided() -> SchedulerHarness:

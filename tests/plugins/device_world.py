@@ -1,4 +1,4 @@
-"""Devices, slices, classes and claims in one line each, and what became of claims."""
+"""Builders for devices, slices, classes and claims in one line each, and accessors for allocated devices."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ DRIVER = "gpu.example.com"
 
 
 def device(name: str, /, *, taints: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
-    """A device: strings, ints and bools become attributes, `memory` a capacity; dicts and lists are its own fields."""
+    """Return a device: strings, ints and bools are attributes, `memory` a capacity, dicts and lists other fields."""
     manifest: dict[str, Any] = {"name": name, "attributes": {}}
     for field, value in fields.items():
         if field == "memory":
@@ -42,7 +42,7 @@ def device_slice(
     driver: str = DRIVER,
     **spec: Any,
 ) -> ResourceSlice:
-    """The devices of a node; or, without one, of wherever `spec` says."""
+    """Return a slice with the devices of a node; without one, `spec` selects the nodes."""
     place = {"nodeName": node} if node else {}
     of = {"name": pool or node, "generation": generation, "resourceSliceCount": slices}
     full = {"driver": driver, "pool": of, "devices": list(devices), **place, **spec}
@@ -55,12 +55,12 @@ def device_class(name: str = "gpu", *expressions: str, **spec: Any) -> DeviceCla
 
 
 def exactly(count: int = 1, *expressions: str, name: str = "r", of: str = "gpu", **fields: Any) -> dict[str, Any]:
-    """A request; `count` 0 asks for all."""
+    """Return a request; `count` 0 requests all devices."""
     return {"name": name, "exactly": _request(count, expressions, of, fields)}
 
 
 def either(*options: Mapping[str, Any], name: str = "r") -> dict[str, Any]:
-    """A request with alternatives, made with `option`."""
+    """Return a request with alternatives, built with `option`."""
     return {"name": name, "firstAvailable": list(options)}
 
 
@@ -88,7 +88,7 @@ def claim(
 
 
 def allocated(name: str, node: str, *devices: str, **status: Any) -> ResourceClaim:
-    """A claim that has devices of a node's own pool."""
+    """Return a claim that is allocated devices of a node's own pool."""
     results = [{"request": "r", "driver": DRIVER, "pool": node, "device": device} for device in devices]
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     allocation = {
@@ -105,19 +105,19 @@ def taint_rule(name: str, taint: str, **selector: str) -> DeviceTaintRule:
 
 
 def claiming(name: str, *claims: str, **options: Any) -> Pod:
-    """A pod that names claims."""
+    """Return a pod that names claims."""
     named = [{"name": claim, "resourceClaimName": claim} for claim in claims]
     return make_pod(name, spec={"resourceClaims": named, **options.pop("spec", {})}, **options)
 
 
 def devices_of(claim: ResourceClaim) -> list[str]:
-    """pool/device of all that a claim has."""
+    """Return pool/device of all allocated devices of a claim."""
     allocation = claim.status.allocation
     return [] if allocation is None else [f"{of.pool}/{of.device}" for of in allocation.devices.results]
 
 
 def given_twice(claims: Iterable[ResourceClaim]) -> list[str]:
-    """Whole devices that several claims have."""
+    """Return unshared devices that are allocated to several claims."""
     held = Counter(
         f"{result.driver}/{result.pool}/{result.device}"
         for claim in claims

@@ -29,7 +29,7 @@ NOW = 1_000_000.0
 
 
 class World:
-    """Nodes of 4 CPUs with pods on them, and the default profile."""
+    """Nodes with 4 CPUs, with pods on them, and the default profile."""
 
     def __init__(self, *nodes: str, seed: int = 0, configuration: str = "", **features: bool) -> None:
         self.cluster = Cluster()
@@ -50,7 +50,7 @@ class World:
         self.profile = profiles["default-scheduler"]
 
     def run(self, name: str, node: str, *, started: float | None = 1_000.0, **pod: Any) -> Pod:
-        """Have a pod run on a node."""
+        """Run a new pod on a node."""
         status = {"phase": "Running", **pod.pop("status", {})}
         if started is not None:
             status["startTime"] = format_time(started)
@@ -59,7 +59,7 @@ class World:
         return made
 
     def run_as(self, pod: Pod, node: str) -> None:
-        """Have this very pod run on a node."""
+        """Run this pod on a node."""
         spec = msgspec.structs.replace(pod.spec, nodeName=node)
         self.cluster.set_pod(msgspec.structs.replace(pod, spec=spec))
 
@@ -74,16 +74,16 @@ class World:
         self.cluster.set_object(convert(PodDisruptionBudget, manifest))
 
     def evaluate(self, pod: Pod) -> Evaluation:
-        """A cycle of a pod that fits nowhere."""
+        """Evaluate a pod that fits on no node."""
         evaluation = Evaluation(self.profile, self.cluster, self.nominator, PodInfo(pod))
         if evaluation.pre_filter():
             assert not len(evaluation.filter()), "the pod fits without preempting"
         return evaluation
 
     def preempt(self, pod: Pod) -> PostFilterResult:
-        """What makes room for a pod."""
+        """Return the result of preemption for a pod."""
         return settled(carry_on(run_post_filter(self.profile, self.evaluate(pod), None)))
 
     def victims(self, pod: Pod) -> list[str]:
-        """Who must leave for a pod, most important first."""
+        """Return the victims of preemption for a pod, most important first."""
         return [victim.name for victim in self.preempt(pod).victims]

@@ -1,4 +1,4 @@
-"""Plugins whose states count pods on many nodes know on which nodes there are such pods."""
+"""Plugins whose states count pods on many nodes report the nodes that have such pods."""
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -13,8 +13,8 @@ from kubestow.scheduler.queue.nominator import Nominator
 
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)))
 @settings(deadline=None, max_examples=200)
-def test_what_leaves_other_nodes_does_not_matter(cluster: Cluster, kind: str, profile: str) -> None:
-    """Without the pods of a row that is not counted, the state is the very same."""
+def test_removing_pods_of_uncounted_nodes_keeps_the_state(cluster: Cluster, kind: str, profile: str) -> None:
+    """Removing the pods of a row that is not counted returns the same state object."""
     made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
     for bound in made.pre_filter:
         plugin = bound.plugin

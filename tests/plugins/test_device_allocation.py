@@ -1,4 +1,4 @@
-"""What claims get: order, taints, partitions, shares, node selectors, configuration."""
+"""Allocations of claims: order, taints, partitions, shares, node selectors and configuration."""
 
 from typing import Any
 
@@ -14,7 +14,6 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node
-from plugins.asking import refused
 from plugins.device_world import (
     DRIVER,
     allocated,
@@ -29,10 +28,11 @@ from plugins.device_world import (
     option,
     taint_rule,
 )
+from plugins.plugin_calls import rejected
 
 
 def cluster_of(*objects: Any, features: Features | None = None) -> tuple[Cluster, DynamicResources]:
-    """Node `n` in zone z, class `gpu`, and these."""
+    """Return node `n` in zone z, class `gpu`, and these objects."""
     cluster = Cluster(features)
     cluster.set_node(make_node("n", zone="z"))
     for thing in (device_class(), *objects):
@@ -41,10 +41,10 @@ def cluster_of(*objects: Any, features: Features | None = None) -> tuple[Cluster
 
 
 def got(*objects: Any, features: Features | None = None, claims: tuple[str, ...] = ("c",)) -> list[AllocationResult]:
-    """What the claims of a pod get on node `n`; empty if that is too little."""
+    """Return the allocations for the claims of a pod on node `n`; empty if they cannot be allocated."""
     cluster, plugin = cluster_of(*objects, features=features)
     pod = claiming("p", *claims)
-    if refused(plugin, cluster, pod):
+    if rejected(plugin, cluster, pod):
         return []
     state: Any = plugin.pre_filter(PodInfo(pod))
     plugin.reserve(state, PodInfo(pod), "n")
@@ -55,8 +55,8 @@ def names(allocations: list[AllocationResult]) -> list[str]:
     return [f"{of.pool}/{of.device}" for allocation in allocations for of in allocation.devices.results]
 
 
-def test_pools_slices_and_devices_in_order() -> None:
-    """Pools by driver and name, slices by name, devices as they stand."""
+def test_pools_slices_and_devices_are_tried_in_order() -> None:
+    """Pools are ordered by driver and name, slices by name, devices by position."""
     slices = [
         device_slice("n", [device("b"), device("a")], pool="z"),
         device_slice("n", [device("x")], pool="a", name="2", slices=2),
@@ -66,12 +66,12 @@ def test_pools_slices_and_devices_in_order() -> None:
     assert names(got(*slices, claim("c", exactly(5)))) == ["zz/w", "a/y", "a/x", "z/b", "z/a"]
 
 
-def test_claims_and_requests_in_order_with_backtracking() -> None:
-    """What was taken first is given back where the rest could not be had otherwise."""
+def test_claims_and_requests_are_tried_in_order_with_backtracking() -> None:
+    """Devices taken first are released if the remaining requests cannot be satisfied otherwise."""
     picky = f"device.attributes['{DRIVER}'].model == 'a'"
     offered = device_slice("n", [device("d0", model="a"), device("d1", model="b")])
-    asked = claim("c", exactly(1, name="any"), exactly(1, picky, name="picky"))
-    assert names(got(offered, asked)) == ["n/d1", "n/d0"]
+    requested = claim("c", exactly(1, name="any"), exactly(1, picky, name="picky"))
+    assert names(got(offered, requested)) == ["n/d1", "n/d0"]
     assert names(got(offered, claim("c"), claim("d", exactly(1, picky)), claims=("c", "d"))) == ["n/d1", "n/d0"]
 
 
@@ -108,8 +108,8 @@ def test_claims_and_requests_in_order_with_backtracking() -> None:
     ],
     ids=["incomplete", "complete", "newer", "obsolete", "with other nodes' slices", "contradictory"],
 )
-def test_pools_that_count(slices: list[Any], found: list[str]) -> None:
-    """Only complete pools of the newest generation offer anything."""
+def test_only_usable_pools_offer_devices(slices: list[Any], found: list[str]) -> None:
+    """Only complete pools of the newest generation offer devices."""
     assert names(got(*slices, claim("c"))) == found
 
 
@@ -130,8 +130,8 @@ ON_N = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operato
         ({"allNodes": True}, gpus(1, bindsToNode=True), ON_N),
     ],
 )
-def test_where_an_allocation_can_be_used(spec: dict[str, Any], devices: list[Any], selector: Any) -> None:
-    """Its node selector is what all its devices have in common."""
+def test_node_selector_of_an_allocation(spec: dict[str, Any], devices: list[Any], selector: Any) -> None:
+    """The node selector is the intersection over all allocated devices."""
     found = got(device_slice(devices=devices, pool="p", **spec), claim("c"))
     assert len(found) == 1
     assert found[0].nodeSelector == (None if selector is None else convert(NodeSelector, selector))
@@ -141,36 +141,36 @@ def test_where_an_allocation_can_be_used(spec: dict[str, Any], devices: list[Any
     "spec",
     [{"nodeName": "m"}, {"nodeSelector": ELSEWHERE}, {"perDeviceNodeSelection": True}, {}],
 )
-def test_devices_of_other_nodes(spec: dict[str, Any]) -> None:
-    """Are nothing to a node."""
+def test_devices_of_other_nodes_are_ignored(spec: dict[str, Any]) -> None:
+    """A slice for other nodes offers nothing."""
     assert got(device_slice(devices=gpus(1), pool="p", **spec), claim("c")) == []
 
 
-def test_per_device_selection_needs_its_feature() -> None:
-    """A slice that may mean something else than it says is not used."""
+def test_per_device_selection_requires_its_gate() -> None:
+    """Without the gate, a slice with per-device node selection is ignored."""
     offered = device_slice(devices=[device("d", nodeName="n")], pool="p", perDeviceNodeSelection=True)
     assert got(offered, claim("c"), features=Features(dra_partitionable_devices=False)) == []
 
 
-def test_all_devices() -> None:
-    """All that the selectors let through; none at all is too little, and so is one that is taken."""
+def test_allocation_mode_all() -> None:
+    """All matching devices are allocated; no match, or one device in use, makes the node infeasible."""
     offered = device_slice("n", gpus(3))
     assert names(got(offered, claim("c", exactly(0)))) == ["n/gpu-0", "n/gpu-1", "n/gpu-2"]
     assert got(offered, claim("c", exactly(0, "false"))) == []
     assert got(offered, allocated("other", "n", "gpu-1"), claim("c", exactly(0))) == []
 
 
-def test_too_many_devices_for_a_claim() -> None:
-    """An option that needs fewer is taken instead."""
+def test_options_that_exceed_the_claim_limit_are_skipped() -> None:
+    """An option that needs fewer devices is used instead."""
     offered = device_slice("n", gpus(40))
-    asked = either(option("many", 32), option("few", 1), name="b")
-    found = got(offered, claim("c", exactly(1, name="a"), asked))
+    requested = either(option("many", 32), option("few", 1), name="b")
+    found = got(offered, claim("c", exactly(1, name="a"), requested))
     assert [of.request for of in found[0].devices.results] == ["a", "b/few"]
     assert got(offered, claim("c", exactly(1, name="a"), either(option("many", 32), name="b"))) == []
 
 
-def test_admin_access() -> None:
-    """Gets devices that are in use, and does not keep others from them."""
+def test_admin_access_ignores_usage() -> None:
+    """Admin access gets devices in use, and does not block them for others."""
     offered, used = device_slice("n", gpus(1)), allocated("used", "n", "gpu-0")
     found = got(offered, used, claim("c", exactly(adminAccess=True)))
     assert names(found) == ["n/gpu-0"]
@@ -178,7 +178,7 @@ def test_admin_access() -> None:
     cluster, plugin = cluster_of(offered, claim("c", exactly(adminAccess=True)), claim("d"))
     for name in ("c", "d"):
         pod = PodInfo(claiming(name, name))
-        assert refused(plugin, cluster, pod.pod) == {}
+        assert rejected(plugin, cluster, pod.pod) == {}
         plugin.reserve(plugin.pre_filter(pod), pod, "n")  # type: ignore[arg-type]
 
 
@@ -200,41 +200,41 @@ def test_admin_access() -> None:
         ("k:NoSchedule", {"key": "k", "operator": "Sometimes"}, False),
     ],
 )
-def test_taints(taint: str, toleration: dict[str, str] | None, allowed: bool) -> None:
-    """A device with a taint is given only to those that tolerate it; that is noted in the result."""
-    asked = exactly(tolerations=[toleration]) if toleration else exactly()
-    found = got(device_slice("n", gpus(1, taints=[taint])), claim("c", asked))
+def test_device_taints(taint: str, toleration: dict[str, str] | None, allowed: bool) -> None:
+    """A tainted device is allocated only to requests that tolerate the taint; the result has the toleration."""
+    requested = exactly(tolerations=[toleration]) if toleration else exactly()
+    found = got(device_slice("n", gpus(1, taints=[taint])), claim("c", requested))
     assert bool(found) is allowed
     if allowed and toleration:
         assert found[0].devices.results[0].tolerations[0].operator == toleration["operator"]
 
 
-def test_taints_by_rules() -> None:
-    """A rule taints the devices that it selects, for as long as it is there."""
+def test_taint_rules() -> None:
+    """A rule taints the devices that it selects for as long as the rule exists."""
     cluster, plugin = cluster_of(device_slice("n", gpus(2)), claim("c", exactly(2)))
     pod = claiming("p", "c")
-    assert refused(plugin, cluster, pod) == {}
+    assert rejected(plugin, cluster, pod) == {}
     rule = taint_rule("r", "k:NoSchedule", driver=DRIVER, pool="n", device="gpu-1")
     cluster.set_object(rule)
-    assert "n" in refused(plugin, cluster, pod)
+    assert "n" in rejected(plugin, cluster, pod)
     cluster.remove_object(rule)
-    assert refused(plugin, cluster, pod) == {}
+    assert rejected(plugin, cluster, pod) == {}
 
 
-def test_rules_tell_equal_devices_apart() -> None:
-    """A rule for one node's devices is none for those of another, which are the same."""
+def test_taint_rules_distinguish_equal_devices() -> None:
+    """A rule for the devices of one node does not apply to equal devices of another."""
     slices = [device_slice(node, gpus(2)) for node in ("n", "m")]
     cluster, plugin = cluster_of(*slices, claim("c", exactly(2)))
     cluster.set_node(make_node("m"))
     pod, rule = claiming("p", "c"), taint_rule("r", "k:NoSchedule", driver=DRIVER, pool="n")
     cluster.set_object(rule)
-    assert refused(plugin, cluster, pod).keys() == {"n"}
+    assert rejected(plugin, cluster, pod).keys() == {"n"}
     cluster.remove_object(rule)
-    assert refused(plugin, cluster, pod) == {}
+    assert rejected(plugin, cluster, pod) == {}
 
 
 def test_equal_devices_of_two_pools() -> None:
-    """Pools that offer the same on one node offer it twice."""
+    """Two pools with equal devices on one node offer both."""
     slices = [device_slice("n", gpus(2), pool=pool) for pool in ("a", "b")]
     assert names(got(*slices, claim("c", exactly(3)))) == ["a/gpu-0", "a/gpu-1", "b/gpu-0"]
 
@@ -253,7 +253,7 @@ COUNTERS: dict[str, Any] = {"sharedCounters": [{"name": "gpu", "counters": {"uni
 
 
 def test_partitions_share_counters() -> None:
-    """What one partition takes of its device is missing for the others, on whatever node they are used."""
+    """The counters that one partition consumes are missing for the others, on any node."""
     offered = device_slice("n", partitions(4, 2, 2), pool="p", name="b", slices=2)
     counters = device_slice("elsewhere", pool="p", name="a", slices=2, **COUNTERS)
     assert names(got(offered, counters, claim("c", exactly(2)))) == ["p/p1", "p/p2"]
@@ -266,7 +266,7 @@ def test_partitions_share_counters() -> None:
 
 
 def test_admin_access_needs_counters() -> None:
-    """A partition in use may be had as well, as long as counters last for it once more."""
+    """Admin access to a partition in use consumes its counters again."""
     counters = device_slice("n", pool="n", name="a", slices=2, **COUNTERS)
     admin = claim("c", exactly(adminAccess=True))
     for size, found in ((2, ["n/p0"]), (3, [])):
@@ -274,8 +274,8 @@ def test_admin_access_needs_counters() -> None:
         assert names(got(offered, counters, allocated("used", "n", "p0"), admin)) == found
 
 
-def test_counters_that_do_not_exist() -> None:
-    """Make a pool contradictory, and so does a set that is there twice."""
+def test_unknown_or_duplicate_counters_invalidate_a_pool() -> None:
+    """A missing counter set makes the pool invalid, and so does a duplicate one."""
     offered = device_slice("n", partitions(1), pool="p", name="b", slices=2)
     assert got(offered, device_slice("n", pool="p", name="a", slices=2, sharedCounters=[]), claim("c")) == []
     twice: dict[str, Any] = {"sharedCounters": COUNTERS["sharedCounters"] * 2}
@@ -299,7 +299,7 @@ RANGE = {"min": "2Gi", "max": "8Gi", "step": "2Gi"}
 
 
 @pytest.mark.parametrize(
-    ("policy", "asked", "consumed"),
+    ("policy", "requested", "consumed"),
     [
         ({}, None, "10Gi"),
         ({}, "3Gi", "3Gi"),
@@ -314,9 +314,9 @@ RANGE = {"min": "2Gi", "max": "8Gi", "step": "2Gi"}
         ({"default": "1Gi", "validValues": ["1Gi", "4Gi"]}, "5Gi", None),
     ],
 )
-def test_what_a_share_consumes(policy: dict[str, Any], asked: str | None, consumed: str | None) -> None:
-    """What is asked for, rounded up as the policy says; what it does not allow is not given."""
-    found = got(device_slice("n", [shared("d", **policy)]), claim("c", sized(asked)))
+def test_capacity_consumed_by_a_share(policy: dict[str, Any], requested: str | None, consumed: str | None) -> None:
+    """The requested amount is rounded up by the policy; invalid amounts are not allocated."""
+    found = got(device_slice("n", [shared("d", **policy)]), claim("c", sized(requested)))
     if consumed is None:
         assert found == []
     else:
@@ -326,8 +326,8 @@ def test_what_a_share_consumes(policy: dict[str, Any], asked: str | None, consum
         assert len(result.shareID) == 36
 
 
-def test_shares_of_one_device() -> None:
-    """As many as there is capacity for; each has an id of its own."""
+def test_shares_are_limited_by_capacity() -> None:
+    """A device has shares while capacity is left; each share has its own ID."""
     offered = device_slice("n", [shared("d")])
     found = got(offered, claim("c", sized("4Gi", "a"), sized("6Gi", "b")))
     assert names(found) == ["n/d", "n/d"]
@@ -337,14 +337,14 @@ def test_shares_of_one_device() -> None:
 
 
 def sharing(device: str, amount: str) -> dict[str, Any]:
-    """The status of a claim that has a share of a device."""
+    """Return the status of a claim with a share of a device."""
     result = {"request": "r", "driver": DRIVER, "pool": "n", "device": device}
     share = {"shareID": "s", "consumedCapacity": {"memory": amount}}
     return {"allocation": {"devices": {"results": [{**result, **share}]}}}
 
 
-def test_shares_differ_in_what_is_left() -> None:
-    """Devices of one kind are not alike where shares of them are in use."""
+def test_shares_depend_on_remaining_capacity() -> None:
+    """Devices of one kind are not equal if shares of them are in use."""
     offered = device_slice("n", [shared("d0"), shared("d1")])
     used = claim("used", status=sharing("d1", "1Gi"))
     found = got(offered, used, claim("c", sized("1Gi", "a"), sized("10Gi", "b")))
@@ -352,13 +352,13 @@ def test_shares_differ_in_what_is_left() -> None:
 
 
 def test_shares_of_a_device_that_is_no_longer_shared() -> None:
-    """Nobody gets the whole of it while somebody has a share."""
+    """The device is not allocated as a whole while a share is in use."""
     cluster, plugin = cluster_of(device_slice("n", [device("d", memory="10Gi")]), claim("c"))
-    assert not refused(plugin, cluster, claiming("p", "c"))
+    assert not rejected(plugin, cluster, claiming("p", "c"))
     cluster.set_object(claim("used", status=sharing("d", "1Gi")))
-    assert refused(plugin, cluster, claiming("p", "c"))
+    assert rejected(plugin, cluster, claiming("p", "c"))
     cluster.set_object(claim("used"))
-    assert not refused(plugin, cluster, claiming("p", "c"))
+    assert not rejected(plugin, cluster, claiming("p", "c"))
 
 
 # Configuration
@@ -368,21 +368,23 @@ def opaque(word: str) -> dict[str, Any]:
     return {"opaque": {"driver": DRIVER, "parameters": {"say": word}}}
 
 
-def test_configuration() -> None:
-    """What the classes say, once each, then what the claim says about the requests that were satisfied."""
-    spoken = device_class("gpu", config=[opaque("class")])
+def test_configuration_of_an_allocation() -> None:
+    """The configuration of each class comes once, then that of the claim for the satisfied requests."""
+    configured = device_class("gpu", config=[opaque("class")])
     config = [
-        opaque("everybody"),
+        opaque("all"),
         {"requests": ["a"], **opaque("a alone")},
         {"requests": ["b/x"], **opaque("not chosen")},
         {"requests": ["b/y"], **opaque("chosen")},
     ]
-    asked = [exactly(name="a"), either(option("x", 9), option("y"), name="b")]
-    found = got(spoken, device_slice("n", gpus(2)), claim("c", *asked, config=config))
-    said = [(of.source, of.requests, bytes(of.opaque.parameters)) for of in found[0].devices.config if of.opaque]
-    assert said == [
+    requested = [exactly(name="a"), either(option("x", 9), option("y"), name="b")]
+    found = got(configured, device_slice("n", gpus(2)), claim("c", *requested, config=config))
+    configuration = [
+        (of.source, of.requests, bytes(of.opaque.parameters)) for of in found[0].devices.config if of.opaque
+    ]
+    assert configuration == [
         ("FromClass", ("a", "b/y"), b'{"say":"class"}'),
-        ("FromClaim", (), b'{"say":"everybody"}'),
+        ("FromClaim", (), b'{"say":"all"}'),
         ("FromClaim", ("a",), b'{"say":"a alone"}'),
         ("FromClaim", ("b/y",), b'{"say":"chosen"}'),
     ]

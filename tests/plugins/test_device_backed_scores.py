@@ -1,4 +1,4 @@
-"""Nodes are scored by extended resources that devices stand for, as if the nodes offered them."""
+"""Scores by extended resources that are backed by devices equal those of resources that nodes offer."""
 
 import logging
 
@@ -16,8 +16,8 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing import make_node, make_pod
-from plugins.asking import make, scores
 from plugins.device_world import DRIVER, allocated, device, device_class, device_slice, gpus
+from plugins.plugin_calls import make, scores
 
 GPU = "example.com/gpu"
 BY_CLASS = "deviceclass.resource.kubernetes.io/gpu"
@@ -29,7 +29,7 @@ def fit(kind: str = "LeastAllocated", *resources: str) -> NodeResourcesFitArgs:
 
 
 def world(*selectors: str, features: Features | None = None) -> Cluster:
-    """Four devices, one held; two devices; a node that offers ten itself, with two held; and one with nothing."""
+    """Return nodes with 4 devices (1 allocated), 2 devices, an own amount of 10 (2 used), and none."""
     cluster = Cluster(features)
     for name in ("four", "two", "none"):
         cluster.set_node(make_node(name))
@@ -55,20 +55,20 @@ def scored(cluster: Cluster, args: NodeResourcesFitArgs, resource: str = GPU) ->
         ("MostAllocated", {"four": 50, "two": 50, "itself": 30, "none": 0}),
     ],
 )
-def test_devices_count_where_the_node_offers_nothing(kind: str, expected: dict[str, int]) -> None:
-    """Held ones as used; devices beside what a node offers itself do not count."""
+def test_devices_count_on_nodes_without_own_amount(kind: str, expected: dict[str, int]) -> None:
+    """Allocated devices count as used; devices on nodes with an own amount do not count."""
     assert scored(world(), fit(kind)) == expected
 
 
-def test_only_devices_of_the_class() -> None:
-    """Selected by expressions; the class's own resource counts in the same way."""
+def test_only_devices_of_the_class_count() -> None:
+    """The expressions of the class select devices; its implicit resource counts in the same way."""
     cluster = world(f"device.attributes['{DRIVER}'].model == 'b'")
     assert scored(cluster, fit()) == {"four": 0, "two": 0, "itself": 70, "none": 0}
     assert scored(cluster, fit("MostAllocated", BY_CLASS), BY_CLASS) == {"four": 0, "two": 100, "itself": 0, "none": 0}
 
 
 def test_devices_need_not_be_allocatable() -> None:
-    """Those of an incomplete pool count; those that choose other nodes do not."""
+    """Devices of an incomplete pool count; those for other nodes do not."""
     cluster = world()
     cluster.set_object(device_slice("none", gpus(2), slices=2))
     choosy = [device("here", nodeName="none"), device("there", nodeName="two")]
@@ -77,21 +77,21 @@ def test_devices_need_not_be_allocatable() -> None:
 
 
 def test_an_expression_that_fails_counts_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """The log tells; pods are scheduled all the same."""
+    """The error is logged, and pods are still scheduled."""
     caplog.set_level(logging.ERROR)
     cluster = world(f"device.attributes['{DRIVER}'].unknown == 1")
     assert scored(cluster, fit()) == {"four": 0, "two": 0, "itself": 70, "none": 0}
     assert "Failed to calculate DRA resource capacity and allocated" in caplog.text
 
 
-def test_without_the_feature() -> None:
-    """Only what nodes offer themselves counts."""
+def test_without_the_gate_only_own_amounts_count() -> None:
+    """Without the gate, devices do not count."""
     cluster = world(features=Features(dra_extended_resource=False))
     assert scored(cluster, fit()) == {"four": 0, "two": 0, "itself": 70, "none": 0}
 
 
-def test_balance() -> None:
-    """A node with CPU in use and devices free is brought into balance."""
+def test_balance_counts_devices() -> None:
+    """A node with used CPU and free devices is brought into balance."""
     cluster = world()
     cluster.set_pod(make_pod("busy", node="two", cpu="2"))
     args = NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec("cpu", 1), ResourceSpec(GPU, 1)))
@@ -100,8 +100,8 @@ def test_balance() -> None:
     assert found["two"] > found["none"] == 75 > found["four"]
 
 
-def test_pods_that_want_devices_share_nothing() -> None:
-    """What devices are free is no part of what is remembered of equal pods."""
+def test_pods_with_device_requests_have_no_signature() -> None:
+    """The free devices are not part of the state that equal pods share."""
     cluster = world()
     pod, other = PodInfo(make_pod("p", resources={GPU: 1})), PodInfo(make_pod("q", cpu="1"))
     args = NodeResourcesBalancedAllocationArgs()

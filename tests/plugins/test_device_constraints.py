@@ -1,6 +1,6 @@
-"""Constraints between devices as kube-scheduler v1.36 has them, where different values need not all be different.
+"""Constraints between devices as in kube-scheduler v1.36, where distinct values need not all differ.
 
-A device is compared with the last one of each request, and giving a device back forgets what its request had.
+A device is compared with the last one of each request; removing a device removes the value of its request.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ def chosen(
     *,
     alike: bool = False,
 ) -> str:
-    """Which devices, by number; a device is its model and its numa, a request a count and the model it asks for."""
+    """Return the chosen device numbers; a device is its model and numa, a request its count and model."""
     offered = [device(f"d{n}", serial=0 if alike else n, model=of[0], numa=int(of[1])) for n, of in enumerate(devices)]
-    asked = [
+    requested = [
         exactly(count, *([f"device.attributes['{DRIVER}'].model == '{model}'"] if model else []), name=f"r{n}")
         for n, (count, model) in enumerate(requests)
     ]
-    allocations = got(device_slice("n", offered), claim("c", *asked, constraints=list(constraints)))
+    allocations = got(device_slice("n", offered), claim("c", *requested, constraints=list(constraints)))
     return "".join(name.removeprefix("n/d") for name in names(allocations))
 
 
@@ -43,13 +43,15 @@ def chosen(
         ("a0 b1 a0", [(2, ""), (1, "b")], "021"),
     ],
 )
-def test_different_values(devices: str, requests: list[tuple[int, str]], expected: str) -> None:
-    """Of one request only neighbours are compared; the last example gives back what is compared with."""
+def test_distinct_values_are_compared_as_in_kube_scheduler(
+    devices: str, requests: list[tuple[int, str]], expected: str
+) -> None:
+    """Only adjacent devices of one request are compared; the last example removes the compared value."""
     assert chosen(devices.split(), requests, [{"distinctAttribute": NUMA}]) == expected
 
 
 class PlainSearch:
-    """kube-scheduler's search, without anything that spares a try."""
+    """The search of kube-scheduler without any optimization."""
 
     def __init__(self, devices: Sequence[str], requests: Sequence[tuple[int, str]], constraints: Any) -> None:
         self.devices, self.requests, self.constraints = devices, requests, constraints
@@ -96,10 +98,10 @@ class PlainSearch:
     covered=st.lists(st.sampled_from([[], ["r0"]]), min_size=1, max_size=2),
     alike=st.booleans(),
 )
-def test_the_same_devices_as_by_a_plain_search(
+def test_optimizations_do_not_change_the_result(
     devices: list[str], requests: list[tuple[int, str]], covered: list[list[str]], alike: bool
 ) -> None:
-    """What spares tries does not change what is found."""
+    """The chosen devices are those of a plain search."""
     constraints = [{"distinctAttribute": NUMA, "requests": many} for many in covered]
     search = PlainSearch(devices, requests, constraints)
     expected = "".join(map(str, search.picks)) if search.run() else ""

@@ -1,4 +1,4 @@
-"""Attributes that are lists, behind their gate: devices with a value in common, or without one."""
+"""List attributes, behind their gate: devices with common or distinct values."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -25,17 +25,17 @@ def chosen(
     constraint: dict[str, Any],
     features: Features = ON,
 ) -> list[int]:
-    """The devices, by number, that requests for so many get; a device has the attribute, or does not."""
+    """Return the device numbers for requests with these counts; None is a device without the attribute."""
     devices = [device(f"d{number}", serial=number) for number in range(len(attributes))]
     for one, attribute in zip(devices, attributes, strict=True):
         one["attributes"] |= {} if attribute is None else {"roots": attribute}
-    asked = [exactly(count, name=f"r{number}") for number, count in enumerate(counts)]
-    allocations = got(device_slice("n", devices), claim("c", *asked, constraints=[constraint]), features=features)
+    requested = [exactly(count, name=f"r{number}") for number, count in enumerate(counts)]
+    allocations = got(device_slice("n", devices), claim("c", *requested, constraints=[constraint]), features=features)
     return [int(name.removeprefix("n/d")) for name in names(allocations)]
 
 
 def strings(text: str) -> list[Attribute]:
-    """A list for each word, with its letters."""
+    """Return a list attribute for each word, with its letters as values."""
     return [{"strings": list(word)} for word in text.split()]
 
 
@@ -47,7 +47,7 @@ def strings(text: str) -> list[Attribute]:
         (strings("ab bc ca"), [3], []),
         (strings("ab bc ab"), [2], [0, 1]),
         (strings("aab baa"), [2], [0, 1]),
-        # Of the first two only b is left; what is given back gives a back.
+        # The first two share only b; removing the second restores a.
         (strings("ab bc ac ad"), [3], [0, 2, 3]),
         (strings("ab bc a a"), [1, 1, 1], [0, 2, 3]),
         ([{"string": "a"}, {"strings": ["b", "a"]}], [2], [0, 1]),
@@ -59,8 +59,8 @@ def strings(text: str) -> list[Attribute]:
         ([{"ints": []}, {"int": 1}], [1], [1]),
     ],
 )
-def test_values_that_all_have(attributes: Sequence[Attribute | None], counts: list[int], expected: list[int]) -> None:
-    """At least one, of one type; a value that is no list is a list of one."""
+def test_common_values(attributes: Sequence[Attribute | None], counts: list[int], expected: list[int]) -> None:
+    """All devices share a value of one type; a single value counts as a list of one."""
     assert chosen(attributes, counts, MATCH) == expected
 
 
@@ -75,16 +75,14 @@ def test_values_that_all_have(attributes: Sequence[Attribute | None], counts: li
         ([None, {"int": 1}, {"ints": [2, 3]}], [2], [1, 2]),
     ],
 )
-def test_values_that_no_two_have(
-    attributes: Sequence[Attribute | None], counts: list[int], expected: list[int]
-) -> None:
-    """Not one; values of different types are different."""
+def test_distinct_values(attributes: Sequence[Attribute | None], counts: list[int], expected: list[int]) -> None:
+    """No two devices share a value; values of different types are different."""
     assert chosen(attributes, counts, DISTINCT) == expected
 
 
 @pytest.mark.parametrize("constraint", [MATCH, DISTINCT])
-def test_without_the_gate_a_list_is_nothing_known(constraint: dict[str, Any]) -> None:
-    """One device can have it, as it can have any attribute; it goes with no other."""
+def test_without_the_gate_lists_have_no_values(constraint: dict[str, Any]) -> None:
+    """A single device can have the list; no second device matches it."""
     assert chosen(strings("a b"), [1], constraint, Features()) == [0]
     assert chosen(strings("a b"), [2], constraint, Features()) == []
     assert chosen(strings("a a"), [2], constraint, Features()) == []
@@ -100,8 +98,8 @@ attributes = st.one_of(
 
 @settings(max_examples=200, deadline=None)
 @given(offered=st.lists(attributes, min_size=1, max_size=6), counts=st.lists(st.integers(1, 3), min_size=1, max_size=2))
-def test_found_if_and_only_if_it_exists(offered: list[Attribute | None], counts: list[int]) -> None:
-    """Any search would find devices with a value in common; and those that are found have one."""
+def test_devices_are_found_if_a_solution_exists(offered: list[Attribute | None], counts: list[int]) -> None:
+    """Devices with a common value are found exactly if some exist."""
 
     def fit(numbers: Sequence[int]) -> bool:
         sets = [set(next(iter((offered[number] or {"strings": ()}).values()))) for number in numbers]

@@ -1,4 +1,4 @@
-"""Random pools, claims, taints, partitions and shares: what is allocated breaks no rule, and is found if it exists."""
+"""Random pools, claims, taints, partitions and shares: allocations are valid, and found if they exist."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
@@ -15,8 +15,8 @@ from kubestow.scheduler.framework.results import Code
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node
-from plugins.asking import refused
 from plugins.device_world import DRIVER, claim, claiming, device, device_class, device_slice, exactly
+from plugins.plugin_calls import rejected
 
 Manifest = dict[str, Any]
 
@@ -84,12 +84,12 @@ def world(offered: Sequence[Manifest]) -> tuple[Cluster, DynamicResources]:
 def allocate(
     cluster: Cluster, plugin: DynamicResources, wanted: Sequence[Manifest]
 ) -> dict[str, AllocationResult] | None:
-    """What the claims of one pod get, reserved and seen; None if there is nothing for them."""
+    """Return the allocations for the claims of one pod, reserved and stored; None if there are none."""
     for manifest in wanted:
         cluster.set_object(claim(manifest["name"], *manifest["requests"], constraints=manifest.get("constraints", [])))
     names = [manifest["name"] for manifest in wanted]
     pod = claiming(f"pod-of-{names[0]}", *names)
-    answer = refused(plugin, cluster, pod)
+    answer = rejected(plugin, cluster, pod)
     if answer:
         assert answer["n"].code is Code.UNRESOLVABLE
         return None
@@ -99,7 +99,7 @@ def allocate(
 
 
 def is_allowed(taken: Sequence[Taken], constraints: Mapping[str, Sequence[Manifest]]) -> bool:
-    """Whether devices can be taken like that, by the rules of the API; `constraints` are the claims' own."""
+    """Return whether the API allows these allocations; `constraints` are those of each claim."""
     whole = [of.device["name"] for of in taken if not of.device.get("allowMultipleAllocations")]
     if len(whole) != len(set(whole)):
         return False
@@ -146,15 +146,17 @@ def _constrained(name: str, constraint: Manifest, taken: Sequence[Taken]) -> boo
 
 
 def kept(constraints: Mapping[str, Sequence[Manifest]]) -> dict[str, list[Manifest]]:
-    """The constraints that always hold: values that should be different need not be, see test_device_constraints."""
+    """Return the constraints that always hold: distinct values need not all differ, see test_device_constraints."""
     return {name: [of for of in many if "matchAttribute" in of] for name, many in constraints.items()}
 
 
 def every_way(offered: Sequence[Manifest], wanted: Sequence[Manifest]) -> Iterator[list[Taken]]:
-    asked = [(manifest["name"], request) for manifest in wanted for request in manifest["requests"]]
-    choices = [combinations(offered, request["exactly"]["count"]) for _, request in asked]
+    requested = [(manifest["name"], request) for manifest in wanted for request in manifest["requests"]]
+    choices = [combinations(offered, request["exactly"]["count"]) for _, request in requested]
     for chosen in product(*choices):
-        yield [Taken(name, request, one) for (name, request), many in zip(asked, chosen, strict=True) for one in many]
+        yield [
+            Taken(name, request, one) for (name, request), many in zip(requested, chosen, strict=True) for one in many
+        ]
 
 
 def as_taken(
@@ -171,17 +173,17 @@ def as_taken(
 
 @settings(max_examples=400, deadline=None)
 @given(offered=devices(), wanted=st.lists(st.integers(0, 1), min_size=1, max_size=2), data=st.data())
-def test_found_if_and_only_if_it_exists(offered: list[Manifest], wanted: list[int], data: st.DataObject) -> None:
-    """All claims of a pod get what they ask for, by the rules; or no way to give it to them exists."""
-    asked = [data.draw(claims(f"c{number}")) for number in range(len(wanted))]
-    constraints = {manifest["name"]: manifest.get("constraints", []) for manifest in asked}
-    got = allocate(*world(offered), asked)
+def test_an_allocation_is_found_if_one_exists(offered: list[Manifest], wanted: list[int], data: st.DataObject) -> None:
+    """Either the claims of a pod get valid allocations, or no valid allocation exists."""
+    requested = [data.draw(claims(f"c{number}")) for number in range(len(wanted))]
+    constraints = {manifest["name"]: manifest.get("constraints", []) for manifest in requested}
+    got = allocate(*world(offered), requested)
     if got is None:
-        assert not any(is_allowed(way, constraints) for way in every_way(offered, asked))
+        assert not any(is_allowed(way, constraints) for way in every_way(offered, requested))
         return
-    taken = as_taken(got, offered, asked)
+    taken = as_taken(got, offered, requested)
     assert is_allowed(taken, kept(constraints))
-    wanted_counts = {(of["name"], r["name"]): r["exactly"]["count"] for of in asked for r in of["requests"]}
+    wanted_counts = {(of["name"], r["name"]): r["exactly"]["count"] for of in requested for r in of["requests"]}
     counts: dict[tuple[str, str], int] = {}
     for of in taken:
         counts[of.claim, of.request["name"]] = counts.get((of.claim, of.request["name"]), 0) + 1
@@ -190,8 +192,8 @@ def test_found_if_and_only_if_it_exists(offered: list[Manifest], wanted: list[in
 
 @settings(max_examples=150, deadline=None)
 @given(offered=devices(), data=st.data())
-def test_nothing_is_given_out_twice(offered: list[Manifest], data: st.DataObject) -> None:
-    """One pod after the other: all that they have together is still allowed; what is given back can be had again."""
+def test_no_device_is_allocated_twice(offered: list[Manifest], data: st.DataObject) -> None:
+    """The allocations of successive pods are valid together; released devices can be allocated again."""
     cluster, plugin = world(offered)
     held: dict[str, list[Taken]] = {}
     constraints: dict[str, list[Manifest]] = {}
@@ -201,14 +203,14 @@ def test_nothing_is_given_out_twice(offered: list[Manifest], data: st.DataObject
             del held[gone]
             cluster.devices.settle(f"uid-{gone}")
             continue
-        asked = [data.draw(claims(f"c{number}"))]
-        got = allocate(cluster, plugin, asked)
+        requested = [data.draw(claims(f"c{number}"))]
+        got = allocate(cluster, plugin, requested)
         now = [taken for many in held.values() for taken in many]
-        constraints[f"c{number}"] = asked[0].get("constraints", [])
+        constraints[f"c{number}"] = requested[0].get("constraints", [])
         if got is None:
-            ways = every_way(offered, asked)
+            ways = every_way(offered, requested)
             own = {f"c{number}": constraints[f"c{number}"]}
             assert not any(is_allowed([*now, *way], kept(constraints) | own) for way in ways)
             continue
-        held[f"c{number}"] = as_taken(got, offered, asked)
+        held[f"c{number}"] = as_taken(got, offered, requested)
         assert is_allowed([*now, *held[f"c{number}"]], kept(constraints))

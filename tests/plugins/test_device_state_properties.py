@@ -1,4 +1,4 @@
-"""Whatever happened, in whatever order: the devices are what they would be, had the cluster just been read."""
+"""After any sequence of events, the device state equals that of a cluster read from scratch."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from kubestow.scheduler.framework.results import Rejection
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node
-from plugins.asking import refused
 from plugins.device_world import DRIVER, allocated, claim, claiming, device, device_class, device_slice, exactly
+from plugins.plugin_calls import rejected
 
 NODES = ["n0", "n1", "n2"]
 ZONES = ["a", "b"]
 MODEL_A = f"device.attributes['{DRIVER}'].model == 'a'"
-ASKED = {
+REQUESTED = {
     "one": claim("one"),
     "two": claim("two", exactly(2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
     "picky": claim("picky", exactly(1, MODEL_A)),
@@ -48,7 +48,7 @@ class Cluster3(RuleBasedStateMachine):
         self.objects: dict[tuple[type, str], Any] = {}
         self.cluster = Cluster()
         self.plugin = DynamicResources(DynamicResourcesArgs(), offline_handle(self.cluster))
-        for thing in (device_class(), *ASKED.values()):
+        for thing in (device_class(), *REQUESTED.values()):
             self._set(thing)
 
     def _set(self, thing: Any) -> None:
@@ -108,20 +108,20 @@ class Cluster3(RuleBasedStateMachine):
 
     @rule()
     def numbers_run_out(self) -> None:
-        """What is known by number is numbered anew."""
-        self.cluster.devices._max_numbers = 0
+        """Reassign all numbers."""
+        self.cluster.devices._most_numbers = 0
 
     @invariant()
-    def same_as_read_anew(self) -> None:
-        """Every claim is refused on the same nodes, in the same words."""
+    def same_as_fresh_state(self) -> None:
+        """Compare the rejections of every claim with those of a fresh state."""
         fresh = Cluster()
         for thing in self.objects.values():
             (fresh.set_node if isinstance(thing, Node) else fresh.set_object)(thing)
         plugin = DynamicResources(DynamicResourcesArgs(), offline_handle(fresh))
-        for name in ASKED:
+        for name in REQUESTED:
             pod = claiming("p", name)
-            found: dict[str, Rejection] = refused(self.plugin, self.cluster, pod)
-            assert found == refused(plugin, fresh, pod)
+            found: dict[str, Rejection] = rejected(self.plugin, self.cluster, pod)
+            assert found == rejected(plugin, fresh, pod)
 
 
 TestDevicesHold = Cluster3.TestCase

@@ -1,4 +1,4 @@
-"""DynamicResources: every refusal in its words, what PostFilter gives up, scores, hints."""
+"""DynamicResources: reasons of rejections, PostFilter, scores and hints."""
 
 from typing import Any
 
@@ -17,7 +17,6 @@ from kubestow.scheduler.framework.results import SKIP, Code, FilterError
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node, make_pod
-from plugins.asking import hint, refused, scores
 from plugins.device_world import (
     DRIVER,
     allocated,
@@ -32,6 +31,7 @@ from plugins.device_world import (
     option,
     taint_rule,
 )
+from plugins.plugin_calls import hint, rejected, scores
 
 BROKEN = "device.attributes['gpu.example.com'].nothing == 1"
 
@@ -39,7 +39,7 @@ BROKEN = "device.attributes['gpu.example.com'].nothing == 1"
 def world(
     *objects: Any, features: Features | None = None, args: DynamicResourcesArgs | None = None, **parts: Any
 ) -> Any:
-    """A plugin on a cluster of these objects: node `n` with two devices, class `gpu`, unless there are others."""
+    """Return a plugin on a cluster of these objects; by default node `n` with two devices and class `gpu`."""
     cluster = Cluster(features)
     defaults = [make_node("n"), device_class(), device_slice("n", gpus(2))]
     for thing in [*(() if objects and objects[0] is None else defaults), *objects]:
@@ -53,13 +53,13 @@ def world(
 
 
 def why(plugin: Any, cluster: Cluster, pod: Any) -> str:
-    """What the plugin says against node `n`, or against the pod as a whole."""
-    answer = refused(plugin, cluster, pod)
+    """Return the reason for rejecting node `n`, or the pod as a whole."""
+    answer = rejected(plugin, cluster, pod)
     return next((rejection.message for rejection in answer.values()), "")
 
 
-def test_pods_without_claims() -> None:
-    """Are not filtered, share what is known of nodes, and every node scores 0."""
+def test_pods_without_claims_are_skipped() -> None:
+    """They are not filtered, have a signature, and every node scores 0."""
     plugin, cluster = world()
     assert plugin.pre_filter(PodInfo(make_pod("p"))) is SKIP
     assert plugin.sign(PodInfo(make_pod("p"))) == ""
@@ -67,8 +67,8 @@ def test_pods_without_claims() -> None:
     assert scores(plugin, cluster, make_pod("p")) == {"n": 0}
 
 
-def test_pods_with_claims_share_nothing() -> None:
-    """What is said of a row depends on more than the pod and the row."""
+def test_pods_with_claims_have_no_signature() -> None:
+    """The result for a row depends on more than the pod and the row."""
     plugin, _ = world(claim("c"))
     assert plugin.sign(PodInfo(claiming("p", "c"))) is None
 
@@ -98,16 +98,16 @@ TEMPLATE = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}
         ),
     ],
 )
-def test_claims_that_cannot_be_had(pod: Any, objects: list[Any], reason: str) -> None:
-    """Such a pod is kept out of the queue, and refused should it be there already."""
+def test_unusable_claims_reject_the_pod(pod: Any, objects: list[Any], reason: str) -> None:
+    """PreEnqueue keeps the pod out of the queue, and PreFilter rejects it."""
     plugin, cluster = world(*objects)
     kept_out = plugin.pre_enqueue(pod)
     assert (kept_out.code, kept_out.message) == (Code.UNRESOLVABLE, reason)
-    assert refused(plugin, cluster, pod)[""] == kept_out
+    assert rejected(plugin, cluster, pod)[""] == kept_out
 
 
 def test_a_template_that_needs_no_claim() -> None:
-    """The pod's status may say that none was made, which is fine."""
+    """A status without a claim name means that no claim is needed."""
     plugin, _ = world()
     pod = make_pod("p", spec=TEMPLATE, status={"resourceClaimStatuses": [{"name": "gpu"}]})
     assert plugin.pre_enqueue(pod) is None
@@ -115,7 +115,7 @@ def test_a_template_that_needs_no_claim() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "features", "reason"),
+    ("requested", "features", "reason"),
     [
         (exactly(of="none"), {}, "request r: device class none does not exist"),
         (either(option("o", of="none")), {}, "request r/o: device class none does not exist"),
@@ -127,15 +127,15 @@ def test_a_template_that_needs_no_claim() -> None:
         ),
     ],
 )
-def test_requests_that_no_node_can_satisfy(asked: Any, features: dict[str, bool], reason: str) -> None:
-    """The pod is refused as a whole."""
-    plugin, cluster = world(claim("c", asked), features=Features(**features))
-    answer = refused(plugin, cluster, claiming("p", "c"))[""]
+def test_infeasible_requests_reject_the_pod(requested: Any, features: dict[str, bool], reason: str) -> None:
+    """PreFilter rejects the pod as a whole."""
+    plugin, cluster = world(claim("c", requested), features=Features(**features))
+    answer = rejected(plugin, cluster, claiming("p", "c"))[""]
     assert (answer.code, answer.message) == (Code.UNRESOLVABLE, reason)
 
 
-def test_a_request_without_a_class() -> None:
-    """Is a mistake that the API server lets nobody make."""
+def test_a_request_without_a_class_is_an_error() -> None:
+    """The API server does not allow such a request."""
     plugin, _ = world(claim("c", exactly(of="")))
     with pytest.raises(ValueError, match="request r: unsupported request type"):
         plugin.pre_filter(PodInfo(claiming("p", "c")))
@@ -198,26 +198,26 @@ INVALID = [device("gpu-0"), device("gpu-0")]
         ([], allocated("c", "elsewhere", "gpu-0"), "resourceclaim not available on the node"),
     ],
 )
-def test_words_of_the_filter(objects: list[Any], claimed: ResourceClaim, reason: str) -> None:
-    """A node that will not do is refused; what is wrong with claim or class is an error."""
+def test_reasons_of_the_filter(objects: list[Any], claimed: ResourceClaim, reason: str) -> None:
+    """An infeasible node is rejected; an invalid claim or class is an error."""
     plugin, cluster = world(*objects, claimed)
-    answer = refused(plugin, cluster, claiming("p", "c"))["n"]
+    answer = rejected(plugin, cluster, claiming("p", "c"))["n"]
     is_error = answer.message.startswith('running "DynamicResources" filter plugin: ')
     assert answer.code is (Code.ERROR if is_error else Code.UNRESOLVABLE)
     assert answer.message.removeprefix('running "DynamicResources" filter plugin: ').startswith(reason)
 
 
-def test_expressions_need_their_feature() -> None:
-    """What the gates give expressions is not there without them."""
-    asked = exactly(1, f'device.attributes["{DRIVER}"].missing.includes(1) || true')
-    plugin, cluster = world(claim("c", asked))
+def test_expressions_require_their_gates() -> None:
+    """Fields of expressions behind a gate do not exist without it."""
+    requested = exactly(1, f'device.attributes["{DRIVER}"].missing.includes(1) || true')
+    plugin, cluster = world(claim("c", requested))
     assert "CEL compile error: compilation failed: ERROR: <input>:1:" in why(plugin, cluster, claiming("p", "c"))
-    plugin, cluster = world(claim("c", asked), features=Features(dra_list_type_attributes=True))
-    assert refused(plugin, cluster, claiming("p", "c")) == {}
+    plugin, cluster = world(claim("c", requested), features=Features(dra_list_type_attributes=True))
+    assert rejected(plugin, cluster, claiming("p", "c")) == {}
 
 
-def test_capacity_requests_need_their_feature() -> None:
-    """Without it nobody can say what they mean."""
+def test_capacity_requests_require_their_gate() -> None:
+    """Without the gate, a capacity request is an error."""
     features = Features(dra_consumable_capacity=False)
     sized: dict[str, Any] = {"capacity": {"requests": {"memory": "1Gi"}}}
     plugin, cluster = world(claim("c", exactly(**sized)), claim("d", either(option("o", **sized))), features=features)
@@ -226,8 +226,8 @@ def test_capacity_requests_need_their_feature() -> None:
     assert why(plugin, cluster, claiming("p", "d")).endswith(f"claim default/d, subrequest o: {problem}")
 
 
-def test_distinct_attributes_need_one_of_two_features() -> None:
-    """With shares or binding conditions kube-scheduler has an allocator that knows them."""
+def test_distinct_attributes_require_one_of_two_gates() -> None:
+    """With shares or binding conditions, kube-scheduler uses an allocator that supports them."""
     wanted = claim("c", exactly(1), constraints=[{"distinctAttribute": f"{DRIVER}/numa"}])
     shares_off = Features(dra_consumable_capacity=False)
     both_off = Features(dra_consumable_capacity=False, dra_device_binding_conditions=False)
@@ -238,18 +238,18 @@ def test_distinct_attributes_need_one_of_two_features() -> None:
 
 
 @pytest.mark.parametrize("kind", [ResourceClaim, ResourceSlice, DeviceClass])
-def test_devices_that_cannot_be_seen(kind: type) -> None:
-    """Where the API server does not serve claims, classes or slices, pods with claims are tried, and told."""
+def test_unreadable_resources_reject_pods_with_claims(kind: type) -> None:
+    """If the API server does not serve claims, classes or slices, PreFilter rejects the pod with the reason."""
     plugin, cluster = world(claim("c"))
     cluster.set_unreadable(kind, "the server has no resource.k8s.io/v1")
     reason = "pod claims devices, which the scheduler cannot see: the server has no resource.k8s.io/v1"
     assert plugin.pre_enqueue(claiming("p", "c")) is None
-    assert refused(plugin, cluster, claiming("p", "c"))[""].message == reason
+    assert rejected(plugin, cluster, claiming("p", "c"))[""].message == reason
     assert plugin.pre_enqueue(make_pod("p")) is None
 
 
 def test_errors_end_a_cycle() -> None:
-    """A node whose devices cannot be judged fails the attempt, even if others would do."""
+    """A node whose devices cannot be evaluated fails the attempt, even if other nodes are feasible."""
     plugin, cluster = world(claim("c", exactly(1, BROKEN)))
     evaluation = evaluation_of(cluster, plugin)
     evaluation.pod = PodInfo(claiming("p", "c"))
@@ -260,8 +260,8 @@ def test_errors_end_a_cycle() -> None:
     assert not evaluation.rejecting_plugins
 
 
-class Ticking:
-    """A clock that moves whenever it is looked at."""
+class TickingClock:
+    """A clock that advances with each reading."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -271,8 +271,8 @@ class Ticking:
         return self.seconds
 
 
-def test_a_search_that_takes_too_long() -> None:
-    """The attempt fails after the filter timeout, and names the node."""
+def test_search_timeout() -> None:
+    """The attempt fails after the filter timeout with a message that names the node."""
     many = [
         device(f"d{number}", consumesCounters=[{"counterSet": "s", "counters": {"u": {"value": str(20 + number)}}}])
         for number in range(24)
@@ -282,13 +282,13 @@ def test_a_search_that_takes_too_long() -> None:
     args = DynamicResourcesArgs(filterTimeout=Duration(10 * 10**9))
     slices = [device_slice("n", many, name="a", slices=2), device_slice("n", name="b", slices=2, **counters)]
     objects = [None, make_node("n"), device_class(), *slices, wanted]
-    plugin, cluster = world(*objects, args=args, clock=Ticking())
+    plugin, cluster = world(*objects, args=args, clock=TickingClock())
     with pytest.raises(FilterError, match="node n: timed out trying to allocate devices"):
-        refused(plugin, cluster, claiming("p", "c"))
+        rejected(plugin, cluster, claiming("p", "c"))
 
 
-def test_what_ifs_see_the_same_devices() -> None:
-    """A copy of some rows is judged by the devices of the nodes that it was made of."""
+def test_what_if_views_use_the_devices_of_the_cluster() -> None:
+    """Copied rows are evaluated with the devices of their original nodes."""
     plugin, cluster = world(make_node("bare"), claim("c"))
     info = PodInfo(claiming("p", "c"))
     state, rows = plugin.pre_filter(info), [cluster.nodes.row_of[name] for name in ("bare", "n")]
@@ -300,7 +300,7 @@ HALF = f"device.attributes['{DRIVER}'].numa == 0"
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         claim("c", exactly(11), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
         claim("c", exactly(2, HALF), constraints=[{"distinctAttribute": f"{DRIVER}/numa"}]),
@@ -308,11 +308,11 @@ HALF = f"device.attributes['{DRIVER}'].numa == 0"
         claim("c", exactly(31)),
     ],
 )
-def test_hopeless_searches_end_soon(asked: ResourceClaim) -> None:
-    """Thirty devices that all differ have billions of combinations, which are not tried where there are too few."""
+def test_infeasible_searches_end_early(requested: ResourceClaim) -> None:
+    """Thirty distinct devices have billions of combinations, which are not tried if there are too few devices."""
     many = [device(f"d{number}", serial=number, numa=number // 10) for number in range(30)]
-    objects = [None, make_node("n"), device_class(), device_slice("n", many), asked]
-    plugin, cluster = world(*objects, args=DynamicResourcesArgs(filterTimeout=Duration(10**9)), clock=Ticking())
+    objects = [None, make_node("n"), device_class(), device_slice("n", many), requested]
+    plugin, cluster = world(*objects, args=DynamicResourcesArgs(filterTimeout=Duration(10**9)), clock=TickingClock())
     assert why(plugin, cluster, claiming("p", "c")) == "cannot allocate all claims"
 
 
@@ -335,8 +335,8 @@ def post_filter(plugin: Any, cluster: Any, pod: Any) -> tuple[Code, str]:
     return result.code, result.message
 
 
-def test_nothing_to_give_up() -> None:
-    """A pod without claims, and one that was refused as a whole, have nothing to exchange."""
+def test_post_filter_without_allocated_claims() -> None:
+    """A pod without claims, or one rejected as a whole, has nothing to deallocate."""
     plugin, cluster = world(claim("c", exactly(of="none")))
     nothing = (Code.UNSCHEDULABLE, "no new claims to deallocate")
     assert post_filter(plugin, cluster, make_pod("p")) == nothing
@@ -344,16 +344,16 @@ def test_nothing_to_give_up() -> None:
     assert post_filter(plugin, cluster, claiming("p", "unknown")) == nothing
 
 
-def test_not_asked_before() -> None:
-    """When another plugin refused the pod first, what PreFilter would have left is missing."""
+def test_post_filter_without_pre_filter_is_an_error() -> None:
+    """If another plugin rejected the pod first, the state of PreFilter is missing."""
     plugin, _ = world()
     evaluation: Any = evaluation_of(nodes(1), plugin)
     result = plugin.post_filter(evaluation.pod, evaluation)
     assert (result.code, result.message) == (Code.ERROR, "not found")
 
 
-def test_nothing_stands_in_the_way() -> None:
-    """There are too few devices, whatever is given up."""
+def test_post_filter_with_too_few_devices() -> None:
+    """There are too few devices, so that deallocation does not help."""
     plugin, cluster = world(claim("c", exactly(3)))
     assert post_filter(plugin, cluster, claiming("p", "c")) == (Code.UNSCHEDULABLE, "still not schedulable")
 
@@ -362,13 +362,13 @@ def test_nothing_stands_in_the_way() -> None:
 
 
 def test_better_options_score_higher() -> None:
-    """Each list counts by the place of the option that it came down to; the best node gets 100."""
+    """Each list scores by the rank of its chosen alternative; the best node gets 100."""
     first, second = (option(f"o{number}", number + 1) for number in (1, 0))
     plugin, cluster = world(
         make_node("small"), device_slice("small", gpus(1)), claim("c", either(first, second)), claim("d", exactly())
     )
     pod = claiming("p", "c")
-    assert refused(plugin, cluster, pod) == {}
+    assert rejected(plugin, cluster, pod) == {}
     info = PodInfo(pod)
     plugin.pre_filter(info)
     rows = cluster.order.rows()
@@ -382,8 +382,8 @@ def test_better_options_score_higher() -> None:
 # Hints
 
 
-def test_claims_that_are_worth_another_attempt() -> None:
-    """One's own, when it comes or its status changes; anybody's, when it gives up devices."""
+def test_claim_events_that_requeue() -> None:
+    """The pod's own claims on creation and status changes; any claim when it is deallocated."""
     plugin, _ = world(claim("c"))
     pod = claiming("p", "c")
     assert hint(plugin, pod, None, claim("c")) is True
@@ -395,7 +395,7 @@ def test_claims_that_are_worth_another_attempt() -> None:
     assert hint(plugin, claiming("q", "missing"), allocated("other", "n", "gpu-0"), claim("other")) is False
 
 
-def test_other_objects_that_are_worth_another_attempt() -> None:
+def test_other_events_that_requeue() -> None:
     """Classes and slices always; the pod's own status when it names all claims."""
     plugin, _ = world(claim("c"))
     pod = claiming("p", "c")

@@ -1,4 +1,4 @@
-"""The claim for extended resources: what it asks for, by container and node."""
+"""The claim for extended resources: its requests by container and node."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
 from kubestow.scheduler.plugins.dynamic_resources.extended import claim_for, node_claim
 from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing import make_node, make_pod
-from plugins.asking import hint, refused
 from plugins.device_world import device_class, device_slice, gpus
+from plugins.plugin_calls import hint, rejected
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
 CLASSES = classes_by_resource(
@@ -32,8 +32,8 @@ def container(name: str, policy: str | None = None, **requests: int) -> dict[str
     return found | ({"restartPolicy": policy} if policy else {})
 
 
-def asked(inits: list[dict[str, Any]], containers: list[dict[str, Any]], *resources: str) -> tuple[Any, Any]:
-    """Requests as name -> (class, count), and mappings as container -> requests."""
+def claim_requests(inits: list[dict[str, Any]], containers: list[dict[str, Any]], *resources: str) -> tuple[Any, Any]:
+    """Return requests as name -> (class, count), and mappings as container -> requests."""
     pod = make_pod("p", spec={"containers": containers, "initContainers": inits})
     found = node_claim(claim_for(pod, Store()), pod, resources or (GPU,), CLASSES)
     requests = {
@@ -48,8 +48,8 @@ def asked(inits: list[dict[str, Any]], containers: list[dict[str, Any]], *resour
 
 
 def test_a_request_for_each_container_and_resource() -> None:
-    """Named by their places; resources count by name, among all that the container requests."""
-    requests, mapped = asked([], [container("a", gpu=1, nic=2), container("b", nic=1)], GPU, NIC)
+    """Names have the indexes of container and resource; resources are ordered by name among all requests."""
+    requests, mapped = claim_requests([], [container("a", gpu=1, nic=2), container("b", nic=1)], GPU, NIC)
     assert requests == {
         "container-0-request-1": ("gpu", 1),
         "container-0-request-2": ("nic", 2),
@@ -58,10 +58,10 @@ def test_a_request_for_each_container_and_resource() -> None:
     assert mapped == {"a": ["container-0-request-1", "container-0-request-2"], "b": ["container-1-request-1"]}
 
 
-def test_init_containers_use_the_devices_of_those_after_them() -> None:
-    """What they need beyond that is asked for once, for the one that needs most."""
+def test_init_containers_reuse_devices_of_later_containers() -> None:
+    """Additional devices are requested once, for the init container that needs most."""
     inits = [container("i0", gpu=3), container("i1", gpu=2), container("side", "Always", gpu=1)]
-    requests, mapped = asked(inits, [container("a", gpu=1)])
+    requests, mapped = claim_requests(inits, [container("a", gpu=1)])
     assert requests == {
         "container-0-request-1": ("gpu", 1),
         "container-2-request-1": ("gpu", 1),
@@ -72,14 +72,14 @@ def test_init_containers_use_the_devices_of_those_after_them() -> None:
 
 
 def test_several_init_containers_share_the_largest_request() -> None:
-    """Their mappings name it, whoever it was made for."""
-    requests, mapped = asked([container("i0", gpu=2), container("i1", gpu=4)], [container("a")])
+    """The mappings of all init containers name the largest request."""
+    requests, mapped = claim_requests([container("i0", gpu=2), container("i1", gpu=4)], [container("a")])
     assert requests == {"container-1-request-1": ("gpu", 4)}
     assert mapped == {"i0": ["container-1-request-1"], "i1": ["container-1-request-1"]}
 
 
-def test_the_newest_class_of_a_resource() -> None:
-    """Where several classes offer a resource the newest counts, then the first by name."""
+def test_the_newest_class_of_a_resource_is_used() -> None:
+    """Of several classes for a resource, the newest is used, then the first by name."""
 
     def of(name: str, created: str) -> DeviceClass:
         meta = {"name": name, "creationTimestamp": created}
@@ -91,8 +91,8 @@ def test_the_newest_class_of_a_resource() -> None:
     assert found["deviceclass.resource.kubernetes.io/a"].metadata.name == "a"
 
 
-def test_a_claim_of_an_earlier_attempt() -> None:
-    """Is found by its owner."""
+def test_a_claim_of_an_earlier_attempt_is_found() -> None:
+    """It is found by its owner."""
     pod = make_pod("p")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod.metadata.uid, "controller": True}
     annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
@@ -105,7 +105,7 @@ def test_a_claim_of_an_earlier_attempt() -> None:
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Node `plain` offers two GPUs itself, `devices` has two devices, `bare` has nothing."""
+    """Return node `plain` with an own amount of two GPUs, `devices` with two devices, `bare` with none."""
     cluster = Cluster()
     cluster.set_object(device_class("gpu", extendedResourceName=GPU))
     cluster.set_node(make_node("plain", resources={GPU: 2}))
@@ -115,16 +115,16 @@ def cluster() -> Cluster:
     return cluster
 
 
-def test_who_judges_which_nodes(cluster: Cluster) -> None:
-    """NodeResourcesFit those that offer the resource themselves, DynamicResources the others."""
+def test_each_node_is_filtered_by_one_plugin(cluster: Cluster) -> None:
+    """NodeResourcesFit filters nodes with an own amount of the resource, DynamicResources the others."""
     handle = offline_handle(cluster)
     fit = NodeResourcesFit(NodeResourcesFitArgs(), handle)
     devices = DynamicResources(DynamicResourcesArgs(), handle)
     small, large = make_pod("p", resources={GPU: 2}), make_pod("p", resources={GPU: 3})
-    assert refused(fit, cluster, small) == {}
-    assert refused(fit, cluster, large).keys() == {"plain"}
-    assert refused(devices, cluster, small).keys() == {"bare"}
-    assert refused(devices, cluster, large).keys() == {"devices", "bare"}
+    assert rejected(fit, cluster, small) == {}
+    assert rejected(fit, cluster, large).keys() == {"plain"}
+    assert rejected(devices, cluster, small).keys() == {"bare"}
+    assert rejected(devices, cluster, large).keys() == {"devices", "bare"}
     assert fit.sign(PodInfo(small)) is None
     assert fit.sign(PodInfo(make_pod("p", cpu=1))) is not None
     row = cluster.nodes.row_of["plain"]
@@ -134,15 +134,15 @@ def test_who_judges_which_nodes(cluster: Cluster) -> None:
     assert passing.tolist() == [False, True, True]
 
 
-def test_a_resource_that_nobody_knows(cluster: Cluster) -> None:
-    """Beside one that devices stand for, it refuses nodes that do not offer it."""
+def test_an_unknown_resource_rejects_nodes(cluster: Cluster) -> None:
+    """An extended resource without devices rejects nodes that do not offer it."""
     plugin = DynamicResources(DynamicResourcesArgs(), offline_handle(cluster))
-    found = refused(plugin, cluster, make_pod("p", resources={GPU: 1, NIC: 1}))
+    found = rejected(plugin, cluster, make_pod("p", resources={GPU: 1, NIC: 1}))
     assert {rejection.message for rejection in found.values()} == {"cannot fit resource"}
 
 
-def test_nodes_that_may_have_devices_are_worth_another_attempt(cluster: Cluster) -> None:
-    """A node that does not offer the resource itself may have devices for it."""
+def test_nodes_that_may_have_devices_requeue(cluster: Cluster) -> None:
+    """A node without an own amount of the resource may have devices for it."""
     fit = NodeResourcesFit(NodeResourcesFitArgs(), offline_handle(cluster))
     pod: Pod = make_pod("p", cpu=1, resources={GPU: 2})
     assert hint(fit, pod, None, make_node("new")) is True

@@ -1,4 +1,4 @@
-"""ImageLocality: nodes that have the pod's images, weighed by size and by how many nodes have them."""
+"""ImageLocality: scores by image size and the share of nodes that have the image."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from kubestow.api.pod import Pod
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.plugins.image_locality import ImageLocality
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, make, scores
+from plugins.plugin_calls import cluster_of, make, scores
 
 MEGABYTE = 1024 * 1024
 
@@ -25,13 +25,13 @@ def plugin(cluster: Any) -> Any:
 
 @pytest.mark.parametrize(("size", "score"), [(0, 0), (10, 0), (46, 0), (1023, 50), (2000, 100), (9000, 100)])
 def test_size_counts_between_bounds(size: int, score: int) -> None:
-    """From 23 MB (nothing) to 1,000 MB a container (all); an image that half of the nodes have counts half."""
+    """The score rises from 23 MB (0) to 1,000 MB per container (100); an image on half of the nodes counts half."""
     cluster = cluster_of(make_node("with", images={"app:latest": size * MEGABYTE}), make_node("without"))
     assert scores(plugin(cluster), cluster, pod("app")) == {"with": score, "without": 0}
 
 
 def test_images_of_all_containers_add_up() -> None:
-    """Init containers and image volumes too, against a larger maximum."""
+    """Init containers and image volumes count, and raise the maximum."""
     held = {"app:1": 500 * MEGABYTE, "init:1": 500 * MEGABYTE, "data:1": 500 * MEGABYTE}
     cluster = cluster_of(make_node("n", images=held))
     init = {"initContainers": [{"name": "i", "image": "init:1"}]}
@@ -44,29 +44,29 @@ def test_images_of_all_containers_add_up() -> None:
 @pytest.mark.parametrize(
     ("image", "found"), [("app", True), ("app:latest", True), ("app:v1", False), ("registry:5000/app", False)]
 )
-def test_names_without_a_tag(image: str, found: bool) -> None:
-    """Mean the tag `latest`; a port is no tag."""
+def test_image_names_are_normalized(image: str, found: bool) -> None:
+    """A name without a tag means `latest`; a port is not a tag."""
     cluster = cluster_of(make_node("n", images={"app:latest": 900 * MEGABYTE}))
     assert (scores(plugin(cluster), cluster, pod(image)) == {"n": 0}) is not found
 
 
-def test_images_that_no_node_has() -> None:
+def test_images_that_no_node_has_score_zero() -> None:
     """Every node scores 0."""
     cluster = cluster_of(make_node("a"), make_node("b"))
     assert scores(plugin(cluster), cluster, pod("app")) == {"a": 0, "b": 0}
 
 
-def test_signatures() -> None:
-    """Change with how far the pod's own images are spread, not with others."""
+def test_signatures_include_the_spread_of_images() -> None:
+    """They change with the number of nodes that have the pod's images, not with other images."""
     cluster = cluster_of(make_node("a"), make_node("b"))
-    judge, info = plugin(cluster), PodInfo(pod("app"))
-    unknown = judge.sign(info)
+    locality, info = plugin(cluster), PodInfo(pod("app"))
+    unknown = locality.sign(info)
     cluster.set_node(make_node("a", images={"other:latest": MEGABYTE}))
-    assert judge.sign(info) == unknown
+    assert locality.sign(info) == unknown
     cluster.set_node(make_node("a", images={"app:latest": MEGABYTE}))
-    on_one = judge.sign(info)
+    on_one = locality.sign(info)
     assert on_one != unknown
     cluster.set_node(make_node("b", images={"other:latest": MEGABYTE}))
-    assert judge.sign(info) == on_one
+    assert locality.sign(info) == on_one
     cluster.set_node(make_node("b", images={"app:latest": MEGABYTE}))
-    assert judge.sign(info) not in (unknown, on_one)
+    assert locality.sign(info) not in (unknown, on_one)

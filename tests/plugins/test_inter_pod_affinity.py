@@ -1,4 +1,4 @@
-"""InterPodAffinity: what required terms refuse, and what preferred ones are worth."""
+"""InterPodAffinity: rejections by required terms and scores by preferred terms."""
 
 from typing import Any
 
@@ -13,7 +13,18 @@ from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP, Code, Rejection
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from plugins.selecting import HOSTNAME, ZONE, app, cluster_of, namespace, node, pod, refusals, refusals_for, scores
+from plugins.selector_world import (
+    HOSTNAME,
+    ZONE,
+    app,
+    cluster_of,
+    namespace,
+    node,
+    pod,
+    rejections,
+    rejections_for,
+    scores,
+)
 
 AFFINITY = "UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules"
 ANTI = "Unschedulable: node(s) didn't match pod anti-affinity rules"
@@ -35,11 +46,11 @@ def away(*terms: dict[str, Any]) -> dict[str, Any]:
     return {"podAntiAffinity": {REQUIRED: list(terms)}}
 
 
-def rather_near(weight: int, **more: Any) -> dict[str, Any]:
+def prefer_near(weight: int, **more: Any) -> dict[str, Any]:
     return {"podAffinity": {PREFERRED: [{"weight": weight, "podAffinityTerm": term(**more)}]}}
 
 
-def rather_away(weight: int, **more: Any) -> dict[str, Any]:
+def prefer_away(weight: int, **more: Any) -> dict[str, Any]:
     return {"podAntiAffinity": {PREFERRED: [{"weight": weight, "podAffinityTerm": term(**more)}]}}
 
 
@@ -48,72 +59,72 @@ def plugin_for(cluster: Cluster, **args: Any) -> InterPodAffinity:
 
 
 def two_zones(*more: Any) -> Cluster:
-    """Zone a has nodes a1, with a web pod, and a2; zone b has node b1."""
+    """Return zone a with nodes a1, which has a web pod, and a2; zone b with node b1."""
     web = pod("web", {"app": "web"}, on="a1")
     return cluster_of(node("a1", zone="a"), node("a2", zone="a"), node("b1", zone="b"), web, *more)
 
 
-def test_required_affinity_wants_a_matching_pod_in_the_same_domain() -> None:
-    """Any node of zone a will do; zone b has no web pod."""
+def test_required_affinity_needs_a_matching_pod_in_the_domain() -> None:
+    """All nodes of zone a pass; zone b has no web pod."""
     cluster = two_zones()
-    assert refusals(plugin_for(cluster), cluster, pod("new", affinity=near(term()))) == {"b1": AFFINITY}
+    assert rejections(plugin_for(cluster), cluster, pod("new", affinity=near(term()))) == {"b1": AFFINITY}
 
 
 def test_one_pod_must_match_all_terms() -> None:
-    """Two pods that match a term each are not enough."""
+    """Two pods that match one term each do not suffice."""
     cluster = two_zones(pod("back", {"tier": "back"}, on="a1"))
     back = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"tier": "back"}}}
     everywhere = dict.fromkeys(("a1", "a2", "b1"), AFFINITY)
-    assert refusals(plugin_for(cluster), cluster, pod("new", affinity=near(term(), back))) == everywhere
+    assert rejections(plugin_for(cluster), cluster, pod("new", affinity=near(term(), back))) == everywhere
     cluster.set_pod(pod("both", {"app": "web", "tier": "back"}, on="a2"))
-    assert refusals(plugin_for(cluster), cluster, pod("new", affinity=near(term(), back))) == {"b1": AFFINITY}
+    assert rejections(plugin_for(cluster), cluster, pod("new", affinity=near(term(), back))) == {"b1": AFFINITY}
 
 
-def test_the_first_of_a_group_may_go_anywhere_that_has_the_labels() -> None:
-    """Nobody it wants to be with exists, but it is one of them itself."""
+def test_the_first_pod_of_a_group_passes_all_labelled_nodes() -> None:
+    """No matching pod exists, but the pod matches its own terms."""
     cluster = cluster_of(node("a1", zone="a"), node("nowhere"))
     first = pod("first", {"app": "web"}, affinity=near(term()))
-    assert refusals(plugin_for(cluster), cluster, first) == {"nowhere": AFFINITY}
+    assert rejections(plugin_for(cluster), cluster, first) == {"nowhere": AFFINITY}
     stranger = pod("stranger", {"app": "db"}, affinity=near(term()))
-    assert refusals(plugin_for(cluster), cluster, stranger) == {"a1": AFFINITY, "nowhere": AFFINITY}
+    assert rejections(plugin_for(cluster), cluster, stranger) == {"a1": AFFINITY, "nowhere": AFFINITY}
 
 
-def test_a_member_of_the_group_that_is_in_no_domain_does_not_count() -> None:
-    """A matching pod on a node without the topology label leaves the next one the first."""
+def test_matching_pods_outside_all_domains_do_not_count() -> None:
+    """With a matching pod on a node without the topology label, the next pod is still the first of its group."""
     cluster = cluster_of(node("a1", zone="a"), node("nowhere"), pod("web", {"app": "web"}, on="nowhere"))
     waiting = pod("first", {"app": "web"}, affinity=near(term()))
-    assert refusals(plugin_for(cluster), cluster, waiting) == {"nowhere": AFFINITY}
+    assert rejections(plugin_for(cluster), cluster, waiting) == {"nowhere": AFFINITY}
 
 
-def test_required_anti_affinity_keeps_out_of_domains_with_matching_pods() -> None:
-    """By hostname only the pod's node, by zone all of zone a; a node without the label is always fine."""
+def test_required_anti_affinity_rejects_domains_with_matching_pods() -> None:
+    """By hostname only the pod's node, by zone all of zone a; a node without the label always passes."""
     cluster = two_zones(node("nowhere"), pod("lost", {"app": "web"}, on="nowhere"))
     plugin = plugin_for(cluster)
-    assert refusals(plugin, cluster, pod("new", affinity=away(term(key=HOSTNAME)))) == {"a1": ANTI, "nowhere": ANTI}
-    assert refusals(plugin, cluster, pod("new", affinity=away(term()))) == {"a1": ANTI, "a2": ANTI}
+    assert rejections(plugin, cluster, pod("new", affinity=away(term(key=HOSTNAME)))) == {"a1": ANTI, "nowhere": ANTI}
+    assert rejections(plugin, cluster, pod("new", affinity=away(term()))) == {"a1": ANTI, "a2": ANTI}
 
 
-def test_placed_pods_keep_others_out_of_their_domain() -> None:
-    """Their required anti-affinity works both ways."""
+def test_anti_affinity_of_placed_pods_rejects_their_domain() -> None:
+    """Required anti-affinity is symmetric."""
     loner = pod("loner", on="b1", affinity=away(term("db")))
     cluster = two_zones(loner)
-    assert refusals(plugin_for(cluster), cluster, pod("new", {"app": "db"})) == {"b1": EXISTING_ANTI}
+    assert rejections(plugin_for(cluster), cluster, pod("new", {"app": "db"})) == {"b1": EXISTING_ANTI}
     assert plugin_for(cluster).pre_filter(PodInfo(pod("new", {"app": "web"}))) is SKIP
 
 
-def test_the_pods_own_rules_give_the_reason_before_those_of_others() -> None:
+def test_reasons_of_the_pods_own_terms_come_first() -> None:
     """Affinity first, then anti-affinity, then that of placed pods."""
     loner = pod("loner", {"app": "web"}, on="a1", affinity=away(term("db")))
     cluster = two_zones(loner)
     plugin = plugin_for(cluster)
     own_anti = pod("new", {"app": "db"}, affinity=away(term(key=HOSTNAME)))
-    assert refusals(plugin, cluster, own_anti) == {"a1": ANTI, "a2": EXISTING_ANTI}
+    assert rejections(plugin, cluster, own_anti) == {"a1": ANTI, "a2": EXISTING_ANTI}
     own_both = pod("new", {"app": "db"}, affinity={**near(term("nobody")), **away(term())})
-    assert refusals(plugin, cluster, own_both) == dict.fromkeys(("a1", "a2", "b1"), AFFINITY)
+    assert rejections(plugin, cluster, own_both) == dict.fromkeys(("a1", "a2", "b1"), AFFINITY)
 
 
 @pytest.mark.parametrize(
-    ("scope", "refused"),
+    ("scope", "rejected"),
     [
         ({}, []),
         ({"namespaces": ["red-1"]}, ["a1"]),
@@ -123,8 +134,8 @@ def test_the_pods_own_rules_give_the_reason_before_those_of_others() -> None:
         ({"namespaceSelector": {"matchLabels": {"team": "green"}}}, []),
     ],
 )
-def test_a_term_speaks_of_pods_in_its_namespaces(scope: dict[str, Any], refused: list[str]) -> None:
-    """Named, selected by label, or, with neither, the pod's own."""
+def test_namespaces_of_a_term(scope: dict[str, Any], rejected: list[str]) -> None:
+    """Namespaces are named, selected by label, or default to the pod's own."""
     cluster = cluster_of(
         namespace("red-1", {"team": "red"}),
         namespace("red-2", {"team": "red"}),
@@ -135,30 +146,30 @@ def test_a_term_speaks_of_pods_in_its_namespaces(scope: dict[str, Any], refused:
         pod("p", {"app": "web"}, on="a2", namespace="blue"),
     )
     waiting = pod("new", affinity=away(term(key=HOSTNAME, **scope)))
-    assert refusals(plugin_for(cluster), cluster, waiting) == dict.fromkeys(refused, ANTI)
+    assert rejections(plugin_for(cluster), cluster, waiting) == dict.fromkeys(rejected, ANTI)
 
 
-def test_namespaces_are_selected_anew_when_their_labels_change() -> None:
-    """A namespace that joins the team brings its pods."""
+def test_namespace_selectors_follow_label_changes() -> None:
+    """The pods of a namespace match after its labels do."""
     cluster = cluster_of(node("n"), namespace("x", {}), pod("p", {"app": "web"}, on="n", namespace="x"))
     plugin = plugin_for(cluster)
     waiting = pod("new", affinity=away(term(key=HOSTNAME, namespaceSelector={"matchLabels": {"team": "red"}})))
-    assert refusals(plugin, cluster, waiting) == {}
+    assert rejections(plugin, cluster, waiting) == {}
     cluster.set_object(namespace("x", {"team": "red"}))
-    assert refusals(plugin, cluster, waiting) == {"n": ANTI}
+    assert rejections(plugin, cluster, waiting) == {"n": ANTI}
 
 
 def test_terms_of_placed_pods_select_the_namespace_of_the_waiting_pod() -> None:
-    """By its labels; a namespace that is not known has none."""
+    """They select it by its labels; an unknown namespace has none."""
     selecting = away(term("db", namespaceSelector={"matchLabels": {"team": "red"}}))
     cluster = two_zones(namespace("x", {"team": "red"}), pod("loner", on="b1", affinity=selecting))
     plugin = plugin_for(cluster)
-    assert refusals(plugin, cluster, pod("new", {"app": "db"}, namespace="x")) == {"b1": EXISTING_ANTI}
-    assert refusals(plugin, cluster, pod("new", {"app": "db"}, namespace="unknown")) == {}
+    assert rejections(plugin, cluster, pod("new", {"app": "db"}, namespace="x")) == {"b1": EXISTING_ANTI}
+    assert rejections(plugin, cluster, pod("new", {"app": "db"}, namespace="unknown")) == {}
 
 
-def test_a_selector_that_makes_no_sense_refuses_the_pod() -> None:
-    """Nothing that happens in the cluster would mend it."""
+def test_an_invalid_selector_rejects_the_pod() -> None:
+    """No event in the cluster can change that."""
     bad = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Maybe"}]}}
     answer = plugin_for(two_zones()).pre_filter(PodInfo(pod("new", affinity=near(bad))))
     assert isinstance(answer, Rejection)
@@ -167,21 +178,21 @@ def test_a_selector_that_makes_no_sense_refuses_the_pod() -> None:
     assert "Maybe" in answer.message
 
 
-def test_preferred_terms_are_worth_their_weight_per_matching_pod() -> None:
-    """Zone a has one web pod: its nodes get the weight, for or against."""
+def test_preferred_terms_score_their_weight_per_matching_pod() -> None:
+    """Zone a has one web pod: its nodes get the weight, positive or negative."""
     cluster = two_zones()
     plugin = plugin_for(cluster)
-    liking = pod("new", affinity=rather_near(40))
+    liking = pod("new", affinity=prefer_near(40))
     assert scores(plugin, cluster, liking) == {"a1": (40, 100), "a2": (40, 100), "b1": (0, 0)}
-    disliking = pod("new", affinity=rather_away(40))
+    disliking = pod("new", affinity=prefer_away(40))
     assert scores(plugin, cluster, disliking) == {"a1": (-40, 0), "a2": (-40, 0), "b1": (0, 100)}
 
 
-def test_placed_pods_have_a_say_in_the_score() -> None:
-    """Their preferred terms, and their required affinity at the configured weight."""
+def test_terms_of_placed_pods_are_scored() -> None:
+    """Their preferred terms count, and their required affinity with the configured weight."""
     cluster = two_zones(
-        pod("fan", on="b1", affinity=rather_near(5, selected="db")),
-        pod("foe", on="a1", affinity=rather_away(7, selected="db", key=HOSTNAME)),
+        pod("fan", on="b1", affinity=prefer_near(5, selected="db")),
+        pod("foe", on="a1", affinity=prefer_away(7, selected="db", key=HOSTNAME)),
         pod("needy", on="a2", affinity=near(term("db", HOSTNAME))),
     )
     waiting = pod("new", {"app": "db"})
@@ -192,42 +203,42 @@ def test_placed_pods_have_a_say_in_the_score() -> None:
     assert scores(without, cluster, waiting) == {"a1": (-7, 0), "a2": (0, 58), "b1": (5, 100)}
 
 
-def test_the_say_of_placed_pods_can_be_switched_off() -> None:
-    """Unless the pod has preferences itself."""
-    cluster = two_zones(pod("fan", on="b1", affinity=rather_near(5, selected="db")))
+def test_preferred_terms_of_placed_pods_can_be_ignored() -> None:
+    """They still count if the pod has preferred terms of its own."""
+    cluster = two_zones(pod("fan", on="b1", affinity=prefer_near(5, selected="db")))
     plugin = plugin_for(cluster, ignorePreferredTermsOfExistingPods=True)
     assert scores(plugin, cluster, pod("new", {"app": "db"})) is None
-    choosy = pod("new", {"app": "db"}, affinity=rather_near(2))
+    choosy = pod("new", {"app": "db"}, affinity=prefer_near(2))
     assert scores(plugin, cluster, choosy) == {"a1": (2, 0), "a2": (2, 0), "b1": (5, 100)}
 
 
-def test_there_is_nothing_to_score_when_no_term_finds_anybody() -> None:
-    """Nor when all it finds is on nodes without the topology label."""
+def test_scoring_is_skipped_without_matching_pods() -> None:
+    """Matching pods on nodes without the topology label do not count."""
     cluster = cluster_of(node("nowhere"), pod("web", {"app": "web"}, on="nowhere"))
     plugin = plugin_for(cluster)
     assert scores(plugin, cluster, pod("new")) is None
-    assert scores(plugin, cluster, pod("new", affinity=rather_near(3))) is None
+    assert scores(plugin, cluster, pod("new", affinity=prefer_near(3))) is None
 
 
-def test_equal_scores_are_all_normalised_to_nothing() -> None:
-    """There is nothing to tell the nodes apart."""
+def test_equal_scores_are_normalized_to_zero() -> None:
+    """No node is preferred."""
     cluster = cluster_of(node("a1", zone="a"), pod("web", {"app": "web"}, on="a1"))
-    assert scores(plugin_for(cluster), cluster, pod("new", affinity=rather_near(3))) == {"a1": (3, 0)}
+    assert scores(plugin_for(cluster), cluster, pod("new", affinity=prefer_near(3))) == {"a1": (3, 0)}
 
 
-def test_changes_can_bring_a_topology_key_that_nobody_used() -> None:
-    """A pod that is expected keeps others away by a key of its own."""
+def test_changes_can_add_a_topology_key() -> None:
+    """A nominated pod rejects others by a topology key that no other pod uses."""
     cluster = two_zones()
     plugin = plugin_for(cluster)
     info = PodInfo(pod("new", {"app": "db"}, affinity=away(term("nobody"))))
     state: Any = plugin.pre_filter(info)
     expected: Pod = pod("expected", affinity=away(term("db", HOSTNAME)))
     after = plugin.with_changes(state, info, [Change(PodInfo(expected), cluster.nodes.row_of["a2"], added=True)])
-    assert refusals_for(plugin, cluster, after, info) == {"a2": EXISTING_ANTI}
+    assert rejections_for(plugin, cluster, after, info) == {"a2": EXISTING_ANTI}
 
 
-def test_changes_that_come_to_the_same_share_a_state() -> None:
-    """A pod that leaves its zone is like any other of that zone; nodes with the same state are judged together."""
+def test_equal_changes_share_a_state() -> None:
+    """Removing any pod of a zone has the same effect; nodes with the same state are evaluated together."""
     placed = {name: pod(f"web-{name}", {"app": "web"}, on=name) for name in ("a1", "a2", "b1")}
     cluster = two_zones(*placed.values())
     plugin, info = plugin_for(cluster), PodInfo(pod("waiting", affinity=away(term())))
@@ -243,8 +254,8 @@ def test_changes_that_come_to_the_same_share_a_state() -> None:
     assert plugin.with_changes(again, info, [gone]) is not after["a1"]
 
 
-def test_a_what_if_is_judged_by_the_domains_of_the_cluster() -> None:
-    """A copied row gets the verdict that its domain has in the whole cluster."""
+def test_what_if_views_use_the_domains_of_the_cluster() -> None:
+    """A copied row gets the verdict of its domain in the whole cluster."""
     cluster = two_zones()
     plugin = plugin_for(cluster)
     info = PodInfo(pod("new", affinity=near(term())))

@@ -1,4 +1,4 @@
-"""InterPodAffinity: which events make a pod it refused worth another attempt."""
+"""InterPodAffinity: events that requeue a pod it rejected."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.scheduler.cluster.events import Action, ClusterEvent, Resource
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from plugins.hints import hint_of
-from plugins.selecting import ZONE, app, cluster_of, node, pod
+from plugins.plugin_calls import hint
+from plugins.selector_world import ZONE, app, cluster_of, node, pod
 
 TERMS = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ZONE, "labelSelector": app("web")}]}
 SEEKING = pod("waiting", {"app": "db"}, affinity={"podAffinity": TERMS})
@@ -26,9 +26,9 @@ LONER = pod("p", on="n", affinity={"podAntiAffinity": TERMS})
 IN_A, IN_B, NOWHERE = node("n", zone="a"), node("n", zone="b"), node("n")
 
 
-def is_worth_it(waiting: Pod, old: Any, new: Any) -> bool | None:
-    """What the plugin says of a change; None if it does not hear of it."""
-    return hint_of(InterPodAffinity(InterPodAffinityArgs(), offline_handle(cluster_of())), waiting, old, new)
+def is_requeued(waiting: Pod, old: Any, new: Any) -> bool | None:
+    """Return the result of the hint for a change; None if the plugin is not registered for it."""
+    return hint(InterPodAffinity(InterPodAffinityArgs(), offline_handle(cluster_of())), waiting, old, new)
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def is_worth_it(waiting: Pod, old: Any, new: Any) -> bool | None:
         (SEEKING, LONER, None, False),
     ],
 )
-def test_pods_matter_when_a_term_speaks_of_them(waiting: Pod, old: Pod | None, new: Pod | None, worth: bool) -> None:
-    """One to be with appears, one to be away from leaves, one that kept others away leaves."""
-    assert is_worth_it(waiting, old, new) is worth
+def test_pods_that_a_term_matches_requeue(waiting: Pod, old: Pod | None, new: Pod | None, worth: bool) -> None:
+    """A matching pod is added, one that anti-affinity matches is deleted, or one whose anti-affinity matches."""
+    assert is_requeued(waiting, old, new) is worth
 
 
-def test_new_labels_of_the_waiting_pod_matter() -> None:
-    """Those that kept it away may no longer mean it."""
+def test_new_labels_of_the_waiting_pod_requeue() -> None:
+    """The anti-affinity of other pods may no longer match."""
     relabelled = msgspec.structs.replace(PLAIN, metadata=msgspec.structs.replace(PLAIN.metadata, labels={"app": "y"}))
-    assert is_worth_it(PLAIN, PLAIN, relabelled) is True
+    assert is_requeued(PLAIN, PLAIN, relabelled) is True
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def test_new_labels_of_the_waiting_pod_matter() -> None:
         (SEEKING, IN_A, None, None),
     ],
 )
-def test_nodes_matter_when_they_change_domains(
+def test_nodes_that_change_domains_requeue(
     waiting: Pod, old: Node | None, new: Node | None, worth: bool | None
 ) -> None:
-    """Affinity wants nodes in a domain; anti-affinity also likes those in none. A node that goes helps nobody."""
-    assert is_worth_it(waiting, old, new) is worth
+    """Affinity needs nodes in a domain; anti-affinity also passes nodes in none. A deleted node never helps."""
+    assert is_requeued(waiting, old, new) is worth
 
 
-def test_the_events_it_waits_for_are_registered() -> None:
-    """Pods that come, go or change labels; nodes that come or change labels."""
+def test_registered_events() -> None:
+    """Pods that are added, deleted or relabelled; nodes that are added or relabelled."""
     plugin = InterPodAffinity(InterPodAffinityArgs(), offline_handle(cluster_of()))
     assert [registration.event for registration in plugin.requeue_on()] == [
         ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),

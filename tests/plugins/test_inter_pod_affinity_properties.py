@@ -1,4 +1,4 @@
-"""InterPodAffinity on random clusters against a slow reading of the rules, node by node and pod by pod."""
+"""InterPodAffinity on random clusters, compared with a slow implementation by node and pod."""
 
 from collections import Counter
 from typing import Any
@@ -16,7 +16,7 @@ from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from plugins.selecting import (
+from plugins.selector_world import (
     HOSTNAME,
     NAMESPACES,
     ZONE,
@@ -27,8 +27,8 @@ from plugins.selecting import (
     placed_pods,
     pod,
     pod_labels,
-    refusals,
-    refusals_for,
+    rejections,
+    rejections_for,
     scores,
     selectors,
 )
@@ -64,7 +64,7 @@ affinities = st.fixed_dictionaries({}, optional={"podAffinity": _pod_affinities,
 
 @st.composite
 def situations(draw: st.DrawFn) -> tuple[Cluster, Pod]:
-    """A cluster whose pods have terms, two of its three namespaces known, and a pod with terms."""
+    """Draw a cluster whose pods have terms, with two of three namespaces known, and a pod with terms."""
     nodes = draw(node_sets())
     teams = [namespace("default", {"team": "red"}), namespace("other", {"team": "blue"})]
     waiting = pod("waiting", draw(pod_labels), namespace=draw(st.sampled_from(NAMESPACES)), affinity=draw(affinities))
@@ -76,7 +76,7 @@ def plugin_for(cluster: Cluster, **args: Any) -> InterPodAffinity:
 
 
 class Slow:
-    """The rules, one node and one pod at a time."""
+    """The rules, for one node and one pod at a time."""
 
     def __init__(self, cluster: Cluster, waiting: Pod) -> None:
         self.cluster = cluster
@@ -90,7 +90,7 @@ class Slow:
         ]
 
     def own_matches(self, term: Term, other: PodInfo) -> bool:
-        """A namespace selector is tried on the namespace, and, as kube-scheduler does, on no labels at all."""
+        """Evaluate a namespace selector on the namespace and, as kube-scheduler does, on empty labels."""
         listed = self.cluster.listers.namespaces.get(other.namespace)
         tried = [{}] if listed is None else [{}, listed.metadata.labels]
         return any(term.matches(other.namespace, other.labels, labels) for labels in tried)
@@ -102,12 +102,12 @@ class Slow:
     def is_near(self, other: PodInfo) -> bool:
         return all(self.own_matches(term, other) for term in self.own.required)
 
-    def refusals(self) -> dict[str, str]:
+    def rejections(self) -> dict[str, str]:
         nodes = [node for node in self.cluster.nodes.nodes if node is not None]
-        found = {node.metadata.name: self.refusal(node.metadata.labels) for node in nodes}
+        found = {node.metadata.name: self.rejection(node.metadata.labels) for node in nodes}
         return {name: reason for name, reason in found.items() if reason}
 
-    def refusal(self, labels: dict[str, str]) -> str:
+    def rejection(self, labels: dict[str, str]) -> str:
         if not self.satisfies_affinity(labels):
             return AFFINITY
         for other, there in self.placed:
@@ -127,8 +127,8 @@ class Slow:
         near = [there for other, there in self.placed if self.is_near(other)] if keys else []
         if all(any(same_domain(key, labels, there) for there in near) for key in keys):
             return True
-        nobody = not any(key in there for there in near for key in keys)
-        return nobody and self.is_near(self.waiting)
+        no_match = not any(key in there for there in near for key in keys)
+        return no_match and self.is_near(self.waiting)
 
     def scores(self, rows: list[int], hard_weight: int) -> dict[str, tuple[int, int]] | None:
         worth: Counter[tuple[str, str]] = Counter()
@@ -158,17 +158,17 @@ def same_domain(key: str, one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 @given(situations())
-def test_required_terms_refuse_as_the_rules_say(situation: tuple[Cluster, Pod]) -> None:
+def test_required_terms_reject_by_the_rules(situation: tuple[Cluster, Pod]) -> None:
     """Affinity, anti-affinity, the anti-affinity of placed pods, namespaces and their selectors."""
     cluster, waiting = situation
-    assert refusals(plugin_for(cluster), cluster, waiting) == Slow(cluster, waiting).refusals()
+    assert rejections(plugin_for(cluster), cluster, waiting) == Slow(cluster, waiting).rejections()
 
 
 @given(situations(), st.sampled_from([0, 1, 10]), st.data())
-def test_preferred_terms_score_as_the_rules_say(
+def test_preferred_terms_score_by_the_rules(
     situation: tuple[Cluster, Pod], hard_weight: int, data: st.DataObject
 ) -> None:
-    """The pod's own preferences, and those of the pods already there."""
+    """The pod's own preferences, and those of placed pods."""
     cluster, waiting = situation
     rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), min_size=1, unique=True).map(sorted))
     plugin = plugin_for(cluster, hardPodAffinityWeight=hard_weight)
@@ -176,23 +176,23 @@ def test_preferred_terms_score_as_the_rules_say(
 
 
 @given(situations(), st.data())
-def test_some_rows_are_judged_as_all_rows_are(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
-    """What the filter says of a node does not depend on which others it is asked about."""
+def test_results_do_not_depend_on_other_rows(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
+    """The verdict on a node is the same for any subset of rows."""
     cluster, waiting = situation
     plugin, info = plugin_for(cluster), PodInfo(waiting)
     state = plugin.pre_filter(info)
-    everywhere = refusals_for(plugin, cluster, state, info)
+    everywhere = rejections_for(plugin, cluster, state, info)
     rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), unique=True))
     names = {cluster.nodes.names[row] for row in rows}
     expected = {name: reason for name, reason in everywhere.items() if name in names}
-    assert refusals_for(plugin, cluster, state, info, np.array(rows, np.int64)) == expected
+    assert rejections_for(plugin, cluster, state, info, np.array(rows, np.int64)) == expected
 
 
 @given(situations(), st.data())
 def test_a_state_after_changes_is_the_state_of_the_changed_cluster(
     situation: tuple[Cluster, Pod], data: st.DataObject
 ) -> None:
-    """Adding and removing pods in thought refuses the same nodes as doing it."""
+    """`with_changes` rejects the same nodes as changing the cluster."""
     cluster, waiting = situation
     plugin, info = plugin_for(cluster), PodInfo(waiting)
     state: Any = plugin.pre_filter(info)
@@ -205,12 +205,12 @@ def test_a_state_after_changes_is_the_state_of_the_changed_cluster(
         PodInfo(pod(f"new{number}", data.draw(pod_labels), on=cluster.nodes.names[row], affinity=data.draw(affinities)))
         for number in range(data.draw(st.integers(0, 3)))
     ]
-    before = refusals_for(plugin, cluster, state, info)
+    before = rejections_for(plugin, cluster, state, info)
     changes = [Change(other, row, added=False) for other in removed] + [Change(o, row, added=True) for o in added]
-    imagined = refusals_for(plugin, cluster, plugin.with_changes(state, info, changes), info)
-    assert refusals_for(plugin, cluster, state, info) == before, "the state of the cluster as it is was changed"
+    imagined = rejections_for(plugin, cluster, plugin.with_changes(state, info, changes), info)
+    assert rejections_for(plugin, cluster, state, info) == before, "the state of the cluster as it is was changed"
     for other in removed:
         cluster.remove_pod(other.uid)
     for other in added:
         cluster.set_pod(other.pod)
-    assert imagined == refusals(plugin, cluster, waiting)
+    assert imagined == rejections(plugin, cluster, waiting)

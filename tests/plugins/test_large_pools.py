@@ -1,4 +1,4 @@
-"""Pools of very many slices: what has to be looked at grows with them, not with their square."""
+"""Pools with many slices: the cost grows linearly, not quadratically."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ MANY = 60
 
 
 def slices(**spec: Any) -> list[Any]:
-    """Of one pool, each for a node of its own or for all."""
+    """Return the slices of one pool, each for its own node or for all."""
     return [
         device_slice(
             "" if spec else f"n{number}", [device(f"d{number}")], name=f"s{number:03}", pool="one", slices=MANY, **spec
@@ -33,7 +33,7 @@ def slices(**spec: Any) -> list[Any]:
 
 @pytest.mark.parametrize("spec", [{}, {"allNodes": True}])
 def test_one_pool_for_all_nodes(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices and claims come one by one; rows are looked at once, when somebody asks."""
+    """Slices and claims are added one by one; rows are computed once, on demand."""
     calls: Counter[str] = Counter()
 
     def counted(of: type, name: str) -> None:
@@ -68,13 +68,13 @@ def _for_rack(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("per_device", [False, True])
-def test_a_selector_of_its_own_for_every_slice(per_device: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node meets the selectors that ask for one of its labels, not all there are."""
-    asked = 0
+def test_a_separate_selector_for_every_slice(per_device: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node is compared with selectors for its own labels only."""
+    evaluations = 0
 
     def matches(self: NodeTerms, labels: Mapping[str, str], name: str) -> bool:
-        nonlocal asked
-        asked += 1
+        nonlocal evaluations
+        evaluations += 1
         return any(term.matches(labels, name) for term in self.terms)
 
     monkeypatch.setattr(NodeTerms, "matches", matches)
@@ -87,7 +87,7 @@ def test_a_selector_of_its_own_for_every_slice(per_device: bool, monkeypatch: py
         cluster.set_object(device_slice("", devices, name=f"s{number:03}", pool="one", slices=MANY, **spec))
     seen = [[entry.name for view in cluster.devices.pools_of(row) for entry in view.devices] for row in range(MANY)]
     assert seen == [[f"d{number}"] for number in range(MANY)]
-    assert asked <= 2 * MANY
+    assert evaluations <= 2 * MANY
 
 
 _CONDITIONS = st.builds(
@@ -112,7 +112,7 @@ _PLACES = st.one_of(_SELECTORS, st.just({"allNodes": True}), st.just({}))
     labels=st.dictionaries(st.sampled_from(["rack", "zone"]), st.sampled_from("ab")),
 )
 def test_no_slice_is_overlooked(places: list[tuple[bool, list[Any]]], name: str, labels: dict[str, str]) -> None:
-    """What is found by value is what is found by looking at every slice."""
+    """The index by label value finds the same slices as a scan."""
     entries = []
     for number, (per_device, reaches) in enumerate(places):
         spec = {"perDeviceNodeSelection": True} if per_device else reaches[0]

@@ -1,4 +1,4 @@
-"""NodeAffinity: nodes that a pod asks for or prefers, and what the profile adds."""
+"""NodeAffinity: required and preferred nodes, and the affinity that the profile adds."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.results import SKIP, Narrowed, unresolvable
 from kubestow.scheduler.plugins.node_affinity import NodeAffinity
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, hint, make, refused, scores
+from plugins.plugin_calls import cluster_of, hint, make, rejected, scores
 
 BY_POD = unresolvable("node(s) didn't match Pod's node affinity/selector")
 BY_PROFILE = unresolvable("node(s) didn't match scheduler-enforced node affinity")
@@ -56,32 +56,32 @@ def plugin(**added: Any) -> Any:
     ],
 )
 def test_conditions_on_labels(expression: dict[str, Any], passing: set[str]) -> None:
-    """Every operator; a node without the label meets only those that ask for its absence."""
-    found = refused(plugin(), NODES, requiring({"matchExpressions": [expression]}))
+    """All operators; a node without the label meets only conditions on its absence."""
+    found = rejected(plugin(), NODES, requiring({"matchExpressions": [expression]}))
     assert found == {name: BY_POD for name in ("ssd", "hdd", "bare") if name not in passing}
 
 
-def test_terms_are_alternatives_and_conditions_add_up() -> None:
-    """One term must match, with all of its conditions; an empty term matches nothing."""
+def test_terms_are_alternatives_of_combined_conditions() -> None:
+    """One term must match with all of its conditions; an empty term matches nothing."""
     both = {"matchExpressions": [condition("disk", "Exists"), condition("cores", "Gt", "4")]}
     bare = {"matchExpressions": [condition("disk", "DoesNotExist")]}
-    assert refused(plugin(), NODES, requiring(both, bare, {})) == {"hdd": BY_POD}
-    assert set(refused(plugin(), NODES, requiring({}))) == {"ssd", "hdd", "bare"}
+    assert rejected(plugin(), NODES, requiring(both, bare, {})) == {"hdd": BY_POD}
+    assert set(rejected(plugin(), NODES, requiring({}))) == {"ssd", "hdd", "bare"}
 
 
 def test_node_selectors() -> None:
-    """Every label must be there; required terms come on top."""
+    """Every label must match, in addition to required terms."""
     pod = make_pod("p", node_selector={"disk": "ssd", "cores": "8"})
-    assert set(refused(plugin(), NODES, pod)) == {"hdd", "bare"}
-    assert set(refused(plugin(), NODES, make_pod("p", node_selector={"disk": "ssd", "cores": "4"}))) == {
+    assert set(rejected(plugin(), NODES, pod)) == {"hdd", "bare"}
+    assert set(rejected(plugin(), NODES, make_pod("p", node_selector={"disk": "ssd", "cores": "4"}))) == {
         "ssd",
         "hdd",
         "bare",
     }
 
 
-def test_a_pod_that_asks_for_nothing() -> None:
-    """Is neither filtered nor scored."""
+def test_a_pod_without_affinity_is_skipped() -> None:
+    """It is neither filtered nor scored."""
     pod = PodInfo(make_pod("p"))
     assert plugin().pre_filter(pod) is SKIP
     assert plugin().pre_score(pod, NODES.nodes, None) is SKIP
@@ -100,40 +100,40 @@ def names(*values: str, operator: str = "In") -> dict[str, Any]:
         ([names("ssd", operator="NotIn")], None),
     ],
 )
-def test_nodes_asked_for_by_name(terms: list[dict[str, Any]], narrowed: set[str] | None) -> None:
-    """If every term names nodes, only those are looked at."""
+def test_terms_with_node_names_narrow_the_nodes(terms: list[dict[str, Any]], narrowed: set[str] | None) -> None:
+    """If every term names nodes, only these are filtered."""
     found = plugin().pre_filter(PodInfo(requiring(*terms)))
     assert (set(found.nodes) if isinstance(found, Narrowed) else None) == narrowed
 
 
-def test_names_that_exclude_each_other() -> None:
-    """The pod is refused as a whole."""
+def test_conflicting_node_names_reject_the_pod() -> None:
+    """PreFilter rejects the pod as a whole."""
     term = {"matchFields": names("ssd")["matchFields"] + names("hdd")["matchFields"]}
-    assert refused(plugin(), NODES, requiring(term)) == {"": unresolvable("pod affinity terms conflict")}
+    assert rejected(plugin(), NODES, requiring(term)) == {"": unresolvable("pod affinity terms conflict")}
 
 
 def test_preferred_terms_add_their_weights() -> None:
-    """In proportion to the best node; a weight of 0 adds nothing."""
+    """Scores are relative to the best node; a weight of 0 adds nothing."""
     pod = preferring((10, condition("disk", "Exists")), (30, condition("cores", "Gt", "4")))
     assert scores(plugin(), NODES, pod) == {"ssd": 100, "hdd": 25, "bare": 0}
     assert scores(plugin(), NODES, preferring((5, condition("disk", "In", "none")))) == {"ssd": 0, "hdd": 0, "bare": 0}
 
 
-def test_what_the_profile_adds() -> None:
-    """Required terms for all pods, with words of their own; preferred terms beside the pod's."""
+def test_added_affinity_of_the_profile() -> None:
+    """Required terms apply to all pods and have their own reason; preferred terms are added to the pod's."""
     added = plugin(
         **{
             REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [condition("disk", "Exists")]}]},
             PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [condition("cores", "Gt", "4")]}}],
         }
     )
-    assert refused(added, NODES, make_pod("p")) == {"bare": BY_PROFILE}
-    assert refused(added, NODES, make_pod("p", node_selector={"disk": "ssd"})) == {"hdd": BY_POD, "bare": BY_PROFILE}
+    assert rejected(added, NODES, make_pod("p")) == {"bare": BY_PROFILE}
+    assert rejected(added, NODES, make_pod("p", node_selector={"disk": "ssd"})) == {"hdd": BY_POD, "bare": BY_PROFILE}
     assert scores(added, NODES, make_pod("p")) == {"ssd": 100, "hdd": 0, "bare": 0}
     assert scores(added, NODES, preferring((1, condition("disk", "In", "hdd")))) == {"ssd": 100, "hdd": 100, "bare": 0}
 
 
-def test_bad_arguments() -> None:
+def test_invalid_arguments() -> None:
     """The error names the field."""
     with pytest.raises(ValueError, match=r"addedAffinity\.requiredDuringSchedulingIgnoredDuringExecution"):
         plugin(**{REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [condition("disk", "Resembles", "x")]}]}})
@@ -149,15 +149,15 @@ def test_bad_arguments() -> None:
         ({"disk": "ssd"}, {"disk": "hdd"}, False),
     ],
 )
-def test_nodes_worth_another_attempt(before: dict[str, str] | None, after: dict[str, str], worth: bool) -> None:
-    """A node that is added with the labels, or has them now and had not before."""
+def test_node_events_that_requeue(before: dict[str, str] | None, after: dict[str, str], worth: bool) -> None:
+    """A node that is added with the labels, or gets them by an update."""
     old = None if before is None else make_node("n", labels=before)
     pod = make_pod("p", node_selector={"disk": "ssd"})
     assert hint(plugin(), pod, old, make_node("n", labels=after)) is worth
 
 
-def test_nodes_that_the_profile_excludes_are_not_worth_it() -> None:
-    """Whatever the pod asks for."""
+def test_nodes_that_the_profile_excludes_do_not_requeue() -> None:
+    """The pod's own affinity does not matter."""
     added = plugin(**{REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [condition("disk", "Exists")]}]}})
     assert hint(added, make_pod("p"), None, make_node("n")) is False
     assert hint(added, make_pod("p"), None, make_node("n", labels={"disk": "any"})) is True

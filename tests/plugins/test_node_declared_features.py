@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: some pods need features that a kubelet must have declared."""
+"""NodeDeclaredFeatures: rejects nodes that do not declare the features that a pod requires."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.results import SKIP, unresolvable
 from kubestow.scheduler.plugins.node_declared_features import NodeDeclaredFeatures, required_features
 from kubestow.testing.builders import make_pod
-from plugins.asking import cluster_of, hint, make, refused
+from plugins.plugin_calls import cluster_of, hint, make, rejected
 
 REJECTED = unresolvable("node(s) didn't match Pod's required features")
 HOST_USERS = {"hostNetwork": True, "hostUsers": False}
@@ -39,26 +39,26 @@ def plugin(enabled: bool = True) -> Any:
         (HOST_USERS | RESTARTING, {FEATURE, "RestartAllContainersOnContainerExits"}),
     ],
 )
-def test_what_a_pod_needs(spec: dict[str, Any], needed: set[str]) -> None:
-    """Follows from its spec."""
+def test_required_features(spec: dict[str, Any], needed: set[str]) -> None:
+    """They follow from the spec of the pod."""
     assert required_features(make_pod("p", spec=spec)) == needed
 
 
-def test_nodes_that_lack_a_feature() -> None:
-    """Are refused, for good."""
+def test_nodes_that_lack_a_feature_are_rejected() -> None:
+    """Preemption does not help."""
     cluster = cluster_of(node("with", FEATURE, "More"), node("without", "More"))
-    assert refused(plugin(), cluster, make_pod("p", spec=HOST_USERS)) == {"without": REJECTED}
+    assert rejected(plugin(), cluster, make_pod("p", spec=HOST_USERS)) == {"without": REJECTED}
 
 
-def test_pods_that_need_nothing_and_schedulers_without_the_gate() -> None:
-    """Filter nothing."""
+def test_pods_without_required_features_are_skipped() -> None:
+    """So are all pods without the gate."""
     assert plugin().pre_filter(PodInfo(make_pod("p"))) is SKIP
     assert plugin(enabled=False).pre_filter(PodInfo(make_pod("p", spec=HOST_USERS))) is SKIP
     assert plugin(enabled=False).requeue_on() == []
 
 
-def test_what_is_worth_another_attempt() -> None:
-    """A new node, a node that declares other features, or the pod's own needs changing."""
+def test_events_that_requeue() -> None:
+    """A new node, a node that declares other features, or a change of the pod's required features."""
     waiting = make_pod("p", spec=HOST_USERS)
     assert hint(plugin(), waiting, None, node("n")) is True
     assert hint(plugin(), waiting, node("n"), node("n", FEATURE)) is True

@@ -1,4 +1,4 @@
-"""NodePorts: the host ports of a pod must be free."""
+"""NodePorts: host ports of the pod must be free."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.results import SKIP, unschedulable
 from kubestow.scheduler.plugins.node_ports import NodePorts
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, hint, make, refused
+from plugins.plugin_calls import cluster_of, hint, make, rejected
 
 ANY = "0.0.0.0"  # noqa: S104
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
@@ -34,30 +34,30 @@ def pod(name: str, *ports: dict[str, Any], **more: Any) -> Pod:
     ],
 )
 def test_ports_in_conflict(used: dict[str, Any], wanted: dict[str, Any], conflict: bool) -> None:
-    """The same port and protocol, on the same address or on all."""
+    """Ports conflict with the same port and protocol, on the same address or on all addresses."""
     cluster = cluster_of(make_node("a"), make_node("b"), pod("x", used, node="a"))
-    assert refused(make(NodePorts), cluster, pod("p", wanted)) == ({"a": TAKEN} if conflict else {})
+    assert rejected(make(NodePorts), cluster, pod("p", wanted)) == ({"a": TAKEN} if conflict else {})
     waiting = pod("p", wanted)
     assert hint(make(NodePorts), waiting, pod("x", used, node="a"), None) is conflict
 
 
-def test_pods_without_host_ports() -> None:
-    """Are not filtered."""
+def test_pods_without_host_ports_are_skipped() -> None:
+    """They are not filtered."""
     assert make(NodePorts).pre_filter(PodInfo(pod("p", {}))) is SKIP
 
 
-def test_a_port_is_taken_until_the_last_pod_is_gone() -> None:
-    """Also when several pods of a node have it."""
+def test_a_port_is_in_use_until_the_last_pod_is_deleted() -> None:
+    """Several pods of a node may use it."""
     users = [pod(name, {"hostPort": 80}, node="a") for name in "xy"]
     cluster = cluster_of(make_node("a"), *users)
     for user in users:
-        assert refused(make(NodePorts), cluster, pod("p", {"hostPort": 80})) == {"a": TAKEN}
+        assert rejected(make(NodePorts), cluster, pod("p", {"hostPort": 80})) == {"a": TAKEN}
         cluster.remove_pod(user.metadata.uid)
-    assert refused(make(NodePorts), cluster, pod("p", {"hostPort": 80})) == {}
+    assert rejected(make(NodePorts), cluster, pod("p", {"hostPort": 80})) == {}
 
 
-def test_what_else_is_worth_another_attempt() -> None:
-    """A new node; not a pod that was on no node."""
+def test_other_events_that_requeue() -> None:
+    """A new node does; a pod without a node does not."""
     waiting = pod("p", {"hostPort": 80})
     assert hint(make(NodePorts), waiting, None, make_node("n")) is True
     assert hint(make(NodePorts), waiting, pod("x", {"hostPort": 80}), None) is False

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: nodes that the pod would bring into balance."""
+"""NodeResourcesBalancedAllocation: scores by the change of balance."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from kubestow.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, make, scores
+from plugins.plugin_calls import cluster_of, make, scores
 
 GPU = "example.com/gpu"
 
@@ -35,31 +35,31 @@ NODES = cluster_of(
     ],
 )
 def test_balance_before_and_after(requests: dict[str, Any], expected: dict[str, int]) -> None:
-    """75 if the pod changes nothing, more if it evens out, less if it makes the node lopsided."""
+    """75 without a change, more if the pod improves the balance, less if it makes it worse."""
     assert scores(plugin(), NODES, make_pod("p", **requests)) == expected
 
 
 def test_one_resource_is_always_in_balance() -> None:
-    """Alone, or with others that the node does not offer."""
+    """A single resource scores 75, also next to resources that the node does not offer."""
     assert set(scores(plugin("cpu"), NODES, make_pod("p", cpu="2")).values()) == {75}  # type: ignore[union-attr]
     pod = make_pod("p", cpu="2", resources={GPU: 1})
     assert set(scores(plugin("cpu", GPU), NODES, pod).values()) == {75}  # type: ignore[union-attr]
 
 
 def test_three_resources() -> None:
-    """By the standard deviation of the parts in use: a third of one of them is off."""
+    """Balance is the standard deviation of the used fractions."""
     cluster = cluster_of(make_node("n", cpu="4", memory="8Gi", resources={GPU: 4}))
     pod = make_pod("p", cpu="4", memory="8Gi", resources={GPU: 1})
     assert scores(plugin("cpu", "memory", GPU), cluster, pod) == {"n": 57}
 
 
 def test_overfull_nodes_count_as_full() -> None:
-    """Requests beyond what the node has do not make it more lopsided."""
+    """Requests beyond the capacity do not reduce the balance."""
     cluster = cluster_of(make_node("n", cpu="1", memory="8Gi"))
     assert scores(plugin(), cluster, make_pod("p", cpu="1")) == scores(plugin(), cluster, make_pod("p", cpu="9"))
 
 
-def test_a_pod_without_any_of_the_resources() -> None:
-    """Is not scored."""
+def test_a_pod_without_any_of_the_resources_is_not_scored() -> None:
+    """PreScore skips the plugin."""
     assert scores(plugin(), NODES, make_pod("p")) is None
     assert scores(plugin(GPU), NODES, make_pod("p", cpu="1")) is None

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: a node must have room for what the pod requests; how full it is makes it better or worse."""
+"""NodeResourcesFit: free resources filter nodes, and utilization scores them."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from kubestow.config.plugin_args import (
 from kubestow.scheduler.framework.results import unresolvable, unschedulable
 from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, hint, make, refused, scores
+from plugins.plugin_calls import cluster_of, hint, make, rejected, scores
 
 GPU = "example.com/gpu"
 
@@ -53,16 +53,16 @@ USED = cluster_of(
     ],
 )
 def test_requests_must_fit(requests: dict[str, Any], reasons: Any) -> None:
-    """Each resource that is short is named; where the node is too small even when empty, preempting is no help."""
-    found = refused(plugin(), USED, make_pod("p", **requests)).get("n")
+    """Every insufficient resource is named; preemption does not help on a node that is too small when empty."""
+    found = rejected(plugin(), USED, make_pod("p", **requests)).get("n")
     assert (found and (set(found.reasons), found.code)) == (reasons and (set(reasons.reasons), reasons.code))
 
 
 def test_too_many_pods() -> None:
-    """A node takes only so many, whatever they request."""
+    """The number of pods on a node is limited independently of their requests."""
     cluster = cluster_of(make_node("n", pods=1), make_pod("x", node="n"))
-    assert refused(plugin(), cluster, make_pod("p")) == {"n": unschedulable("Too many pods")}
-    assert refused(plugin(), cluster, make_pod("p", cpu="9")) == {
+    assert rejected(plugin(), cluster, make_pod("p")) == {"n": unschedulable("Too many pods")}
+    assert rejected(plugin(), cluster, make_pod("p", cpu="9")) == {
         "n": unresolvable("Too many pods", "Insufficient cpu")
     }
 
@@ -72,10 +72,10 @@ def test_too_many_pods() -> None:
     [NodeResourcesFitArgs(ignoredResources=(GPU,)), NodeResourcesFitArgs(ignoredResourceGroups=("example.com",))],
 )
 def test_ignored_resources(args: NodeResourcesFitArgs) -> None:
-    """By name or group; only those that Kubernetes does not know itself."""
-    assert refused(plugin(args), USED, make_pod("p", resources={GPU: 9})) == {}
+    """Extended resources are ignored by name or group."""
+    assert rejected(plugin(args), USED, make_pod("p", resources={GPU: 9})) == {}
     cpu = NodeResourcesFitArgs(ignoredResources=("cpu",))
-    assert refused(plugin(cpu), USED, make_pod("p", cpu="2")) == {"n": unschedulable("Insufficient cpu")}
+    assert rejected(plugin(cpu), USED, make_pod("p", cpu="2")) == {"n": unschedulable("Insufficient cpu")}
 
 
 HALF = cluster_of(
@@ -96,31 +96,31 @@ HALF = cluster_of(
     ],
 )
 def test_strategies(args: NodeResourcesFitArgs, expected: dict[str, int]) -> None:
-    """Empty nodes, full nodes, or a shape of one's own, with the pod counted in."""
+    """Scores for empty nodes, full nodes, or a configured shape, including the pod."""
     assert scores(plugin(args), HALF, make_pod("p", cpu="1", memory="2Gi")) == expected
 
 
 def test_weights_of_resources() -> None:
-    """Three parts cpu, one part memory."""
+    """CPU has three times the weight of memory."""
     args = strategy("LeastAllocated", ("cpu", 3), ("memory", 1))
     assert scores(plugin(args), HALF, make_pod("p", cpu="2", memory="2Gi")) == {"empty": 56, "half": 6}
 
 
-def test_containers_without_requests() -> None:
-    """Score as if they asked for a tenth of a CPU and 200 MB."""
+def test_containers_without_requests_score_with_defaults() -> None:
+    """The defaults are 100m CPU and 200 MB."""
     assert scores(plugin(strategy("LeastAllocated", ("cpu", 1))), HALF, make_pod("p")) == {"empty": 97, "half": 47}
 
 
 def test_resources_that_a_node_lacks_do_not_count() -> None:
-    """Neither do countable ones that the pod does not want."""
+    """Scalar resources that the pod does not request do not count either."""
     cluster = cluster_of(make_node("with", resources={GPU: 4}), make_node("without"))
     args = strategy("MostAllocated", ("cpu", 1), (GPU, 1))
     assert scores(plugin(args), cluster, make_pod("p", cpu="2", resources={GPU: 4})) == {"with": 75, "without": 50}
     assert scores(plugin(args), cluster, make_pod("p", cpu="2")) == {"with": 50, "without": 50}
 
 
-def test_an_unknown_strategy() -> None:
-    """Is refused when the plugin is made."""
+def test_an_unknown_strategy_is_rejected() -> None:
+    """The constructor raises an error."""
     with pytest.raises(ValueError, match=r"scoringStrategy.type 'Luckiest' is not supported"):
         plugin(strategy("Luckiest"))
 
@@ -136,14 +136,14 @@ def test_an_unknown_strategy() -> None:
         ({"pods": 1}, {"pods": 2}, True),
     ],
 )
-def test_nodes_worth_another_attempt(before: dict[str, Any] | None, after: dict[str, Any], worth: bool) -> None:
-    """A new node that is large enough, or one that has grown in something the pod needs."""
+def test_node_events_that_requeue(before: dict[str, Any] | None, after: dict[str, Any], worth: bool) -> None:
+    """A new node that is large enough, or one with more of a requested resource."""
     old = None if before is None else make_node("n", **before)
     assert hint(plugin(), make_pod("p", cpu="2"), old, make_node("n", **after)) is worth
 
 
-def test_pods_worth_another_attempt() -> None:
-    """One that leaves a node; one that shrinks in something that the waiting pod needs, if resizing is on."""
+def test_pod_events_that_requeue() -> None:
+    """A pod that leaves a node; with resizing, one that reduces a resource that the waiting pod requests."""
     waiting, running = make_pod("p", cpu="2"), make_pod("x", node="n", cpu="2")
     assert hint(plugin(), waiting, running, None) is True
     assert hint(plugin(), waiting, make_pod("x"), None) is False
@@ -154,8 +154,8 @@ def test_pods_worth_another_attempt() -> None:
     assert hint(plugin(in_place_pod_vertical_scaling=False), waiting, running, smaller) is None
 
 
-def test_device_classes_worth_another_attempt() -> None:
-    """With devices for extended resources: a class that offers the resource the pod asks for."""
+def test_device_class_events_that_requeue() -> None:
+    """With device-backed resources: a class for a requested resource."""
     enabled = plugin(dra_extended_resource=True)
     waiting = make_pod("p", resources={GPU: 1})
 

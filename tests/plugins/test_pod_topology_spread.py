@@ -1,4 +1,4 @@
-"""PodTopologySpread: what hard constraints refuse, what soft ones prefer, and where defaults come from."""
+"""PodTopologySpread: rejections by hard constraints, scores by soft ones, and default constraints."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from plugins.selecting import HOSTNAME, ZONE, app, cluster_of, node, pod, refusals, refusals_for, scores
+from plugins.selector_world import HOSTNAME, ZONE, app, cluster_of, node, pod, rejections, rejections_for, scores
 
 SKEWED = "Unschedulable: node(s) didn't match pod topology spread constraints"
 UNLABELLED = (
@@ -37,93 +37,96 @@ def web(name: str, *constraints: dict[str, Any], on: str = "", **more: Any) -> P
 
 
 def two_zones() -> Cluster:
-    """Zone a has one node with two web pods; zone b has one node with none."""
+    """Return zone a with one node and two web pods; zone b with one empty node."""
     return cluster_of(node("a1", zone="a"), node("b1", zone="b"), web("p1", on="a1"), web("p2", on="a1"))
 
 
-def test_a_domain_that_would_be_skewed_is_refused() -> None:
-    """Two pods in a, none in b: a third in a would make a skew of three."""
+def test_a_domain_with_too_much_skew_is_rejected() -> None:
+    """With two pods in a and none in b, a third pod in a would make the skew three."""
     cluster = two_zones()
-    assert refusals(plugin_for(cluster), cluster, web("new", constraint())) == {"a1": SKEWED}
-    assert refusals(plugin_for(cluster), cluster, web("new", constraint(skew=3))) == {}
+    assert rejections(plugin_for(cluster), cluster, web("new", constraint())) == {"a1": SKEWED}
+    assert rejections(plugin_for(cluster), cluster, web("new", constraint(skew=3))) == {}
 
 
-def test_a_pod_that_its_own_selector_leaves_out_does_not_count() -> None:
-    """The pod adds nothing to the skew when its labels do not match."""
+def test_a_pod_outside_its_own_selector_does_not_count() -> None:
+    """The pod adds nothing to the skew if its labels do not match."""
     cluster = two_zones()
     stranger = pod("new", {"app": "other"}, topologySpreadConstraints=[constraint(skew=2)])
-    assert refusals(plugin_for(cluster), cluster, stranger) == {}
-    assert refusals(plugin_for(cluster), cluster, web("new", constraint(skew=2))) == {"a1": SKEWED}
+    assert rejections(plugin_for(cluster), cluster, stranger) == {}
+    assert rejections(plugin_for(cluster), cluster, web("new", constraint(skew=2))) == {"a1": SKEWED}
 
 
-def test_a_node_without_the_topology_label_is_refused_for_good() -> None:
-    """Preempting pods would not give it a label."""
+def test_a_node_without_the_topology_label_is_unresolvable() -> None:
+    """Preemption does not add a label."""
     cluster = cluster_of(node("a1", zone="a"), node("nowhere"))
-    assert refusals(plugin_for(cluster), cluster, web("new", constraint())) == {"nowhere": UNLABELLED}
+    assert rejections(plugin_for(cluster), cluster, web("new", constraint())) == {"nowhere": UNLABELLED}
 
 
-def test_the_constraint_that_comes_first_gives_the_reason() -> None:
-    """A node that breaks one constraint and lacks the label of another is told the first."""
+def test_the_first_constraint_determines_the_reason() -> None:
+    """A node that violates one constraint and lacks the label of another gets the reason of the first."""
     cluster = cluster_of(node("a1", zone="a"), node("a2", zone="a", hostname=None), *[web("p", on="a1")])
     by_zone_first = web("new", constraint(skew=1, minDomains=2), constraint(HOSTNAME))
     by_host_first = web("new", constraint(HOSTNAME), constraint(skew=1, minDomains=2))
-    assert refusals(plugin_for(cluster), cluster, by_zone_first)["a2"] == SKEWED
-    assert refusals(plugin_for(cluster), cluster, by_host_first)["a2"] == UNLABELLED
+    assert rejections(plugin_for(cluster), cluster, by_zone_first)["a2"] == SKEWED
+    assert rejections(plugin_for(cluster), cluster, by_host_first)["a2"] == UNLABELLED
 
 
-def test_too_few_domains_make_the_emptiest_count_as_empty() -> None:
-    """With minDomains 3 and two zones, one pod in each is already a skew of one."""
+def test_fewer_than_min_domains_set_the_minimum_to_zero() -> None:
+    """With minDomains 3 and two zones, one pod in each zone is a skew of one."""
     cluster = cluster_of(node("a1", zone="a"), node("b1", zone="b"), web("p1", on="a1"), web("p2", on="b1"))
-    assert refusals(plugin_for(cluster), cluster, web("new", constraint(minDomains=2))) == {}
-    assert refusals(plugin_for(cluster), cluster, web("new", constraint(minDomains=3))) == {"a1": SKEWED, "b1": SKEWED}
+    assert rejections(plugin_for(cluster), cluster, web("new", constraint(minDomains=2))) == {}
+    assert rejections(plugin_for(cluster), cluster, web("new", constraint(minDomains=3))) == {
+        "a1": SKEWED,
+        "b1": SKEWED,
+    }
 
 
-@pytest.mark.parametrize(("policy", "refused"), [("Honor", {}), ("Ignore", {"a1": SKEWED})])
-def test_nodes_the_pod_may_not_run_on_count_only_when_affinity_is_ignored(policy: str, refused: dict[str, str]) -> None:
-    """The empty zone b is excluded by the node selector: with Honor it is no domain to be compared with."""
+@pytest.mark.parametrize(("policy", "rejected"), [("Honor", {}), ("Ignore", {"a1": SKEWED})])
+def test_excluded_nodes_count_only_if_affinity_is_ignored(policy: str, rejected: dict[str, str]) -> None:
+    """The node selector excludes the empty zone b: with Honor it is not a domain."""
     cluster = cluster_of(
         node("a1", zone="a", labels={"disk": "ssd"}), node("b1", zone="b"), web("p1", on="a1"), web("p2", on="a1")
     )
     waiting = web("new", constraint(nodeAffinityPolicy=policy), nodeSelector={"disk": "ssd"})
-    assert refusals(plugin_for(cluster), cluster, waiting) == refused
+    assert rejections(plugin_for(cluster), cluster, waiting) == rejected
 
 
-def test_a_node_without_the_label_is_no_domain_to_compare_with() -> None:
-    """Neither when all nodes count, nor when a node selector leaves some out."""
+def test_a_node_without_the_label_is_no_domain() -> None:
+    """Neither if all nodes count, nor if a node selector excludes some."""
     ssd = {"disk": "ssd"}
     cluster = cluster_of(node("a1", zone="a", labels=ssd), node("nowhere", labels=ssd), web("p1", on="a1"))
-    assert refusals(plugin_for(cluster), cluster, web("new", constraint())) == {"nowhere": UNLABELLED}
+    assert rejections(plugin_for(cluster), cluster, web("new", constraint())) == {"nowhere": UNLABELLED}
     cluster.set_node(node("b1", zone="b"))
     waiting = web("new", constraint(), nodeSelector=ssd)
-    assert refusals(plugin_for(cluster), cluster, waiting) == {"nowhere": UNLABELLED}
+    assert rejections(plugin_for(cluster), cluster, waiting) == {"nowhere": UNLABELLED}
 
 
-@pytest.mark.parametrize(("policy", "refused"), [("Honor", {}), ("Ignore", {"a1": SKEWED})])
-def test_nodes_with_untolerated_taints_count_only_when_taints_are_ignored(policy: str, refused: dict[str, str]) -> None:
-    """The empty zone b is tainted: with Honor it is no domain to be compared with."""
+@pytest.mark.parametrize(("policy", "rejected"), [("Honor", {}), ("Ignore", {"a1": SKEWED})])
+def test_tainted_nodes_count_only_if_taints_are_ignored(policy: str, rejected: dict[str, str]) -> None:
+    """The empty zone b is tainted: with Honor it is not a domain."""
     tainted = node("b1", zone="b", taints=[{"key": "dedicated", "effect": "NoExecute"}])
     cluster = cluster_of(node("a1", zone="a"), tainted, web("p1", on="a1"), web("p2", on="a1"))
-    assert refusals(plugin_for(cluster), cluster, web("new", constraint(nodeTaintsPolicy=policy))) == refused
+    assert rejections(plugin_for(cluster), cluster, web("new", constraint(nodeTaintsPolicy=policy))) == rejected
     tolerating = web("new", constraint(nodeTaintsPolicy=policy), tolerations=[{"operator": "Exists"}])
-    assert refusals(plugin_for(cluster), cluster, tolerating) == {"a1": SKEWED}
+    assert rejections(plugin_for(cluster), cluster, tolerating) == {"a1": SKEWED}
 
 
-def test_match_label_keys_narrow_the_selector_to_pods_like_this_one() -> None:
+def test_match_label_keys_narrow_the_selector() -> None:
     """Pods of another revision do not count, unless the gate is off."""
     old = pod("old", {"app": "web", "revision": "1"}, on="a1")
     cluster = cluster_of(node("a1", zone="a"), node("b1", zone="b"), old)
     waiting = pod(
         "new", {"app": "web", "revision": "2"}, topologySpreadConstraints=[constraint(matchLabelKeys=["revision"])]
     )
-    assert refusals(plugin_for(cluster), cluster, waiting) == {}
+    assert rejections(plugin_for(cluster), cluster, waiting) == {}
     without = Features.parse(
         "MatchLabelKeysInPodTopologySpread=false,MatchLabelKeysInPodTopologySpreadSelectorMerge=false"
     )
-    assert refusals(plugin_for(cluster, without), cluster, waiting) == {"a1": SKEWED}
+    assert rejections(plugin_for(cluster, without), cluster, waiting) == {"a1": SKEWED}
 
 
-def test_there_is_nothing_to_filter_or_score_without_constraints() -> None:
-    """Only the kind of constraint that is there is looked at."""
+def test_filter_and_score_are_skipped_without_constraints() -> None:
+    """Each is skipped separately."""
     cluster = two_zones()
     plugin = plugin_for(cluster)
     assert plugin.pre_filter(PodInfo(web("plain"))) is SKIP
@@ -131,8 +134,8 @@ def test_there_is_nothing_to_filter_or_score_without_constraints() -> None:
     assert scores(plugin, cluster, web("hard", constraint())) is None
 
 
-def test_soft_constraints_prefer_the_emptier_domain() -> None:
-    """Two pods in a, weighted with the number of zones: ln(4) each, rounded; b gets the most."""
+def test_soft_constraints_prefer_domains_with_fewer_pods() -> None:
+    """Two pods in a, weighted by the number of zones: ln(4) each, rounded; b has the highest score."""
     cluster = two_zones()
     assert scores(plugin_for(cluster), cluster, web("new", constraint(action="ScheduleAnyway"))) == {
         "a1": (3, 0),
@@ -140,15 +143,15 @@ def test_soft_constraints_prefer_the_emptier_domain() -> None:
     }
 
 
-def test_a_node_that_lacks_a_soft_constraints_label_scores_nothing() -> None:
-    """It is left out of the comparison, too."""
+def test_a_node_without_the_label_of_a_soft_constraint_scores_zero() -> None:
+    """It is also ignored by normalization."""
     cluster = cluster_of(node("a1", zone="a"), node("nowhere"))
     found = scores(plugin_for(cluster), cluster, web("new", constraint(action="ScheduleAnyway")))
     assert found == {"a1": (0, 100), "nowhere": (0, 0)}
 
 
-def test_nothing_to_compare_gives_every_node_the_most() -> None:
-    """All scores zero: all are as good as can be."""
+def test_equal_scores_of_zero_are_normalized_to_the_maximum() -> None:
+    """Without pods to count, every node gets the maximum."""
     cluster = cluster_of(node("a1", zone="a"), node("b1", zone="b"))
     found = scores(plugin_for(cluster), cluster, web("new", constraint(action="ScheduleAnyway")))
     assert found == {"a1": (0, 100), "b1": (0, 100)}
@@ -173,8 +176,8 @@ def _controller(kind: type, selector: dict[str, Any]) -> Any:
         (_controller(StatefulSet, app("web")), {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "owner"}),
     ],
 )
-def test_system_defaults_spread_what_a_service_or_controller_selects(known: Any, owner: dict[str, str] | None) -> None:
-    """Over hostnames (skew 3) and zones (skew 5), softly."""
+def test_system_defaults_use_selectors_of_services_and_controllers(known: Any, owner: dict[str, str] | None) -> None:
+    """They are soft constraints over hostnames (skew 3) and zones (skew 5)."""
     cluster = two_zones()
     cluster.set_object(known)
     waiting = web("new") if owner is None else web("new", owner=owner)
@@ -184,7 +187,7 @@ def test_system_defaults_spread_what_a_service_or_controller_selects(known: Any,
 
 
 def test_without_service_or_controller_there_are_no_defaults() -> None:
-    """An owner of another kind, or one that is not known, selects nothing."""
+    """An unknown owner, or one of another kind, selects nothing."""
     cluster = two_zones()
     plugin = plugin_for(cluster)
     assert scores(plugin, cluster, web("new")) is None
@@ -193,8 +196,8 @@ def test_without_service_or_controller_there_are_no_defaults() -> None:
     assert scores(plugin, cluster, unknown) is None
 
 
-def test_defaults_follow_services_that_come_and_go() -> None:
-    """The selector is found anew when a service changes."""
+def test_defaults_follow_changes_of_services() -> None:
+    """The selector is computed again when a service changes."""
     cluster = two_zones()
     plugin = plugin_for(cluster)
     assert scores(plugin, cluster, web("new")) is None
@@ -204,25 +207,25 @@ def test_defaults_follow_services_that_come_and_go() -> None:
     assert scores(plugin, cluster, web("new")) is None
 
 
-def test_system_defaults_put_up_with_nodes_that_have_no_zone() -> None:
-    """Such a node is scored by its hostname, and its missing zone counts as one more zone."""
+def test_system_defaults_score_nodes_without_a_zone() -> None:
+    """Such a node is scored by its hostname, and the missing zone counts as one more zone."""
     cluster = cluster_of(node("a1", zone="a"), node("nowhere"), web("p1", on="nowhere"), SERVICE)
     # Hostnames: one pod at ln(2 + 2), plus 2; zones: no pod in a, plus 4, and nothing for the node without a zone.
     assert scores(plugin_for(cluster), cluster, web("new")) == {"a1": (6, 50), "nowhere": (3, 100)}
 
 
 def test_listed_defaults_apply_to_pods_without_constraints() -> None:
-    """A hard default refuses; a pod's own constraints replace the defaults."""
+    """A hard default rejects nodes; a pod's own constraints replace the defaults."""
     cluster = two_zones()
     cluster.set_object(SERVICE)
     defaults = (TopologySpreadConstraint(maxSkew=1, topologyKey=ZONE, whenUnsatisfiable="DoNotSchedule"),)
     plugin = plugin_for(cluster, defaultConstraints=defaults, defaultingType="List")
-    assert refusals(plugin, cluster, web("new")) == {"a1": SKEWED}
-    assert refusals(plugin, cluster, web("new", constraint(skew=3))) == {}
+    assert rejections(plugin, cluster, web("new")) == {"a1": SKEWED}
+    assert rejections(plugin, cluster, web("new", constraint(skew=3))) == {}
 
 
 def test_changes_count_terminating_pods_and_pods_of_an_empty_selector() -> None:
-    """As in kube-scheduler: the count of the cluster leaves them out, a change in thought does not."""
+    """As in kube-scheduler, `with_changes` counts pods that PreFilter ignores."""
     leaving = web("leaving", on="b1", terminating=True)
     cluster = cluster_of(node("a1", zone="a"), node("b1", zone="b"), leaving, web("p1", on="a1"))
     plugin = plugin_for(cluster)
@@ -231,17 +234,17 @@ def test_changes_count_terminating_pods_and_pods_of_an_empty_selector() -> None:
     assert state is not SKIP
     row = cluster.nodes.row_of["b1"]
     after = plugin.with_changes(state, info, [Change(PodInfo(leaving), row, added=False)])
-    assert refusals_for(plugin, cluster, after, info) == {"a1": SKEWED}
+    assert rejections_for(plugin, cluster, after, info) == {"a1": SKEWED}
 
     info = PodInfo(web("new", constraint(labelSelector={})))
     state = plugin.pre_filter(info)
     assert state is not SKIP
     after = plugin.with_changes(state, info, [Change(PodInfo(web("x")), row, added=True)])
-    assert refusals_for(plugin, cluster, after, info) == {"b1": SKEWED}
+    assert rejections_for(plugin, cluster, after, info) == {"b1": SKEWED}
 
 
-def test_the_state_is_the_same_if_nobody_who_moves_is_counted() -> None:
-    """That nothing has changed can be told without looking closer; pods that come and go are a change nevertheless."""
+def test_changes_of_uncounted_pods_keep_the_state() -> None:
+    """The same object is returned; added and removed pods that are counted create a new one."""
     cluster = two_zones()
     plugin, info = plugin_for(cluster), PodInfo(web("new", constraint()))
     state = plugin.pre_filter(info)
@@ -251,8 +254,8 @@ def test_the_state_is_the_same_if_nobody_who_moves_is_counted() -> None:
     assert plugin.with_changes(state, info, moved) is not state
 
 
-def test_a_what_if_is_judged_by_the_domains_of_the_cluster() -> None:
-    """One copied row gets the verdict that its domain has in the whole cluster."""
+def test_what_if_views_use_the_domains_of_the_cluster() -> None:
+    """A copied row gets the verdict of its domain in the whole cluster."""
     cluster = two_zones()
     plugin = plugin_for(cluster)
     info = PodInfo(web("new", constraint()))

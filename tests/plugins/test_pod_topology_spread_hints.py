@@ -1,4 +1,4 @@
-"""PodTopologySpread: which events make a pod it refused worth another attempt."""
+"""PodTopologySpread: events that requeue a pod it rejected."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.scheduler.cluster.events import Action, ClusterEvent, Resource
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from plugins.hints import hint_of
-from plugins.selecting import ZONE, app, cluster_of, node, pod
+from plugins.plugin_calls import hint
+from plugins.selector_world import ZONE, app, cluster_of, node, pod
 
 
 def waiting_pod(**constraint: Any) -> Pod:
@@ -31,9 +31,9 @@ def waiting_pod(**constraint: Any) -> Pod:
     )
 
 
-def is_worth_it(waiting: Pod, old: Any, new: Any) -> bool | None:
-    """What the plugin says of a change; None if it does not hear of it."""
-    return hint_of(PodTopologySpread(PodTopologySpreadArgs(), offline_handle(cluster_of())), waiting, old, new)
+def is_requeued(waiting: Pod, old: Any, new: Any) -> bool | None:
+    """Return the result of the hint for a change; None if the plugin is not registered for it."""
+    return hint(PodTopologySpread(PodTopologySpreadArgs(), offline_handle(cluster_of())), waiting, old, new)
 
 
 def relabelled(thing: Pod, **labels: str) -> Pod:
@@ -61,9 +61,9 @@ TAINTED = node("n", zone="a", taints=[{"key": "k", "effect": "NoSchedule"}])
         (PLACED, relabelled(PLACED, app="web", tier="front"), False),
     ],
 )
-def test_pods_matter_when_the_selector_counts_them(old: Pod | None, new: Pod | None, worth: bool) -> None:
-    """Placed, in the same namespace, and selected before or after."""
-    assert is_worth_it(waiting_pod(), old, new) is worth
+def test_counted_pods_requeue(old: Pod | None, new: Pod | None, worth: bool) -> None:
+    """Pods with a node, in the same namespace, and selected before or after the change."""
+    assert is_requeued(waiting_pod(), old, new) is worth
 
 
 @pytest.mark.parametrize(
@@ -80,24 +80,24 @@ def test_pods_matter_when_the_selector_counts_them(old: Pod | None, new: Pod | N
         (IN_A, node("n", zone="a", labels={"disk": "ssd"}), False),
     ],
 )
-def test_nodes_matter_when_they_join_leave_or_change_a_domain(old: Node | None, new: Node | None, worth: bool) -> None:
-    """A node without the topology label changes nothing."""
-    assert is_worth_it(waiting_pod(), old, new) is worth
+def test_nodes_that_join_leave_or_change_a_domain_requeue(old: Node | None, new: Node | None, worth: bool) -> None:
+    """Nodes without the topology label do not."""
+    assert is_requeued(waiting_pod(), old, new) is worth
 
 
 @pytest.mark.parametrize(("policy", "worth"), [("Honor", True), ("Ignore", False)])
-def test_a_new_toleration_matters_when_taints_are_honoured(policy: str, worth: bool) -> None:
+def test_a_new_toleration_requeues_if_taints_are_honored(policy: str, worth: bool) -> None:
     """Nodes that the pod now tolerates become domains."""
     waiting = waiting_pod(nodeTaintsPolicy=policy)
     tolerating = msgspec.structs.replace(
         waiting,
         spec=msgspec.structs.replace(waiting.spec, tolerations=pod("x", tolerations=[{"key": "k"}]).spec.tolerations),
     )
-    assert is_worth_it(waiting, waiting, tolerating) is worth
+    assert is_requeued(waiting, waiting, tolerating) is worth
 
 
-def test_the_events_it_waits_for_are_registered() -> None:
-    """Pods that come, go or change labels; the pod's own tolerations; nodes, their labels and taints."""
+def test_registered_events() -> None:
+    """Pods that are added, deleted or relabelled; the pod's own tolerations; nodes, their labels and taints."""
     plugin = PodTopologySpread(PodTopologySpreadArgs(), offline_handle(cluster_of()))
     assert [registration.event for registration in plugin.requeue_on()] == [
         ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE),

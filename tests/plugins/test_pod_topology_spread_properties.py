@@ -1,4 +1,4 @@
-"""PodTopologySpread on random clusters against a slow reading of the rules, node by node and pod by pod."""
+"""PodTopologySpread on random clusters, compared with a slow implementation by node and pod."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from plugins.selecting import (
+from plugins.selector_world import (
     HOSTNAME,
     ZONE,
     cluster_of,
@@ -28,8 +28,8 @@ from plugins.selecting import (
     placed_pods,
     pod,
     pod_labels,
-    refusals,
-    refusals_for,
+    rejections,
+    rejections_for,
     scores,
     selectors,
 )
@@ -56,7 +56,7 @@ constraints = st.fixed_dictionaries(
 
 @st.composite
 def situations(draw: st.DrawFn, action: str) -> tuple[Cluster, Pod]:
-    """A cluster, and a pod with one to three constraints."""
+    """Draw a cluster, and a pod with one to three constraints."""
     nodes = draw(node_sets())
     own = [{**c, "whenUnsatisfiable": action} for c in draw(st.lists(constraints, min_size=1, max_size=3))]
     waiting = pod(
@@ -74,7 +74,7 @@ def plugin_for(cluster: Cluster) -> PodTopologySpread:
 
 
 class Slow:
-    """The rules, one node and one pod at a time."""
+    """The rules, for one node and one pod at a time."""
 
     def __init__(self, cluster: Cluster, waiting: Pod) -> None:
         self.cluster = cluster
@@ -88,7 +88,7 @@ class Slow:
         return alike and compile_selector(constraint.labelSelector).matches(labels)
 
     def is_empty(self, constraint: TopologySpreadConstraint) -> bool:
-        """A selector of everything counts nobody."""
+        """Return whether the selector is empty, which counts no pod."""
         matched = any(key in self.waiting.metadata.labels for key in constraint.matchLabelKeys)
         return compile_selector(constraint.labelSelector).is_everything and not matched
 
@@ -119,17 +119,17 @@ class Slow:
                 found[node.metadata.labels[constraint.topologyKey]] += self.pods_on(node, constraint)
         return found
 
-    def refusals(self) -> dict[str, str]:
-        refused = {}
+    def rejections(self) -> dict[str, str]:
+        rejected = {}
         for node in self.nodes:
             for constraint in self.constraints:
-                reason = self.refusal(node, constraint)
+                reason = self.rejection(node, constraint)
                 if reason:
-                    refused[node.metadata.name] = reason
+                    rejected[node.metadata.name] = reason
                     break
-        return refused
+        return rejected
 
-    def refusal(self, node: Node, constraint: TopologySpreadConstraint) -> str:
+    def rejection(self, node: Node, constraint: TopologySpreadConstraint) -> str:
         if constraint.topologyKey not in node.metadata.labels:
             return UNLABELLED
         domains = self.domains(constraint)
@@ -161,15 +161,15 @@ class Slow:
 
 
 @given(situations("DoNotSchedule"))
-def test_hard_constraints_refuse_as_the_rules_say(situation: tuple[Cluster, Pod]) -> None:
-    """Skew, minDomains, inclusion policies and matchLabelKeys, over any labels and pods."""
+def test_hard_constraints_reject_by_the_rules(situation: tuple[Cluster, Pod]) -> None:
+    """Skew, minDomains, inclusion policies and matchLabelKeys, for any labels and pods."""
     cluster, waiting = situation
-    assert refusals(plugin_for(cluster), cluster, waiting) == Slow(cluster, waiting).refusals()
+    assert rejections(plugin_for(cluster), cluster, waiting) == Slow(cluster, waiting).rejections()
 
 
 @given(situations("ScheduleAnyway"), st.data())
-def test_soft_constraints_score_as_the_rules_say(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
-    """Counts per domain, weighted by the number of domains among the nodes that passed."""
+def test_soft_constraints_score_by_the_rules(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
+    """Counts per domain, weighted by the number of domains among the feasible nodes."""
     cluster, waiting = situation
     rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), min_size=1, unique=True).map(sorted))
     candidates = [node for row in rows if (node := cluster.nodes.nodes[row]) is not None]
@@ -178,25 +178,25 @@ def test_soft_constraints_score_as_the_rules_say(situation: tuple[Cluster, Pod],
 
 
 @given(situations("DoNotSchedule"), st.data())
-def test_some_rows_are_judged_as_all_rows_are(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
-    """What the filter says of a node does not depend on which others it is asked about."""
+def test_results_do_not_depend_on_other_rows(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
+    """The verdict on a node is the same for any subset of rows."""
     cluster, waiting = situation
     plugin, info = plugin_for(cluster), PodInfo(waiting)
     state = plugin.pre_filter(info)
-    everywhere = refusals_for(plugin, cluster, state, info)
+    everywhere = rejections_for(plugin, cluster, state, info)
     rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), unique=True))
     names = {cluster.nodes.names[row] for row in rows}
     expected = {name: reason for name, reason in everywhere.items() if name in names}
-    assert refusals_for(plugin, cluster, state, info, np.array(rows, np.int64)) == expected
+    assert rejections_for(plugin, cluster, state, info, np.array(rows, np.int64)) == expected
 
 
 @given(situations("DoNotSchedule"), st.data())
 def test_a_state_after_changes_is_the_state_of_the_changed_cluster(
     situation: tuple[Cluster, Pod], data: st.DataObject
 ) -> None:
-    """Adding and removing pods in thought refuses the same nodes as doing it.
+    """`with_changes` rejects the same nodes as changing the cluster.
 
-    Two quirks of kube-scheduler are left out: changes count terminating pods, and pods of a selector of everything.
+    Two differences of kube-scheduler are excluded: changes count terminating pods, and pods of an empty selector.
     """
     cluster, waiting = situation
     plugin, info = plugin_for(cluster), PodInfo(waiting)
@@ -214,11 +214,11 @@ def test_a_state_after_changes_is_the_state_of_the_changed_cluster(
         return
     changes = [Change(other, row, added=False) for other in removed] + [Change(o, row, added=True) for o in added]
     after: Any = plugin.with_changes(state, info, changes)
-    before = refusals_for(plugin, cluster, state, info)
-    imagined = refusals_for(plugin, cluster, after, info)
-    assert refusals_for(plugin, cluster, state, info) == before, "the state of the cluster as it is was changed"
+    before = rejections_for(plugin, cluster, state, info)
+    imagined = rejections_for(plugin, cluster, after, info)
+    assert rejections_for(plugin, cluster, state, info) == before, "the state of the cluster as it is was changed"
     for other in removed:
         cluster.remove_pod(other.uid)
     for other in added:
         cluster.set_pod(other.pod)
-    assert imagined == refusals(plugin, cluster, waiting)
+    assert imagined == rejections(plugin, cluster, waiting)

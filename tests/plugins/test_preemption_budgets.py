@@ -1,4 +1,4 @@
-"""Disruption budgets: pods whose eviction would break one are spared first, and nodes without such are preferred."""
+"""Disruption budgets: pods that violate one are reprieved first, and nodes without violations are preferred."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from plugins.preemption_world import World
 VIP = make_pod("vip", cpu="2", priority=10)
 
 
-def test_a_node_without_broken_budgets_is_preferred() -> None:
-    """Even if more important pods must leave there."""
+def test_a_node_without_violated_budgets_is_preferred() -> None:
+    """It is preferred even if more important pods are evicted there."""
     world = World("a", "b")
     world.run("protected", "a", cpu="4", priority=0, labels={"app": "web"})
     world.run("other", "b", cpu="4", priority=9)
@@ -17,8 +17,8 @@ def test_a_node_without_broken_budgets_is_preferred() -> None:
     assert world.preempt(VIP).nominated_node == "b"
 
 
-def test_pods_whose_eviction_breaks_a_budget_are_spared_first() -> None:
-    """The more important, unprotected pod leaves so that the protected one may stay."""
+def test_pods_that_violate_a_budget_are_reprieved_first() -> None:
+    """The more important, unprotected pod is evicted instead of the protected one."""
     world = World("a")
     world.run("unprotected", "a", cpu="2", priority=5)
     world.run("protected", "a", cpu="2", priority=0, labels={"app": "web"})
@@ -26,8 +26,8 @@ def test_pods_whose_eviction_breaks_a_budget_are_spared_first() -> None:
     assert world.victims(VIP) == ["unprotected"]
 
 
-def test_a_budget_is_used_up_by_the_most_important_pods() -> None:
-    """Of two pods with one disruption allowed, evicting the less important one breaks the budget: it is spared."""
+def test_the_most_important_pods_use_up_a_budget() -> None:
+    """Of two pods with one disruption allowed, evicting the less important one violates the budget: it is reprieved."""
     world = World("a")
     world.run("first", "a", cpu="2", priority=5, labels={"app": "web"})
     world.run("second", "a", cpu="2", priority=1, labels={"app": "web"})
@@ -35,8 +35,8 @@ def test_a_budget_is_used_up_by_the_most_important_pods() -> None:
     assert world.victims(VIP) == ["first"]
 
 
-def test_victims_come_most_important_first_whatever_their_budgets() -> None:
-    """The order in which it was tried to spare them does not show."""
+def test_victims_are_ordered_by_importance_not_by_budgets() -> None:
+    """The order in which they are reprieved does not affect the result."""
     world = World("a")
     world.run("high", "a", cpu="2", priority=5)
     world.run("low", "a", cpu="2", priority=0, labels={"app": "web"})
@@ -57,7 +57,7 @@ def test_victims_come_most_important_first_whatever_their_budgets() -> None:
     ids=["eviction already counted", "other namespace", "empty", "none", "invalid", "enough allowed"],
 )
 def test_budgets_that_do_not_protect(budget: dict[str, object]) -> None:
-    """The pod leaves like any other: it is the less important one."""
+    """The less important pod is evicted as without a budget."""
     world = World("a")
     world.run("unprotected", "a", cpu="2", priority=5)
     world.run("protected", "a", cpu="2", priority=0, labels={"app": "web"})
@@ -65,8 +65,8 @@ def test_budgets_that_do_not_protect(budget: dict[str, object]) -> None:
     assert world.victims(VIP) == ["protected"]
 
 
-def test_pods_without_labels_are_protected_by_nobody() -> None:
-    """Even by a budget whose selector would match them."""
+def test_pods_without_labels_are_not_protected() -> None:
+    """They are not protected even by a budget whose selector matches them."""
     world = World("a")
     world.run("unlabelled", "a", cpu="2", priority=0)
     world.run("other", "a", cpu="2", priority=5, labels={"app": "x"})
@@ -74,8 +74,8 @@ def test_pods_without_labels_are_protected_by_nobody() -> None:
     assert world.victims(VIP) == ["unlabelled"]
 
 
-def test_a_broken_budget_is_better_than_not_running() -> None:
-    """If every node breaks one, the node that breaks the fewest is chosen."""
+def test_budgets_are_violated_if_there_is_no_other_way() -> None:
+    """If every node violates one, the node with the fewest violations is chosen."""
     world = World("a", "b")
     for name in ("a1", "a2"):
         world.run(name, "a", cpu="2", priority=0, labels={"app": "web"})

@@ -1,4 +1,4 @@
-"""Which of several nodes is chosen, how many are looked at, and whose nomination is lost."""
+"""The choice between candidates, the number of candidates, and nominations that are cleared."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SEEDS = range(4)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_highest_priority_of_the_victims_counts_first(seed: int) -> None:
-    """Many victims of low priority are better than one of a higher."""
+    """Many victims of low priority are better than one of a higher priority."""
     world = World("a", "b", seed=seed)
     world.run("higher", "a", cpu="4", priority=6)
     for i in range(4):
@@ -25,8 +25,8 @@ def test_the_highest_priority_of_the_victims_counts_first(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_then_the_sum_of_priorities(seed: int) -> None:
-    """Of nodes with the same highest priority, the one whose victims matter less together."""
+def test_the_sum_of_priorities_counts_second(seed: int) -> None:
+    """Of nodes with the same highest priority, the one with the lower sum is chosen."""
     world = World("a", "b", seed=seed)
     for node, second in (("a", 5), ("b", 4)):
         world.run(f"{node}-1", node, cpu="2", priority=5)
@@ -36,7 +36,7 @@ def test_then_the_sum_of_priorities(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_more_victims_of_negative_priority_are_not_better(seed: int) -> None:
-    """Priorities are added up from the lowest possible, so each further victim makes it worse."""
+    """Priorities are summed relative to the lowest one, so each further victim increases the cost."""
     world = World("a", "b", seed=seed)
     world.run("a-1", "a", cpu="4", priority=-5)
     world.run("b-1", "b", cpu="2", priority=-5)
@@ -45,8 +45,8 @@ def test_more_victims_of_negative_priority_are_not_better(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_then_who_was_started_last(seed: int) -> None:
-    """All else equal, the node whose longest running victim of the highest priority runs for the shortest time."""
+def test_the_latest_start_counts_last(seed: int) -> None:
+    """All else equal, the node is chosen whose longest running victim of the highest priority started last."""
     world = World("a", "b", seed=seed)
     for node, first, second, lower in (("a", 2_000.0, 9_000.0, 9_000.0), ("b", 3_000.0, 4_000.0, 1_000.0)):
         world.run(f"{node}-1", node, cpu="1", priority=5, started=first)
@@ -57,15 +57,15 @@ def test_then_who_was_started_last(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_pod_that_has_not_started_counts_as_started_now(seed: int) -> None:
-    """Later than any that runs."""
+    """This is later than the start of any running pod."""
     world = World("a", "b", seed=seed)
     world.run("running", "a", cpu="4", priority=0, started=NOW - 1)
     world.run("unstarted", "b", cpu="4", priority=0, started=None)
     assert world.preempt(VIP).nominated_node == "b"
 
 
-def test_chance_decides_only_between_equals() -> None:
-    """Where all nodes are the same, the seed picks one; the same seed picks the same."""
+def test_equal_candidates_are_chosen_at_random() -> None:
+    """The same seed chooses the same node."""
 
     def chosen(seed: int) -> str | None:
         world = World(*(f"n{i}" for i in range(8)), seed=seed)
@@ -88,7 +88,7 @@ profiles:
 
 
 def crowd(seed: int, count: int, best: int, configuration: str = "") -> World:
-    """Nodes that all could do, of which one is best."""
+    """Return a world of feasible nodes, of which one is best."""
     world = World(*(f"n{i}" for i in range(count)), seed=seed, configuration=configuration)
     for i in range(count):
         world.run(f"low-{i}", f"n{i}", cpu="4", priority=0 if i == best else 1)
@@ -96,19 +96,19 @@ def crowd(seed: int, count: int, best: int, configuration: str = "") -> World:
 
 
 def test_up_to_a_hundred_nodes_the_best_is_always_found() -> None:
-    """So many candidates are looked for by default."""
+    """This is the default minimum number of candidates."""
     assert {crowd(seed, 100, best=70).preempt(VIP).nominated_node for seed in SEEDS} == {"n70"}
 
 
 def test_the_search_ends_when_there_are_enough_candidates() -> None:
-    """With two wanted of twenty, the best is found only if the search starts near it."""
+    """With two candidates of twenty, the best is found only if the search starts near it."""
     found = [crowd(seed, 20, best=7, configuration=FEW_CANDIDATES).preempt(VIP).nominated_node for seed in range(30)]
     assert "n7" in found
     assert len(set(found)) > 1
 
 
 def test_no_more_candidates_are_kept_than_wanted() -> None:
-    """Where every node breaks a budget all are tried, but only the first two found are chosen from."""
+    """If every node violates a budget, all are tried, but only the first two are candidates."""
     found = set()
     for seed in range(30):
         world = World(*(f"n{i}" for i in range(20)), seed=seed, configuration=FEW_CANDIDATES)
@@ -120,8 +120,8 @@ def test_no_more_candidates_are_kept_than_wanted() -> None:
     assert len(found) > 1
 
 
-def test_the_search_goes_on_until_a_node_breaks_no_budget() -> None:
-    """However many candidates that break one were found before."""
+def test_the_search_continues_until_a_node_violates_no_budget() -> None:
+    """The number of candidates that violate one does not matter."""
     world = World(*(f"n{i}" for i in range(300)), configuration=FEW_CANDIDATES)
     for i in range(300):
         world.run(
@@ -132,7 +132,7 @@ def test_the_search_goes_on_until_a_node_breaks_no_budget() -> None:
 
 
 def test_nodes_without_candidates_do_not_end_the_search() -> None:
-    """One node among many where anybody can be evicted is found, also when asked again."""
+    """The only node with a potential victim is found, also in a second search."""
     world = World(*(f"n{i}" for i in range(300)))
     for i in range(300):
         world.run(f"pod-{i}", f"n{i}", cpu="4", priority=0 if i == 123 else 100)
@@ -143,8 +143,8 @@ def test_nodes_without_candidates_do_not_end_the_search() -> None:
     assert "300 No preemption victims found" in world.preempt(VIP).message
 
 
-def test_lower_pods_nominated_to_the_node_lose_it() -> None:
-    """Those of equal or higher priority keep it, and nominations elsewhere are not touched."""
+def test_nominations_of_lower_priority_are_cleared() -> None:
+    """Those of equal or higher priority stay, and so do those to other nodes."""
     world = World("a", "b")
     world.run("low-a", "a", cpu="4", priority=0)
     world.run("low-b", "b", cpu="4", priority=50)
@@ -155,8 +155,8 @@ def test_lower_pods_nominated_to_the_node_lose_it() -> None:
     assert [pod.name for pod in result.to_unnominate] == ["lower"]
 
 
-def test_room_is_left_for_nominated_pods() -> None:
-    """A node must do also with the pods that are expected there: more victims, or another node."""
+def test_nominated_pods_are_considered() -> None:
+    """The pod must also fit with the pods nominated to the node: more victims, or another node."""
     world = World("a")
     world.run("one", "a", cpu="2", priority=0)
     world.run("two", "a", cpu="2", priority=1)
@@ -169,7 +169,7 @@ def test_room_is_left_for_nominated_pods() -> None:
 
 
 def test_a_node_that_fails_with_and_without_nominated_pods_is_counted_once() -> None:
-    """What is said with them counts."""
+    """The reason with nominated pods is reported."""
     world = World("a")
     world.run("peer", "a", cpu="3", priority=10)
     world.run("low", "a", cpu="1", priority=0)
@@ -178,8 +178,8 @@ def test_a_node_that_fails_with_and_without_nominated_pods_is_counted_once() -> 
     assert "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory." in result.message
 
 
-def test_a_pod_makes_no_room_for_its_own_nomination() -> None:
-    """A pod that was nominated before does not stand in its own way."""
+def test_a_pods_own_nomination_is_ignored() -> None:
+    """A pod that was nominated before does not block itself."""
     world = World("a")
     world.run("low", "a", cpu="4", priority=0)
     pod = make_pod("vip", cpu="4", priority=10)
@@ -188,8 +188,8 @@ def test_a_pod_makes_no_room_for_its_own_nomination() -> None:
 
 
 @given(kinds=st.lists(st.sampled_from([NO_VICTIMS, REJECTED, CANDIDATE, BREAKING_CANDIDATE])), wanted=st.integers(0, 6))
-def test_the_search_ends_with_enough_candidates(kinds: list[int], wanted: int) -> None:
-    """As many as wanted, one of them breaking no budget; of those that break one, no more than wanted."""
+def test_the_first_candidates_are_enough(kinds: list[int], wanted: int) -> None:
+    """The wanted number, one of them without a violated budget; no more than wanted of those that violate one."""
     breaking: list[int] = []
     non_breaking: list[int] = []
     are_enough = False

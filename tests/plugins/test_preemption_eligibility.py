@@ -1,4 +1,4 @@
-"""Who may preempt, and what a pod that may not, or need not, is told."""
+"""Eligibility for preemption, and the messages for pods that are not eligible."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ PREEMPTED = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reas
 
 
 def terminating(world: World, name: str, node: str, **pod: Any) -> None:
-    """Have a pod on a node that is being deleted."""
+    """Add a terminating pod to a node."""
     made = world.run(name, node, **pod)
     metadata = msgspec.structs.replace(made.metadata, deletionTimestamp="2026-01-01T00:00:00Z")
     world.cluster.set_pod(msgspec.structs.replace(made, metadata=metadata))
 
 
-def test_a_pod_that_must_never_preempt_does_not() -> None:
-    """preemptionPolicy Never is the reason that is given."""
+def test_a_pod_with_policy_never_does_not_preempt() -> None:
+    """The message names preemptionPolicy=Never."""
     world = World("a")
     world.run("low", "a", cpu="4", priority=0)
     result = world.preempt(make_pod("vip", cpu="2", priority=10, spec={"preemptionPolicy": "Never"}))
@@ -30,7 +30,7 @@ def test_a_pod_that_must_never_preempt_does_not() -> None:
 
 
 def test_a_pod_waits_while_its_victims_terminate() -> None:
-    """A second preemption does not start while a victim of the first is still leaving the nominated node."""
+    """A second preemption does not start while a victim of the first terminates on the nominated node."""
     world = World("a", "b")
     terminating(world, "leaving", "a", cpu="4", priority=0, status=PREEMPTED)
     world.run("low", "b", cpu="4", priority=0)
@@ -49,8 +49,8 @@ def test_a_pod_waits_while_its_victims_terminate() -> None:
         (10, PREEMPTED),
     ],
 )
-def test_only_pods_that_were_preempted_are_waited_for(priority: int, status: dict[str, object]) -> None:
-    """A pod that terminates for another reason, or that is no less important, does not hold the preemptor up."""
+def test_only_preempted_pods_delay_preemption(priority: int, status: dict[str, object]) -> None:
+    """A pod that terminates for another reason, or with no lower priority, does not delay the preemptor."""
     world = World("a", "b")
     terminating(world, "leaving", "a", cpu="4", priority=priority, status=status)
     world.run("low", "b", cpu="4", priority=-1)
@@ -58,8 +58,8 @@ def test_only_pods_that_were_preempted_are_waited_for(priority: int, status: dic
     assert world.preempt(pod).code is Code.SUCCESS
 
 
-def test_a_nominated_node_that_will_never_do_is_not_waited_for() -> None:
-    """If filters say that no eviction helps there, the pod looks elsewhere though a victim still terminates."""
+def test_an_unresolvable_nominated_node_does_not_delay_preemption() -> None:
+    """If eviction does not help there, other nodes are tried although a victim terminates."""
     world = World("a", "b")
     terminating(world, "leaving", "a", cpu="4", priority=0, status=PREEMPTED)
     world.run("low", "b", cpu="4", priority=0)
@@ -68,8 +68,8 @@ def test_a_nominated_node_that_will_never_do_is_not_waited_for() -> None:
     assert world.preempt(pod).nominated_node == "b"
 
 
-def test_a_nominated_node_that_is_gone_is_not_waited_for() -> None:
-    """The pods of a deleted node are no reason to wait."""
+def test_a_deleted_nominated_node_does_not_delay_preemption() -> None:
+    """The pods of a deleted node do not count."""
     world = World("a", "b")
     terminating(world, "leaving", "a", cpu="4", priority=0, status=PREEMPTED)
     world.run("low", "b", cpu="4", priority=0)
@@ -79,7 +79,7 @@ def test_a_nominated_node_that_is_gone_is_not_waited_for() -> None:
 
 
 def test_a_pod_stays_out_of_the_queue_while_its_victims_are_evicted() -> None:
-    """PreEnqueue holds a preempting pod back, and only as long as that lasts."""
+    """PreEnqueue holds a preempting pod until the eviction ends."""
     world = World("a")
     plugin = world.profile.plugins["DefaultPreemption"]
     pod = make_pod("vip")
@@ -90,15 +90,15 @@ def test_a_pod_stays_out_of_the_queue_while_its_victims_are_evicted() -> None:
     assert held.reasons == ("waiting for the preemption for this pod to be finished",)
 
 
-def test_deletions_are_heard_but_left_to_those_who_refused_the_pod() -> None:
-    """With asynchronous preemption a deletion is registered for, and never by itself worth a retry."""
+def test_the_hint_for_deletions_never_requeues() -> None:
+    """With asynchronous preemption the plugin is registered for deletions, but its hint returns False."""
     plugin = World("a").profile.plugins["DefaultPreemption"]
     (registration,) = plugin.requeue_on()
     assert registration.hint(make_pod("vip"), make_pod("gone", node="a"), None) is False
 
 
-def test_without_asynchronous_preemption_nobody_is_held_back() -> None:
-    """The gate and its event are part of asynchronous preemption."""
+def test_without_asynchronous_preemption_no_pod_is_held() -> None:
+    """Neither PreEnqueue nor the event registration is active."""
     world = World("a", scheduler_async_preemption=False)
     plugin = world.profile.plugins["DefaultPreemption"]
     pod = make_pod("vip")

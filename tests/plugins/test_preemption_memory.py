@@ -1,4 +1,4 @@
-"""What is remembered from pods before does not change which pods are evicted where, nor what is said if none can be."""
+"""Cached findings of preemption change neither victims nor messages."""
 
 from typing import Any, NamedTuple
 
@@ -119,7 +119,7 @@ set_nodes = st.builds(
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[Any]:
-    """A full cluster, and what happens to it; most pods are of a few shapes, so that there is something to remember."""
+    """Draw a full cluster and events; most pods have a few shapes, so that findings are cached."""
     shapes = st.sampled_from(draw(st.lists(st.sampled_from(sorted(SHAPES)), min_size=1, max_size=2)))
     acts, nominated = st.sampled_from([False, False, True]), st.sampled_from(["", "", "", "", "n0"])
     schedules = st.builds(Schedule, shapes, acts, nominated)
@@ -140,8 +140,8 @@ def stories(draw: st.DrawFn) -> list[Any]:
     ]
 
 
-class Told:
-    """A world in which a story happens."""
+class Story:
+    """A world in which a sequence of events happens."""
 
     def __init__(self, configuration: str) -> None:
         self.world = World(seed=1, configuration=configuration)
@@ -149,8 +149,8 @@ class Told:
         self._running: list[Pod] = []
         self._nominated: list[Pod] = []
 
-    def happen(self, what: Any, name: str) -> Any:
-        """Carry out an event; returns what a cycle came to."""
+    def apply(self, what: Any, name: str) -> Any:
+        """Apply an event and return the result of a cycle."""
         world = self.world
         match what:
             case Schedule():
@@ -194,11 +194,11 @@ class Told:
             self._nominate(pod, outcome.nominated_node)
             for victim in outcome.victims:
                 self.world.cluster.remove_pod(victim.uid)
-        return told(outcome)
+        return plain(outcome)
 
 
-def told(outcome: Outcome) -> Any:
-    """What an outcome says, in plain values."""
+def plain(outcome: Outcome) -> Any:
+    """Return an outcome as plain values."""
     if isinstance(outcome, Placed):
         return outcome.node
     victims = [pod.key for pod in outcome.victims], [pod.key for pod in outcome.to_unnominate]
@@ -207,83 +207,83 @@ def told(outcome: Outcome) -> Any:
 
 @settings(max_examples=200, deadline=None)
 @given(story=stories(), configuration=st.sampled_from(["", FEW_CANDIDATES]))
-def test_decisions_are_the_same(story: list[Any], configuration: str) -> None:
-    """Same node, victims and words, with the same luck: for equal and other pods, whatever happens in between."""
-    remembering, forgetting = Told(configuration), Told(configuration)
+def test_decisions_do_not_depend_on_the_cache(story: list[Any], configuration: str) -> None:
+    """Node, victims and message are the same with the same seed, for equal and other pods, after any events."""
+    cached, uncached = Story(configuration), Story(configuration)
     for number, what in enumerate(story):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(findings_cache, "_MAX_SIGNATURES", 0)
-            expected = forgetting.happen(what, f"p{number}")
-        assert remembering.happen(what, f"p{number}") == expected
+            expected = uncached.apply(what, f"p{number}")
+        assert cached.apply(what, f"p{number}") == expected
         if isinstance(expected, tuple):
             event("preempts" if expected[2] else "cannot preempt")
 
 
-def two_nodes() -> Told:
-    """The pod on n0 matters less than the one on n1; and two pods that looked where there is room for them."""
-    telling = Told("")
+def two_nodes() -> Story:
+    """Return a world in which the pod on n0 is less important than that on n1, after two cached searches."""
+    world = Story("")
     for name, node, priority in (("low", "n0", 0), ("high", "n1", 1)):
-        telling.happen(SetNode(node, "4", "ssd", tainted=False), "")
-        telling.happen(Run(node, "4", priority, "web", None, port=False), name)
+        world.apply(SetNode(node, "4", "ssd", tainted=False), "")
+        world.apply(Run(node, "4", priority, "web", None, port=False), name)
     for name in "ab":
-        assert chosen(telling, name) == "n0"
-    return telling
+        assert chosen(world, name) == "n0"
+    return world
 
 
-def chosen(telling: Told, name: str) -> str | None:
-    """The node that is preempted for another large pod."""
-    outcome: str | None = telling.happen(Schedule("large", acts=False, nominated=""), name)[2]
+def chosen(world: Story, name: str) -> str | None:
+    """Return the node that is preempted for another large pod."""
+    outcome: str | None = world.apply(Schedule("large", acts=False, nominated=""), name)[2]
     return outcome
 
 
 def test_equal_pods_try_a_node_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next pod tries only the node where something has happened since."""
-    telling, tried = two_nodes(), list[str]()
+    """The next pod tries only the node that has changed."""
+    world, tried = two_nodes(), list[str]()
 
     def noting(*args: Any) -> DryRun:
         run = reprieve(*args)
-        tried.extend(telling.world.cluster.nodes.names[row] for row in run.victims.rows)
+        tried.extend(world.world.cluster.nodes.names[row] for row in run.victims.rows)
         return run
 
     monkeypatch.setattr(search, "reprieve", noting)
-    assert chosen(telling, "c") == "n0"
+    assert chosen(world, "c") == "n0"
     assert tried == []
-    telling.happen(Run("n0", "0", 2, "db", None, port=False), "another")
-    assert chosen(telling, "d") == "n0"
+    world.apply(Run("n0", "0", 2, "db", None, port=False), "another")
+    assert chosen(world, "d") == "n0"
     assert tried == ["n0"]
 
 
-def test_a_nominated_pod_tries_its_own_node_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It leaves no room for itself there, as the others do; of other nodes it knows what they know."""
-    telling, tried = two_nodes(), list[str]()
+def test_a_nominated_pod_does_not_share_its_nominated_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own nomination is ignored on that node; findings for other nodes are shared."""
+    world, tried = two_nodes(), list[str]()
 
     class Noting(search.Search):
         def _try(self, rows: Any) -> None:
-            tried.extend(telling.world.cluster.nodes.names[row] for row in rows)
+            tried.extend(world.world.cluster.nodes.names[row] for row in rows)
             super()._try(rows)
 
     monkeypatch.setattr(evaluator, "Search", Noting)
-    outcome = telling.happen(Schedule("large", acts=False, nominated="n0"), "nominated")
+    outcome = world.apply(Schedule("large", acts=False, nominated="n0"), "nominated")
     assert (outcome[2], tried) == ("n0", ["n0"])
-    assert chosen(telling, "c") == "n1"
+    assert chosen(world, "c") == "n1"
     assert tried == ["n0", "n0"]
-    assert chosen(telling, "d") == "n1"
+    assert chosen(world, "d") == "n1"
     assert tried == ["n0", "n0"]
 
 
-def test_a_budget_that_changes_is_heeded() -> None:
-    """Nodes are tried again when other evictions would break a budget, or no longer."""
-    telling = two_nodes()
-    telling.world.cluster.set_pod(make_pod("high", node="n1", cpu="4", priority=1, labels={"app": "db"}))
-    assert chosen(telling, "c") == "n0"
-    telling.happen(Budget("web", 0), "")
-    assert chosen(telling, "d") == "n1"
-    telling.happen(Budget("web", 1), "")
-    assert chosen(telling, "e") == "n0"
+def test_changed_budgets_discard_findings() -> None:
+    """Nodes are tried again if other evictions violate a budget."""
+    world = two_nodes()
+    world.world.cluster.set_pod(make_pod("high", node="n1", cpu="4", priority=1, labels={"app": "db"}))
+    assert chosen(world, "c") == "n0"
+    world.apply(Budget("web", 0), "")
+    assert chosen(world, "d") == "n1"
+    world.apply(Budget("web", 1), "")
+    assert chosen(world, "e") == "n0"
 
 
-def test_only_the_last_few_kinds_of_pods_are_remembered() -> None:
-    """However many kinds of pods preempt, memory does not grow."""
+def test_the_number_of_cached_signatures_is_limited() -> None:
+    """Memory does not grow with the number of signatures."""
     kept = findings_cache.FindingsCache(World("a").cluster)
     first = kept.findings("first")
     assert kept.findings("first") is first
@@ -293,11 +293,11 @@ def test_only_the_last_few_kinds_of_pods_are_remembered() -> None:
     assert kept.findings(None) is not kept.findings(None)
 
 
-def test_nodes_that_come_later_are_tried() -> None:
-    """However many: what is remembered grows with the cluster."""
-    telling = two_nodes()
+def test_new_nodes_are_tried() -> None:
+    """Cached findings grow with the cluster."""
+    world = two_nodes()
     for number in range(100):
         name = f"later-{number}"
-        telling.world.cluster.set_node(make_node(name))
-        telling.world.run(f"low-{name}", name, cpu="4", priority=0 if number < 99 else -1)
-    assert chosen(telling, "c") == "later-99"
+        world.world.cluster.set_node(make_node(name))
+        world.world.run(f"low-{name}", name, cpu="4", priority=0 if number < 99 else -1)
+    assert chosen(world, "c") == "later-99"

@@ -1,4 +1,4 @@
-"""Trying all nodes in step finds what trying them one by one, pod by pod, finds."""
+"""Trying all nodes at once finds the same victims as trying them one by one, pod by pod."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class Victims(NamedTuple):
-    """Who must leave a node, and what that comes to; the smaller, the better the node."""
+    """The victims on a node and their cost; smaller is better."""
 
     broken: int
     highest: int
@@ -34,20 +34,20 @@ class Victims(NamedTuple):
 
 
 def importance(pod: PodInfo) -> tuple[int, float]:
-    """Sorts the most important first."""
+    """Return a sort key, smaller for more important pods."""
     return (-pod.priority, pod_start_time(pod.pod, NOW))
 
 
 def one_by_one(world: World, evaluation: Evaluation, allowed: dict[str, int]) -> dict[str, Victims]:
-    """By node, who must leave: every pod moved on its own, on a what-if of its own, with all filters asked."""
+    """Return the victims by node: each pod is moved separately, in its own what-if view, with all filters."""
     pod, nodes = evaluation.pod, world.cluster.nodes
     assert evaluation.verdicts is not None
     found = {}
     for position, row in enumerate(evaluation.verdicts.rows.tolist()):
-        refused = evaluation.verdicts.rejection(position)
-        assert refused is not None
+        rejected = evaluation.verdicts.rejection(position)
+        assert rejected is not None
         lower = sorted((p for p in nodes.pods[row].values() if p.priority < pod.priority), key=importance)
-        if refused.code is not Code.UNSCHEDULABLE or not lower:
+        if rejected.code is not Code.UNSCHEDULABLE or not lower:
             continue
         expected = [other for other in world.nominator.nominated_on(nodes.names[row]) if other.priority >= pod.priority]
 
@@ -94,7 +94,7 @@ APPS = st.sampled_from(["web", "db", "none"])
 
 @st.composite
 def specs(draw: st.DrawFn) -> dict[str, object]:
-    """Constraints of a pod on its neighbours."""
+    """Draw constraints of a pod on its neighbors."""
     chosen = draw(st.sampled_from(["", "", "anti", "spread"]))
     selector = {"matchLabels": {"app": draw(APPS)}}
     if chosen == "anti":
@@ -113,7 +113,7 @@ def specs(draw: st.DrawFn) -> dict[str, object]:
 
 @st.composite
 def pods(draw: st.DrawFn, name: str, priority: st.SearchStrategy[int]) -> Pod:
-    """A pod that may be in somebody's way."""
+    """Draw a pod that may block others."""
     return make_pod(
         name,
         cpu=f"{draw(st.integers(1, 4)) * 500}m",
@@ -128,8 +128,8 @@ def pods(draw: st.DrawFn, name: str, priority: st.SearchStrategy[int]) -> Pod:
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_in_step_is_the_same_as_one_by_one(data: st.DataObject) -> None:
-    """The chosen node is one of the best, its victims are the same, and if there is none, none is found."""
+def test_all_at_once_equals_one_by_one(data: st.DataObject) -> None:
+    """The chosen node is one of the best, its victims are the same; without a candidate, none is found."""
     world = World(seed=data.draw(st.integers(0, 9)))
     count = data.draw(st.integers(1, 5))
     for n in range(count):

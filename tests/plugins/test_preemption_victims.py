@@ -1,4 +1,4 @@
-"""Which pods of a node must leave, and what is said if none can help."""
+"""The victims on a node, and the message if preemption does not help."""
 
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
@@ -10,8 +10,8 @@ from plugins.preemption_world import World
 from settled import settled
 
 
-def test_only_as_many_leave_as_needed_the_least_important_first() -> None:
-    """The most important of the lower pods are let stay as long as there is room."""
+def test_the_fewest_and_least_important_pods_are_evicted() -> None:
+    """The most important pods of lower priority stay while they fit."""
     world = World("a")
     world.run("important", "a", cpu="1", priority=5)
     world.run("middling", "a", cpu="1", priority=3)
@@ -23,8 +23,8 @@ def test_only_as_many_leave_as_needed_the_least_important_first() -> None:
     assert result.message == ""
 
 
-def test_a_less_important_pod_stays_if_it_fits_beside() -> None:
-    """A more important pod that is too big to stay leaves, a smaller, less important one stays."""
+def test_a_less_important_pod_stays_if_it_fits() -> None:
+    """A more important pod that does not fit is evicted; a smaller, less important one stays."""
     world = World("a")
     world.run("big", "a", cpu="3", priority=5)
     world.run("small", "a", cpu="1", priority=1)
@@ -32,7 +32,7 @@ def test_a_less_important_pod_stays_if_it_fits_beside() -> None:
 
 
 def test_of_equal_priority_the_longest_running_stays() -> None:
-    """Pods that have not started yet are the first to go."""
+    """Pods that have not started are evicted first."""
     world = World("a")
     world.run("young", "a", cpu="1", started=5_000.0)
     world.run("old", "a", cpu="2", started=1_000.0)
@@ -42,7 +42,7 @@ def test_of_equal_priority_the_longest_running_stays() -> None:
 
 
 def test_pods_of_the_same_priority_are_never_evicted() -> None:
-    """Equal priority is not lower; nodes without lower pods are counted as such."""
+    """Nodes without pods of lower priority are counted in the message."""
     world = World("a", "b")
     for node in ("a", "b"):
         world.run(f"peer-{node}", node, cpu="4", priority=10)
@@ -55,8 +55,8 @@ def test_pods_of_the_same_priority_are_never_evicted() -> None:
     assert result.nominated_node == ""
 
 
-def test_every_node_is_accounted_for_when_nothing_helps() -> None:
-    """No victims, not helpful, and what the filters say with all victims gone: each with its number of nodes."""
+def test_the_message_counts_every_node() -> None:
+    """No victims, not helpful, and the reasons with all victims removed: each with its number of nodes."""
     world = World("peer", "mixed", "other")
     world.cluster.set_node(make_node("small", cpu="1"))
     world.run("peer", "peer", cpu="4", priority=10)
@@ -70,16 +70,16 @@ def test_every_node_is_accounted_for_when_nothing_helps() -> None:
     )
 
 
-def test_pods_with_taken_ports_leave() -> None:
-    """The victim is whoever holds the host port, not whoever is least important."""
+def test_pods_with_conflicting_ports_are_evicted() -> None:
+    """The victim is the pod with the host port, not the least important one."""
     world = World("a")
     world.run("holder", "a", cpu="1", priority=5, host_ports=[80])
     world.run("bystander", "a", cpu="1", priority=0)
     assert world.victims(make_pod("vip", cpu="1", priority=10, host_ports=[80])) == ["holder"]
 
 
-def test_pods_that_object_leave() -> None:
-    """A pod whose anti-affinity keeps the preemptor away from its host is evicted, and its neighbours stay."""
+def test_pods_with_conflicting_anti_affinity_are_evicted() -> None:
+    """A pod whose anti-affinity rejects the preemptor is evicted, and its neighbors stay."""
     world = World("a", "b")
     apart = {
         "labelSelector": {"matchLabels": {"app": "vip"}},
@@ -94,8 +94,8 @@ def test_pods_that_object_leave() -> None:
     assert [victim.name for victim in result.victims] == ["guard-a"]
 
 
-def test_pods_in_a_crowded_zone_leave() -> None:
-    """With a spread constraint, evicting a counted pod makes room in its zone."""
+def test_pods_that_exceed_the_skew_are_evicted() -> None:
+    """With a spread constraint, evicting a counted pod reduces the skew of its zone."""
     world = World()
     for name, zone in (("a", "west"), ("b", "east")):
         world.cluster.set_node(make_node(name, zone=zone))
@@ -112,8 +112,8 @@ def test_pods_in_a_crowded_zone_leave() -> None:
     assert world.victims(pod) == ["counted"]
 
 
-def test_a_pod_refused_before_device_claims_are_looked_at_is_told_so_oddly() -> None:
-    """As in kube-scheduler, DynamicResources then fails, and preemption is not tried."""
+def test_dynamic_resources_fails_if_its_pre_filter_was_not_called() -> None:
+    """As in kube-scheduler, preemption is then not tried."""
     world = World("a")
     world.run("low", "a", cpu="4", priority=0)
     pod = make_pod("vip", cpu="1", priority=10, claims=["nosuch"])
@@ -125,8 +125,8 @@ def test_a_pod_refused_before_device_claims_are_looked_at_is_told_so_oddly() -> 
     )
 
 
-def test_a_node_where_nobody_must_leave_is_an_error() -> None:
-    """If it was not for the pods on it that a node was refused, it is no candidate, and something is wrong."""
+def test_a_node_that_needs_no_eviction_is_an_error() -> None:
+    """If the pod fits without eviction, the node is not a candidate, and the message reports an error."""
     world = World("a", "b")
     for node in ("a", "b"):
         world.run(f"low-{node}", node, cpu="1")
@@ -136,5 +136,5 @@ def test_a_node_where_nobody_must_leave_is_an_error() -> None:
     evaluation.rejected = unschedulable("not now")
     result = settled(carry_on(run_post_filter(world.profile, evaluation, None)))
     assert result.code is Code.ERROR
-    told = [f'expected at least one victim pod on node "{node}"' for node in ("a", "b")]
-    assert result.message in {f"preemption: [{', '.join(order)}]" for order in (told, told[::-1])}
+    errors = [f'expected at least one victim pod on node "{node}"' for node in ("a", "b")]
+    assert result.message in {f"preemption: [{', '.join(order)}]" for order in (errors, errors[::-1])}

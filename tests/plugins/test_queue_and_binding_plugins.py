@@ -1,4 +1,4 @@
-"""SchedulingGates, PrioritySort and DefaultBinder: what happens before and after a node is chosen."""
+"""SchedulingGates, PrioritySort and DefaultBinder: before and after a node is chosen."""
 
 import asyncio
 from typing import Any
@@ -14,27 +14,27 @@ from kubestow.scheduler.plugins.default_binder import DefaultBinder
 from kubestow.scheduler.plugins.priority_sort import PrioritySort
 from kubestow.scheduler.plugins.scheduling_gates import SchedulingGates
 from kubestow.testing.builders import make_pod
-from plugins.asking import hint, make
+from plugins.plugin_calls import hint, make
 
 
 def test_gates_keep_a_pod_out_of_the_queue() -> None:
-    """All of them are named; without gates it may enter."""
+    """The message names all gates; a pod without gates is queued."""
     plugin = make(SchedulingGates)
     gated = plugin.pre_enqueue(make_pod("p", gates=["a.example/x", "b.example/y"]))
     assert gated == unresolvable("waiting for scheduling gates: [a.example/x b.example/y]")
     assert plugin.pre_enqueue(make_pod("p")) is None
 
 
-def test_removing_gates_is_worth_another_attempt() -> None:
-    """Those of the pod itself, when the last one goes."""
+def test_removing_gates_requeues() -> None:
+    """Only the removal of the last gate of the pod itself."""
     plugin, gated, free = make(SchedulingGates), make_pod("p", gates=["g"]), make_pod("p")
     assert hint(plugin, gated, gated, free) is True
     assert hint(plugin, make_pod("q"), gated, free) is False
     assert hint(plugin, gated, make_pod("p", gates=["g", "h"]), gated) is None
 
 
-def test_important_pods_come_first() -> None:
-    """Then those that have waited longest; no priority is 0."""
+def test_pods_are_ordered_by_priority() -> None:
+    """Equal priorities are ordered by waiting time; no priority is 0."""
     plugin = make(PrioritySort)
     pods = {"late": (5, 20.0), "early": (5, 10.0), "low": (-1, 1.0), "unset": (None, 2.0), "high": (9, 99.0)}
     keys = {name: plugin.sort_key(make_pod(name, priority=p), since) for name, (p, since) in pods.items()}
@@ -42,7 +42,7 @@ def test_important_pods_come_first() -> None:
 
 
 class Api:
-    """Notes bindings."""
+    """Records bindings."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.bound: list[tuple[str, str]] = []
@@ -59,13 +59,13 @@ def binder(api: Any) -> Any:
 
 
 def test_the_binder_binds() -> None:
-    """Every pod it is given, with one call."""
+    """Each pod is bound with one call."""
     api = Api()
     assert asyncio.run(binder(api).bind(PodInfo(make_pod("p")), "n0")) is None
     assert api.bound == [("default/p", "n0")]
 
 
-def test_what_the_server_refuses_comes_out() -> None:
-    """The binding fails with the server's own words."""
+def test_errors_of_the_api_server_are_raised() -> None:
+    """The error has the message of the server."""
     with pytest.raises(RuntimeError, match="pod is gone"):
         asyncio.run(binder(Api(RuntimeError("pod is gone"))).bind(PodInfo(make_pod("p")), "n0"))

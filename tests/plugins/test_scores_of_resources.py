@@ -1,4 +1,4 @@
-"""Scores by resources are calculated in floats, all rows at once: they are what whole numbers would give."""
+"""Resource scores, calculated in floats for all rows at once, equal those of integer arithmetic."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, make
+from plugins.plugin_calls import cluster_of, make
 
 RESOURCES = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 PLUGINS = [
@@ -34,7 +34,7 @@ MEMORY = st.one_of(st.integers(0, 1 << 40), st.integers(EXACT_IN_FLOAT - 5, EXAC
 def test_arrays_and_plain_numbers_agree(
     plugin: Any, nodes: list[tuple[int, int]], held: tuple[int, int], wanted: tuple[int, int]
 ) -> None:
-    """All rows at once, some of them by number, and each row by itself."""
+    """All rows at once, some of them by number, and each row separately."""
     cluster = cluster_of(*(make_node(f"n{n}", cpu=f"{cpu}m", memory=memory) for n, (cpu, memory) in enumerate(nodes)))
     cluster.set_pod(make_pod("x", node="n0", cpu=f"{held[0]}m", memory=held[1]))
     pod, table = PodInfo(make_pod("p", cpu=f"{wanted[0]}m", memory=wanted[1])), cluster.nodes

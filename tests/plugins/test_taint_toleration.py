@@ -1,4 +1,4 @@
-"""TaintToleration: untolerated taints keep pods off, or make nodes less welcome."""
+"""TaintToleration: untolerated taints reject nodes or reduce their score."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from kubestow.api.pod import Pod
 from kubestow.scheduler.framework.results import unresolvable
 from kubestow.scheduler.plugins.taint_toleration import TaintToleration
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, hint, make, refused, scores
+from plugins.plugin_calls import cluster_of, hint, make, rejected, scores
 
 TAINTED = unresolvable("node(s) had untolerated taint(s)")
 
@@ -31,34 +31,34 @@ def tolerating(**toleration: Any) -> Pod:
         ("gpu=yes:NoSchedule", {"operator": "Exists"}, True),
     ],
 )
-def test_taints_that_repel(taint: str, toleration: dict[str, Any], passes: bool) -> None:
-    """NoSchedule and NoExecute, unless a toleration matches key, value and effect."""
+def test_repelling_taints(taint: str, toleration: dict[str, Any], passes: bool) -> None:
+    """NoSchedule and NoExecute reject, unless a toleration matches key, value and effect."""
     pod = tolerating(**toleration) if toleration else make_pod("p")
     cluster = cluster_of(make_node("clean"), make_node("tainted", taints=[taint]))
-    assert refused(make(TaintToleration), cluster, pod) == ({} if passes else {"tainted": TAINTED})
+    assert rejected(make(TaintToleration), cluster, pod) == ({} if passes else {"tainted": TAINTED})
 
 
 def test_every_taint_must_be_tolerated() -> None:
-    """One is enough to repel."""
+    """One untolerated taint rejects the node."""
     cluster = cluster_of(make_node("n", taints=["a:NoSchedule", "b:NoSchedule"]))
-    assert refused(make(TaintToleration), cluster, make_pod("p", tolerations=["a"])) == {"n": TAINTED}
-    assert refused(make(TaintToleration), cluster, make_pod("p", tolerations=["a", "b"])) == {}
+    assert rejected(make(TaintToleration), cluster, make_pod("p", tolerations=["a"])) == {"n": TAINTED}
+    assert rejected(make(TaintToleration), cluster, make_pod("p", tolerations=["a", "b"])) == {}
 
 
 @pytest.mark.parametrize(
     ("operator", "value", "passes"), [("Gt", "5", False), ("Gt", "3", True), ("Lt", "5", True), ("Lt", "4", False)]
 )
-def test_tolerations_that_compare(operator: str, value: str, passes: bool) -> None:
-    """With their feature gate, `Gt` and `Lt` compare the taint's value with the toleration's; without, never match."""
+def test_comparison_operators(operator: str, value: str, passes: bool) -> None:
+    """With the gate, `Gt` and `Lt` compare the values of taint and toleration; without it, they never match."""
     cluster = cluster_of(make_node("n", taints=["level=4:NoSchedule"]))
     pod = tolerating(key="level", operator=operator, value=value)
     plugin = make(TaintToleration, taint_toleration_comparison_operators=True)
-    assert refused(plugin, cluster, pod) == ({} if passes else {"n": TAINTED})
-    assert refused(make(TaintToleration, taint_toleration_comparison_operators=False), cluster, pod) == {"n": TAINTED}
+    assert rejected(plugin, cluster, pod) == ({} if passes else {"n": TAINTED})
+    assert rejected(make(TaintToleration, taint_toleration_comparison_operators=False), cluster, pod) == {"n": TAINTED}
 
 
-def test_scores_count_untolerated_discouragements() -> None:
-    """The fewer, the better; only tolerations of that effect, or of any, count."""
+def test_scores_count_untolerated_prefer_no_schedule_taints() -> None:
+    """Fewer is better; only tolerations with that effect, or with none, count."""
     cluster = cluster_of(
         make_node("none"),
         make_node("one", taints=["a:PreferNoSchedule", "c:NoSchedule"]),
@@ -81,14 +81,14 @@ def test_scores_count_untolerated_discouragements() -> None:
         ([], ["a:PreferNoSchedule"], False),
     ],
 )
-def test_nodes_worth_another_attempt(before: list[str] | None, after: list[str], worth: bool) -> None:
-    """A node that is added without repelling taints, or has lost those that repelled the pod."""
+def test_node_events_that_requeue(before: list[str] | None, after: list[str], worth: bool) -> None:
+    """A node that is added without repelling taints, or loses those that repelled the pod."""
     old = None if before is None else make_node("n", taints=before)
     assert hint(make(TaintToleration), make_pod("p"), old, make_node("n", taints=after)) is worth
 
 
-def test_tolerations_worth_another_attempt() -> None:
-    """The pod's own."""
+def test_toleration_events_that_requeue() -> None:
+    """Only the pod's own tolerations."""
     plugin, pod, more = make(TaintToleration), make_pod("p"), make_pod("p", tolerations=["a"])
     assert hint(plugin, pod, pod, more) is True
     assert hint(plugin, make_pod("q"), pod, more) is False

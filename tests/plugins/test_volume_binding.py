@@ -1,4 +1,4 @@
-"""VolumeBinding: what is done about the claims of a pod whose node is chosen."""
+"""VolumeBinding: the claims of a pod after its node is chosen."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ TIMEOUT = 30
 
 
 class Attempt:
-    """A pod with claims, on its way to node a. `happen` is what the cluster does while it waits, step by step."""
+    """A pod with claims, to be bound on node a. `happen` is what the cluster does while it waits, step by step."""
 
     def __init__(self, made: World, *claims: str) -> None:
         self.made = made
@@ -82,20 +82,20 @@ def claim(made: World, name: str) -> PersistentVolumeClaim:
 
 
 def seen(made: World, obj: Any, version: int = 200, **spec: Any) -> None:
-    """The watch delivers an object, with some fields of its spec changed."""
+    """Deliver an object by the watch, with some fields of its spec changed."""
     changed = replace(obj.spec, **spec)
     made.cluster.set_object(replace(obj, metadata=replace(obj.metadata, resourceVersion=str(version)), spec=changed))
 
 
 def seen_bound(made: World, name: str, volume_name: str) -> None:
-    """The watch delivers a claim that controllers have bound."""
+    """Deliver a claim that controllers have bound."""
     obj = claim(made, name)
     noted = obj.metadata.annotations | {BIND_COMPLETED: "yes"}
     seen(made, replace(obj, metadata=replace(obj.metadata, annotations=noted)), volumeName=volume_name)
 
 
-def test_a_reserved_volume_is_promised_to_nobody_else() -> None:
-    """The next pod does not find it; once given up it is free again."""
+def test_a_reserved_volume_is_not_offered_again() -> None:
+    """The next pod does not find it; after unreserve it is free again."""
     made = world()
     made.claim("other")
     first = Attempt(made, "data")
@@ -109,26 +109,26 @@ def test_a_reserved_volume_is_promised_to_nobody_else() -> None:
         resourceVersion="1",
     )
     plugin = made.make(VolumeBinding, VolumeBindingArgs())
-    assert made.judge(plugin, pod("second", "other")).keys() == {"a", "b"}
+    assert made.evaluate(plugin, pod("second", "other")).keys() == {"a", "b"}
     first.give_up()
     assert volume(made).spec.claimRef is None
-    assert made.judge(plugin, pod("second", "other")).keys() == {"b"}
+    assert made.evaluate(plugin, pod("second", "other")).keys() == {"b"}
 
 
-def test_a_reserved_claim_keeps_other_pods_to_its_node() -> None:
-    """A second pod with the claim must follow the first, until that gives up."""
+def test_a_reserved_claim_restricts_other_pods_to_its_node() -> None:
+    """A second pod with the claim must use the same node, until unreserve."""
     made = world()
     first = Attempt(made, "new-disk")
     first.reserve()
     assert claim(made, "new-disk").metadata.annotations == {SELECTED_NODE: "a"}
     plugin = made.make(VolumeBinding, VolumeBindingArgs())
-    assert made.judge(plugin, pod("second", "new-disk")).keys() == {"b"}
+    assert made.evaluate(plugin, pod("second", "new-disk")).keys() == {"b"}
     first.give_up()
-    assert made.judge(plugin, pod("second", "new-disk")) == {}
+    assert made.evaluate(plugin, pod("second", "new-disk")) == {}
 
 
-def test_the_smallest_volume_that_will_do_is_taken() -> None:
-    """Each claim gets the tightest fit that earlier ones left."""
+def test_the_smallest_matching_volume_is_used() -> None:
+    """Each claim gets the smallest volume that earlier claims left."""
     made = world()
     made.volume("tight", on="a", size="6Gi")
     made.volume("roomy", on="a", size="90Gi")
@@ -143,8 +143,8 @@ def test_the_smallest_volume_that_will_do_is_taken() -> None:
     }
 
 
-def test_nothing_is_to_be_done_for_bound_claims() -> None:
-    """A pod whose claims are bound has nothing to wait for."""
+def test_bound_claims_need_no_binding() -> None:
+    """A pod with bound claims does not wait."""
     made = world()
     made.volume("bound", claim="ready")
     made.claim("ready", volume="bound")
@@ -156,17 +156,17 @@ def test_nothing_is_to_be_done_for_bound_claims() -> None:
     assert made.api.updates == []
 
 
-def test_a_node_that_no_longer_suits_is_refused_when_reserving() -> None:
-    """What was found may have changed before the node was chosen."""
+def test_reserve_rejects_a_node_that_is_no_longer_feasible() -> None:
+    """Volumes may change before the node is chosen."""
     made = world()
     attempt = Attempt(made, "data")
     made.node("a", **{HOSTNAME: "renamed"})
-    refused = attempt.reserve()
-    assert refused.reasons == ("node(s) didn't find available persistent volumes to bind",)
+    rejected = attempt.reserve()
+    assert rejected.reasons == ("node(s) didn't find available persistent volumes to bind",)
 
 
 def test_a_volume_that_changed_meanwhile_is_not_assumed() -> None:
-    """What the pod was promised is not what there is; what had been assumed before is taken back."""
+    """Reserve fails, and earlier assumptions are undone."""
     made = world()
     attempt = Attempt(made, "data", "new-disk")
     seen(made, claim(made, "new-disk"), version=7)
@@ -176,7 +176,7 @@ def test_a_volume_that_changed_meanwhile_is_not_assumed() -> None:
 
 
 def test_volumes_and_claims_are_written_and_waited_for() -> None:
-    """The volume gets its claim, the claim its node; then all must be bound within the time allowed."""
+    """The volume gets its claim, the claim its node; then all must be bound before the timeout."""
     made = world()
     attempt = Attempt(made, "data", "new-disk")
     attempt.reserve()
@@ -209,8 +209,8 @@ def test_volumes_and_claims_are_written_and_waited_for() -> None:
     assert attempt.waited == [TIMEOUT]
 
 
-def test_a_volume_kept_for_the_claim_only_gets_what_is_missing() -> None:
-    """A person who reserved it by name has not said by whom it was bound."""
+def test_a_reserved_volume_gets_only_missing_fields() -> None:
+    """A volume that a user reserved by name lacks the annotation of the controller."""
     made = world()
     made.volume("disk", on="a", claimRef={"namespace": "default", "name": "data"})
     attempt = Attempt(made, "data")
@@ -222,7 +222,7 @@ def test_a_volume_kept_for_the_claim_only_gets_what_is_missing() -> None:
     assert changes.keys() == {"spec"}
 
 
-def test_what_takes_too_long_fails() -> None:
+def test_binding_timeout() -> None:
     """The pod is then tried again from the start."""
     made = world()
     attempt = Attempt(made, "new-disk")
@@ -230,8 +230,8 @@ def test_what_takes_too_long_fails() -> None:
     assert attempt.fail() == "binding volumes: context deadline exceeded"
 
 
-def test_what_was_written_is_not_taken_back() -> None:
-    """After a failed wait the API server knows of the binding, and so must the next cycle until it hears otherwise."""
+def test_written_changes_are_not_undone() -> None:
+    """After a failed wait, the written objects stay assumed until the watch delivers others."""
     made = world()
     attempt = Attempt(made, "data")
     attempt.reserve()
@@ -240,13 +240,13 @@ def test_what_was_written_is_not_taken_back() -> None:
     assert volume(made).spec.claimRef is not None
 
 
-def test_a_refused_update_takes_back_what_follows() -> None:
-    """Nothing remains assumed that nobody will write; the refusal itself is the error."""
+def test_a_failed_write_undoes_the_following_changes() -> None:
+    """No change stays assumed that will not be written; the error of the write is raised."""
     made = world()
-    made.api.refuse = "new-disk"
+    made.api.failing_update = "new-disk"
     attempt = Attempt(made, "data", "new-disk")
     attempt.reserve()
-    with pytest.raises(ConnectionError, match="changed by somebody else"):
+    with pytest.raises(ConnectionError, match="changed by another client"):
         attempt.bind()
     assert volume(made).spec.claimRef is not None
     assert SELECTED_NODE not in claim(made, "new-disk").metadata.annotations
@@ -315,8 +315,8 @@ def provision_elsewhere(made: World) -> None:
         ),
     ],
 )
-def test_waiting_ends_when_it_cannot_succeed(name: str, event: Callable[[World], None], message: str) -> None:
-    """The node, the pod, the volume or the claim is gone, was changed by others, or is where the pod cannot be."""
+def test_waiting_ends_on_failure(name: str, event: Callable[[World], None], message: str) -> None:
+    """Node, pod, volume or claim is deleted, was changed by others, or is not usable on the node."""
     made = world()
     attempt = Attempt(made, name)
     attempt.reserve()
@@ -324,8 +324,8 @@ def test_waiting_ends_when_it_cannot_succeed(name: str, event: Callable[[World],
     assert attempt.fail() == f"binding volumes: {message}"
 
 
-def test_a_provisioned_volume_may_be_seen_after_its_claim() -> None:
-    """A claim that names a volume not seen yet is waited for."""
+def test_a_provisioned_volume_may_arrive_after_its_claim() -> None:
+    """Binding waits if a claim names a volume that is not known yet."""
     made = world()
     attempt = Attempt(made, "new-disk")
     attempt.reserve()
@@ -333,8 +333,8 @@ def test_a_provisioned_volume_may_be_seen_after_its_claim() -> None:
     attempt.bind()
 
 
-def test_an_older_version_seen_late_changes_nothing() -> None:
-    """The watch may deliver an object from before the update; it says nothing about the update."""
+def test_an_older_version_is_ignored() -> None:
+    """The watch may deliver an object from before the update."""
     made = world()
     attempt = Attempt(made, "data")
     attempt.reserve()
@@ -347,8 +347,8 @@ def test_an_older_version_seen_late_changes_nothing() -> None:
     assert key_of(volume(made)) == "disk"
 
 
-def test_hints_look_at_what_could_bring_volumes() -> None:
-    """Classes with other topologies, the pod's claims, more storage, drivers that no longer count it, migration."""
+def test_hints() -> None:
+    """Classes with other topologies, the pod's claims, more storage, drivers that stop reporting it, migration."""
     made = world()
     hints = {
         r.event.resource.removeprefix("storage.k8s.io/"): r.hint

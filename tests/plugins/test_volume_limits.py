@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: how many volumes nodes can attach."""
+"""NodeVolumeLimits: the number of volumes that nodes can attach."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ EBS = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
 
 
 def world(limit: int | None = 2, **features: bool) -> World:
-    """Node `small` can attach so many, `large` has no limit; claims c0.. have volumes v0.. of their own."""
+    """Return node `small` with a limit, `large` without; claims c0.. have volumes v0.. of their own."""
     made = World(**features)
     made.node("small")
     made.node("large")
@@ -28,15 +28,15 @@ def world(limit: int | None = 2, **features: bool) -> World:
     return made
 
 
-def test_a_full_node_is_refused() -> None:
-    """What its pods have attached and what is new together exceed the limit."""
+def test_a_full_node_is_rejected() -> None:
+    """Attached and new volumes together exceed the limit."""
     made = world()
     plugin = made.make(NodeVolumeLimits)
     made.running("one", "small", "c0")
-    assert made.judge(plugin, pod("new", "c1")) == {}
-    assert made.judge(plugin, pod("new", "c1", "c2")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "c1")) == {}
+    assert made.evaluate(plugin, pod("new", "c1", "c2")) == {"small": FULL}
     made.running("two", "small", "c3")
-    assert made.judge(plugin, pod("new", "c1")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "c1")) == {"small": FULL}
 
 
 def test_a_shared_volume_counts_once() -> None:
@@ -45,29 +45,29 @@ def test_a_shared_volume_counts_once() -> None:
     plugin = made.make(NodeVolumeLimits)
     made.running("one", "small", "c0")
     made.running("two", "small", "c0", "c1")
-    assert made.judge(plugin, pod("new", "c1")) == {}
-    assert made.judge(plugin, pod("new", "c1", "c2")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "c1")) == {}
+    assert made.evaluate(plugin, pod("new", "c1", "c2")) == {"small": FULL}
 
 
-def test_a_pod_that_leaves_makes_room() -> None:
-    """The count follows pods and claims as they come, change and go."""
+def test_counts_follow_changes_of_pods_and_claims() -> None:
+    """Deleting a pod frees its attachments."""
     made = world(1)
     plugin = made.make(NodeVolumeLimits)
     made.running("one", "small", "c0")
-    assert made.judge(plugin, pod("new", "c1")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "c1")) == {"small": FULL}
     made.cluster.remove_pod("uid-one")
-    assert made.judge(plugin, pod("new", "c1")) == {}
+    assert made.evaluate(plugin, pod("new", "c1")) == {}
     made.running("one", "small", "c0")
     made.volume("v0", claim="c0")
-    assert made.judge(plugin, pod("new", "c1")) == {}
+    assert made.evaluate(plugin, pod("new", "c1")) == {}
     made.volume("v0", handle="h0", claim="c0")
-    assert made.judge(plugin, pod("new", "c1")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "c1")) == {"small": FULL}
     made.csi_node("small", disks=5)
-    assert made.judge(plugin, pod("new", "c1")) == {}
+    assert made.evaluate(plugin, pod("new", "c1")) == {}
 
 
-def test_a_what_if_is_judged_by_its_own_pods() -> None:
-    """With a pod taken away in a what-if there is room there, and only there."""
+def test_what_if_views_count_their_own_pods() -> None:
+    """A pod that is removed from a what-if view frees its attachments there only."""
     made = world(1)
     plugin = made.make(NodeVolumeLimits)
     one = made.running("one", "small", "c0")
@@ -78,11 +78,11 @@ def test_a_what_if_is_judged_by_its_own_pods() -> None:
     assert plugin.filter_rows(None, new, view, rows).kinds.tolist() == [1]
     view.remove_pod(0, one)
     assert plugin.filter_rows(None, new, view, rows).kinds.tolist() == [0]
-    assert made.refused(plugin, None, new) == {"small": FULL}
+    assert made.rejected(plugin, None, new) == {"small": FULL}
 
 
 def test_claims_without_a_volume_count_by_their_class() -> None:
-    """A claim to be provisioned by the driver counts; one of another driver, or of no known class, does not."""
+    """A claim to be provisioned by the driver counts; one of another driver or an unknown class does not."""
     made = world(1)
     made.storage_class("mine", provisioner="disks")
     made.storage_class("other", provisioner="elsewhere")
@@ -91,30 +91,30 @@ def test_claims_without_a_volume_count_by_their_class() -> None:
     made.claim("orphan", "mine", volume="vanished")
     plugin = made.make(NodeVolumeLimits)
     made.running("one", "small", "w0")
-    assert made.judge(plugin, pod("new", "w0")) == {}
-    assert made.judge(plugin, pod("new", "w1")) == {"small": FULL}
-    assert made.judge(plugin, pod("new", "orphan")) == {"small": FULL}
-    assert made.judge(plugin, pod("new", "x", "y", "z")) == {}
+    assert made.evaluate(plugin, pod("new", "w0")) == {}
+    assert made.evaluate(plugin, pod("new", "w1")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "orphan")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "x", "y", "z")) == {}
 
 
-def test_attachments_count_until_they_are_gone() -> None:
-    """A volume still attached takes a place even though no pod uses it; the pod's own is counted again."""
+def test_attachments_count_until_they_are_deleted() -> None:
+    """A volume that is still attached counts without a pod; the volume of the pod itself is counted again."""
     made = world(1)
     plugin = made.make(NodeVolumeLimits)
     made.attachment("still", "small", "v0")
     made.attachment("elsewhere", "large", "v1")
     made.attachment("unknown", "small", "vanished")
-    assert made.judge(plugin, pod("new", "c1")) == {"small": FULL}
-    assert made.judge(plugin, pod("new", "c0")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "c1")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "c0")) == {"small": FULL}
     made.running("user", "small", "c0")
-    assert made.judge(plugin, pod("new", "c0")) == {}
+    assert made.evaluate(plugin, pod("new", "c0")) == {}
     made.cluster.remove_object(made.cluster.listers.volume_attachments.get("still"))
     made.cluster.remove_pod("uid-user")
-    assert made.judge(plugin, pod("new", "c1")) == {}
+    assert made.evaluate(plugin, pod("new", "c1")) == {}
 
 
-def test_volumes_of_old_drivers_count_for_their_successors() -> None:
-    """In pods, in persistent volumes and as provisioners, where the node has a CSINode."""
+def test_volumes_of_migrated_drivers_count_for_their_successors() -> None:
+    """In pods, in persistent volumes and as provisioners, if the node has a CSINode."""
     made = World()
     made.node("small")
     made.node("unknown")
@@ -127,29 +127,29 @@ def test_volumes_of_old_drivers_count_for_their_successors() -> None:
     made.claim("later", "ebs")
     plugin = made.make(NodeVolumeLimits)
     made.running("one", "small", volumes=[{"name": "x"} | EBS])
-    assert made.judge(plugin, pod("new", "bound")) == {}
-    assert made.judge(plugin, pod("new", "broken")) == {}
-    assert made.judge(plugin, pod("new", "later")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "bound")) == {}
+    assert made.evaluate(plugin, pod("new", "broken")) == {}
+    assert made.evaluate(plugin, pod("new", "later")) == {"small": FULL}
     other = {"name": "y", "awsElasticBlockStore": {"volumeID": "vol-2"}}
-    assert made.judge(plugin, pod("new", volumes=[other])) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", volumes=[other])) == {"small": FULL}
 
 
 def test_other_volumes_are_skipped() -> None:
-    """Volumes that no driver attaches are nobody's business."""
+    """Volumes that no driver attaches do not count."""
     made = world()
     plugin = made.make(NodeVolumeLimits)
-    assert made.judge(plugin, pod("new")) is SKIP
-    assert made.judge(plugin, pod("new", volumes=[{"name": "x", "rbd": {"image": "i"}}])) is SKIP
+    assert made.evaluate(plugin, pod("new")) is SKIP
+    assert made.evaluate(plugin, pod("new", volumes=[{"name": "x", "rbd": {"image": "i"}}])) is SKIP
 
 
-def test_a_missing_claim_refuses_every_node() -> None:
-    """The pod needs it; a running pod's missing claim is not counted."""
+def test_a_missing_claim_rejects_every_node() -> None:
+    """The missing claim of a running pod does not count."""
     made = world(0)
     plugin = made.make(NodeVolumeLimits)
     gone = ('looking up PVC default/gone: persistentvolumeclaim "gone" not found',)
-    assert made.judge(plugin, pod("new", "gone")) == {"small": gone, "large": gone}
+    assert made.evaluate(plugin, pod("new", "gone")) == {"small": gone, "large": gone}
     made.running("one", "small", "gone")
-    assert made.judge(plugin, pod("new", "c0")) == {"small": FULL}
+    assert made.evaluate(plugin, pod("new", "c0")) == {"small": FULL}
 
 
 @pytest.mark.parametrize(
@@ -163,26 +163,26 @@ def test_a_missing_claim_refuses_every_node() -> None:
         ),
     ],
 )
-def test_volumes_that_make_no_sense_are_errors(volume: dict[str, Any], message: str) -> None:
-    """Nobody can say what such a pod attaches."""
+def test_invalid_volumes_are_errors(volume: dict[str, Any], message: str) -> None:
+    """Their attachments cannot be determined."""
     made = world()
     made.claim("new-x")
     with pytest.raises(ValueError, match=message):
-        made.judge(made.make(NodeVolumeLimits), pod("new", volumes=[{"name": "x"} | volume]))
+        made.evaluate(made.make(NodeVolumeLimits), pod("new", volumes=[{"name": "x"} | volume]))
 
 
-def test_drivers_may_insist_on_being_installed() -> None:
-    """With VolumeLimitScaling, a driver can ask that nodes without it are refused."""
+def test_drivers_can_require_installation() -> None:
+    """With VolumeLimitScaling, a driver can have nodes without it rejected."""
     made = world(volume_limit_scaling=True)
     made.node("bare")
     plugin = made.make(NodeVolumeLimits)
-    assert made.judge(plugin, pod("new", "c0")) == {}
+    assert made.evaluate(plugin, pod("new", "c0")) == {}
     made.driver("disks", preventPodSchedulingIfMissing=True)
-    assert made.judge(plugin, pod("new", "c0")) == {"bare": ("disks CSI driver is not installed on the node",)}
+    assert made.evaluate(plugin, pod("new", "c0")) == {"bare": ("disks CSI driver is not installed on the node",)}
 
 
 def test_the_rejection_can_be_resolved_by_preemption() -> None:
-    """Pods that leave give their attachments back."""
+    """Evicted pods free their attachments."""
     made = world(0)
     plugin = made.make(NodeVolumeLimits)
     new = made.running("new", "large", "c0")
@@ -190,8 +190,8 @@ def test_the_rejection_can_be_resolved_by_preemption() -> None:
     assert answer.words(1) == Rejection(FULL, Code.UNSCHEDULABLE)
 
 
-def test_hints_look_at_what_could_make_room() -> None:
-    """Larger limits, pods with volumes that leave, claims the pod uses, attachments that end."""
+def test_hints() -> None:
+    """Higher limits, deleted pods with volumes, claims the pod uses, deleted attachments."""
     made = world()
     hints = {(r.event.resource, r.event.action.name): r.hint for r in made.make(NodeVolumeLimits).requeue_on()}
     waiting = pod("new", "c0")
@@ -212,8 +212,8 @@ def test_hints_look_at_what_could_make_room() -> None:
     assert not used(waiting, None, made.claim("c1"))
 
 
-def test_an_attachment_that_ends_may_make_room() -> None:
-    """For a pod with claims always, for one with a disk of an old driver if the attacher is its successor."""
+def test_deleted_attachments_requeue() -> None:
+    """A pod with claims always; a pod with an in-tree disk if the attacher is its successor."""
     made = world()
     made.attachment("ours", "small", "v0", driver="ebs.csi.aws.com")
     made.attachment("other", "small", "v0", driver="disks")
@@ -229,7 +229,7 @@ def test_an_attachment_that_ends_may_make_room() -> None:
 
 
 def _change(made: World, what: str, i: int, j: int) -> None:
-    """Something happens to object i, to do with object j."""
+    """Apply a change to object i, related to object j."""
     cluster = made.cluster
     if what == "node":
         made.node(f"n{i}")
@@ -265,8 +265,8 @@ STEPS = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 3), st.integers
 
 @settings(max_examples=150, deadline=None)
 @given(steps=STEPS)
-def test_counts_kept_up_equal_counts_made_anew(steps: list[tuple[str, int, int]]) -> None:
-    """Whatever has happened, a plugin that followed it says what a new one says, and what a what-if says."""
+def test_incremental_counts_equal_fresh_counts(steps: list[tuple[str, int, int]]) -> None:
+    """After any changes, the plugin, a new plugin and a what-if view return the same result."""
     made = World()
     for i in range(4):
         made.node(f"n{i}")
@@ -279,8 +279,8 @@ def test_counts_kept_up_equal_counts_made_anew(steps: list[tuple[str, int, int]]
     new = made.running("new", "elsewhere", "fresh")
     for what, i, j in steps:
         _change(made, what, i, j)
-        found = made.refused(following, None, new)
-        assert found == made.refused(made.make(NodeVolumeLimits), None, new)
+        found = made.rejected(following, None, new)
+        assert found == made.rejected(made.make(NodeVolumeLimits), None, new)
         nodes = made.cluster.nodes
         for row in range(nodes.size):
             if nodes.live[row]:

@@ -52,52 +52,52 @@ RBD_READ = {"rbd": {"monitors": ["m2", "m3"], "image": "i", "readOnly": True}}
     ],
 )
 def test_a_disk_cannot_be_mounted_twice_on_a_node(held: dict[str, Any], wanted: dict[str, Any], conflict: bool) -> None:
-    """The node that has the disk is refused, unless both only read it; other nodes are not."""
+    """The node with the disk is rejected unless both mount it read-only; other nodes pass."""
     made = world()
     made.running("holder", "a", volumes=[{"name": "x"} | held])
     plugin = made.make(VolumeRestrictions)
-    answer = made.judge(plugin, pod("new", volumes=[{"name": "y"} | wanted]))
+    answer = made.evaluate(plugin, pod("new", volumes=[{"name": "y"} | wanted]))
     assert answer == ({"a": DISK} if conflict else {})
 
 
 def test_pods_without_such_volumes_are_skipped() -> None:
-    """Neither no volumes nor an ordinary claim give reason to look at nodes."""
+    """Neither pods without volumes nor pods with an ordinary claim are filtered."""
     made = world()
     made.claim("shared")
     made.running("other", "a", "shared")
     plugin = made.make(VolumeRestrictions)
-    assert made.judge(plugin, pod("new")) is SKIP
-    assert made.judge(plugin, pod("new", "shared")) is SKIP
+    assert made.evaluate(plugin, pod("new")) is SKIP
+    assert made.evaluate(plugin, pod("new", "shared")) is SKIP
 
 
-def test_a_missing_claim_refuses_the_pod() -> None:
-    """Without the claim its access mode cannot be known."""
+def test_a_missing_claim_rejects_the_pod() -> None:
+    """Its access mode is unknown."""
     made = world()
-    assert made.judge(made.make(VolumeRestrictions), pod("new", "gone")) == Rejection(
+    assert made.evaluate(made.make(VolumeRestrictions), pod("new", "gone")) == Rejection(
         ('persistentvolumeclaim "gone" not found',), Code.UNRESOLVABLE
     )
 
 
-def test_an_exclusive_claim_in_use_refuses_every_node() -> None:
+def test_an_exclusive_claim_in_use_rejects_every_node() -> None:
     """ReadWriteOncePod means one pod in the whole cluster."""
     made = world()
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     plugin = made.make(VolumeRestrictions)
-    assert made.judge(plugin, pod("new", "mine")) is SKIP
+    assert made.evaluate(plugin, pod("new", "mine")) is SKIP
     made.running("holder", "a", "mine")
-    assert made.judge(plugin, pod("new", "mine")) == {"a": IN_USE, "b": IN_USE}
+    assert made.evaluate(plugin, pod("new", "mine")) == {"a": IN_USE, "b": IN_USE}
 
 
 def test_a_claim_used_on_an_unknown_node_is_free() -> None:
-    """Pods on a node that is not there do not count."""
+    """Pods on a node that does not exist do not count."""
     made = world()
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     made.running("holder", "vanished", "mine")
-    assert made.judge(made.make(VolumeRestrictions), pod("new", "mine")) is SKIP
+    assert made.evaluate(made.make(VolumeRestrictions), pod("new", "mine")) is SKIP
 
 
 def test_removing_the_holder_frees_its_claim() -> None:
-    """What preemption asks: would the pod fit with the holder gone, and with it back?"""
+    """Preemption evaluates the pod without the holder, and with it again."""
     made = world()
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     holder = made.running("holder", "a", "mine")
@@ -105,12 +105,12 @@ def test_removing_the_holder_frees_its_claim() -> None:
     state = plugin.pre_filter(info)
     gone = plugin.with_changes(state, info, [Change(holder, 0, added=False)])
     back = plugin.with_changes(gone, info, [Change(holder, 0, added=True)])
-    assert made.refused(plugin, gone, info) == {}
-    assert made.refused(plugin, back, info) == {"a": IN_USE, "b": IN_USE}
+    assert made.rejected(plugin, gone, info) == {}
+    assert made.rejected(plugin, back, info) == {"a": IN_USE, "b": IN_USE}
 
 
-def test_the_state_is_the_same_if_nobody_who_moves_uses_the_claim() -> None:
-    """That nothing has changed can be told without looking closer; users that come and go are a change nevertheless."""
+def test_changes_of_other_pods_keep_the_state() -> None:
+    """The same object is returned; added and removed users create a new one."""
     made = world()
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     holder = made.running("holder", "a", "mine")
@@ -126,7 +126,7 @@ def test_a_filter_without_its_pre_filter_is_an_error() -> None:
     made = world()
     plugin = made.make(VolumeRestrictions)
     with pytest.raises(ValueError, match="cannot filter without its PreFilter"):
-        made.refused(plugin, None, PodInfo(pod("new", "mine")))
+        made.rejected(plugin, None, PodInfo(pod("new", "mine")))
 
 
 def hint(made: World, resource: str) -> Any:
@@ -134,7 +134,7 @@ def hint(made: World, resource: str) -> Any:
     return next(r.hint for r in plugin.requeue_on() if r.event.resource == resource)
 
 
-def test_the_end_of_a_pod_matters_if_it_had_the_same_volume() -> None:
+def test_a_deleted_pod_with_the_same_volume_requeues() -> None:
     """The same disk or the same claim, in the same namespace."""
     freed = hint(world(), "Pod")
     waiting = pod("new", "mine", volumes=[{"name": "y"} | GCE])
@@ -144,8 +144,8 @@ def test_the_end_of_a_pod_matters_if_it_had_the_same_volume() -> None:
     assert not freed(waiting, pod("old", "mine", namespace="elsewhere"), None)
 
 
-def test_a_new_claim_matters_if_the_pod_names_it() -> None:
-    """Claims of other names change nothing."""
+def test_a_new_claim_that_the_pod_names_requeues() -> None:
+    """Claims with other names do not."""
     made = world()
     named = hint(made, "PersistentVolumeClaim")
     assert named(pod("new", "mine"), None, made.claim("mine"))

@@ -1,4 +1,4 @@
-"""VolumeZone: nodes where a pod's volumes are."""
+"""VolumeZone: nodes in the zones and regions of a pod's volumes."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize(
-    ("labels", "refused"),
+    ("labels", "rejected"),
     [
         ({ZONE: "z1"}, {"far"}),
         ({BETA_ZONE: "z1"}, {"far"}),
@@ -31,32 +31,32 @@ def world() -> World:
         ({ZONE: "z1", REGION: "r1"}, {"near", "far"}),
     ],
 )
-def test_nodes_elsewhere_are_refused(labels: dict[str, str], refused: set[str]) -> None:
-    """Every label of the volume must be the node's, old names for new ones included; unlabelled nodes will do."""
+def test_nodes_in_other_zones_are_rejected(labels: dict[str, str], rejected: set[str]) -> None:
+    """Every label of the volume must match, also by its successor; unlabelled nodes pass."""
     made = world()
     made.volume("disk", labels=labels)
-    answer = made.judge(made.make(VolumeZone), pod("new", "data"))
-    assert answer == dict.fromkeys(refused, FAR)
+    answer = made.evaluate(made.make(VolumeZone), pod("new", "data"))
+    assert answer == dict.fromkeys(rejected, FAR)
 
 
-def test_an_old_label_of_the_node_comes_before_the_new_one() -> None:
-    """A node that still has the old label is judged by it."""
+def test_the_beta_label_of_a_node_takes_precedence() -> None:
+    """A node that still has the beta label is compared by it."""
     made = world()
     made.node("old", zone="z1", **{BETA_ZONE: "z9"})
     made.volume("disk", labels={BETA_ZONE: "z1"})
-    assert made.judge(made.make(VolumeZone), pod("new", "data")) == {"far": FAR, "old": FAR}
+    assert made.evaluate(made.make(VolumeZone), pod("new", "data")) == {"far": FAR, "old": FAR}
 
 
 @pytest.mark.parametrize("labels", [{}, {ZONE: "z1__"}, {"other": "z1"}])
-def test_volumes_without_a_place_are_skipped(labels: dict[str, str]) -> None:
-    """No label, or one that makes no sense, is no reason to refuse nodes."""
+def test_volumes_without_zone_labels_are_skipped(labels: dict[str, str]) -> None:
+    """A missing or invalid label rejects no node."""
     made = world()
     made.volume("disk", labels=labels)
-    assert made.judge(made.make(VolumeZone), pod("new", "data")) is SKIP
+    assert made.evaluate(made.make(VolumeZone), pod("new", "data")) is SKIP
 
 
-def test_what_is_wrong_with_claims_is_said_at_once() -> None:
-    """Claims, volumes and classes that do not exist, and claims that should be bound, refuse the pod as a whole."""
+def test_unusable_claims_reject_the_pod() -> None:
+    """Missing claims, volumes and classes, and unbound immediate claims, reject the pod as a whole."""
     made = world()
     made.storage_class("late", delayed=True)
     made.storage_class("now", delayed=False)
@@ -68,37 +68,37 @@ def test_what_is_wrong_with_claims_is_said_at_once() -> None:
     made.claim("unclear", "vague")
     plugin = made.make(VolumeZone)
 
-    def said(*claims: str) -> object:
-        answer = made.judge(plugin, pod("new", *claims))
+    def reason(*claims: str) -> object:
+        answer = made.evaluate(plugin, pod("new", *claims))
         if not isinstance(answer, Rejection):
             return answer
         assert answer.code is Code.UNRESOLVABLE
         return answer.message
 
-    assert said("waits") is SKIP
-    assert said("") == "PersistentVolumeClaim had no name"
-    assert said("gone") == 'persistentvolumeclaim "gone" not found'
-    assert said("data") == 'persistentvolume "disk" not found'
-    assert said("classless") == "PersistentVolumeClaim had no pv name and storageClass name"
-    assert said("lost-class") == 'storageclass.storage.k8s.io "nosuch" not found'
-    assert said("unclear") == 'VolumeBindingMode not set for StorageClass "vague"'
-    assert said("waits", "unbound") == "PersistentVolume had no name"
+    assert reason("waits") is SKIP
+    assert reason("") == "PersistentVolumeClaim had no name"
+    assert reason("gone") == 'persistentvolumeclaim "gone" not found'
+    assert reason("data") == 'persistentvolume "disk" not found'
+    assert reason("classless") == "PersistentVolumeClaim had no pv name and storageClass name"
+    assert reason("lost-class") == 'storageclass.storage.k8s.io "nosuch" not found'
+    assert reason("unclear") == 'VolumeBindingMode not set for StorageClass "vague"'
+    assert reason("waits", "unbound") == "PersistentVolume had no name"
 
 
-def test_the_filter_alone_finds_out_by_itself() -> None:
-    """A profile may enable the filter without the preFilter."""
+def test_filter_works_without_pre_filter() -> None:
+    """A profile may enable Filter without PreFilter."""
     made = world()
     plugin = made.make(VolumeZone)
     new = made.running("new", "near", "data")
-    assert made.refused(plugin, None, new).keys() == {"near", "far", "nowhere"}
+    assert made.rejected(plugin, None, new).keys() == {"near", "far", "nowhere"}
     made.volume("disk", labels={ZONE: "z1"})
-    assert made.refused(plugin, None, new) == {"far": FAR}
+    assert made.rejected(plugin, None, new) == {"far": FAR}
     made.volume("disk")
-    assert made.refused(plugin, None, new) == {}
+    assert made.rejected(plugin, None, new) == {}
 
 
-def test_hints_look_at_what_could_move_the_volumes() -> None:
-    """Delaying classes, the pod's claims, and volumes whose place has changed are worth another attempt."""
+def test_hints() -> None:
+    """Delaying classes, the pod's claims, and volumes whose labels have changed requeue the pod."""
     made = world()
     hints = {r.event.resource: r.hint for r in made.make(VolumeZone).requeue_on()}
     waiting = pod("new", "data")

@@ -1,4 +1,4 @@
-"""A small cluster with storage, for trying the volume plugins."""
+"""A small cluster with storage, for tests of the volume plugins."""
 
 import copy
 from collections.abc import Callable
@@ -34,13 +34,13 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class FakeApi:
-    """Takes updates and gives them a new version; the cluster does not see them by itself."""
+    """Accepts updates and assigns new versions; the cluster does not receive them automatically."""
 
     def __init__(self) -> None:
         self._version = 100
         self.updates: list[tuple[str, dict[str, Any]]] = []
-        self.refuse: str | None = None
-        """The name of an object whose update is refused."""
+        self.failing_update: str | None = None
+        """The name of an object whose update is rejected."""
 
     async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume:
         return self._update(PersistentVolume, volume, changes)
@@ -49,8 +49,8 @@ class FakeApi:
         return self._update(PersistentVolumeClaim, claim, changes)
 
     def _update(self, kind: type[T], obj: Any, changes: dict[str, Any]) -> T:
-        if obj.metadata.name == self.refuse:
-            raise ConnectionError(f"{obj.metadata.name} has been changed by somebody else")
+        if obj.metadata.name == self.failing_update:
+            raise ConnectionError(f"{obj.metadata.name} has been changed by another client")
         self.updates.append((obj.metadata.name, changes))
         self._version += 1
         manifest = merged(msgspec.json.decode(obj.source), changes)
@@ -59,7 +59,7 @@ class FakeApi:
 
 
 def merged(manifest: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """An object with some fields changed, as a merge patch changes them."""
+    """Return an object with changed fields, as by a merge patch."""
     result = copy.deepcopy(manifest)
     for field, value in changes.items():
         result[field] = merged(result.get(field, {}), value) if isinstance(value, dict) else value
@@ -67,7 +67,7 @@ def merged(manifest: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 class World:
-    """A cluster and what may be put into it. `handle` is what plugins get."""
+    """A cluster and its builders. `handle` is the handle of plugins."""
 
     def __init__(self, **features: bool) -> None:
         self.cluster = Cluster()
@@ -75,12 +75,12 @@ class World:
         self.handle: Handle = offline_handle(self.cluster, Features(**features), api=self.api)
 
     def node(self, name: str, **labels: str) -> None:
-        """A node; `zone` is short for the zone label."""
+        """Add a node; `zone` is short for the zone label."""
         named = {HOSTNAME: name} | {{"zone": ZONE}.get(key, key): value for key, value in labels.items()}
         self.cluster.set_node(convert(Node, {"metadata": {"name": name, "labels": named}}))
 
     def csi_node(self, name: str, *, migrated: str = "", **limits: int | None) -> CSINode:
-        """What a node's drivers can attach; `ebs` is short for the AWS driver, None stands for no limit."""
+        """Add a CSINode with limits by driver; `ebs` is short for the AWS driver, None means no limit."""
         drivers = [
             {"name": {"ebs": "ebs.csi.aws.com"}.get(driver, driver)}
             | ({} if count is None else {"allocatable": {"count": count}})
@@ -101,7 +101,7 @@ class World:
         self._put(CSIDriver, {"metadata": {"name": name}, "spec": spec})
 
     def pool(self, name: str, storage_class: str, capacity: str, **labels: str) -> None:
-        """Storage that nodes with the labels can reach."""
+        """Add a storage pool that nodes with the labels can access."""
         self._put(
             CSIStorageCapacity,
             {
@@ -132,7 +132,7 @@ class World:
         version: str = "1",
         **spec: Any,
     ) -> PersistentVolume:
-        """A volume, `on` a node if it can be used there only, with a CSI `handle`, kept for a `claim`."""
+        """Add a volume, usable `on` one node only, with a CSI `handle`, reserved for a `claim`."""
         written: dict[str, Any] = {
             "capacity": {"storage": size},
             "accessModes": ["ReadWriteOnce"],
@@ -162,7 +162,7 @@ class World:
         deleted: str | None = None,
         **spec: Any,
     ) -> PersistentVolumeClaim:
-        """A claim, bound if it has a `volume`."""
+        """Add a claim, bound if it has a `volume`."""
         noted = dict(annotations or {})
         if volume:
             noted["pv.kubernetes.io/bind-completed"] = "yes"
@@ -176,13 +176,19 @@ class World:
         }
         if owner:
             meta["ownerReferences"] = [{"kind": "Pod", "uid": f"uid-{owner}", "controller": True}]
-        asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, "volumeName": volume}
+        requested = {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": size}},
+            "volumeName": volume,
+        }
         if storage_class is not None:
-            asked["storageClassName"] = storage_class
-        return self._put(PersistentVolumeClaim, {"metadata": meta, "spec": asked | spec, "status": {"phase": phase}})
+            requested["storageClassName"] = storage_class
+        return self._put(
+            PersistentVolumeClaim, {"metadata": meta, "spec": requested | spec, "status": {"phase": phase}}
+        )
 
     def running(self, name: str, node: str, *claims: str, **more: Any) -> PodInfo:
-        """A pod on a node."""
+        """Add a pod on a node."""
         info = PodInfo(pod(name, *claims, node=node, **more))
         self.cluster.set_pod(info.pod)
         return info
@@ -195,15 +201,15 @@ class World:
     def make(self, plugin: Callable[[Any, Handle], Any], args: Any = None) -> Any:
         return plugin(args, self.handle)
 
-    def judge(self, plugin: Any, subject: Pod) -> Any:
-        """Why each refused node is refused, or what PreFilter said."""
+    def evaluate(self, plugin: Any, subject: Pod) -> Any:
+        """Return the reasons of rejected nodes, or the result of PreFilter."""
         info = PodInfo(subject)
         state = plugin.pre_filter(info)
         if isinstance(state, Rejection | Skip):
             return state
-        return self.refused(plugin, state, info)
+        return self.rejected(plugin, state, info)
 
-    def refused(self, plugin: Any, state: Any, info: PodInfo) -> dict[str, tuple[str, ...]]:
+    def rejected(self, plugin: Any, state: Any, info: PodInfo) -> dict[str, tuple[str, ...]]:
         nodes = self.cluster.nodes
         rows = np.flatnonzero(nodes.live[: nodes.size])
         answer = plugin.filter_rows(state, info, nodes, rows)
@@ -217,7 +223,7 @@ class World:
 
 
 def affinity(label: str, *values: str) -> dict[str, Any]:
-    """A volume's node affinity to nodes with one of the values of a label."""
+    """Return the node affinity of a volume for values of a label."""
     expression = {"key": label, "operator": "In", "values": list(values)}
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
 
@@ -229,7 +235,7 @@ def pod(
     namespace: str = "default",
     volumes: list[dict[str, Any]] | None = None,
 ) -> Pod:
-    """A pod with volumes that name claims, and any other `volumes`."""
+    """Return a pod with volumes that name claims, and any other `volumes`."""
     named = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": claim}} for i, claim in enumerate(claims)]
     meta = {"namespace": namespace, "name": name, "uid": f"uid-{name}"}
     return convert(Pod, {"metadata": meta, "spec": {"nodeName": node, "volumes": named + (volumes or [])}})

@@ -1,4 +1,4 @@
-"""`check_forms` finds out whether the fast forms of a plugin say what its plain form says."""
+"""`check_forms` detects differences between the plain and fast forms of a plugin."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -13,7 +13,7 @@ from kubestow.testing import check_forms
 
 
 class Twofold:
-    """Refuses nodes with more pods than the pod has labels; likes many pods. In all forms there are."""
+    """Rejects nodes with more pods than the pod has labels; scores by the number of pods. Has all forms."""
 
     name = "Twofold"
     reads_pods = PodsRead.SUMS
@@ -51,16 +51,16 @@ class Twofold:
 
 
 def test_forms_that_agree() -> None:
-    """Thousands of answers are compared."""
+    """Thousands of results are compared."""
     assert check_forms(Twofold) > 3_000
 
 
-def _lying(method: str, lie: Any) -> type:
-    return type("Lying", (Twofold,), {method: lie})
+def _with_wrong(method: str, wrong: Any) -> type:
+    return type("Lying", (Twofold,), {method: wrong})
 
 
 @pytest.mark.parametrize(
-    ("method", "lie", "words"),
+    ("method", "wrong", "message"),
     [
         ("filter", lambda *_: None, "filter and filter_rows disagree about pod"),
         ("score", lambda *_: 0, "score and score_rows disagree about pod"),
@@ -70,14 +70,14 @@ def _lying(method: str, lie: Any) -> type:
         ("sign", lambda *_: "all pods are alike", "pods with the same signature disagree about pod"),
     ],
 )
-def test_forms_that_disagree(method: str, lie: Any, words: str) -> None:
-    """The message names plugin, methods, pod, node and both answers."""
-    with pytest.raises(AssertionError, match=f"Twofold: {words}.* on node n"):
-        check_forms(_lying(method, lie))
+def test_forms_that_disagree(method: str, wrong: Any, message: str) -> None:
+    """The message names plugin, methods, pod, node and both results."""
+    with pytest.raises(AssertionError, match=f"Twofold: {message}.* on node n"):
+        check_forms(_with_wrong(method, wrong))
 
 
-def test_a_vector_form_that_looks_at_its_place() -> None:
-    """What is said of a row must not depend on which other rows are asked about."""
+def test_a_vector_form_that_depends_on_positions() -> None:
+    """The result for a row must not depend on the other rows."""
 
     def by_place(_self: Any, _state: Any, _pod: Any, view: Any, rows: Any) -> Any:
         return np.arange(len(view.pod_count[rows]))
@@ -87,7 +87,7 @@ def test_a_vector_form_that_looks_at_its_place() -> None:
 
 
 def test_nothing_to_compare() -> None:
-    """A check that compares nothing would always pass."""
+    """A check that compares nothing fails, because it would always pass."""
 
     class Idle:
         name = "Idle"
@@ -102,7 +102,7 @@ def test_nothing_to_compare() -> None:
         check_forms(Idle)
 
 
-def test_plugins_of_our_own() -> None:
+def test_in_tree_plugins() -> None:
     """They pass the same check."""
     from kubestow.scheduler.plugins.node_ports import NodePorts
     from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit

@@ -1,4 +1,4 @@
-"""The builders: what they are told ends up where scheduling looks for it."""
+"""The builders set the fields that scheduling reads."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.testing import make_node, make_pod
 
 
-def test_a_node_has_what_it_was_given() -> None:
-    """Resources, place, labels, taints and images."""
+def test_a_node_has_the_given_fields() -> None:
+    """Resources, topology, labels, taints and images."""
     node = make_node(
         "n1",
         cpu="2",
@@ -34,8 +34,8 @@ def test_a_node_has_what_it_was_given() -> None:
     assert node.spec.unschedulable
 
 
-def test_a_pod_has_what_it_was_given() -> None:
-    """Requests, ports, claims, gates, tolerations; the rest of the spec as in a manifest."""
+def test_a_pod_has_the_given_fields() -> None:
+    """Requests, ports, claims, gates, tolerations; other fields of the spec as in a manifest."""
     pod = make_pod(
         "p",
         cpu="100m",
@@ -63,14 +63,14 @@ def test_a_pod_has_what_it_was_given() -> None:
     assert pod.spec.schedulerName == "default-scheduler"
 
 
-def test_a_taint_without_an_effect_is_refused() -> None:
+def test_a_taint_without_an_effect_is_rejected() -> None:
     """The message shows how to write it."""
     with pytest.raises(ValueError, match="key=value:Effect"):
         make_node("n", taints=["dedicated"])
 
 
 def test_the_public_names_can_be_imported() -> None:
-    """Every name of the package is there, and no other."""
+    """The package has every public name and no other."""
     assert all(getattr(testing, name) is not None for name in testing.__all__)
     assert set(testing._MODULES) == set(testing.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):

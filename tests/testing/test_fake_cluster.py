@@ -1,4 +1,4 @@
-"""The fake cluster: what it keeps of an API server's habits, what it tells, how it fails."""
+"""The fake cluster: the API server behavior that it emulates, its notifications and its faults."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +11,8 @@ from kubestow.api.pod import Pod, PodCondition
 from kubestow.testing import FakeCluster, VirtualLoop, make_node, make_pod
 
 
-class Told:
-    """Writes down what it is told."""
+class Recorder:
+    """Records notifications."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -33,14 +33,14 @@ class World:
     def __init__(self) -> None:
         self.loop = VirtualLoop()
         self.cluster = FakeCluster(self.loop, self.loop.clock)
-        self.told = Told()
-        self.cluster.feed.listen(self.told)
+        self.recorder = Recorder()
+        self.cluster.feed.listen(self.recorder)
 
     def settle(self) -> list[str]:
-        """Let what is under way arrive; returns what was told since the last time."""
+        """Deliver pending notifications; return those since the last call."""
         self.loop.run_for(0.0)
-        told, self.told.log = self.told.log, []
-        return told
+        changes, self.recorder.log = self.recorder.log, []
+        return changes
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def world() -> Iterator[World]:
 
 
 def test_objects_get_identity(world: World) -> None:
-    """Every object has a uid of its own, even under a name that was used before, and a version that grows."""
+    """Every object has a unique UID, even under a reused name, and an increasing version."""
     first = world.cluster.add(make_pod("p"))
     changed = world.cluster.update(replace(first, metadata=replace(first.metadata, labels={"a": "b"})))
     world.cluster.delete(changed)
@@ -63,8 +63,8 @@ def test_objects_get_identity(world: World) -> None:
         world.cluster.add(make_pod("p"))
 
 
-def test_changes_are_told_in_order(world: World) -> None:
-    """What existed, then every change; after the delay, not before."""
+def test_changes_are_reported_in_order(world: World) -> None:
+    """Existing objects first, then every change; after the delay, not before."""
     world.cluster.feed.delay = 2.0
     pod = world.cluster.add(make_pod("p"))
     world.cluster.add(make_node("n"))
@@ -76,8 +76,8 @@ def test_changes_are_told_in_order(world: World) -> None:
     assert world.settle() == ["+p", "+n", "~p", "-p"]
 
 
-def test_after_an_outage_only_the_outcome_is_told(world: World) -> None:
-    """Deletions first; an object replaced by another of its name is deleted and added."""
+def test_after_an_outage_only_the_result_is_reported(world: World) -> None:
+    """Deletions come first; an object replaced by another of its name is deleted and added."""
     pods = [world.cluster.add(make_pod(name)) for name in ("kept", "gone", "replaced", "changed")]
     assert world.settle() == ["+kept", "+gone", "+replaced", "+changed"]
     world.cluster.go_away_for(60.0)
@@ -96,8 +96,8 @@ def test_after_an_outage_only_the_outcome_is_told(world: World) -> None:
     assert world.settle() == ["-gone", "~changed", "-replaced", "+replaced"]
 
 
-def test_the_server_comes_back_whatever_the_time(world: World) -> None:
-    """Timers are rounded to nanoseconds, and may fire a little before a time that was added up in floats."""
+def test_the_server_returns_at_any_time(world: World) -> None:
+    """Timers are rounded to nanoseconds, and may fire slightly before a time that is a sum of floats."""
     for number in range(200):
         world.loop.run_for(0.01 + number * 0.003)
         world.cluster.go_away_for(0.1 + number * 0.007)
@@ -105,8 +105,8 @@ def test_the_server_comes_back_whatever_the_time(world: World) -> None:
         assert not world.cluster.is_busy
 
 
-def test_an_outage_may_be_cut_short(world: World) -> None:
-    """The server is away for as long as was said last."""
+def test_an_outage_can_be_shortened(world: World) -> None:
+    """The last duration applies."""
     world.cluster.go_away_for(60.0)
     world.loop.run_for(1.0)
     world.cluster.go_away_for(5.0)
@@ -116,8 +116,8 @@ def test_an_outage_may_be_cut_short(world: World) -> None:
     assert not world.cluster.is_busy
 
 
-def test_a_bound_pod_terminates_before_it_goes(world: World) -> None:
-    """Deletion marks a bound pod; it goes when its grace period is over. One without a node goes at once."""
+def test_a_bound_pod_terminates_before_it_is_removed(world: World) -> None:
+    """Deletion marks a bound pod until its grace period ends. A pod without a node is removed at once."""
     bound = world.cluster.add(make_pod("bound", node="n", grace_seconds=20))
     free = world.cluster.add(make_pod("free"))
     world.settle()
@@ -131,7 +131,7 @@ def test_a_bound_pod_terminates_before_it_goes(world: World) -> None:
 
 
 def test_a_pod_is_bound_once(world: World) -> None:
-    """The first binding sets the node; a second, one of a terminating pod and one of a stranger are refused."""
+    """The first binding sets the node; a second one, and those of terminating and unknown pods, are rejected."""
     pod, run = world.cluster.add(make_pod("p", status={"nominatedNodeName": "n1"})), world.loop.run
     run(world.cluster.bind(pod, "n1"))
     assert world.cluster.node_of("p") == "n1"
@@ -159,8 +159,8 @@ def test_status_patches_keep_the_other_conditions(world: World) -> None:
     assert cluster.pod("p").status.nominatedNodeName == ""
 
 
-def test_faults_strike_the_calls_they_are_meant_for(world: World) -> None:
-    """The n-th call of a kind, every call, or one that is carried out all the same."""
+def test_faults_affect_the_configured_calls(world: World) -> None:
+    """The n-th call of a kind, every call, or one that is carried out nevertheless."""
     cluster, run = world.cluster, world.loop.run
     pod = cluster.add(make_pod("p"))
     cluster.faults.fail("patch_pod_status", "Forbidden", skip=1)

@@ -1,4 +1,4 @@
-"""The harness: a whole scheduler in virtual time, which does not hide what goes wrong in it."""
+"""The harness: a complete scheduler in virtual time, which does not hide errors."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ from kubestow.testing import SchedulerHarness, StuckError, make_node, make_pod
 
 
 def test_the_harness_runs_in_real_time_too() -> None:
-    """On a loop of another kind the scheduler runs in that loop's time; virtual driving is refused."""
+    """On another event loop, the scheduler uses the time of that loop; virtual driving is rejected."""
 
     async def main() -> str:
         async with SchedulerHarness(loop=asyncio.get_running_loop()) as harness:
@@ -25,8 +25,8 @@ def test_the_harness_runs_in_real_time_too() -> None:
     assert asyncio.run(main()) == "n1"
 
 
-def test_leaving_a_loop_that_runs_leaves_nothing_behind() -> None:
-    """Bindings and writes under way are over when `async with` is; closing it any other way is refused."""
+def test_leaving_the_context_finishes_all_work() -> None:
+    """Bindings and writes are finished when `async with` ends; closing in any other way is rejected."""
 
     async def main() -> set[Any]:
         async with SchedulerHarness(loop=asyncio.get_running_loop(), latency=0.2) as harness:
@@ -43,8 +43,8 @@ def test_leaving_a_loop_that_runs_leaves_nothing_behind() -> None:
     assert asyncio.run(main()) == set()
 
 
-def test_what_a_callback_raises_is_raised_by_whoever_drives() -> None:
-    """asyncio would log it and go on, and the test would pass."""
+def test_errors_of_callbacks_are_raised_by_the_driving_call() -> None:
+    """asyncio would log them and continue, and the test would pass."""
     with SchedulerHarness() as harness:
         harness.loop.call_later(1.0, lambda: 1 // 0)
         harness.run_for(0.5)
@@ -53,8 +53,8 @@ def test_what_a_callback_raises_is_raised_by_whoever_drives() -> None:
         harness.run_for(1.0)
 
 
-def test_a_scheduler_that_died_is_not_taken_for_one_that_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error that ended it is raised, not that nothing happens any more."""
+def test_a_failed_scheduler_is_not_reported_as_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of the scheduler is raised instead of StuckError."""
     with SchedulerHarness() as harness:
         monkeypatch.setattr(harness.core.queue, "pop", lambda: 1 // 0)
         harness.cluster.add(make_pod("p1"))
@@ -62,8 +62,8 @@ def test_a_scheduler_that_died_is_not_taken_for_one_that_is_stuck(monkeypatch: p
             harness.run_until_idle()
 
 
-def test_being_stuck_says_where_the_pods_are() -> None:
-    """Even of pods that the server no longer has, and the scheduler has not heard so."""
+def test_a_stuck_error_lists_the_pods() -> None:
+    """It includes pods that the server has deleted, but the scheduler has not been notified of."""
     with SchedulerHarness() as harness:
         harness.cluster.add(make_node("n1", cpu="1"))
         pod = harness.cluster.add(make_pod("p1", cpu="2"))
@@ -75,7 +75,7 @@ def test_being_stuck_says_where_the_pods_are() -> None:
 
 
 def test_closing_leaves_nothing_running(capfd: pytest.CaptureFixture[str]) -> None:
-    """Whatever was under way is stopped and awaited: nothing is left that could complain later."""
+    """Running tasks are cancelled and awaited, so that no warning follows."""
     harness = SchedulerHarness(latency=5.0)
     harness.cluster.add(make_node("n1", cpu="1"))
     for name in ("p1", "p2"):

@@ -1,4 +1,4 @@
-"""The clock that jumps: waiting costs nothing, and what takes real time is no time."""
+"""The virtual time loop: waits are skipped, and real time does not count."""
 
 import asyncio
 import threading
@@ -20,8 +20,8 @@ def test_a_wait_is_skipped() -> None:
     assert 3600.0 <= run(main()) < 3600.1
 
 
-def test_what_is_done_takes_no_time() -> None:
-    """However slow the machine is."""
+def test_work_takes_no_virtual_time() -> None:
+    """The speed of the machine does not matter."""
 
     async def main() -> float:
         began = asyncio.get_running_loop().time()
@@ -33,7 +33,7 @@ def test_what_is_done_takes_no_time() -> None:
 
 
 def test_a_thread_is_waited_for() -> None:
-    """The clock does not jump over what it does."""
+    """The clock does not jump while a thread runs."""
 
     async def main() -> float:
         began = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""The event loop in virtual time: jumps instead of sleeping, and stops where it is told."""
+"""The event loop in virtual time: it jumps instead of sleeping, and stops at the given time."""
 
 import asyncio
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ def loop() -> Iterator[VirtualLoop]:
     loop.close()
 
 
-def test_sleeping_costs_no_time(loop: VirtualLoop) -> None:
+def test_sleeping_takes_no_real_time(loop: VirtualLoop) -> None:
     """An hour passes at once, on the loop and on its clock."""
     before = loop.clock.now()
     loop.run(asyncio.sleep(3600))
@@ -24,7 +24,7 @@ def test_sleeping_costs_no_time(loop: VirtualLoop) -> None:
 
 
 def test_small_steps_add_up_exactly(loop: VirtualLoop) -> None:
-    """Ten thousand tenths of a millisecond are a second."""
+    """Ten thousand steps of 0.1 ms are one second."""
 
     async def steps() -> None:
         for _ in range(10_000):
@@ -34,8 +34,8 @@ def test_small_steps_add_up_exactly(loop: VirtualLoop) -> None:
     assert loop.nanoseconds == 10**9
 
 
-def test_running_for_a_while_stops_there(loop: VirtualLoop) -> None:
-    """Timers up to the end of the span fire, in order; later ones stay set."""
+def test_running_for_a_duration_stops_at_its_end(loop: VirtualLoop) -> None:
+    """Timers up to the end fire, in order; later ones stay scheduled."""
     fired: list[float] = []
     for seconds in (3.0, 1.0, 2.0, 2.0000001):
         loop.call_later(seconds, lambda: fired.append(loop.time()))
@@ -47,13 +47,13 @@ def test_running_for_a_while_stops_there(loop: VirtualLoop) -> None:
 
 
 def test_time_passes_even_if_nothing_happens(loop: VirtualLoop) -> None:
-    """A span in which nothing is to be done is over at once."""
+    """A duration without timers is over at once."""
     loop.run_for(5.0)
     assert loop.time() == 5.0
 
 
-def test_running_until_something_holds(loop: VirtualLoop) -> None:
-    """The loop stops before it would wait, as soon as the condition holds, and says whether it does."""
+def test_running_until_a_condition_holds(loop: VirtualLoop) -> None:
+    """The loop stops before the next wait when the condition holds, and returns whether it does."""
     done: list[bool] = []
     loop.call_later(7.0, done.append, True)
     assert loop.run_until(lambda: bool(done), limit=10.0)
@@ -62,8 +62,8 @@ def test_running_until_something_holds(loop: VirtualLoop) -> None:
     assert loop.time() == 17.0
 
 
-def test_waiting_for_what_cannot_happen_is_an_error(loop: VirtualLoop) -> None:
-    """A coroutine that waits for nothing in particular does not hang the test."""
+def test_waiting_for_an_impossible_event_is_an_error(loop: VirtualLoop) -> None:
+    """A coroutine that waits forever does not block the test."""
     with pytest.raises(StuckError):
         loop.run(asyncio.Event().wait())
     for task in asyncio.all_tasks(loop):
@@ -71,8 +71,8 @@ def test_waiting_for_what_cannot_happen_is_an_error(loop: VirtualLoop) -> None:
     loop.run(asyncio.sleep(0))
 
 
-def test_a_step_is_one_moment(loop: VirtualLoop) -> None:
-    """Everything that is due at that moment happens, nothing later; without anything to come there is no step."""
+def test_a_step_runs_everything_due_at_one_time(loop: VirtualLoop) -> None:
+    """Nothing later happens; without a timer there is no step."""
     seen: list[str] = []
     for when, what in ((1.0, "a"), (1.0, "b"), (2.0, "c")):
         loop.call_at(when, seen.append, what)
@@ -83,7 +83,7 @@ def test_a_step_is_one_moment(loop: VirtualLoop) -> None:
     assert (loop.time(), seen) == (2.0, ["a", "b", "c"])
 
 
-def test_it_runs_inside_another_loop_that_runs(loop: VirtualLoop) -> None:
+def test_it_runs_inside_another_running_loop(loop: VirtualLoop) -> None:
     """As in a notebook; the other loop is the running one again afterwards."""
 
     async def outer() -> None:
@@ -94,8 +94,8 @@ def test_it_runs_inside_another_loop_that_runs(loop: VirtualLoop) -> None:
     asyncio.run(outer())
 
 
-def test_a_timer_between_two_nanoseconds_rings_once(loop: VirtualLoop) -> None:
-    """Whoever waits for a moment that rounds to the present does not wait for ever."""
+def test_a_timer_between_two_nanoseconds_fires_once(loop: VirtualLoop) -> None:
+    """Waiting for a time that rounds to the present ends."""
     due, rung = 20.1234567890123, []
 
     def ring() -> None:

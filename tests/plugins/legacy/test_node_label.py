@@ -1,4 +1,4 @@
-"""NodeLabel: nodes by the presence of labels."""
+"""NodeLabel: filters and scores nodes by the presence of labels."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from kubestow.config.plugin_args import NodeLabelArgs
 from kubestow.scheduler.framework.results import unresolvable
 from kubestow.scheduler.plugins.legacy.node_label import NodeLabel
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, hint, make, refused, scores
+from plugins.plugin_calls import cluster_of, hint, make, rejected, scores
 
 REJECTED = unresolvable("node(s) didn't have the requested labels")
 NODES = [
@@ -17,7 +17,7 @@ NODES = [
 
 
 @pytest.mark.parametrize(
-    ("present", "absent", "refusals"),
+    ("present", "absent", "rejections"),
     [
         ((), (), set()),
         (("zone",), (), {"bare"}),
@@ -26,12 +26,12 @@ NODES = [
         (("zone", "unheard-of"), (), {"bare", "zoned", "retired"}),
     ],
 )
-def test_labels_that_must_or_must_not_be_there(
-    present: tuple[str, ...], absent: tuple[str, ...], refusals: set[str]
+def test_labels_that_must_be_present_or_absent(
+    present: tuple[str, ...], absent: tuple[str, ...], rejections: set[str]
 ) -> None:
-    """Whatever their values, the empty one included."""
+    """The value does not matter, and may be empty."""
     plugin = make(NodeLabel, NodeLabelArgs(present, absent))
-    assert refused(plugin, cluster_of(*NODES), make_pod("p")) == dict.fromkeys(refusals, REJECTED)
+    assert rejected(plugin, cluster_of(*NODES), make_pod("p")) == dict.fromkeys(rejections, REJECTED)
 
 
 @pytest.mark.parametrize(
@@ -43,17 +43,17 @@ def test_labels_that_must_or_must_not_be_there(
         (("zone", "retired"), ("x",), [33, 66, 100]),
     ],
 )
-def test_the_score_is_the_part_of_wishes_fulfilled(
+def test_the_score_is_the_fraction_of_satisfied_preferences(
     present: tuple[str, ...], absent: tuple[str, ...], wanted: list[int]
 ) -> None:
-    """Each label counts the same, rounded down."""
+    """Each label has the same weight; the result is rounded down."""
     args = NodeLabelArgs(presentLabelsPreference=present, absentLabelsPreference=absent)
     assert list((scores(make(NodeLabel, args), cluster_of(*NODES), make_pod("p")) or {}).values()) == wanted
 
 
 @pytest.mark.parametrize(("old", "new", "worth"), [(None, 1, True), (None, 0, False), (0, 1, True), (2, 1, True)])
-def test_nodes_worth_another_attempt(old: int | None, new: int, worth: bool) -> None:
-    """One that comes with the right labels, or gets them."""
+def test_node_events_that_requeue(old: int | None, new: int, worth: bool) -> None:
+    """A node that is added with the required labels, or gets them."""
     plugin = make(NodeLabel, NodeLabelArgs(("zone",), ("retired",)))
     before = None if old is None else make_node("n", labels=NODES[old].metadata.labels)
     after = make_node("n", labels=NODES[new].metadata.labels)

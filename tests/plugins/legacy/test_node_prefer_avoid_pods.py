@@ -1,4 +1,4 @@
-"""NodePreferAvoidPods: nodes that want to be rid of a controller's pods."""
+"""NodePreferAvoidPods: nodes whose annotation avoids the pods of a controller."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.scheduler.plugins.legacy.node_prefer_avoid_pods import ANNOTATION, NodePreferAvoidPods
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, make, scores
+from plugins.plugin_calls import cluster_of, make, scores
 
 
 def avoiding(*controllers: tuple[str, str]) -> str:
@@ -42,7 +42,7 @@ def owned(kind: str, uid: str, *, controller: bool = True) -> Pod:
     ],
 )
 def test_controllers_that_a_node_avoids(pod: Pod, wanted: list[int]) -> None:
-    """By kind and uid, if they are replica sets or replication controllers; their pods score nothing there."""
+    """ReplicaSets and ReplicationControllers, by kind and UID; their pods score 0 there."""
     cluster = cluster_of(
         make_node("plain"),
         annotated("one", avoiding(("ReplicaSet", "1"))),
@@ -63,7 +63,7 @@ def test_controllers_that_a_node_avoids(pod: Pod, wanted: list[int]) -> None:
         '{"preferAvoidPods": [{"podSignature": {"podController": {"kind": "ReplicaSet", "uid": 1}}}]}',
     ],
 )
-def test_annotations_that_name_nobody(text: str) -> None:
-    """What cannot be read avoids nobody."""
+def test_invalid_annotations_are_ignored(text: str) -> None:
+    """They avoid no controller."""
     found: Any = scores(make(NodePreferAvoidPods), cluster_of(annotated("n", text)), owned("ReplicaSet", "1"))
     assert found == {"n": 100}

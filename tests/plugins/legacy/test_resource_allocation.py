@@ -16,7 +16,7 @@ from kubestow.scheduler.plugins.legacy.node_resources_least_allocated import Nod
 from kubestow.scheduler.plugins.legacy.node_resources_most_allocated import NodeResourcesMostAllocated
 from kubestow.scheduler.plugins.legacy.requested_to_capacity_ratio import RequestedToCapacityRatio
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, make, scores
+from plugins.plugin_calls import cluster_of, make, scores
 
 CLUSTER = cluster_of(
     make_node("empty", cpu="4", memory="4Gi", resources={"x.io/gpu": 4}),
@@ -32,13 +32,13 @@ def found(plugin: Any, args: Any, pod: Pod = POD) -> list[int]:
 
 
 def test_least_and_most() -> None:
-    """What would be free, and what would be taken, in percent."""
+    """The free and the used fraction in percent."""
     assert found(NodeResourcesLeastAllocated, NodeResourcesLeastAllocatedArgs()) == [75, 50]
     assert found(NodeResourcesMostAllocated, NodeResourcesMostAllocatedArgs()) == [25, 50]
 
 
 def test_weights_of_resources() -> None:
-    """The mean is weighted; of a resource that is listed twice the last weight counts."""
+    """The mean is weighted; a resource that is listed twice has the last weight."""
     resources = (ResourceSpec("cpu", 9), ResourceSpec("memory", 1), ResourceSpec("cpu", 3))
     pod = make_pod("p", cpu="2", memory="1Gi")
     assert found(NodeResourcesMostAllocated, NodeResourcesMostAllocatedArgs(resources), pod) == [43, 68]
@@ -55,5 +55,5 @@ def test_weights_of_resources() -> None:
     ],
 )
 def test_the_resources_that_count(resources: tuple[ResourceSpec, ...], pod: Pod, wanted: list[int]) -> None:
-    """Those listed, less the extended ones that the pod does not ask for; without any, nodes are all the same."""
+    """The listed resources, except extended ones that the pod does not request; without any, all scores are equal."""
     assert found(RequestedToCapacityRatio, RequestedToCapacityRatioArgs(RISING, resources), pod) == wanted

@@ -1,4 +1,4 @@
-"""ServiceAffinity: pods of a service keep to the same values of some labels and spread over those of others."""
+"""ServiceAffinity: pods of a service use equal values of some labels and spread over those of others."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP, unschedulable
 from kubestow.scheduler.plugins.legacy.service_affinity import ServiceAffinity
 from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, hint, make, refused, scores
+from plugins.plugin_calls import cluster_of, hint, make, rejected, scores
 
 REJECTED = unschedulable("node(s) didn't match service affinity")
 WEB = {"app": "web"}
@@ -39,32 +39,32 @@ def world(*pods: Pod, serving: bool = True) -> Cluster:
     return cluster
 
 
-def refusals(cluster: Cluster, pod: Pod, *labels: str) -> list[str]:
-    found = refused(make(ServiceAffinity, ServiceAffinityArgs(labels), cluster), cluster, pod)
+def rejections(cluster: Cluster, pod: Pod, *labels: str) -> list[str]:
+    found = rejected(make(ServiceAffinity, ServiceAffinityArgs(labels), cluster), cluster, pod)
     assert set(found.values()) <= {REJECTED}
     return sorted(found)
 
 
 @pytest.mark.parametrize(
-    ("labels", "refusing"),
+    ("labels", "rejecting"),
     [(("rack",), ["b1", "bare"]), (("disk",), ["a2", "bare"]), (("rack", "disk"), ["a2", "b1", "bare"])],
 )
-def test_a_pod_follows_its_service(labels: tuple[str, ...], refusing: list[str]) -> None:
-    """Nodes must have the values of the node where a pod of the service is."""
-    assert refusals(world(make_pod("first", node="a1", labels=WEB)), make_pod("p", labels=WEB), *labels) == refusing
+def test_a_pod_follows_its_service(labels: tuple[str, ...], rejecting: list[str]) -> None:
+    """Nodes must have the label values of the node with an existing pod of the service."""
+    assert rejections(world(make_pod("first", node="a1", labels=WEB)), make_pod("p", labels=WEB), *labels) == rejecting
 
 
 def test_a_label_that_the_other_node_lacks_is_free() -> None:
-    """It has no value to follow."""
-    assert refusals(world(make_pod("first", node="a2", labels=WEB)), make_pod("p", labels=WEB), "disk") == []
+    """A label that the node lacks has no required value."""
+    assert rejections(world(make_pod("first", node="a2", labels=WEB)), make_pod("p", labels=WEB), "disk") == []
 
 
-def test_the_node_selector_comes_first() -> None:
-    """What it says of a label counts, whatever other pods do; the other labels follow the service."""
+def test_the_node_selector_takes_precedence() -> None:
+    """Its labels are required independently of other pods; the other labels follow the service."""
     cluster = world(make_pod("first", node="a1", labels=WEB))
     pod = make_pod("p", labels=WEB, node_selector={"rack": "b", "x": "y"})
-    assert refusals(cluster, pod, "rack") == ["a1", "a2", "bare"]
-    assert refusals(cluster, pod, "rack", "disk") == ["a1", "a2", "bare"]
+    assert rejections(cluster, pod, "rack") == ["a1", "a2", "bare"]
+    assert rejections(cluster, pod, "rack", "disk") == ["a1", "a2", "bare"]
 
 
 @pytest.mark.parametrize(
@@ -75,30 +75,30 @@ def test_the_node_selector_comes_first() -> None:
         [make_pod("first", node="a1", labels=WEB, namespace="other")],
     ],
 )
-def test_without_other_pods_every_node_will_do(pods: list[Pod]) -> None:
-    """Pods that lack a label of this one, or are in another namespace, are not followed."""
-    assert refusals(world(*pods), make_pod("p", labels=WEB), "rack") == []
+def test_without_other_pods_every_node_passes(pods: list[Pod]) -> None:
+    """Pods that lack a label of this one, or are in another namespace, do not count."""
+    assert rejections(world(*pods), make_pod("p", labels=WEB), "rack") == []
 
 
-def test_without_a_service_every_node_will_do() -> None:
-    """Pods with the same labels alone are not enough."""
+def test_without_a_service_every_node_passes() -> None:
+    """Pods with the same labels do not suffice."""
     cluster = world(make_pod("first", node="a1", labels=WEB), serving=False)
-    assert refusals(cluster, make_pod("p", labels=WEB), "rack") == []
+    assert rejections(cluster, make_pod("p", labels=WEB), "rack") == []
 
 
-def test_of_several_pods_the_first_in_the_order_of_nodes_is_followed() -> None:
-    """Not the one that came first."""
+def test_the_first_pod_in_node_order_is_followed() -> None:
+    """The order of creation does not matter."""
     cluster = world(make_pod("late", node="b1", labels=WEB), make_pod("early", node="a1", labels=WEB))
-    assert refusals(cluster, make_pod("p", labels=WEB), "rack") == ["b1", "bare"]
+    assert rejections(cluster, make_pod("p", labels=WEB), "rack") == ["b1", "bare"]
 
 
-def test_without_labels_there_is_nothing_to_filter() -> None:
-    """PreFilter says so."""
+def test_filter_is_skipped_without_labels() -> None:
+    """PreFilter skips it."""
     assert make(ServiceAffinity, ServiceAffinityArgs(), world()).pre_filter(PodInfo(make_pod("p"))) is SKIP
 
 
-def test_what_if_pods_come_and_go() -> None:
-    """Whoever leaves is no longer followed; whoever comes is followed after those that are there."""
+def test_changes_are_followed() -> None:
+    """A removed pod is no longer followed; an added pod is followed after the existing ones."""
     first = make_pod("first", node="a1", labels=WEB)
     cluster = world(first, make_pod("second", node="b1", labels=WEB))
     plugin, pod = make(ServiceAffinity, ServiceAffinityArgs(("rack",)), cluster), PodInfo(make_pod("p", labels=WEB))
@@ -108,13 +108,13 @@ def test_what_if_pods_come_and_go() -> None:
     gone = [Change(PodInfo(first), rows["a1"], added=False)]
     assert plugin.with_changes(state, pod, gone).wanted == {"rack": "b"}
     second = Change(PodInfo(make_pod("second", node="b1", labels=WEB)), rows["b1"], added=False)
-    nobody = plugin.with_changes(state, pod, [*gone, second])
-    assert nobody.wanted == {}
+    without_pods = plugin.with_changes(state, pod, [*gone, second])
+    assert without_pods.wanted == {}
     third = Change(PodInfo(make_pod("third", labels=WEB)), rows["a2"], added=True)
-    assert plugin.with_changes(nobody, pod, [third]).wanted == {"rack": "a"}
+    assert plugin.with_changes(without_pods, pod, [third]).wanted == {"rack": "a"}
     assert plugin.with_changes(state, pod, [third]).wanted == {"rack": "a"}
     back = third._replace(added=False)
-    assert plugin.with_changes(plugin.with_changes(nobody, pod, [third]), pod, [back]).wanted == {}
+    assert plugin.with_changes(plugin.with_changes(without_pods, pod, [third]), pod, [back]).wanted == {}
     stranger = Change(PodInfo(make_pod("x", labels={"app": "other"})), rows["a1"], added=False)
     assert plugin.with_changes(state, pod, [stranger]) is state
     assert plugin.counted_rows(state, pod).tolist() == [True, False, True, False]
@@ -142,12 +142,12 @@ THREE = [
     ],
 )
 def test_pods_of_a_service_spread(labels: tuple[str, ...], wanted: list[int]) -> None:
-    """A node is as good as the part of the service's pods that are elsewhere, on average over the labels it has."""
+    """The score is the fraction of the service's pods elsewhere, averaged over the labels of the node."""
     assert prefers(world(*THREE), make_pod("p", labels=WEB), *labels) == wanted
 
 
 def test_pods_that_do_not_count_for_spreading() -> None:
-    """Of other services and namespaces, and those that are on their way out; nodes without the label get nothing."""
+    """Pods of other services and namespaces, and terminating ones; nodes without the label score 0."""
     leaving = convert(
         Pod,
         {
@@ -178,7 +178,7 @@ def labelled(**labels: str) -> Node:
         (make_pod("p"), make_pod("p", labels=WEB), True),
     ],
 )
-def test_changes_worth_another_attempt(old: Any, new: Any, worth: bool) -> None:
-    """New nodes and values of the labels; pods that may be followed, or were; and the pod itself."""
+def test_events_that_requeue(old: Any, new: Any, worth: bool) -> None:
+    """New nodes and label values; pods that are or were followed; and the pod itself."""
     plugin = make(ServiceAffinity, ServiceAffinityArgs(("rack",)), world())
     assert hint(plugin, make_pod("p", labels=WEB), old, new) is worth

@@ -1,4 +1,4 @@
-"""Asking one plugin about a small cluster: what it refuses, how it scores, and what it finds worth another attempt."""
+"""Call one plugin on a small cluster: rejections, scores and hints."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from kubestow.scheduler.offline_handle import offline_handle
 
 
 def cluster_of(*objects: Node | Pod) -> Cluster:
-    """A cluster with these nodes and bound pods."""
+    """Return a cluster with these nodes and bound pods."""
     cluster = Cluster()
     for thing in objects:
         if isinstance(thing, Node):
@@ -26,12 +26,12 @@ def cluster_of(*objects: Node | Pod) -> Cluster:
 
 
 def make(plugin: Any, args: Any = None, cluster: Cluster | None = None, **features: bool) -> Any:
-    """A plugin with its arguments, on a cluster."""
+    """Return a plugin with its arguments, on a cluster."""
     return plugin(args, offline_handle(cluster or Cluster(), Features(**features)))
 
 
-def refused(plugin: Any, cluster: Cluster, pod: Pod) -> dict[str, Rejection]:
-    """Node -> why the plugin refuses it; under "" if it refuses the pod as a whole."""
+def rejected(plugin: Any, cluster: Cluster, pod: Pod) -> dict[str, Rejection]:
+    """Return the rejections by node; under "" if the pod is rejected as a whole."""
     info = PodInfo(pod)
     state = plugin.pre_filter(info) if hasattr(plugin, "pre_filter") else None
     if state is SKIP:
@@ -49,7 +49,7 @@ def refused(plugin: Any, cluster: Cluster, pod: Pod) -> dict[str, Rejection]:
 
 
 def scores(plugin: Any, cluster: Cluster, pod: Pod) -> dict[str, int] | None:
-    """Node -> its score, normalized if the plugin does that; None if it has nothing to score."""
+    """Return the scores by node, normalized if the plugin does that; None if PreScore skips."""
     info, table = PodInfo(pod), cluster.nodes
     rows = np.flatnonzero(table.live[: table.size])
     state = plugin.pre_score(info, table, rows) if hasattr(plugin, "pre_score") else None
@@ -62,7 +62,7 @@ def scores(plugin: Any, cluster: Cluster, pod: Pod) -> dict[str, int] | None:
 
 
 def hint(plugin: Any, waiting: Pod, old: Any, new: Any) -> bool | None:
-    """Whether a change of an object is worth another attempt for a waiting pod; None: the plugin is not asked."""
+    """Return whether a change requeues a waiting pod; None if the plugin is not registered for it."""
     heard = [
         registration.hint is None or registration.hint(waiting, old, new)
         for event in events_of(old, new)

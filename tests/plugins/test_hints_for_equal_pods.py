@@ -1,4 +1,4 @@
-"""Hints that say so give pods that are alike the same answer."""
+"""Hints registered with `alike=True` return the same result for equal pods."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ objects = st.one_of(
 )
 
 
-def answers(profile: Profile, waiting: Pod, old: Any, new: Any) -> list[tuple[str, bool]]:
-    """What every hint that promises so much says, by plugin."""
+def results(profile: Profile, waiting: Pod, old: Any, new: Any) -> list[tuple[str, bool]]:
+    """Return the result of each such hint, by plugin."""
     events = events_of(old, new)
     return [
         (plugin, bool(wish.hint(waiting, old, new)))
@@ -32,8 +32,8 @@ def answers(profile: Profile, waiting: Pod, old: Any, new: Any) -> list[tuple[st
 
 @given(cluster=clusters(), kind=kinds, change=objects, profile=st.sampled_from(sorted(PROFILES)))
 @settings(deadline=None)
-def test_the_name_and_the_status_make_no_difference(cluster: Cluster, kind: str, change: Any, profile: str) -> None:
-    """Unless the event is about the very pod, pods with the same namespace, labels, owners and spec are the same."""
+def test_hints_ignore_name_and_status(cluster: Cluster, kind: str, change: Any, profile: str) -> None:
+    """Unless the event concerns the waiting pod, only its namespace, labels, owners and spec matter."""
     old, new = change
     if old is None and new is None:
         return
@@ -42,11 +42,11 @@ def test_the_name_and_the_status_make_no_difference(cluster: Cluster, kind: str,
     made = profile_on(cluster, Nominator(), profile)
     one = pod_of(kind, "one")
     other = replace(pod_of(kind, "other"), status=PodStatus(phase="Pending", nominatedNodeName="n0"))
-    assert answers(made, one, old, new) == answers(made, other, old, new)
+    assert results(made, one, old, new) == results(made, other, old, new)
 
 
-def test_most_hints_promise_so_much() -> None:
-    """Those about nodes, and those of plugins that look at many pods."""
+def test_most_hints_apply_to_equal_pods() -> None:
+    """These are hints about nodes, and those of plugins that read many pods."""
     made = profile_on(Cluster(), Nominator())
     alike = {plugin for plugin, wishes in made.registrations.items() if any(wish.alike for wish in wishes)}
     assert {"InterPodAffinity", "PodTopologySpread", "NodeAffinity", "TaintToleration", "NodeResourcesFit"} <= alike

@@ -1,4 +1,4 @@
-"""Small clusters for plugins that select pods: builders, random clusters, and a way to ask a plugin about all nodes."""
+"""Builders, random clusters and plugin calls for plugins that select pods."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ MISSING = object()
 
 
 def node(name: str, *, zone: str | None = None, hostname: object = MISSING, **more: Any) -> Node:
-    """A node; its hostname label is its name unless told otherwise (None: no label)."""
+    """Return a node; its hostname label defaults to its name (None: no label)."""
     labels = dict(more.pop("labels", {}))
     if zone is not None:
         labels[ZONE] = zone
@@ -37,7 +37,7 @@ def pod(
     terminating: bool = False,
     **spec: Any,
 ) -> Pod:
-    """A pod, on a node if `on` names one."""
+    """Return a pod, on a node if `on` names one."""
     meta: dict[str, Any] = {"name": name, "uid": f"{namespace}/{name}", "namespace": namespace, "labels": labels or {}}
     if terminating:
         meta["deletionTimestamp"] = "2030-01-01T00:00:00Z"
@@ -51,7 +51,7 @@ def namespace(name: str, labels: dict[str, str]) -> Namespace:
 
 
 def cluster_of(*objects: Any) -> Cluster:
-    """A cluster with these nodes, pods and other objects."""
+    """Return a cluster with these nodes, pods and other objects."""
     cluster = Cluster()
     for thing in objects:
         if isinstance(thing, Node):
@@ -64,7 +64,7 @@ def cluster_of(*objects: Any) -> Cluster:
 
 
 def app(name: str) -> dict[str, Any]:
-    """A label selector."""
+    """Return a label selector."""
     return {"matchLabels": {"app": name}}
 
 
@@ -72,19 +72,19 @@ def live_rows(cluster: Cluster) -> Any:
     return np.flatnonzero(cluster.nodes.live[: cluster.nodes.size])
 
 
-def refusals(plugin: Any, cluster: Cluster, waiting: Pod) -> dict[str, str]:
-    """Node -> reason, for the nodes that a plugin refuses; all reasons under "" if it refuses the pod as a whole."""
+def rejections(plugin: Any, cluster: Cluster, waiting: Pod) -> dict[str, str]:
+    """Return the reasons of rejected nodes; all reasons under "" if the pod is rejected as a whole."""
     info = PodInfo(waiting)
-    return refusals_for(plugin, cluster, plugin.pre_filter(info), info)
+    return rejections_for(plugin, cluster, plugin.pre_filter(info), info)
 
 
-def refusals_for(plugin: Any, cluster: Cluster, state: Any, info: PodInfo, rows: Any = None) -> dict[str, str]:
-    """The same for a state that is already known, and for some rows."""
+def rejections_for(plugin: Any, cluster: Cluster, state: Any, info: PodInfo, rows: Any = None) -> dict[str, str]:
+    """Return the reasons of rejected nodes for an existing state, and for some rows."""
     if state is SKIP:
         return {}
     chosen = live_rows(cluster) if rows is None else rows
-    judged = slice(0, cluster.nodes.size) if rows is None else rows
-    answer = plugin.filter_rows(state, info, cluster.nodes, judged)
+    evaluated = slice(0, cluster.nodes.size) if rows is None else rows
+    answer = plugin.filter_rows(state, info, cluster.nodes, evaluated)
     if answer is None:
         return {}
     kinds = answer.kinds[chosen] if rows is None else answer.kinds
@@ -96,7 +96,7 @@ def refusals_for(plugin: Any, cluster: Cluster, state: Any, info: PodInfo, rows:
 
 
 def scores(plugin: Any, cluster: Cluster, waiting: Pod, rows: Any = None) -> dict[str, tuple[int, int]] | None:
-    """Node -> raw and normalised score; None if the plugin has nothing to score."""
+    """Return raw and normalized score by node; None if PreScore skips."""
     info = PodInfo(waiting)
     chosen = live_rows(cluster) if rows is None else np.asarray(rows, np.int64)
     state = plugin.pre_score(info, cluster.nodes, chosen)
@@ -104,7 +104,7 @@ def scores(plugin: Any, cluster: Cluster, waiting: Pod, rows: Any = None) -> dic
         return None
     everywhere = plugin.score_rows(state, info, cluster.nodes, slice(0, cluster.nodes.size))[chosen]
     raw = plugin.score_rows(state, info, cluster.nodes, chosen)
-    assert raw.tolist() == everywhere.tolist(), "scores depend on which rows are asked for together"
+    assert raw.tolist() == everywhere.tolist(), "scores depend on which rows are requested for together"
     normalized = plugin.normalize(state, info, cluster.nodes, chosen, raw.copy())
     names = [cluster.nodes.names[row] for row in chosen]
     return dict(zip(names, zip(raw.tolist(), normalized.tolist(), strict=True), strict=True))
@@ -131,7 +131,7 @@ _taints = st.lists(
 
 @st.composite
 def node_sets(draw: st.DrawFn) -> list[Node]:
-    """One to six nodes; labels may be missing, or empty."""
+    """Draw one to six nodes; labels may be missing, or empty."""
     return [
         node(
             f"n{number}",
@@ -149,7 +149,7 @@ NO_AFFINITY: st.SearchStrategy[Any] = st.none()
 
 @st.composite
 def placed_pods(draw: st.DrawFn, nodes: Sequence[Node], affinities: st.SearchStrategy[Any] = NO_AFFINITY) -> list[Pod]:
-    """Up to ten pods on the nodes."""
+    """Draw up to ten pods on the nodes."""
     return [
         pod(
             f"p{number}",
