@@ -13,18 +13,7 @@ from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP, Code, Rejection
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from plugins.selector_world import (
-    HOSTNAME,
-    ZONE,
-    app,
-    cluster_of,
-    namespace,
-    node,
-    pod,
-    rejections,
-    rejections_for,
-    scores,
-)
+from plugins.selectors import HOSTNAME, ZONE, app, cluster_of, namespace, node, pod, rejections, rejections_for, scores
 
 AFFINITY = "UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules"
 ANTI = "Unschedulable: node(s) didn't match pod anti-affinity rules"

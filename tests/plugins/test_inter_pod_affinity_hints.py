@@ -12,7 +12,7 @@ from kubestow.scheduler.cluster.events import Action, ClusterEvent, Resource
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from plugins.plugin_calls import hint
-from plugins.selector_world import ZONE, app, cluster_of, node, pod
+from plugins.selectors import ZONE, app, cluster_of, node, pod
 
 TERMS = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ZONE, "labelSelector": app("web")}]}
 SEEKING = pod("waiting", {"app": "db"}, affinity={"podAffinity": TERMS})

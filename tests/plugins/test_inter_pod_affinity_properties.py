@@ -16,7 +16,7 @@ from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from plugins.selector_world import (
+from plugins.selectors import (
     HOSTNAME,
     NAMESPACES,
     ZONE,

@@ -16,7 +16,7 @@ from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from plugins.selector_world import HOSTNAME, ZONE, app, cluster_of, node, pod, rejections, rejections_for, scores
+from plugins.selectors import HOSTNAME, ZONE, app, cluster_of, node, pod, rejections, rejections_for, scores
 
 SKEWED = "Unschedulable: node(s) didn't match pod topology spread constraints"
 UNLABELLED = (

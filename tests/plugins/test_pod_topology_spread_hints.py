@@ -12,7 +12,7 @@ from kubestow.scheduler.cluster.events import Action, ClusterEvent, Resource
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from plugins.plugin_calls import hint
-from plugins.selector_world import ZONE, app, cluster_of, node, pod
+from plugins.selectors import ZONE, app, cluster_of, node, pod
 
 
 def waiting_pod(**constraint: Any) -> Pod:

@@ -19,7 +19,7 @@ from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from plugins.selector_world import (
+from plugins.selectors import (
     HOSTNAME,
     ZONE,
     cluster_of,

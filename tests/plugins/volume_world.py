@@ -176,16 +176,10 @@ class World:
         }
         if owner:
             meta["ownerReferences"] = [{"kind": "Pod", "uid": f"uid-{owner}", "controller": True}]
-        requested = {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": size}},
-            "volumeName": volume,
-        }
+        base = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, "volumeName": volume}
         if storage_class is not None:
-            requested["storageClassName"] = storage_class
-        return self._put(
-            PersistentVolumeClaim, {"metadata": meta, "spec": requested | spec, "status": {"phase": phase}}
-        )
+            base["storageClassName"] = storage_class
+        return self._put(PersistentVolumeClaim, {"metadata": meta, "spec": base | spec, "status": {"phase": phase}})
 
     def running(self, name: str, node: str, *claims: str, **more: Any) -> PodInfo:
         """Add a pod on a node."""
