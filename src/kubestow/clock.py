@@ -1,16 +1,18 @@
-"""The clock: real time in a live scheduler, virtual time in simulations and tests."""
+"""The clock interface: real time in a live scheduler, virtual time in simulations and tests."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Returns the time in seconds since the Unix epoch."""
+    """A source of the current time."""
 
-    def now(self) -> float: ...
+    def now(self) -> float:
+        """Return the time in seconds since the Unix epoch."""
+        ...
 
 
 class SystemClock:
-    """The real time."""
+    """The clock of the operating system."""
 
     now = staticmethod(time.time)

@@ -1,11 +1,11 @@
-"""Where chance comes from: seeded, so that the same run with the same seed decides the same."""
+"""The source of random numbers. It is seeded, so that a run with the same seed makes the same decisions."""
 
 from typing import Protocol
 
 
 class Rng(Protocol):
-    """Draws numbers; `random.Random` is one."""
+    """A random number generator; `random.Random` is one."""
 
     def randrange(self, stop: int, /) -> int:
-        """A number from 0 up to, but not including, `stop`."""
+        """Return a number from 0 up to, but not including, `stop`."""
         ...

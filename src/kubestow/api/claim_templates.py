@@ -1,4 +1,4 @@
-"""Claims as the control plane makes them for pods from templates."""
+"""Resource claims from templates, as the control plane creates them for pods."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,22 +11,22 @@ from kubestow.api.pod import Pod, PodResourceClaimStatus
 
 
 def with_claims(pod: Pod, templates: Mapping[str, ResourceClaimTemplate], add: Callable[[ResourceClaim], Any]) -> Pod:
-    """Return a pod whose status names its claims; `add` is called with those that are made from templates for it.
+    """Return a pod whose status names its claims; `add` is called with each claim created from a template.
 
-    `templates` are by namespace/name.
+    The keys of `templates` are namespace/name.
     """
     names = {one.name: one for one in pod.status.resourceClaimStatuses}
     for wanted in pod.spec.resourceClaims:
         template = templates.get(f"{pod.metadata.namespace}/{wanted.resourceClaimTemplateName}")
         if template is not None and wanted.name not in names:
-            claim = _claim_made_for(pod, wanted.name, template)
+            claim = _new_claim(pod, wanted.name, template)
             add(claim)
             names[wanted.name] = PodResourceClaimStatus(wanted.name, claim.metadata.name)
     return replace(pod, status=replace(pod.status, resourceClaimStatuses=tuple(names.values()))) if names else pod
 
 
-def _claim_made_for(pod: Pod, name: str, template: ResourceClaimTemplate) -> ResourceClaim:
-    """Return the claim that a pod calls `name`; a fixed suffix stands for the one that the API server makes up."""
+def _new_claim(pod: Pod, name: str, template: ResourceClaimTemplate) -> ResourceClaim:
+    """Return the claim that a pod calls `name`; a fixed suffix stands for the one that the API server generates."""
     meta, made = pod.metadata, f"{pod.metadata.name}-{name}-xxxxx"
     owner = OwnerReference("v1", "Pod", meta.name, meta.uid, controller=True)
     uid = f"ResourceClaim/{meta.namespace}/{made}"

@@ -1,6 +1,6 @@
-"""Persistent volumes and claims: which class they are of, who they belong to, what binds them.
+"""Persistent volumes and claims: their storage class, their owner, their binding.
 
-The facts that the volume plugins share; what is said here holds for the objects alone, whatever the cluster is like.
+The rules that the volume plugins share; they read the objects alone, not the state of the cluster.
 """
 
 from collections.abc import Iterator
@@ -10,39 +10,39 @@ from kubestow.api.pod import Pod, Volume
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-"""On a claim: its binding is finished; the value does not matter."""
+"""Annotation of a claim whose binding is finished; the value does not matter."""
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-"""On a volume: its claim was chosen by a machine, not by a person."""
+"""Annotation of a volume that a controller, not a user, has bound to its claim."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""On a claim: a volume is to be provisioned for this node."""
+"""Annotation of a claim: the node for which a volume is to be provisioned."""
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""The provisioner of a class whose volumes are made by people."""
+"""The provisioner of a class whose volumes are created manually."""
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The name of the storage class a claim asks for; "" for none."""
+    """Return the name of the storage class that a claim requests; "" for none."""
     annotated = claim.metadata.annotations.get(_CLASS_ANNOTATION)
     return annotated if annotated is not None else claim.spec.storageClassName or ""
 
 
 def volume_class(volume: PersistentVolume) -> str:
-    """The name of the storage class a volume is of; "" for none."""
+    """Return the name of the storage class of a volume; "" for none."""
     annotated = volume.metadata.annotations.get(_CLASS_ANNOTATION)
     return annotated if annotated is not None else volume.spec.storageClassName
 
 
 def claim_name_of(pod: Pod, volume: Volume) -> str | None:
-    """The claim behind a pod's volume: one it names, or the one made for a generic ephemeral volume."""
+    """Return the name of the claim behind a pod's volume: given, or generated for a generic ephemeral volume."""
     if volume.persistentVolumeClaim is not None:
         return volume.persistentVolumeClaim.claimName
     return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
 def claim_names_of(pod: Pod) -> Iterator[str]:
-    """The claims behind all of a pod's volumes."""
+    """Yield the names of the claims behind all of a pod's volumes."""
     for volume in pod.spec.volumes:
         name = claim_name_of(pod, volume)
         if name is not None:
@@ -50,14 +50,14 @@ def claim_names_of(pod: Pod) -> Iterator[str]:
 
 
 def named_claims(pod: Pod) -> Iterator[str]:
-    """The claims that a pod's volumes name; ephemeral ones are not among them."""
+    """Yield the names of the claims that a pod's volumes name; without those of ephemeral volumes."""
     for volume in pod.spec.volumes:
         if volume.persistentVolumeClaim is not None:
             yield volume.persistentVolumeClaim.claimName
 
 
 def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
-    """Why a claim is not the one made for an ephemeral volume of the pod; None if it is."""
+    """Return why a claim is not the one created for an ephemeral volume of the pod; None if it is."""
     owner = controller_of(claim.metadata)
     if claim.metadata.namespace == pod.metadata.namespace and owner is not None and owner.uid == pod.metadata.uid:
         return None
@@ -66,12 +66,12 @@ def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim has its volume, and nothing remains to be done about it."""
+    """Return whether a claim has its volume and its binding is finished."""
     return bool(claim.spec.volumeName) and BIND_COMPLETED in claim.metadata.annotations
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume is kept for a claim: by name, and by uid if that was said."""
+    """Return whether a volume is reserved for a claim: by name, and by UID if the reference has one."""
     reference = volume.spec.claimRef
     return (
         reference is not None
@@ -82,5 +82,5 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def not_found(claim_name: str) -> str:
-    """What is said about a claim that does not exist."""
+    """Return the message about a claim that does not exist."""
     return f'persistentvolumeclaim "{claim_name}" not found'

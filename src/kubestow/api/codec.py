@@ -1,7 +1,7 @@
-"""JSON to objects.
+"""Decoding of JSON into objects.
 
 The fast path decodes straight into the Struct. The API may send `null` for any empty field, which the Structs do not
-allow for (a Struct field is a value or its default, so that readers never test for None twice); such an object is
+accept (a Struct field is a value or its default, so that readers never test for None twice); such an object is
 decoded a second time with its nulls removed.
 """
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _KEPT_WHOLE: set[type] = {
     PersistentVolume, PersistentVolumeClaim, ResourceClaim, WholeNode, WholePod, WholePendingPod, WholeObject
 }  # fmt: skip
-"""Kinds that the scheduler updates with PUT, so it must send back what it does not know; and what extenders get."""
+"""Kinds that the scheduler updates with PUT, so that it must send back unknown fields; and those sent to extenders."""
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Raised for bytes that are not JSON, or JSON too deep for any API object."""
@@ -39,7 +39,7 @@ def _decoder(kind: type) -> msgspec.json.Decoder[Any]:
 
 
 def decode(kind: type[T], data: bytes | msgspec.Raw) -> T:
-    """Decode one object of a kind; raises DecodeError."""
+    """Decode one object of a kind. Raises DecodeError."""
     decoded: T
     try:
         decoded = _decoder(kind).decode(data)
@@ -48,23 +48,23 @@ def decode(kind: type[T], data: bytes | msgspec.Raw) -> T:
     except NOT_JSON as error:
         raise DecodeError(f"not valid JSON: {error}") from None
     if kind in _KEPT_WHOLE and not (isinstance(decoded, WholePendingPod) and decoded.spec.nodeName):
-        # Nobody else has seen the object yet.
+        # No other code has a reference to the object yet.
         msgspec.structs.force_setattr(decoded, "source", msgspec.Raw(bytes(data)))  # type: ignore[arg-type]
     return decoded
 
 
 def convert(kind: type[T], value: object) -> T:
-    """The same for an object that is already a tree of dicts and lists, e.g. from YAML; raises DecodeError."""
+    """Convert a tree of dicts and lists, e.g. from YAML, into an object of a kind. Raises DecodeError."""
     try:
         data = msgspec.json.encode(value)
     except (TypeError, RecursionError, UnicodeEncodeError) as error:
-        raise DecodeError(f"not an object that JSON could hold: {error}") from None
+        raise DecodeError(f"not an object that JSON can represent: {error}") from None
     return decode(kind, data)
 
 
 def _decode_without_nulls(kind: type[T], data: bytes | msgspec.Raw) -> T:
     try:
-        # Through JSON again rather than by conversion, which cannot fill fields of type Raw.
+        # By way of JSON, not by msgspec.convert, which cannot fill fields of type Raw.
         decoded: T = _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
     except msgspec.ValidationError as error:
         raise DecodeError(f"not a valid {kind.__name__}: {error}") from None
@@ -74,7 +74,7 @@ def _decode_without_nulls(kind: type[T], data: bytes | msgspec.Raw) -> T:
 
 
 def without_nulls(value: Any) -> Any:
-    """A tree in which what is null is not there."""
+    """Return a copy of a tree without its null values."""
     if isinstance(value, dict):
         return {k: without_nulls(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):

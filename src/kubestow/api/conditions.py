@@ -1,7 +1,7 @@
-"""What the scheduler writes into the status of a pod or a pod group, and whether it has to be written at all.
+"""The conditions and patches that the scheduler writes into the status of a pod or a pod group.
 
-A condition keeps its time of transition for as long as its status stays the same; one that says nothing new is not
-written. The observed generation alone is no news.
+A condition keeps its transition time as long as its status stays the same. One that equals the existing condition is
+not written; a difference in the observed generation alone does not count.
 """
 
 from typing import Any, TypeVar
@@ -18,13 +18,13 @@ POD_GROUP_SCHEDULED = "PodGroupScheduled"
 DISRUPTION_TARGET = "DisruptionTarget"
 
 UNSCHEDULABLE = "Unschedulable"
-"""No node has room for the pod, or some plugin refused it."""
+"""No node has capacity for the pod, or a plugin rejected it."""
 SCHEDULED = "Scheduled"
 SCHEDULER_ERROR = "SchedulerError"
-"""Something went wrong inside the scheduler, or between it and the API server."""
+"""An error inside the scheduler, or between it and the API server."""
 
 LONGEST_NOTE = 1024
-"""Bytes that the API server accepts as the note of an event."""
+"""Maximum size in bytes of the note of an event, set by the API server."""
 _CUT = " ..."
 
 
@@ -32,22 +32,25 @@ C = TypeVar("C", bound=PodCondition | Condition)
 
 
 def scheduling_condition(pod: Pod, reason: str, message: str, now: float) -> PodCondition | None:
-    """The condition of a pod that could not be scheduled; None if its status says so already."""
+    """Return the condition of a pod that could not be scheduled; None if its status has it already."""
     new = PodCondition(POD_SCHEDULED, "False", reason, message, pod.metadata.generation)
     return _dated(new, pod.status.conditions, now)
 
 
 def disruption_target(victim: Pod, scheduler: str, now: float, *, beneficiary: str = "pod") -> PodCondition | None:
-    """The condition of a pod that has to go; `scheduler` is the preemptor's, `beneficiary` what the preemptor is."""
+    """Return the condition of a preempted pod; None if its status has it already.
+
+    `scheduler` is the scheduler name of the preemptor, `beneficiary` the kind of the preemptor.
+    """
     message = f"{scheduler}: preempting to accommodate a higher priority {beneficiary}"
     new = PodCondition(DISRUPTION_TARGET, "True", "PreemptionByScheduler", message, victim.metadata.generation)
     return _dated(new, victim.status.conditions, now)
 
 
 def status_patch(pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> dict[str, Any]:
-    """The strategic merge patch of a pod's status; empty if nothing changes.
+    """Return the strategic merge patch of a pod's status; empty if nothing changes.
 
-    Without a condition, or with None as nominated node, that part stays as it is; an empty nominated node is cleared.
+    None leaves that part unchanged; an empty `nominated_node` clears the field.
     """
     status: dict[str, Any] = {}
     if condition is not None:
@@ -58,9 +61,9 @@ def status_patch(pod: Pod, condition: PodCondition | None = None, nominated_node
 
 
 def group_condition(group: PodGroup, problem: str, message: str, now: float) -> Condition | None:
-    """The condition of a group that is scheduled, or not for a problem; None if its status says so already.
+    """Return the condition of a group: scheduled, or not because of `problem`; None if its status has it already.
 
-    A group that has been scheduled stays so, whatever becomes of pods that come later.
+    A group that has been scheduled stays scheduled, whatever the result for pods that are added later.
     """
     old = _find(group.status.conditions, POD_GROUP_SCHEDULED)
     if old is not None and old.status == "True" and problem:
@@ -71,21 +74,21 @@ def group_condition(group: PodGroup, problem: str, message: str, now: float) -> 
 
 
 def group_status_patch(condition: Condition) -> dict[str, Any]:
-    """The strategic merge patch of a group's status."""
+    """Return the strategic merge patch of a group's status."""
     # The message is required, empty or not.
     patch = {**to_builtins(condition), "message": condition.message}
     return {"status": {"conditions": [patch]}}
 
 
 def with_condition(conditions: tuple[C, ...], new: C) -> tuple[C, ...]:
-    """The conditions with a new one, in place of that of its type."""
+    """Return the conditions with a new one, which replaces the one of its type."""
     if _find(conditions, new.type) is None:
         return (*conditions, new)
     return tuple(new if old.type == new.type else old for old in conditions)
 
 
 def fitting_note(message: str) -> str:
-    """A message cut to what an event may carry."""
+    """Return a message, truncated to the maximum size of the note of an event."""
     if len(message) <= LONGEST_NOTE // 4:
         return message
     encoded = message.encode()
@@ -95,7 +98,7 @@ def fitting_note(message: str) -> str:
 
 
 def _dated(new: C, conditions: tuple[C, ...], now: float) -> C | None:
-    """Return a new condition with its time of transition; None if the one of its type says the same."""
+    """Return a new condition with its transition time; None if it equals the existing one of its type."""
     old = _find(conditions, new.type)
     if old is not None and (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
         return None

@@ -1,4 +1,4 @@
-"""What the scheduler writes: bindings, events, leases."""
+"""Kinds that the scheduler writes: bindings, events, leases."""
 
 from kubestow.api.meta import ApiObject, Base, ObjectReference
 

@@ -1,7 +1,7 @@
-"""Volumes of drivers that once were part of Kubernetes, as the CSI drivers that replaced them see them.
+"""Translation of volumes of in-tree drivers into volumes of the CSI drivers that replaced them.
 
-Each such driver (`kubernetes.io/aws-ebs`, ...) has a CSI successor. A volume of the old kind is translated by giving it
-the successor's volume handle, and by renaming the zone label of its node affinity to that which the successor uses.
+Each in-tree driver (`kubernetes.io/aws-ebs`, ...) has a CSI successor. A translated volume has the volume handle of the
+successor, and the zone label of its node affinity is renamed to the one that the successor uses.
 """
 
 import re
@@ -25,25 +25,25 @@ PORTWORX = "kubernetes.io/portworx-volume"
 VSPHERE = "kubernetes.io/vsphere-volume"
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-"""On a CSINode: the old drivers, comma-separated, whose volumes the node leaves to their successors."""
+"""Annotation of a CSINode: the in-tree drivers, comma-separated, whose volumes the node leaves to their successors."""
 
 ZONE, REGION, BETA_ZONE, BETA_REGION = ZONE_LABEL, REGION_LABEL, LEGACY_ZONE_LABEL, LEGACY_REGION_LABEL
 ZONE_DELIMITER = "__"
-"""Between the zones in the zone label of a volume that is in several."""
+"""Separates the zones in the zone label of a volume that is in several zones."""
 
 
 class TranslationError(ValueError):
-    """A volume that has no translation; the message says why."""
+    """A volume has no translation; the message gives the reason."""
 
 
 class Successor(msgspec.Struct, frozen=True):
-    """The CSI driver that replaced an old driver."""
+    """The CSI driver that replaced an in-tree driver."""
 
     field: str
-    """The field of a volume of the old driver."""
+    """The field of the volume source of the in-tree driver."""
     driver: str
     zone_label: str = ""
-    """The zone label it puts on nodes; "" if volumes are not translated by zone."""
+    """The zone label that the driver sets on nodes; "" if its volumes have no zone."""
 
 
 SUCCESSORS: dict[str, Successor] = {
@@ -57,14 +57,14 @@ SUCCESSORS: dict[str, Successor] = {
 }
 
 MIGRATED = frozenset({AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PORTWORX})
-"""The old drivers whose volumes the scheduler treats as their successors'."""
+"""The in-tree drivers whose volumes the scheduler treats as those of their successors."""
 
 _UNSPECIFIED = "UNSPECIFIED"
 _EBS_ID = r"vol-[^/]*"
 
 
 def old_driver(source: VolumeSource) -> str | None:
-    """The old driver that a volume, of a pod or persistent, is of; None if it is of another kind."""
+    """Return the in-tree driver of a pod's volume or a persistent volume; None if it is of another kind."""
     for driver, successor in SUCCESSORS.items():
         if getattr(source, successor.field) is not None:
             return driver
@@ -72,14 +72,14 @@ def old_driver(source: VolumeSource) -> str | None:
 
 
 def inline_handle(source: VolumeSource) -> str:
-    """The volume handle of a pod's volume of a migrated driver; raises TranslationError."""
+    """Return the volume handle of a pod's volume of a migrated driver. Raises TranslationError."""
     if source.gcePersistentDisk is not None:
         return _gce_handle("zones", _UNSPECIFIED, source.gcePersistentDisk.pdName)
     return _handle(source)
 
 
 def translated(volume: PersistentVolume) -> PersistentVolume:
-    """A persistent volume of a migrated driver as its successor's; raises TranslationError."""
+    """Translate a persistent volume of a migrated driver. Raises TranslationError."""
     spec, meta = volume.spec, volume.metadata
     driver = old_driver(spec)
     if driver not in MIGRATED:
@@ -161,9 +161,9 @@ def _translated_affinity(
     elif zone in meta.labels:
         zones = {part.strip() for part in meta.labels[zone].split(ZONE_DELIMITER)} - {""}
         if zones:
-            asked = NodeSelectorRequirement(zone_label, "In", tuple(sorted(zones)))
+            in_zones = NodeSelectorRequirement(zone_label, "In", tuple(sorted(zones)))
             terms = tuple(
-                replace(term, matchExpressions=(*term.matchExpressions, asked))
+                replace(term, matchExpressions=(*term.matchExpressions, in_zones))
                 for term in terms or (NodeSelectorTerm(),)
             )
     if region == BETA_REGION and any(_values(terms, region)):
@@ -174,7 +174,7 @@ def _translated_affinity(
 
 
 def _topology_labels(terms: Iterable[NodeSelectorTerm], meta: ObjectMeta) -> tuple[str, str]:
-    """The zone and region labels a volume uses: what its affinity names comes before what it is labelled with."""
+    """Return the zone and region label keys that a volume uses: those of its affinity, then those of its own labels."""
     keys = {expression.key for term in terms for expression in term.matchExpressions}
     for present in (keys, meta.labels):
         if ZONE in present:

@@ -1,4 +1,4 @@
-"""Dynamic resources: claims, the slices that offer devices, device classes."""
+"""Kinds of dynamic resource allocation: claims, slices with devices, device classes."""
 
 from msgspec import Raw
 
@@ -7,7 +7,7 @@ from kubestow.api.node import NodeCondition, NodeSelector
 from kubestow.api.pod import Toleration
 
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
-"""The annotation of a claim that the scheduler has made for the extended resources of a pod."""
+"""Annotation of a claim that the scheduler has created for the extended resources of a pod."""
 
 
 class CELDeviceSelector(Base, frozen=True):
@@ -18,7 +18,7 @@ class DeviceSelector(Base, frozen=True):
     cel: CELDeviceSelector | None = None
 
 
-# The API has types of its own with the same fields.
+# The API has separate types with the same fields.
 DeviceToleration = Toleration
 DeviceCondition = NodeCondition
 
@@ -134,7 +134,7 @@ class ResourceClaim(ApiObject, frozen=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
     source: Raw = Raw()
-    """The whole object as received, or sent: an update must send back the fields that are not read here."""
+    """The complete JSON as received or sent: an update must send back the fields that are not read here."""
 
 
 class ResourceClaimTemplateSpec(Base, frozen=True):
@@ -157,7 +157,7 @@ class DeviceClass(ApiObject, frozen=True):
 
 
 class DeviceAttribute(Base, frozen=True, rename={"integer": "int", "boolean": "bool"}):
-    """One of the eight is set."""
+    """The value of an attribute; exactly one field is set."""
 
     string: str | None = None
     integer: int | None = None

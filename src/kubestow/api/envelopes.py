@@ -1,4 +1,4 @@
-"""What API objects travel in: lists, watch events, and the Status that reports an error."""
+"""Wrappers of API objects: lists, watch events, and the Status that reports an error."""
 
 from msgspec import Raw
 
@@ -28,7 +28,7 @@ class StatusDetails(Base, frozen=True):
 
 
 class Status(Base, frozen=True):
-    """The answer of an API server that is not an object: mostly errors."""
+    """The response of an API server that is not an object: mostly errors."""
 
     status: str = ""
     message: str = ""
@@ -38,18 +38,18 @@ class Status(Base, frozen=True):
 
 
 class Updated(ApiObject, frozen=True):
-    """The answer to an update that concerns metadata alone."""
+    """The response to an update, of which only the metadata is read."""
 
 
 class RawList(Base, frozen=True):
-    """A list whose items are decoded one by one, so that a bad one does not spoil the others."""
+    """A list whose items are decoded one by one, so that an invalid item does not affect the others."""
 
     metadata: ListMeta = ListMeta()
     items: tuple[Raw, ...] = ()
 
 
 class WatchEvent(Base, frozen=True):
-    """A line of a watch; `object` is decoded by what `type` says it is."""
+    """A line of a watch; `type` determines how `object` is decoded."""
 
     type: str = ""
     object: Raw = Raw()
@@ -61,6 +61,6 @@ class BookmarkMeta(Base, frozen=True):
 
 
 class Bookmark(Base, frozen=True):
-    """The object of a BOOKMARK event: nothing but a position."""
+    """The object of a BOOKMARK event: a resource version only."""
 
     metadata: BookmarkMeta = BookmarkMeta()

@@ -1,25 +1,25 @@
-"""Why a call to the API server failed, as exceptions to catch by type: the one place where failures are told apart.
+"""Exceptions for failed calls to the API server: the one place that classifies failures.
 
-`TransportError`: no complete answer came. `ApiError`: the answer says no; its type follows the reason that the server
-gives, or else the HTTP code. Whoever decides what to do next asks for the type, never for words or numbers.
+`TransportError`: no complete response was received. `ApiError`: the response is an error; its type follows from the
+reason in the response, or else from the HTTP code. Callers test the type, never the message or the code.
 """
 
 from kubestow.api.envelopes import Status
 
 
 class CallError(Exception):
-    """Any reason why a call to the API server did not do what it was made for."""
+    """A call to the API server failed."""
 
     retry_after: float | None = None
-    """Seconds after which the server wants to be asked again, if it said so."""
+    """Seconds after which the server wants the request to be repeated; None if it named no time."""
 
 
 class LeaseLostError(CallError):
-    """This instance led and must not act any more."""
+    """This instance is no longer the leader and must not send requests."""
 
 
 class TransportError(CallError):
-    """The server gave no complete answer; whether it acted on the request is unknown unless stated."""
+    """The server sent no complete response; whether it acted on the request is unknown unless stated."""
 
 
 class ConnectError(TransportError):
@@ -27,36 +27,36 @@ class ConnectError(TransportError):
 
 
 class UntrustedError(ConnectError):
-    """The server's certificate is not to be trusted."""
+    """The certificate of the server is not trusted."""
 
 
 class ConnectionLostError(TransportError):
-    """The connection ended before the answer was complete."""
+    """The connection ended before the response was complete."""
 
 
 class TimedOutError(TransportError):
-    """No answer within the time allowed."""
+    """The server sent no response within the timeout."""
 
 
 class BadAnswerError(TransportError):
-    """What came back is not HTTP, or not what the API promises."""
+    """The response is not valid HTTP, or not what the API specifies."""
 
 
 class ApiError(CallError):
-    """The server answered with an error.
+    """The server responded with an error.
 
-    Its own words tell it best, and end up in conditions and events of pods, where kube-scheduler puts them too. Words
-    that are not the API server's, or none at all, need to be told what they are about.
+    The message is that of the server, which ends up in conditions and events of pods, as with kube-scheduler. If it is
+    empty or does not come from an API server, the request and the code are put in front of it.
     """
 
     def __init__(self, request: str, code: int, status: Status, retry_after: float | None = None) -> None:
         if status.reason and status.message:
-            words = status.message
+            message = status.message
         else:
-            told = status.reason or status.message or "without a message"
-            # Go's servers begin with the code themselves: 404 page not found.
-            words = f"{request}: {told if told.startswith(f'{code} ') else f'{code} {told}'}"
-        super().__init__(words)
+            detail = status.reason or status.message or "without a message"
+            # Go's servers start with the code: 404 page not found.
+            message = f"{request}: {detail if detail.startswith(f'{code} ') else f'{code} {detail}'}"
+        super().__init__(message)
         self.code = code
         self.status = status
         self.retry_after = retry_after
@@ -67,11 +67,11 @@ class BadRequestError(ApiError):
 
 
 class UnauthorizedError(ApiError):
-    """401: the server does not know who we are."""
+    """401: the server cannot authenticate the client."""
 
 
 class ForbiddenError(ApiError):
-    """403: the server knows us and refuses."""
+    """403: the client is not allowed to do this."""
 
 
 class NotFoundError(ApiError):
@@ -79,11 +79,11 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """409: the object changed since it was read, or is not in the state that the request needs."""
+    """409: the object changed since it was read, or is not in the required state."""
 
 
 class AlreadyExistsError(ConflictError):
-    """409 on create."""
+    """409 on create: the object exists."""
 
 
 class GoneError(ApiError):
@@ -91,27 +91,27 @@ class GoneError(ApiError):
 
 
 class InvalidError(ApiError):
-    """422: the object breaks a validation rule."""
+    """422: the object violates a validation rule."""
 
 
 class TooManyRequestsError(ApiError):
-    """429: the server asks to slow down."""
+    """429: the client exceeds a rate limit of the server."""
 
 
 class ServerFailedError(ApiError):
-    """5xx: the server could not do it, through no fault of the request."""
+    """5xx: the server failed; the request is not at fault."""
 
 
 class ServerTimedOutError(ServerFailedError):
-    """504: the server gave up waiting."""
+    """504: the server timed out."""
 
 
 class VersionTooLargeError(ServerTimedOutError):
-    """504: the server has not reached the resource version asked for, and may never, e.g. after a restore."""
+    """504: the server has not reached the requested resource version, and may never, e.g. after a restore."""
 
 
 RETRIABLE = (TransportError, ServerFailedError, TooManyRequestsError)
-"""The same call may succeed later; with any other failure it will not."""
+"""Failures after which the same call may succeed later; after any other, it will not."""
 
 REASONS: dict[str, tuple[int, type[ApiError]]] = {
     "BadRequest": (400, BadRequestError),
@@ -129,15 +129,15 @@ REASONS: dict[str, tuple[int, type[ApiError]]] = {
     "ServiceUnavailable": (503, ServerFailedError),
     "Timeout": (504, ServerTimedOutError),
 }
-"""The reasons that API servers give: the code each comes with, and its type."""
+"""The HTTP code and the exception type of each reason that API servers give."""
 
 _BY_CODE = dict(reversed(REASONS.values()))
 _TOO_LARGE = "ResourceVersionTooLarge"
-_TOO_LARGE_IN_WORDS = "Too large resource version"
+_TOO_LARGE_MESSAGE = "Too large resource version"
 
 
 def failure_of(request: str, code: int, status: Status, retry_after: float | None = None) -> ApiError:
-    """The exception for an answer that says no; `request` is its method and path, for the message."""
+    """Return the exception for an error response; `request` is the method and path, for the message."""
     details = status.details
     if retry_after is None and details is not None and details.retryAfterSeconds:
         retry_after = float(details.retryAfterSeconds)
@@ -152,6 +152,6 @@ def failure_of(request: str, code: int, status: Status, retry_after: float | Non
 
 
 def _is_too_large(status: Status) -> bool:
-    # Servers before v1.20 say so in words only.
+    # Servers before v1.20 give no cause, only a message.
     causes = () if status.details is None else status.details.causes
-    return any(cause.reason == _TOO_LARGE for cause in causes) or _TOO_LARGE_IN_WORDS in status.message
+    return any(cause.reason == _TOO_LARGE for cause in causes) or _TOO_LARGE_MESSAGE in status.message

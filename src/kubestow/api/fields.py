@@ -1,4 +1,4 @@
-"""Field selectors, such as `spec.nodeName=,status.phase!=Failed`: equality of a few fields, all of which must hold."""
+"""Field selectors, such as `spec.nodeName=,status.phase!=Failed`: a list of (in)equalities, all of which must hold."""
 
 import re
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kubestow.api.labels import SelectorError
 
-# A backslash makes the character after it part of the value.
+# A backslash escapes the next character.
 _TERM = re.compile(r"(?:[^\\,]|\\.?)+", re.DOTALL)
 _OPERATOR = re.compile(r"!=|==|=")
 _VALUE = re.compile(r"(?:[^\\,=]|\\[\\,=])*", re.DOTALL)
@@ -15,7 +15,7 @@ _SPECIAL = re.compile(r"[\\,=]")
 
 
 class FieldTerm(NamedTuple):
-    """One field that must, or must not, have a value."""
+    """A field that must, or must not, equal a value."""
 
     field: str
     value: str
@@ -26,12 +26,12 @@ class FieldTerm(NamedTuple):
 
 
 class FieldSelector(NamedTuple):
-    """Terms that must all hold; without any it selects everything."""
+    """Terms that must all hold; without terms it selects everything."""
 
     terms: tuple[FieldTerm, ...]
 
     def matches(self, read: Callable[[str], str]) -> bool:
-        """Whether an object is selected; `read` returns the value of one of its fields."""
+        """Return whether an object is selected; `read` returns the value of one of its fields."""
         return all((read(term.field) == term.value) is term.equal for term in self.terms)
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class FieldSelector(NamedTuple):
 
 
 def parse_fields(text: str) -> FieldSelector:
-    """The field selector of a query, on whatever fields; raises SelectorError."""
+    """Parse the field selector of a query; any field names are accepted. Raises SelectorError."""
     return FieldSelector(tuple(_parse_term(text, term) for term in sorted(_TERM.findall(text))))
 
 
@@ -50,7 +50,7 @@ def _parse_term(text: str, term: str) -> FieldTerm:
     value = term[operator.end() :]
     if not _VALUE.fullmatch(value):
         raise SelectorError(
-            f"field selector {text!r}: in {value!r} a backslash may stand before another one, a comma or an equals "
-            "sign, and only there, and those must have one"
+            f"field selector {text!r}: in {value!r} each backslash, comma and equals sign must be escaped with a "
+            "backslash, and no other character"
         )
     return FieldTerm(term[: operator.start()], _ESCAPE.sub(r"\1", value), operator[0] != "!=")

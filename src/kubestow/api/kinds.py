@@ -1,4 +1,4 @@
-"""Every kind by its apiVersion and name: the table that manifests, watches and tests look types up in."""
+"""The Struct of each kind, by apiVersion and kind; used by manifests, watches and tests."""
 
 from kubestow.api.coordination import Binding, Event, Lease
 from kubestow.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice

@@ -1,4 +1,7 @@
-"""Which texts are label keys and values, in Kubernetes' words; and the form in which it reports a bad field."""
+"""Validation of label keys and values, and the form in which Kubernetes reports an invalid field.
+
+All messages are those of Kubernetes.
+"""
 
 import json
 import re
@@ -23,7 +26,7 @@ _SUBDOMAIN_RULE += f"regex used for validation is '{_SUBDOMAIN}')"
 
 
 def key_problems(key: str) -> list[str]:
-    """What keeps a text from being a label key: `name` or `dns.prefix/name`."""
+    """Return why a text is not a label key, `name` or `dns.prefix/name`; empty if it is."""
     parts = key.split("/")
     if len(parts) > 2:
         return [
@@ -43,7 +46,7 @@ def key_problems(key: str) -> list[str]:
 
 
 def value_problems(value: str) -> list[str]:
-    """What keeps a text from being a label value."""
+    """Return why a text is not a label value; empty if it is."""
     problems = []
     if len(value.encode()) > 63:
         problems.append("must be no more than 63 bytes")
@@ -64,7 +67,7 @@ def _subdomain_problems(prefix: str) -> list[str]:
 
 
 def parse_int64(text: str) -> int | None:
-    """A decimal integer of 64 bits, or None."""
+    """Parse a signed decimal integer of 64 bits; None for any other text."""
     if not _INTEGER_FORM.fullmatch(text) or len(text) > 64:
         return None
     number = int(text)
@@ -72,18 +75,18 @@ def parse_int64(text: str) -> int | None:
 
 
 def invalid(path: str, value: str | Sequence[str], detail: str) -> str:
-    """Says that a field has a bad value."""
+    """Return the message about a field with an invalid value."""
     shown = value if isinstance(value, str) else list(value) or None
     return f"{path}: Invalid value: {json.dumps(shown, ensure_ascii=False, separators=(',', ':'))}: {detail}"
 
 
 def unsupported(path: str, value: str, supported: Sequence[str]) -> str:
-    """Says that a field has a value that is not one of a few."""
+    """Return the message about a field whose value is not one of the supported values."""
     choices = ", ".join(f'"{choice}"' for choice in sorted(supported))
     return f'{path}: Unsupported value: "{value}": supported values: {choices}'
 
 
 def aggregate(problems: Sequence[str]) -> str:
-    """Several problems, each once, in one line."""
+    """Join problems into one line, without duplicates."""
     distinct = list(dict.fromkeys(problems))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -1,7 +1,7 @@
-"""Label selectors: conditions on an object's labels, all of which must hold.
+"""Label selectors: requirements on an object's labels, all of which must hold.
 
 A selector is compiled once, from the API's LabelSelector, a map of labels, or the text of a query, and then matched
-against many objects. Equality conditions, the bulk of what clusters hold, are checked first and without looking at an
+against many objects. Equality requirements, the most frequent in clusters, are checked first and without reading an
 operator. Selectors are values: equal and hashable by content, so that counts can be kept per selector.
 """
 
@@ -16,11 +16,11 @@ from kubestow.api.meta import LabelSelector
 
 
 class SelectorError(ValueError):
-    """A selector that means nothing; the message names the field."""
+    """A selector is invalid; the message names the field."""
 
 
 class Operator(Enum):
-    """How a label is compared; the value is the operator's sign in a query."""
+    """The operator of a requirement; the value is its spelling in a query."""
 
     EQUALS = "="
     DOUBLE_EQUALS = "=="
@@ -48,7 +48,7 @@ API_OPERATORS = {
 
 
 class Requirement:
-    """One condition on one label. `values` are sorted, so that equal conditions are equal objects."""
+    """A requirement on one label. `values` are sorted, so that equal requirements are equal objects."""
 
     __slots__ = ("_hash", "bound", "key", "operator", "values")
 
@@ -57,11 +57,11 @@ class Requirement:
         self.operator: Final = operator
         self.values: Final = tuple(sorted(values))
         self.bound: Final = (parse_int64(self.values[0]) or 0) if operator in _COMPARISONS else 0
-        """What Gt and Lt compare with."""
+        """The number that Gt and Lt compare the label with."""
         self._hash = hash((key, operator, self.values))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels meet the condition."""
+        """Return whether labels meet the requirement."""
         operator = self.operator
         if operator in ONE_OF:
             return labels.get(self.key) in self.values
@@ -103,7 +103,7 @@ class Requirement:
 
 
 def requirement(key: str, operator: Operator, values: Sequence[str], path: str = "") -> Requirement:
-    """A checked requirement; raises SelectorError, naming fields below `path`."""
+    """Validate and return a requirement. Raises SelectorError, which names fields below `path`."""
     problems = requirement_problems(key, operator, values, path)
     if problems:
         raise SelectorError(aggregate(problems))
@@ -111,7 +111,7 @@ def requirement(key: str, operator: Operator, values: Sequence[str], path: str =
 
 
 def requirement_problems(key: str, operator: Operator, values: Sequence[str], path: str) -> list[str]:
-    """What is wrong with a condition, each problem naming its field below `path`."""
+    """Return the problems of a requirement; each names its field below `path`."""
     below = f"{path}." if path else ""
     problems = []
     if found := key_problems(key):
@@ -138,7 +138,7 @@ def requirement_problems(key: str, operator: Operator, values: Sequence[str], pa
 
 
 class Selector:
-    """Requirements that must all hold. Without any it selects everything; `NOTHING` selects nothing."""
+    """Requirements that must all hold. Without requirements it selects everything; `NOTHING` selects nothing."""
 
     __slots__ = ("_equal", "_hash", "_others", "requirements", "selects_nothing")
 
@@ -154,21 +154,21 @@ class Selector:
 
     @property
     def is_everything(self) -> bool:
-        """Whether it selects whatever it is given."""
+        """Whether the selector matches any labels."""
         return not self.requirements and not self.selects_nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
+        """Return whether an object with these labels is selected."""
         for key, value in self._equal:
             if labels.get(key) != value:
                 return False
-        for condition in self._others:
-            if not condition.matches(labels):
+        for other in self._others:
+            if not other.matches(labels):
                 return False
         return not self.selects_nothing
 
     def and_also(self, *requirements: Requirement) -> "Selector":
-        """This selector with further conditions."""
+        """Return this selector with further requirements."""
         return self if self.selects_nothing else Selector((*self.requirements, *requirements))
 
     def __str__(self) -> str:
@@ -194,7 +194,7 @@ NOTHING: Final = Selector(selects_nothing=True)
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
-    """The API's selector; None selects nothing, an empty one everything. Raises SelectorError."""
+    """Compile the API's selector; None selects nothing, an empty one everything. Raises SelectorError."""
     if selector is None:
         return NOTHING
     if not selector.matchLabels and not selector.matchExpressions:
@@ -209,11 +209,11 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def selector_from_set(labels: Mapping[str, str]) -> Selector:
-    """Selects objects that have all these labels; unchecked, as for a Service's or a node's selector."""
+    """Return the selector of objects with all these labels; unchecked, as for a Service's or a node's selector."""
     return Selector(Requirement(key, Operator.EQUALS, (value,)) for key, value in labels.items())
 
 
-_WORD = r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^ \t\r\n=!(),<>]+))"
+_LEXEME = r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^ \t\r\n=!(),<>]+))"
 _QUERY_OPERATORS = {
     "=": Operator.EQUALS,
     "==": Operator.DOUBLE_EQUALS,
@@ -227,16 +227,16 @@ _END = ""
 
 
 def parse_selector(text: str) -> Selector:
-    """The selector of a query such as `app=web,tier in (a,b),!debug`; raises SelectorError."""
-    return _Query(text).selector()
+    """Parse the selector of a query such as `app=web,tier in (a,b),!debug`. Raises SelectorError."""
+    return _QueryParser(text).selector()
 
 
-class _Query:
-    """A reader of query texts: a list of tokens and a position. Signs and words are told apart by their spelling."""
+class _QueryParser:
+    """A recursive descent parser of query texts. A token is a sign or a word."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens: list[str] = [sign or word for sign, word in re.findall(_WORD, text)]
+        self.tokens: list[str] = [sign or word for sign, word in re.findall(_LEXEME, text)]
         self.position = 0
 
     def selector(self) -> Selector:
@@ -286,9 +286,9 @@ class _Query:
         self.position += 1
         return self.tokens[self.position - 1]
 
-    def word(self, wanted: str) -> str:
+    def word(self, expected: str) -> str:
         if not self.at_word():
-            raise self.unexpected(wanted)
+            raise self.unexpected(expected)
         return self.take()
 
     def expect(self, token: str) -> None:
@@ -296,6 +296,6 @@ class _Query:
             raise self.unexpected(f"'{token}'")
         self.take()
 
-    def unexpected(self, wanted: str) -> SelectorError:
+    def unexpected(self, expected: str) -> SelectorError:
         found = self.next_token() or "the end"
-        return SelectorError(f"label selector {self.text!r}: found '{found}', expected {wanted}")
+        return SelectorError(f"label selector {self.text!r}: found '{found}', expected {expected}")

@@ -1,6 +1,6 @@
-"""Attributes that are computed when first asked for.
+"""Attributes that are computed at first access.
 
-Like functools.cached_property, without the lock it takes in Python 3.11, which costs more than most of the values.
+Like functools.cached_property, without its lock in Python 3.11, which costs more than computing most of the values.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):  # noqa: N801 - used as a decorator
-    """Turns a method into an attribute; its value is kept in the object."""
+    """Decorator that turns a method into an attribute, whose value is stored in the object."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute = compute
@@ -18,7 +18,7 @@ class lazy(Generic[T]):  # noqa: N801 - used as a decorator
         self.__doc__ = compute.__doc__
 
     def __get__(self, instance: Any, owner: type) -> T:
-        # Only reached while the object has no attribute of that name.
+        # Only called while the object has no attribute of that name.
         value = self._compute(instance)
         setattr(instance, self._name, value)
         return value

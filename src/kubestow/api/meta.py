@@ -1,10 +1,10 @@
-"""What every object has: metadata, owner references; and the base class of all Structs."""
+"""The base class of all Structs, and what every object has: metadata, owner references."""
 
 from msgspec import Struct
 
 
 class Base(Struct, frozen=True, gc=False, omit_defaults=True):
-    """An immutable piece of an API object.
+    """An immutable part of an API object.
 
     `gc=False` keeps the millions of small Structs of a large cluster out of the cyclic collector; frozen trees of
     Structs cannot form cycles.
@@ -66,7 +66,7 @@ ResourceList = dict[str, RawQuantity]
 
 
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
-    """The owner that manages the object, if any."""
+    """Return the owner that manages the object; None if there is none."""
     for owner in meta.ownerReferences:
         if owner.controller:
             return owner

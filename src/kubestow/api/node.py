@@ -1,4 +1,4 @@
-"""Nodes, what selects them, and namespaces."""
+"""Nodes, node selectors, and namespaces."""
 
 from kubestow.api.meta import ApiObject, Base, LabelSelectorRequirement, ResourceList
 
@@ -40,7 +40,7 @@ class Node(ApiObject, frozen=True):
 
 
 class Namespace(ApiObject, frozen=True):
-    """Only its labels are read."""
+    """A namespace, of which only the metadata is read."""
 
 
 NodeSelectorRequirement = LabelSelectorRequirement

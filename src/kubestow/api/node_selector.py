@@ -1,10 +1,10 @@
-"""Node selectors: which nodes a pod, a volume or a device may be used on.
+"""Node selectors: the nodes on which a pod, a volume or a device may be used.
 
-A node selector is a list of terms, one of which must match; a term is a list of conditions on labels and on the node's
-name, all of which must hold. A term without conditions matches no node. A term that makes no sense matches no node
-either, and is an error only where no other term matches: `errors` keeps what is wrong for callers that want to refuse.
+A node selector is a list of terms, one of which must match; a term is a list of requirements on labels and on the
+node's name, all of which must hold. A term without requirements matches no node. An invalid term matches no node
+either, and is an error only if no other term matches: `errors` lists its problems for callers that reject it.
 
-The conditions are open (`terms`), so that an evaluator can go through all nodes column by column.
+The requirements are public (`terms`), so that an evaluator can check all nodes column by column.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,65 +32,65 @@ _FIELD_OPERATORS = {"In": Operator.EQUALS, "NotIn": Operator.NOT_EQUALS}
 
 
 class NodeTerm(msgspec.Struct, frozen=True):
-    """Conditions on one node, all of which must hold."""
+    """Requirements on a node, all of which must hold."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
-    """On the node's fields, of which there is one: its name."""
+    """Requirements on the node's fields, of which there is one: `metadata.name`."""
     errors: tuple[str, ...] = ()
-    """Why the term makes no sense; it then matches no node."""
+    """Problems of an invalid term, which matches no node."""
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Whether a node with these labels and this name meets the term."""
+        """Return whether a node with these labels and this name meets the term."""
         if self.errors:
             return False
-        for condition in self.labels:
-            if not condition.matches(labels):
+        for requirement in self.labels:
+            if not requirement.matches(labels):
                 return False
         return not self.fields or not name or all(field.matches({NODE_NAME_FIELD: name}) for field in self.fields)
 
 
 class NodeTerms(msgspec.Struct, frozen=True):
-    """Terms of which one must match."""
+    """Terms, one of which must match."""
 
     terms: tuple[NodeTerm, ...]
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What is wrong with any of the terms."""
+        """The problems of all terms."""
         return tuple(error for term in self.terms for error in term.errors)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Whether a node meets one of the terms."""
+        """Return whether a node meets one of the terms."""
         return any(term.matches(labels, name) for term in self.terms)
 
     def checked(self) -> "NodeTerms":
-        """Itself; raises SelectorError if any term makes no sense."""
+        """Return the terms. Raises SelectorError if one is invalid."""
         if errors := self.errors:
             raise SelectorError(aggregate(errors))
         return self
 
 
 class PreferredTerm(msgspec.Struct, frozen=True):
-    """A term worth so many points to nodes that meet it."""
+    """A term and the weight that it adds to the score of a node that meets it."""
 
     weight: int
     term: NodeTerm
 
 
 class RequiredNodeAffinity(msgspec.Struct, frozen=True):
-    """What a pod asks of its node: all labels of its nodeSelector, and one term of its required node affinity."""
+    """The nodes that a pod accepts: with all labels of its nodeSelector, and one term of its required node affinity."""
 
     selector: Selector | None
     terms: NodeTerms | None
 
     @property
     def is_everything(self) -> bool:
-        """Whether the pod asks for nothing."""
+        """Whether the pod accepts any node."""
         return self.selector is None and self.terms is None
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Whether the pod may run on a node with these labels and this name."""
+        """Return whether the pod may run on a node with these labels and this name."""
         if self.selector is not None and not self.selector.matches(labels):
             return False
         return self.terms is None or self.terms.matches(labels, name)
@@ -100,7 +100,7 @@ _NO_AFFINITY = RequiredNodeAffinity(None, None)
 
 
 def compile_node_selector(selector: NodeSelector, path: str = "") -> NodeTerms:
-    """The terms of a node selector, mistakes included; `path` is where it stands, for messages."""
+    """Compile a node selector, invalid terms included; `path` is its field, for messages."""
     below = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
     return NodeTerms(
         tuple(
@@ -112,7 +112,7 @@ def compile_node_selector(selector: NodeSelector, path: str = "") -> NodeTerms:
 
 
 def compile_preferred(terms: Sequence[PreferredSchedulingTerm], path: str = "") -> tuple[PreferredTerm, ...]:
-    """The preferred terms that count; raises SelectorError."""
+    """Compile the preferred terms that have a weight and a requirement. Raises SelectorError."""
     compiled = tuple(
         PreferredTerm(preferred.weight, compile_term(preferred.preference, f"{path}[{i}]"))
         for i, preferred in enumerate(terms)
@@ -125,7 +125,7 @@ def compile_preferred(terms: Sequence[PreferredSchedulingTerm], path: str = "") 
 
 
 def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
-    """What a pod asks of its node."""
+    """Compile the nodeSelector and the required node affinity of a pod."""
     spec = pod.spec
     required = None
     if spec.affinity is not None and spec.affinity.nodeAffinity is not None:
@@ -137,7 +137,7 @@ def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
 
 @lru_cache(maxsize=1024)
 def _required_affinity(labels: tuple[tuple[str, str], ...], required: NodeSelector | None) -> RequiredNodeAffinity:
-    """Pods of one controller ask for the same: compiled once."""
+    """Compile once for all pods of a controller."""
     return RequiredNodeAffinity(
         selector_from_set(dict(labels)) if labels else None,
         compile_node_selector(required) if required is not None else None,
@@ -145,7 +145,7 @@ def _required_affinity(labels: tuple[tuple[str, str], ...], required: NodeSelect
 
 
 def compile_term(term: NodeSelectorTerm, path: str) -> NodeTerm:
-    """One term, mistakes included."""
+    """Compile a term, which may be invalid; `path` is its field, for messages."""
     errors: list[str] = []
     labels = tuple(
         _label_requirement(expression, f"{path}.matchExpressions[{i}]", errors)

@@ -202,5 +202,5 @@ class Pod(ApiObject, frozen=True):
 
     @property
     def key(self) -> str:
-        """namespace/name, as it is written in messages."""
+        """The pod as namespace/name, as in messages."""
         return f"{self.metadata.namespace}/{self.metadata.name}"

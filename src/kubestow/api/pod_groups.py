@@ -4,7 +4,7 @@ from kubestow.api.meta import ApiObject, Base
 from kubestow.api.pod import Pod, PodCondition
 
 DISRUPTED_TOGETHER = "PodGroup"
-"""The disruption mode of a group whose pods are evicted all or none."""
+"""The disruption mode of a group whose pods are evicted together or not at all."""
 
 
 class GangPolicy(Base, frozen=True):
@@ -48,13 +48,13 @@ class PodGroup(ApiObject, frozen=True):
 
     @property
     def min_count(self) -> int:
-        """How many of its pods must be scheduled at once; 0 for a group that is no gang."""
+        """The number of pods that must be scheduled together; 0 for a group that is not a gang."""
         gang = self.spec.schedulingPolicy.gang
         return 0 if gang is None else gang.minCount
 
     @property
     def topology_key(self) -> str:
-        """The label in whose value all nodes of its pods must agree; empty if any nodes will do."""
+        """The label for which all nodes of the group must have the same value; empty if there is no such constraint."""
         constraints = self.spec.schedulingConstraints
         return constraints.topology[0].key if constraints is not None and constraints.topology else ""
 
@@ -68,12 +68,12 @@ class PodGroup(ApiObject, frozen=True):
 
 
 def group_name(pod: Pod) -> str:
-    """The name of the group that a pod belongs to; empty if it belongs to none."""
+    """Return the name of the group of a pod; empty if it has none."""
     group = pod.spec.schedulingGroup
     return "" if group is None else group.podGroupName or ""
 
 
 def group_key(pod: Pod) -> str:
-    """namespace/name of the group that a pod belongs to; empty if it belongs to none."""
+    """Return the namespace/name of the group of a pod; empty if it has none."""
     group = pod.spec.schedulingGroup
     return "" if group is None or not group.podGroupName else f"{pod.metadata.namespace}/{group.podGroupName}"

@@ -1,11 +1,11 @@
-"""Host ports: the ports of a node that its pods take."""
+"""Host ports: the ports of a node that its pods use."""
 
 import msgspec
 
 from kubestow.api.pod import Pod
 from kubestow.api.requests import is_sidecar
 
-ANY_IP = "0.0.0.0"  # noqa: S104 - the API's word for every address of a node; nothing is bound here
+ANY_IP = "0.0.0.0"  # noqa: S104 - means every address of a node in the API; nothing is bound here
 
 
 class HostPort(msgspec.Struct, frozen=True):
@@ -16,7 +16,7 @@ class HostPort(msgspec.Struct, frozen=True):
     port: int
 
     def conflicts_with(self, other: "HostPort") -> bool:
-        """Whether the two cannot be taken on the same node."""
+        """Return whether the two ports cannot be used on the same node."""
         return (
             self.port == other.port
             and self.protocol == other.protocol
@@ -25,7 +25,7 @@ class HostPort(msgspec.Struct, frozen=True):
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """The host ports of a pod for as long as it runs: those of sidecars, then those of containers."""
+    """Return the host ports of a running pod: those of sidecars, then those of containers."""
     spec = pod.spec
     containers = spec.containers
     if spec.initContainers:

@@ -1,14 +1,14 @@
 """Quantities: the numbers of the Kubernetes API, such as "250m", "1.5Gi" or "2e3".
 
-A quantity is read into an integer and a power of ten, so nothing is ever lost to floating point; what is finer than a
-nano-unit is rounded up to one. `nano` is the exact amount, for adding and comparing; `value` and `milli` are what
-Kubernetes counts with: whole units and thousandths, rounded up.
+A quantity is parsed into an integer and a power of ten, without floating point; amounts finer than a nano-unit are
+rounded up to one. `nano` is the exact amount, for adding and comparing; `value` and `milli` are the amounts that
+Kubernetes computes with: whole units and thousandths, rounded up.
 
-Kubernetes keeps short numbers in 64 bits and long ones in arbitrary precision, and the two differ at the edges: in
-overflow, in rounding negative numbers, in which texts are kept as written. `value`, `milli` and `canonical` answer as
-it does there too, so that the same object means the same to both.
+Kubernetes keeps short numbers in 64 bits and long ones in arbitrary precision, and the two differ in edge cases: on
+overflow, in rounding negative numbers, in the texts that are kept as written. `value`, `milli` and `canonical` return
+the same results in these cases.
 
-The few texts that a cluster repeats endlessly are read once: the public functions are cached.
+The public functions are cached, as a cluster repeats a few texts many times.
 """
 
 import re
@@ -30,11 +30,11 @@ _LARGEST_EXPONENT = 1_000
 
 
 class QuantityError(ValueError):
-    """A text that is not a quantity; the message quotes it and says what is wrong."""
+    """A text is not a quantity; the message quotes it and gives the reason."""
 
 
 class _Style(Enum):
-    """How a quantity was written, which is how it is written back."""
+    """The notation of a quantity, which its canonical text keeps."""
 
     DECIMAL = "M"
     EXPONENT = "e6"
@@ -42,7 +42,7 @@ class _Style(Enum):
 
 
 class _Parsed(msgspec.Struct, frozen=True):
-    """digits * 10**exponent."""
+    """A number: digits * 10**exponent."""
 
     digits: int
     exponent: int
@@ -50,7 +50,7 @@ class _Parsed(msgspec.Struct, frozen=True):
     """Whether Kubernetes keeps it in 64 bits."""
     style: _Style
     text: str | None
-    """The text itself, where it counts as canonical."""
+    """The text itself if it is canonical."""
 
 
 _FORM = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
@@ -62,26 +62,26 @@ _BINARY_SUFFIX = ["", *_BINARY_EXPONENT]
 
 @lru_cache(maxsize=_CACHED_TEXTS, typed=True)
 def nano(raw: RawQuantity) -> int:
-    """The exact amount in nano-units, finer amounts rounded away from zero."""
+    """Return the exact amount in nano-units; finer amounts are rounded away from zero."""
     parsed = _parse(_text_of(raw))
-    # Beyond the bound the number is larger than anything it is compared with, and only costs memory.
+    # Beyond the bound the number is larger than any that it is compared with; a larger one only costs memory.
     return parsed.digits * int(10 ** (min(parsed.exponent, _LARGEST_EXPONENT) - _NANO))
 
 
 @lru_cache(maxsize=_CACHED_TEXTS, typed=True)
 def value(raw: RawQuantity) -> int:
-    """Whole units, rounded up; within int64."""
+    """Return the amount in whole units, rounded up, as an int64."""
     return _scaled(_parse(_text_of(raw)), 0)
 
 
 @lru_cache(maxsize=_CACHED_TEXTS, typed=True)
 def milli(raw: RawQuantity) -> int:
-    """Thousandths, rounded up; within int64."""
+    """Return the amount in thousandths, rounded up, as an int64."""
     return _scaled(_parse(_text_of(raw)), -3)
 
 
 def is_int64(raw: RawQuantity) -> bool:
-    """Whether Kubernetes can say the quantity as an int64: it is kept in 64 bits, and was written without fraction."""
+    """Return whether Kubernetes can return the quantity as an int64: it has 64 bits and no fraction."""
     parsed = _parse(_text_of(raw))
     fits = parsed.exponent <= _INT64_DIGITS and abs(parsed.digits) * 10 ** max(parsed.exponent, 0) <= INT64_MAX
     return parsed.short and parsed.exponent >= 0 and (fits or parsed.digits == 0)
@@ -89,7 +89,7 @@ def is_int64(raw: RawQuantity) -> bool:
 
 @lru_cache(maxsize=_CACHED_TEXTS, typed=True)
 def canonical(raw: RawQuantity) -> str:
-    """The text that Kubernetes writes for the quantity."""
+    """Return the text that Kubernetes writes for the quantity."""
     parsed = _parse(_text_of(raw))
     if parsed.text is not None:
         return parsed.text
@@ -97,17 +97,17 @@ def canonical(raw: RawQuantity) -> str:
 
 
 def format_nano(amount: int, *, binary: bool = False) -> str:
-    """The canonical text of an amount in nano-units, with decimal suffixes or, where it is whole, binary ones."""
+    """Return the canonical text of an amount in nano-units; `binary` suffixes are used for whole amounts only."""
     return _canonical_text(amount, _NANO, _Style.BINARY if binary else _Style.DECIMAL)
 
 
 def units_up(amount: int) -> int:
-    """Nano-units as whole units, rounded up."""
+    """Convert nano-units to whole units, rounded up."""
     return -(-amount // NANO_PER_UNIT)
 
 
 def millis_up(amount: int) -> int:
-    """Nano-units as thousandths of a unit, rounded up."""
+    """Convert nano-units to thousandths of a unit, rounded up."""
     return -(-amount // NANO_PER_MILLI)
 
 
@@ -123,14 +123,14 @@ def _parse(text: str) -> _Parsed:
     exponent, style = _read_suffix(text, suffix)
 
     if style is _Style.BINARY:
-        room = 14 - len(whole) - exponent * 3 // 10 if not fraction else -1
+        spare_digits = 14 - len(whole) - exponent * 3 // 10 if not fraction else -1
         scale, factor = 0, 1 << exponent
     else:
-        room = _INT64_DIGITS - len(whole) - len(fraction)
+        spare_digits = _INT64_DIGITS - len(whole) - len(fraction)
         scale, factor = exponent - len(fraction), 1
     digits = int(whole + fraction)
     negative = sign == "-"
-    if room >= 0 and scale >= _NANO:
+    if spare_digits >= 0 and scale >= _NANO:
         kept = _is_canonical(whole + fraction, scale, style)
         return _Parsed(-digits * factor if negative else digits * factor, scale, True, style, text if kept else None)
 
@@ -148,7 +148,7 @@ def _parse(text: str) -> _Parsed:
 
 
 def _read_suffix(text: str, suffix: str) -> tuple[int, _Style]:
-    """The exponent a suffix stands for: of two for binary suffixes, of ten for the others."""
+    """Return the exponent of a suffix: to base two for binary suffixes, to base ten for the others."""
     if suffix in _DECIMAL_EXPONENT:
         return _DECIMAL_EXPONENT[suffix], _Style.DECIMAL
     if suffix in _BINARY_EXPONENT:
@@ -172,7 +172,7 @@ def _is_canonical(digits: str, scale: int, style: _Style) -> bool:
 
 
 def _to_nano(digits: int, exponent: int) -> tuple[int, int]:
-    """A non-negative number with exponent -9, rounded up."""
+    """Return a non-negative number with exponent -9, rounded up."""
     shift = exponent - _NANO
     if shift >= 0:
         return digits * 10**shift, _NANO
@@ -182,7 +182,7 @@ def _to_nano(digits: int, exponent: int) -> tuple[int, int]:
 
 
 def _scaled(parsed: _Parsed, scale: int) -> int:
-    """The number in units of 10**scale, rounded up, as an int64."""
+    """Return the number in units of 10**scale, rounded up, as an int64."""
     digits, shift = parsed.digits, parsed.exponent - scale
     if shift < 0:
         divisor: int = 10**-shift
@@ -198,20 +198,20 @@ def _scaled(parsed: _Parsed, scale: int) -> int:
     if digits == 0:
         return 0
     if parsed.short and shift not in (0, 1, 2, 3, 6, 9):
-        # Kubernetes multiplies step by step and gives up with 0 at an overflow.
+        # Kubernetes multiplies step by step and returns 0 on overflow.
         product = digits * 10**shift if shift <= _INT64_DIGITS else INT64_MAX + 1
         return product if -INT64_MAX <= product <= INT64_MAX else 0
     return _wrapped(digits * 10**shift, 64)
 
 
 def _wrapped(number: int, bits: int) -> int:
-    """The number in two's complement of so many bits."""
+    """Wrap a number to two's complement of `bits` bits."""
     half = 1 << (bits - 1)
     return (number + half) % (2 * half) - half
 
 
 def _canonical_text(digits: int, exponent: int, style: _Style) -> str:
-    """The largest suffix that leaves a whole number."""
+    """Return the text with the largest suffix that leaves a whole number."""
     if digits == 0:
         return "0"
     if style is _Style.BINARY:

@@ -1,13 +1,13 @@
-"""What a pod asks of a node: CPU, memory, ephemeral storage and countable resources, as kube-scheduler adds them up.
+"""The resource requests of a pod: CPU, memory, ephemeral storage and scalar resources, summed like kube-scheduler does.
 
-Containers run together, so their requests add up. Init containers run one after the other before them, so of each
-resource the largest need counts; but one with restartPolicy Always (a sidecar) keeps running, and adds to everything
-that starts after it. Requests of the pod as a whole replace the sum, and the overhead of its runtime comes on top.
+Containers run at the same time, so their requests are added. Init containers run one after the other before them, so
+the largest request of each resource counts; but one with restartPolicy Always (a sidecar) keeps running, and its
+requests are added to all that starts after it. Pod-level requests replace the sum; the pod's overhead is added to it.
 
-A pod on a node may be in the middle of a resize: until the node has followed, each container holds the largest of what
-is wanted, allocated and in use; if the node has refused, what is wanted does not count.
+A pod on a node may be in the middle of a resize: until it is complete, each container holds the largest of its
+requested, allocated and used amounts; if the resize is infeasible, the requested amount does not count.
 
-Scoring pretends that a container without a request for CPU or memory wants a little, so that such pods spread.
+Scoring assumes small requests for a container without a request for CPU or memory, so that such pods spread.
 
 Sums are exact, in nano-units, and rounded up once at the end.
 """
@@ -28,7 +28,7 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
 NON_ZERO_CPU = 100
-"""Thousandths of a CPU that scoring assumes for a container without a request."""
+"""CPU in thousandths that scoring assumes for a container without a request."""
 NON_ZERO_MEMORY = 200 * 1024 * 1024
 
 _HUGE_PAGES = "hugepages-"
@@ -38,34 +38,34 @@ Nanos = dict[str, int]
 
 
 class PodRequests(Base, frozen=True):
-    """What one pod asks for: CPU in thousandths, the rest in whole units."""
+    """The requests of a pod: CPU in thousandths, all others in whole units."""
 
     amounts: dict[str, int]
-    """By resource; what is not asked for is absent."""
+    """The amount of each requested resource."""
     non_zero_cpu: int
-    """What scoring counts, with something for every container that asks for none."""
+    """The CPU for scoring, which includes an assumed amount for each container without a request."""
     non_zero_memory: int
 
 
 class RequestRules(Base, frozen=True):
-    """Which of the feature-gated parts of a pod count."""
+    """The feature-gated fields of a pod that count."""
 
     status: bool = True
-    """Allocated and used amounts in the status, which in-place resize leaves there."""
+    """Allocated and used amounts in the status, written by in-place resize."""
     pod_level: bool = True
-    """Requests of the pod as a whole."""
+    """Pod-level requests."""
     pod_level_status: bool = True
-    """In-place resize of those."""
+    """In-place resize of pod-level requests."""
 
 
 ON_NODE = RequestRules()
-"""For a pod that takes up room on a node."""
+"""Rules for the resources that a pod holds on a node."""
 TO_SCORE = RequestRules(status=False, pod_level=False)
-"""For a pod whose fit is scored: kube-scheduler leaves the requests of the pod as a whole out there."""
+"""Rules for scoring the fit of a pod, where kube-scheduler ignores pod-level requests."""
 
 
 def pod_requests(pod: Pod, rules: RequestRules = ON_NODE) -> PodRequests:
-    """What a pod asks for; raises QuantityError for amounts that are none."""
+    """Return the requests of a pod. Raises QuantityError for an invalid amount."""
     spec = pod.spec
     if (
         len(spec.containers) == 1
@@ -80,7 +80,7 @@ def pod_requests(pod: Pod, rules: RequestRules = ON_NODE) -> PodRequests:
 
 @lru_cache(maxsize=1024)
 def is_scalar_resource(resource: str) -> bool:
-    """Whether a resource is one that is merely counted: extended, huge pages, attachable volumes, kubernetes.io/…"""
+    """Return whether a resource is a scalar resource: extended, huge pages, attachable volumes, kubernetes.io/…"""
     if resource.startswith((_HUGE_PAGES, "attachable-volumes-")) or "kubernetes.io/" in resource:
         return True
     return is_extended_resource(resource)
@@ -88,7 +88,7 @@ def is_scalar_resource(resource: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_extended_resource(resource: str) -> bool:
-    """Whether a resource is one that Kubernetes knows nothing about, such as example.com/gpu."""
+    """Return whether a resource is not defined by Kubernetes, such as example.com/gpu."""
     if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
         return False
     return not key_problems(f"requests.{resource}")
@@ -100,7 +100,7 @@ def _is_counted(resource: str) -> bool:
 
 
 def resource_amounts(resources: ResourceList) -> dict[str, int]:
-    """A list of resources, such as a node's allocatable, in the units of `PodRequests`; `pods` included."""
+    """Convert a resource list, such as a node's allocatable, to the units of `PodRequests`; `pods` included."""
     return {
         name: milli(raw) if name == CPU else value(raw)
         for name, raw in resources.items()
@@ -109,7 +109,7 @@ def resource_amounts(resources: ResourceList) -> dict[str, int]:
 
 
 def requests_signature(pod: Pod) -> Hashable | None:
-    """Equal for pods that ask for the same in the same words; None for a pod whose status counts as well."""
+    """Return a value that is equal for pods with equally written requests; None for a pod whose status counts, too."""
     spec = pod.spec
     if holds_by_status(pod):
         return None
@@ -125,7 +125,7 @@ def requests_signature(pod: Pod) -> Hashable | None:
 
 
 def differ_in_requests(one: PodSpec, other: PodSpec) -> bool:
-    """Whether two pods are the same but for what their containers ask for."""
+    """Return whether two pods are equal except for the resources of their containers."""
     if len(one.containers) != len(other.containers):
         return False
     pairs = zip(one.containers, other.containers, strict=True)
@@ -134,12 +134,12 @@ def differ_in_requests(one: PodSpec, other: PodSpec) -> bool:
 
 
 def rules_make_no_difference(pod: Pod) -> bool:
-    """Whether a pod asks for the same by any rules."""
+    """Return whether the requests of a pod are the same for all `RequestRules`."""
     return pod.spec.resources is None and not holds_by_status(pod)
 
 
 def holds_by_status(pod: Pod) -> bool:
-    """Whether its status may say that a pod holds other amounts than it asks for."""
+    """Return whether the status of a pod may contain other amounts than its spec."""
     status = pod.status
     return bool(status.containerStatuses or status.initContainerStatuses) or status.resources is not None
 
@@ -161,10 +161,10 @@ def _requests_of_many(pod: Pod, rules: RequestRules) -> PodRequests:
     statuses: dict[str, ContainerStatus] = {}
     if rules.status:
         statuses = {s.name: s for s in (*status.containerStatuses, *status.initContainerStatuses) if s.resources}
-    refused = bool(statuses or status.resources) and resize_is_infeasible(pod)
-    containers = [_held(c, statuses, refused) for c in spec.containers]
-    inits = [(_held(c, statuses if is_sidecar(c) else {}, refused), is_sidecar(c)) for c in spec.initContainers]
-    of_pod = _pod_level(pod, rules, refused)
+    infeasible = bool(statuses or status.resources) and resize_is_infeasible(pod)
+    containers = [_held(c, statuses, infeasible) for c in spec.containers]
+    inits = [(_held(c, statuses if is_sidecar(c) else {}, infeasible), is_sidecar(c)) for c in spec.initContainers]
+    of_pod = _pod_level(pod, rules, infeasible)
     overhead = _nanos(spec.overhead)
 
     def total(assumed: Mapping[str, int]) -> Nanos:
@@ -173,23 +173,23 @@ def _requests_of_many(pod: Pod, rules: RequestRules) -> PodRequests:
         _add(needed, overhead)
         return needed
 
-    asked = total({})
-    # With requests of its own the pod as a whole has a size; only a resource that nobody mentions is assumed.
-    non_zero = total({name: amount for name, amount in _NON_ZERO.items() if not of_pod or name not in asked})
+    requested = total({})
+    # With pod-level requests, an amount is assumed only for a resource that no container requests either.
+    non_zero = total({name: amount for name, amount in _NON_ZERO.items() if not of_pod or name not in requested})
     return PodRequests(
-        {name: _rounded(name, amount) for name, amount in asked.items() if _is_counted(name)},
+        {name: _rounded(name, amount) for name, amount in requested.items() if _is_counted(name)},
         _rounded(CPU, non_zero.get(CPU, 0)),
         _rounded(MEMORY, non_zero.get(MEMORY, 0)),
     )
 
 
 def declared_requests(pod: Pod) -> Nanos:
-    """What the pod's spec asks for, of every resource it names, whatever its status says; raises QuantityError."""
+    """Return the requests in the pod's spec, for all resources, independent of its status. Raises QuantityError."""
     return _declared(pod, lambda resources: resources.requests)
 
 
 def declared_limits(pod: Pod) -> Nanos:
-    """What the pod's spec is limited to, as `declared_requests`; overhead adds only to what is limited."""
+    """Return the limits in the pod's spec, like `declared_requests`; overhead is added to limited resources only."""
     return _declared(pod, lambda resources: resources.limits, only_present=True)
 
 
@@ -205,12 +205,12 @@ def _declared(pod: Pod, field: Callable[[ResourceRequirements], ResourceList], *
 
 
 def is_sidecar(container: Container) -> bool:
-    """Whether an init container keeps running beside the others."""
+    """Return whether an init container keeps running alongside the others."""
     return container.restartPolicy == "Always"
 
 
 def resize_is_infeasible(pod: Pod) -> bool:
-    """Whether the node has refused the resize that the pod waits for."""
+    """Return whether the node has reported the pending resize of the pod as infeasible."""
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"
@@ -218,53 +218,53 @@ def resize_is_infeasible(pod: Pod) -> bool:
 
 
 def _add_up(containers: Iterable[Nanos], inits: Iterable[tuple[Nanos, bool]], assumed: Mapping[str, int]) -> Nanos:
-    """The most that the containers need at any moment; `assumed` stands in for requests a container does not make."""
+    """Return the maximum that the containers need at any time; `assumed` fills in requests that a container lacks."""
     needed: Nanos = {}
     for held in containers:
         _add(needed, {**assumed, **held} if assumed else held)
     sidecars: Nanos = {}
     starting: Nanos = {}
     for held, sidecar in inits:
-        wanted = {**assumed, **held}
+        amounts = {**assumed, **held}
         if sidecar:
-            _add(needed, wanted)
-            _add(sidecars, wanted)
-            wanted = sidecars
+            _add(needed, amounts)
+            _add(sidecars, amounts)
+            amounts = sidecars
         else:
-            _add(wanted, sidecars)
-        _raise_to(starting, wanted)
+            _add(amounts, sidecars)
+        _raise_to(starting, amounts)
     _raise_to(needed, starting)
     return needed
 
 
-def _held(container: Container, statuses: Mapping[str, ContainerStatus], refused: bool) -> Nanos:
-    """What a container holds on its node, or wants if it is on none."""
+def _held(container: Container, statuses: Mapping[str, ContainerStatus], infeasible: bool) -> Nanos:
+    """Return the resources that a container holds on its node; its requests if it has no node."""
     status = statuses.get(container.name)
-    wanted = _nanos(container.resources.requests)
+    requested = _nanos(container.resources.requests)
     if status is None or status.resources is None:
-        return wanted
-    return _largest(wanted, status.resources.requests, status.allocatedResources, refused)
+        return requested
+    return _largest(requested, status.resources.requests, status.allocatedResources, infeasible)
 
 
-def _pod_level(pod: Pod, rules: RequestRules, refused: bool) -> Nanos:
-    """The requests of the pod as a whole."""
+def _pod_level(pod: Pod, rules: RequestRules, infeasible: bool) -> Nanos:
+    """Return the pod-level requests; with in-place resize, the amounts held."""
     if not rules.pod_level or pod.spec.resources is None:
         return {}
-    wanted = _of_whole_pod(pod.spec.resources.requests)
+    requested = _of_whole_pod(pod.spec.resources.requests)
     used = pod.status.resources
     if used is None or not rules.status or not rules.pod_level_status:
-        return wanted
-    held = _largest(wanted, used.requests, pod.status.allocatedResources, refused)
-    return {name: held.get(name, 0) for name in wanted}
+        return requested
+    held = _largest(requested, used.requests, pod.status.allocatedResources, infeasible)
+    return {name: held.get(name, 0) for name in requested}
 
 
 def _of_whole_pod(resources: ResourceList) -> Nanos:
-    """Those resources that a pod as a whole can have."""
+    """Return the amounts of the resources that are supported at pod level."""
     return {name: nano(raw) for name, raw in resources.items() if name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES)}
 
 
-def _largest(wanted: Nanos, used: ResourceList, allocated: ResourceList | None, refused: bool) -> Nanos:
-    largest = {} if refused else wanted.copy()
+def _largest(requested: Nanos, used: ResourceList, allocated: ResourceList | None, infeasible: bool) -> Nanos:
+    largest = {} if infeasible else requested.copy()
     _raise_to(largest, _nanos(used))
     _raise_to(largest, _nanos(allocated or {}))
     return largest

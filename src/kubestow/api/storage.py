@@ -62,7 +62,7 @@ class CSIVolume(Base, frozen=True):
 
 
 class VolumeSource(Base, frozen=True):
-    """The kinds of storage that the scheduler tells apart, in a pod's volume or a persistent volume."""
+    """The volume types that the scheduler distinguishes, in a pod's volume or a persistent volume."""
 
     gcePersistentDisk: GCEPersistentDisk | None = None
     awsElasticBlockStore: AWSElasticBlockStore | None = None
@@ -101,7 +101,7 @@ class PersistentVolumeClaim(ApiObject, frozen=True):
     spec: ClaimSpec = ClaimSpec()
     status: VolumeStatus = VolumeStatus()
     source: Raw = Raw()
-    """The whole object as received: an update must send back the fields that are not read here."""
+    """The complete JSON as received: an update must send back the fields that are not read here."""
 
 
 class VolumeNodeAffinity(Base, frozen=True):
@@ -122,7 +122,7 @@ class PersistentVolume(ApiObject, frozen=True):
     spec: VolumeSpec = VolumeSpec()
     status: VolumeStatus = VolumeStatus()
     source: Raw = Raw()
-    """The whole object as received: an update must send back the fields that are not read here."""
+    """The complete JSON as received: an update must send back the fields that are not read here."""
 
 
 class TopologySelectorLabelRequirement(Base, frozen=True):

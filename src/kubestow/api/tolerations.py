@@ -14,9 +14,9 @@ _PLAIN_INTEGER = r"0|-?[1-9][0-9]*"
 
 
 def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool) -> bool:
-    """Whether a toleration covers a taint: effect, key and value; empty effect and key cover all.
+    """Return whether a toleration matches a taint: effect, key and value; empty effect and key match all.
 
-    `comparison_operators` says whether the operators Lt and Gt are enabled.
+    `comparison_operators` enables the operators Lt and Gt.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -36,7 +36,7 @@ def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool) 
 
 
 def tolerates_device(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Whether a toleration of a claim covers a taint of a device; empty effect and key cover all."""
+    """Return whether a toleration of a claim matches a taint of a device; empty effect and key match all."""
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
     if toleration.operator in ("", "Equal"):
@@ -50,7 +50,7 @@ def untolerated(
     effects: Iterable[str],
     comparison_operators: bool,
 ) -> Taint | None:
-    """The first taint with one of the effects that no toleration covers."""
+    """Return the first taint with one of the effects that no toleration matches; None if there is none."""
     for taint in taints:
         if taint.effect in effects and not any(tolerates(t, taint, comparison_operators) for t in tolerations):
             return taint
@@ -58,5 +58,5 @@ def untolerated(
 
 
 def _integer(text: str) -> int | None:
-    """An integer as it is normally written: with leading zeros or a plus sign it counts as none."""
+    """Parse an integer; None for any other text, also for leading zeros or a plus sign."""
     return parse_int64(text) if re.fullmatch(_PLAIN_INTEGER, text) else None

@@ -1,4 +1,4 @@
-"""Where a node stands: the labels of region, zone and host."""
+"""The topology labels of a node: region, zone and host."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ LEGACY_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 
 
 def zone_of(labels: Mapping[str, str]) -> str:
-    """A name for a node's region and zone together, empty where it has neither label; legacy labels go first."""
+    """Return an identifier of a node's region and zone, empty without either label; legacy labels take precedence."""
     region = labels.get(LEGACY_REGION_LABEL)
     if region is None:
         region = labels.get(REGION_LABEL, "")

@@ -1,4 +1,4 @@
-"""Objects that keep all of their JSON: for extenders, which get them as the API server has them, and for recordings."""
+"""Objects that keep their complete JSON: for extenders, which receive them as the API server does, and recordings."""
 
 from msgspec import Raw
 
@@ -16,12 +16,12 @@ class WholePod(Pod, frozen=True):
 
 
 class WholePendingPod(Pod, frozen=True):
-    """Keeps it only until it has a node: most pods of a cluster have one."""
+    """A pod that keeps its JSON only while it has no node: most pods of a cluster have one."""
 
     source: Raw = Raw()
 
 
 class WholeObject(ApiObject, frozen=True):
-    """Of any kind."""
+    """An object of any kind."""
 
     source: Raw = Raw()

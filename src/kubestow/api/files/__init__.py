@@ -1,9 +1,10 @@
-"""Kubernetes objects from files: the one way in for manifests, for what kubectl writes, and for configuration files.
+"""Kubernetes objects from files: the only reader of manifests, of kubectl output, and of configuration files.
 
-`read` takes files, folders and standard input, and returns a `Manifest` for each object: where it is, what it is, and
-its JSON. `decode` turns those into objects of the model. Lists are taken apart. Everything wrong is told in one
-`ObjectsError`, a line for each problem, with file, place and field. What aliases of YAML stand for, and how deep a
-document nests, is bounded.
+`read` takes files, folders and standard input, and returns a `Manifest` for each object: its position, its kind and
+name, and its JSON. `decode` turns manifests into objects of the model. Lists are split into their items. All problems
+are reported in one `ObjectsError`, a line for each, with file, position and field.
+
+Promise: the expansion of YAML aliases and the nesting depth of a document are limited.
 """
 
 from kubestow.api.files.decoding import Decoded, decode

@@ -1,4 +1,4 @@
-"""Manifests to objects of the model, those of kinds that it has, with amounts that there can be."""
+"""Decoding of manifests into objects of the model, with validation of their resource amounts."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,15 +16,15 @@ from kubestow.api.pod import Pod
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """What manifests describe."""
+    """The objects that manifests describe."""
 
     objects: list[Any]
     skipped: Counter[str]
-    """How many there were of each kind that the model does not have."""
+    """The number of manifests of each kind that the model does not have."""
 
 
-def _completed(obj: Any) -> Any:
-    """With the namespace and the uid that an API server would give it, if it has none."""
+def _with_identity(obj: Any) -> Any:
+    """Return the object with the namespace and the UID that an API server would set if they are missing."""
     meta = obj.metadata
     namespace = meta.namespace or ("" if type(obj) in CLUSTER_SCOPED else "default")
     if meta.uid and namespace == meta.namespace:
@@ -34,7 +34,7 @@ def _completed(obj: Any) -> Any:
 
 
 def _amounts(obj: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What a node has, and what containers ask for, by field; of pods that an API server let in it is as it is."""
+    """Yield the resource lists of a node or a pod with their fields; not of pods that an API server has validated."""
     if isinstance(obj, Node):
         yield "status.capacity", obj.status.capacity
         yield "status.allocatable", obj.status.allocatable
@@ -45,7 +45,7 @@ def _amounts(obj: Any) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"spec.{field}[{index}].resources.limits", container.resources.limits
 
 
-def _wrong_amounts(obj: Any) -> Iterator[str]:
+def _amount_problems(obj: Any) -> Iterator[str]:
     for field, amounts in _amounts(obj):
         for name, amount in amounts.items():
             try:
@@ -56,7 +56,7 @@ def _wrong_amounts(obj: Any) -> Iterator[str]:
 
 
 def decode(manifests: Iterable[Manifest]) -> Decoded:
-    """The objects, in order; raises ObjectsError with all that do not fit their kind."""
+    """Decode objects, in order. Raises ObjectsError with all that are not valid for their kind."""
     found = Decoded([], Counter())
     problems = []
     for manifest in manifests:
@@ -69,8 +69,8 @@ def decode(manifests: Iterable[Manifest]) -> Decoded:
         except codec.DecodeError as error:
             problems.append(f"{manifest}: {error}")
         else:
-            problems += [f"{manifest}: {problem}" for problem in _wrong_amounts(obj)]
-            found.objects.append(_completed(obj))
+            problems += [f"{manifest}: {problem}" for problem in _amount_problems(obj)]
+            found.objects.append(_with_identity(obj))
     if problems:
         raise ObjectsError(problems)
     return found

@@ -1,6 +1,7 @@
-"""Files to manifests: every object with its place and its JSON, lists taken apart.
+"""Splitting of files into manifests: every object with its position and its JSON; lists are split into their items.
 
-JSON stays as it came: of each object only its head is read here. YAML becomes JSON. Both may hold several documents.
+JSON is not changed: only the head of each object is read here. YAML is converted to JSON. A file of either kind may
+contain several documents.
 """
 
 import json
@@ -16,12 +17,13 @@ from kubestow.api.files.sources import Source, problem_of, sources
 from kubestow.api.files.yaml_documents import yaml_documents
 
 _BETWEEN = re.compile(r"(?:\s+|^---)*", re.MULTILINE)
-"""What may stand between two documents of JSON."""
+"""Separators of JSON documents."""
 _JSON = re.compile(r"\s*(\[|\{\s*([\"}]|$))")
-"""How JSON begins; YAML may begin with a brace, too, and write its keys without quotes."""
+"""The start of JSON; YAML may start with a brace, too, if its keys are not quoted."""
 
-_WRITTEN_BY_HAND = 1_000_000
-"""Characters. Larger files of JSON come from programs, which write no key twice: it would cost seconds to look."""
+_MAX_CHECKED_LENGTH = 1_000_000
+"""Maximum number of characters of JSON that is checked for duplicate keys. Programs, which write larger files, do not
+write duplicates, and the check would take seconds."""
 
 
 class _Metadata(msgspec.Struct):
@@ -38,10 +40,10 @@ class _Head(msgspec.Struct):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One value of a file, which may be an object; a list is not one, but what is in it is."""
+    """A value in a file, which may be an object; the items of a list are separate documents."""
 
     place: str
-    """The file and where in it, as errors begin."""
+    """The file and the position in it; the start of an error message."""
     data: bytes | Raw
     """JSON."""
 
@@ -50,27 +52,27 @@ class Manifest(NamedTuple):
     """An object in a file."""
 
     place: str
-    """The file and where in it."""
+    """The file and the position in it; the start of an error message."""
     api_version: str
     kind: str
     namespace: str
-    """As given, maybe empty."""
+    """As in the file; may be empty."""
     name: str
-    """Empty if it has only a `generateName`."""
+    """Empty if the object has only a `generateName`."""
     generate_name: str
     data: bytes | Raw
     """JSON."""
 
     def __str__(self) -> str:
-        """Place and object, as errors begin."""
+        """Return position and object, the start of an error message."""
         name = self.name or f"{self.generate_name}..."
         return f"{self.place}: {self.kind} {self.namespace + '/' if self.namespace else ''}{name}"
 
 
 def read(paths: Iterable[str], unnamed: str = "") -> list[Manifest]:
-    """The objects in files, folders (not those inside them) or, for `-`, standard input; raises ObjectsError.
+    """Read the objects in files, folders (not recursively) or, for `-`, standard input. Raises ObjectsError.
 
-    `unnamed` is how the apiVersion of those begins that need no name; without it, all do.
+    `unnamed` is the prefix of the apiVersion of kinds that need no name; if empty, every object needs one.
     """
     found: list[Manifest] = []
     problems: list[str] = []
@@ -91,7 +93,7 @@ def read(paths: Iterable[str], unnamed: str = "") -> list[Manifest]:
 
 
 def manifests(source: Source, unnamed: str = "") -> list[Manifest]:
-    """The objects in a file; raises ObjectsError, also if there are none."""
+    """Return the objects in a file. Raises ObjectsError, also if there are none."""
     found: list[Manifest] = []
     problems: list[str] = []
     try:
@@ -110,9 +112,9 @@ def manifests(source: Source, unnamed: str = "") -> list[Manifest]:
 
 
 def documents(source: Source) -> Iterator[Document]:
-    """What is in a file, whatever it is, the items of lists one by one.
+    """Yield the values in a file, the items of lists one by one.
 
-    Raises ObjectsError with all that is wrong with its syntax, once everything before that was yielded.
+    Raises ObjectsError with all syntax errors, after all valid documents have been yielded.
     """
     try:
         yield from _json_documents(source) if _JSON.match(source.text) else _yaml_documents(source)
@@ -126,34 +128,34 @@ def _json_documents(source: Source) -> Iterator[Document]:
         msgspec.json.decode(source.text, type=Raw)
     except (msgspec.DecodeError, RecursionError):
         pieces = list(_json_pieces(source))
-    if len(source.text) <= _WRITTEN_BY_HAND:
-        _demand_keys_once(pieces)
+    if len(source.text) <= _MAX_CHECKED_LENGTH:
+        _reject_duplicate_keys(pieces)
     for place, piece in pieces:
         data = piece.encode()
         yield from _unpacked(place, data, [])
 
 
-def _demand_keys_once(pieces: Iterable[tuple[str, str]]) -> None:
-    """A key that appears twice in an object is a mistake: one of the two would be lost without a word."""
+def _reject_duplicate_keys(pieces: Iterable[tuple[str, str]]) -> None:
+    """Raise DocumentError if an object has a duplicate key, one of which would be silently ignored."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = dict(pairs)
         if len(keys) < len(pairs):
-            twice = next(key for key in keys if sum(key == other for other, _ in pairs) > 1)
-            raise DocumentError(f"{twice}: is given more than once in one object")
+            duplicate = next(key for key in keys if sum(key == other for other, _ in pairs) > 1)
+            raise DocumentError(f"{duplicate}: is given more than once in one object")
         return keys
 
     for _, piece in pieces:
         try:
-            json.loads(piece, object_pairs_hook=once)
+            json.loads(piece, object_pairs_hook=unique)
         except DocumentError:
             raise
         except (RecursionError, ValueError) as error:
-            raise DocumentError(f"not valid JSON: {_said(error)}") from None
+            raise DocumentError(f"not valid JSON: {_syntax_problem(error)}") from None
 
 
 def _json_pieces(source: Source) -> Iterator[tuple[str, str]]:
-    """The documents of a text that is not one of JSON; raises DocumentError."""
+    """Yield position and text of each document of a text with several. Raises DocumentError."""
     decoder, text, start, number = json.JSONDecoder(), source.text, 0, 0
     while (start := _BETWEEN.match(text, start).end()) < len(text):  # type: ignore[union-attr]
         number += 1
@@ -162,12 +164,12 @@ def _json_pieces(source: Source) -> Iterator[tuple[str, str]]:
         except json.JSONDecodeError as error:
             raise DocumentError(f"not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
         except (RecursionError, ValueError) as error:
-            raise DocumentError(f"not valid JSON: {_said(error)}") from None
+            raise DocumentError(f"not valid JSON: {_syntax_problem(error)}") from None
         yield f"{source.name}: document {number}", text[start:end]
         start = end
 
 
-def _said(error: RecursionError | ValueError) -> str:
+def _syntax_problem(error: RecursionError | ValueError) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
@@ -185,15 +187,15 @@ def _yaml_documents(source: Source) -> Iterator[Document]:
 
 
 def _unpacked(place: str, data: bytes | Raw, item_places: list[str]) -> Iterator[Document]:
-    """The document, or the items of the list that it is."""
+    """Yield the document or, if it is a list, its items."""
     try:
         head = msgspec.json.decode(data, type=_Head)
-        # Go writes null for a list without items.
+        # Go encodes a list without items as null.
         has_items = bytes(head.items).startswith((b"[", b"null"))
         is_list = head.kind is not None and head.kind.endswith("List") and has_items
         items = msgspec.json.decode(head.items, type=list[Raw] | None) or [] if is_list else None
     except (msgspec.ValidationError, RecursionError):
-        # Not an object at all, which is told by whoever wants one.
+        # Not an object; the caller reports it if it expects one.
         head, items = _Head(), None
     except msgspec.DecodeError as error:
         raise DocumentError(f"not valid JSON: {error}") from None
@@ -206,7 +208,7 @@ def _unpacked(place: str, data: bytes | Raw, item_places: list[str]) -> Iterator
 
 
 def _with_kind(item: Raw, head: _Head) -> bytes | Raw:
-    """The item of a PodList is a Pod, though it does not say so: the API server leaves that to the list."""
+    """Add apiVersion and kind to an item of a typed list such as PodList, where the API server omits them."""
     assert head.kind is not None
     kind = head.kind.removesuffix("List")
     if not kind:

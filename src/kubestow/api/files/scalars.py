@@ -1,4 +1,4 @@
-"""What an unquoted word of YAML means to Kubernetes, by the rules of the Go library it reads YAML with.
+"""Resolution of unquoted YAML scalars, by the rules of the Go library with which Kubernetes reads YAML.
 
 `yes`, `on` and `y` are booleans, `0o17`, `017` and `1_000` are integers, `1e3` is a number, dates and `1:30` are text.
 """
@@ -6,7 +6,7 @@
 import math
 import re
 
-_WORDS: dict[str, bool | float | None] = {
+_CONSTANTS: dict[str, bool | float | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
@@ -17,13 +17,13 @@ _WORDS: dict[str, bool | float | None] = {
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]{1,64}|0[bB][01]{1,64}|0[oO][0-7]{1,64}|0[0-7]{0,64}|[1-9][0-9]{0,64})")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NUMERIC = frozenset("0123456789+-.")
-"""What a number can begin with."""
+"""The first characters of a number."""
 
 
 def plain_scalar(text: str) -> str | int | float | bool | None:
-    """What an unquoted word of YAML means."""
-    if text in _WORDS:
-        return _WORDS[text]
+    """Return the value of an unquoted YAML scalar."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     if text[0] not in _NUMERIC:
         return text
     digits = text.replace("_", "")
@@ -34,6 +34,6 @@ def plain_scalar(text: str) -> str | int | float | bool | None:
             return number
     if _FLOAT.fullmatch(digits):
         decimal = float(digits)
-        # The file is turned into JSON on its way, where 1e3 and 1.0 are written as integers.
+        # Kubernetes converts the file to JSON, in which 1e3 and 1.0 are written as integers.
         return int(decimal) if decimal.is_integer() and abs(decimal) < 1e21 else decimal
     return text

@@ -1,4 +1,4 @@
-"""Where objects come from: files, the files of a folder, standard input."""
+"""Reading of text from files, the files of a folder, and standard input."""
 
 import sys
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What is in a file, under the name that errors call it by."""
+    """The text of a file and the name of the file in error messages."""
 
     name: str
     text: str
 
 
 def sources(path: str) -> Iterator[Source]:
-    """The file, the files of a folder (not of folders inside it), or, for `-`, standard input.
+    """Yield the file, the files of a folder (not recursively), or, for `-`, standard input.
 
-    Raises OSError, or UnicodeDecodeError at text that is not UTF-8.
+    Raises OSError, or UnicodeDecodeError for text that is not UTF-8.
     """
     if path == "-":
         yield Source("standard input", text_of(path))
@@ -34,13 +34,13 @@ def sources(path: str) -> Iterator[Source]:
 
 
 def text_of(path: str) -> str:
-    """The text of one file, `-` for standard input; raises OSError or UnicodeDecodeError."""
+    """Return the text of a file, or of standard input for `-`. Raises OSError or UnicodeDecodeError."""
     content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     return content.decode("utf-8-sig")
 
 
 def problem_of(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file could not be read, in one line."""
+    """Return the reason for which a file could not be read, in one line."""
     if isinstance(error, UnicodeDecodeError):
         return f"is not UTF-8 text: {error.reason} at byte {error.start}"
     return f"cannot be read: {error.strerror or error}"

@@ -1,9 +1,9 @@
 """YAML to trees of dicts, lists and scalars, as Kubernetes reads it: from the events of the parser, in one pass.
 
-An alias stands for the very value of its anchor, so memory stays small; how many values aliases may stand for is
-bounded all the same, since whoever writes the tree out again writes each of them; a long text counts as many. A key
-that appears twice is a problem: the last one does not win. The items of a list, which may be a whole cluster, are
-turned into JSON one by one.
+An alias refers to the value of its anchor without a copy. The number of values to which aliases expand is limited
+nevertheless, since a caller that writes the tree writes each of them; a long text counts as several values. A duplicate
+key is a problem: the last one does not win. The items of a list, which may be a complete cluster, are converted to JSON
+one by one.
 """
 
 import json
@@ -18,10 +18,10 @@ from kubestow.api.files.errors import DocumentError
 from kubestow.api.files.scalars import plain_scalar
 
 _MERGE_KEY = "<<"
-_DEEPEST = 200
-_MOST_FROM_ALIASES = 100_000
-_TEXT = 64
-"""Characters that count as a value."""
+_MAX_DEPTH = 200
+_MAX_FROM_ALIASES = 100_000
+_CHARACTERS_PER_VALUE = 64
+"""Number of characters of a text that count as a value."""
 _ITEMS = "items"
 REPEATED = "is given more than once"
 
@@ -29,7 +29,7 @@ _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Something wrong in a document that is YAML; the path reads as `spec.containers[0].name`."""
+    """A problem in a document with valid syntax; a path looks like `spec.containers[0].name`."""
 
     path: str
     message: str
@@ -39,18 +39,18 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class YamlDocument(msgspec.Struct, frozen=True):
-    """A document that is more than comments."""
+    """A document that is not empty."""
 
     line: int
-    """Where it begins."""
+    """The line of its start."""
     tree: Any
     item_lines: list[int]
-    """Where each of its `items` begins; those are `msgspec.Raw`, if that was asked for."""
+    """The line of the start of each of its `items`; with `raw_items` those are `msgspec.Raw`."""
     faults: list[Fault]
 
 
 def yaml_documents(text: str, *, raw_items: bool = False) -> Iterator[YamlDocument]:
-    """Each document; raises DocumentError at text that is not YAML. What was wrong otherwise is in its `faults`."""
+    """Yield each document; its `faults` are the problems other than syntax. Raises DocumentError for invalid YAML."""
     loader = None
     try:
         loader = _Loader(text)
@@ -73,19 +73,19 @@ def yaml_documents(text: str, *, raw_items: bool = False) -> Iterator[YamlDocume
 def _one_line(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
-        said = ", ".join(filter(None, (error.context, error.problem)))
-        return f"line {mark.line + 1}, column {mark.column + 1}: {said}"
+        reason = ", ".join(filter(None, (error.context, error.problem)))
+        return f"line {mark.line + 1}, column {mark.column + 1}: {reason}"
     return " ".join(str(error).split())
 
 
 class _Builder:
-    """The value of one document."""
+    """Builds the value of a document."""
 
     def __init__(self, next_event: Any, raw_items: bool) -> None:
         self._next = next_event
         self._raw_items = raw_items
         self._anchors: dict[str, tuple[Any, int]] = {}
-        """Values, and how many values each stands for."""
+        """The value of each anchor, and the number of values to which it expands."""
         self._values = 0
         self._from_aliases = 0
         self._path: list[str | int] = []
@@ -102,14 +102,14 @@ class _Builder:
         else:
             before = self._values
             self._values += 1
-            if len(self._path) >= _DEEPEST:
-                raise DocumentError(f"line {event.start_mark.line + 1}: nested more than {_DEEPEST} levels deep")
+            if len(self._path) >= _MAX_DEPTH:
+                raise DocumentError(f"line {event.start_mark.line + 1}: nested more than {_MAX_DEPTH} levels deep")
             value = self._mapping() if kind is yaml.MappingStartEvent else self._sequence()
             if event.anchor is not None:
                 self._anchors[event.anchor] = value, self._values - before
             return value
         if event.anchor is not None:
-            self._anchors[event.anchor] = value, 1 + len(event.value) // _TEXT
+            self._anchors[event.anchor] = value, 1 + len(event.value) // _CHARACTERS_PER_VALUE
         return value
 
     def _scalar(self, event: Any) -> Any:
@@ -117,20 +117,20 @@ class _Builder:
             return event.value
         value = plain_scalar(event.value)
         if type(value) is float and not math.isfinite(value):
-            self._fault(f"{event.value} is not a number that JSON can hold")
+            self._fault(f"{event.value} is not a number that JSON can represent")
         return value
 
     def _alias(self, event: Any) -> Any:
         line = event.start_mark.line + 1
         if event.anchor not in self._anchors:
             raise DocumentError(
-                f"not valid YAML: line {line}: *{event.anchor} stands for nothing before it, or for itself"
+                f"not valid YAML: line {line}: *{event.anchor} has no anchor before it, or refers to itself"
             )
         value, size = self._anchors[event.anchor]
         self._values += size
         self._from_aliases += size
-        if self._from_aliases > _MOST_FROM_ALIASES:
-            raise DocumentError(f"line {line}: the aliases up to here stand for more than {_MOST_FROM_ALIASES} values")
+        if self._from_aliases > _MAX_FROM_ALIASES:
+            raise DocumentError(f"line {line}: the aliases up to here expand to more than {_MAX_FROM_ALIASES} values")
         return value
 
     def _sequence(self) -> list[Any]:
