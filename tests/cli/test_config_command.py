@@ -109,10 +109,10 @@ def test_translate_writes_what_does_the_same(tmp_path: Path) -> None:
 def test_translate_says_what_kube_scheduler_lacks() -> None:
     """In comments: each plugin that only Kubestow has, with what to use instead, and the field."""
     (comment,) = [line for line in run("translate", "-", stdin=POLICY).stdout.splitlines() if line.startswith("#")]
-    assert comment.startswith("# kube-scheduler has no plugin NodeLabel any more; there, use node affinity")
+    assert comment.startswith("# kube-scheduler no longer has the plugin NodeLabel; there, use node affinity")
     everything = run("translate", "-", stdin="apiVersion: v1\nkind: Policy\nalwaysCheckAllPredicates: true\n").stdout
-    assert "# kube-scheduler has no alwaysCheckAllPredicates any more; there, remove the field.\n" in everything
-    assert "# kube-scheduler has no plugin NodePreferAvoidPods any more; there, taint" in everything
+    assert "# kube-scheduler no longer has alwaysCheckAllPredicates; there, remove the field.\n" in everything
+    assert "# kube-scheduler no longer has the plugin NodePreferAvoidPods; there, taint" in everything
 
 
 def test_translate_refuses_what_is_no_policy() -> None:
@@ -125,5 +125,5 @@ def test_translate_refuses_what_is_no_policy() -> None:
 def test_translate_knows_what_needs_no_translation() -> None:
     """A configuration is not a Policy, and need not be one."""
     done = run("translate", "-", stdin=config.dump(config.default()))
-    words = "this is a KubeSchedulerConfiguration already, not a Policy: use it as it is, with --config"
+    words = "this is already a KubeSchedulerConfiguration, not a Policy: use it unchanged, with --config"
     assert (done.exit_code, done.stderr) == (1, f"-: kind: {words}\n")

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from kubestow import config
 from kubestow.cli import main
 from kubestow.config import policy
-from kubestow.config.policy.tables import NO_PRIORITY, OTHER_NAMES, PREDICATES, PRIORITIES
+from kubestow.config.policy.tables import DEPRECATED_NAMES, NO_PRIORITY, PREDICATES, PRIORITIES
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/migrate-from-policy.md").read_text()
 (POLICY,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
@@ -45,6 +45,6 @@ def test_the_tables_are_complete() -> None:
     plugins_of = {**PREDICATES, **{name: (plugin,) for name, plugin in PRIORITIES.items() if name != plugin}}
     for name, plugins in plugins_of.items():
         assert set(plugins) <= told[name], name
-    for other, name in OTHER_NAMES.items():
+    for other, name in DEPRECATED_NAMES.items():
         assert told[other] == told[name]
     assert NO_PRIORITY in told

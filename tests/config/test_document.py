@@ -112,8 +112,8 @@ def test_keys_become_text() -> None:
         ("\tkey: 1\n", "not valid YAML: line 1"),
         ("a: \x00\n", "not valid YAML: "),
         ("a: *nobody\n", "not valid YAML: line 1"),
-        ("a: .nan\n", "a: .nan is not a number that JSON can hold"),
-        ("a: &a [*a]\n", "not valid YAML: line 1: *a stands for nothing before it, or for itself"),
+        ("a: .nan\n", "a: .nan is not a number that JSON can represent"),
+        ("a: &a [*a]\n", "not valid YAML: line 1: *a has no anchor before it, or refers to itself"),
         ("[" * 5000, "line 1: nested more than 200 levels deep"),
         ('{"a":' * 100_000, "nested too deeply"),
     ],
@@ -130,4 +130,4 @@ def test_aliases_cannot_explode() -> None:
     text = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
         f"{name}: &{name} [{','.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcde", "bcdef", strict=True)
     )
-    assert problems_of(text) == ["line 5: the aliases up to here stand for more than 100000 values"]
+    assert problems_of(text) == ["line 5: the aliases up to here expand to more than 100000 values"]

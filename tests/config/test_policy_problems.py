@@ -51,14 +51,14 @@ def ratio(name: str, *points: tuple[int, int], **more: Any) -> dict[str, Any]:
         (
             {"predicates": [{"name": "Nope"}]},
             (
-                'predicates[0]: there is no predicate "Nope"; one of your own needs an argument: '
+                'predicates[0]: there is no predicate "Nope"; a custom one needs an argument: '
                 "serviceAffinity or labelsPresence"
             ),
         ),
         (
             {"priorities": [priority("Nope")]},
             (
-                'priorities[0]: there is no priority "Nope"; one of your own needs an argument: '
+                'priorities[0]: there is no priority "Nope"; a custom one needs an argument: '
                 "labelPreference, requestedToCapacityRatioArguments, serviceAntiAffinity"
             ),
         ),
@@ -104,7 +104,7 @@ def ratio(name: str, *points: tuple[int, int], **more: Any) -> dict[str, Any]:
         ),
         (
             {"priorities": [ratio("a", (0, 0)), ratio("b", (0, 0))]},
-            'priorities[1]: "b" has requestedToCapacityRatioArguments as "a" has; only one priority may',
+            'priorities[1]: "b" has requestedToCapacityRatioArguments, like "a"; only one priority may have it',
         ),
         (
             {"priorities": [ratio("a", (50, 3), (101, 1))]},
@@ -136,7 +136,7 @@ def ratio(name: str, *points: tuple[int, int], **more: Any) -> dict[str, Any]:
             {"priorities": [{"name": "ImageLocalityPriority"}]},
             'priorities[0].weight: the weight of "ImageLocalityPriority" is missing; it must be from 1 to 2147483647',
         ),
-        ({"extenders": [{"httpTimeout": -1}]}, "extenders[0].httpTimeout: must not be negative, as -1 is"),
+        ({"extenders": [{"httpTimeout": -1}]}, "extenders[0].httpTimeout: must be at least 0, not -1"),
         (
             {"extenders": [{"bindVerb": "bind"}, {"bindVerb": "bind"}]},
             "extenders: only one extender may have a bindVerb, but extenders[0], extenders[1] have one",

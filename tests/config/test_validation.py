@@ -26,7 +26,7 @@ def problems_of(fields: str) -> list[str]:
             "podInitialBackoffSeconds: 20",
             "podMaxBackoffSeconds: must be at least podInitialBackoffSeconds (20), not 10",
         ),
-        ("clientConnection: {burst: -1}", "clientConnection.burst: must not be negative, as -1 is"),
+        ("clientConnection: {burst: -1}", "clientConnection.burst: must be at least 0, not -1"),
         ("leaderElection: {retryPeriod: -2s}", "leaderElection.retryPeriod: must be greater than 0, not -2s"),
         (
             "leaderElection: {leaseDuration: 10s}",
@@ -60,7 +60,7 @@ def problems_of(fields: str) -> list[str]:
         ),
         (
             "profiles: [{schedulerName: a}, {schedulerName: b, pluginConfig: [{name: PrioritySort, args: {x: 1}}]}]",
-            "profiles[1].pluginConfig.args: those of queue sort plugin PrioritySort must be the same as in profiles[0]",
+            "profiles[1].pluginConfig.args: the args of queue sort plugin PrioritySort must be the same as in profiles[0]",
         ),
         (
             "extenders: [{prioritizeVerb: p}]",
@@ -72,7 +72,7 @@ def problems_of(fields: str) -> list[str]:
         ),
         (
             "extenders: [{tlsConfig: {insecure: true, caFile: /ca}}]",
-            "extenders[0].tlsConfig.insecure: must be false where a CA is given",
+            "extenders[0].tlsConfig.insecure: must be false if there is a CA",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_resource_is_managed_once() -> None:
 def test_extenders_get_some_time() -> None:
     """With a negative httpTimeout no call could end in time."""
     assert problems_of("extenders: [{urlPrefix: 'http://a', httpTimeout: -1s}]") == [
-        "extenders[0].httpTimeout: must not be negative, as -1s is"
+        "extenders[0].httpTimeout: must be at least 0, not -1s"
     ]
 
 

@@ -217,5 +217,5 @@ def test_aliases_and_depth_are_bounded(tmp_path: Path) -> None:
     bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcde", "bcdef", strict=True)
     )
-    assert problems(tmp_path, bomb) == ["line 5: the aliases up to here stand for more than 100000 values"]
+    assert problems(tmp_path, bomb) == ["line 5: the aliases up to here expand to more than 100000 values"]
     assert problems(tmp_path, f"a: {'[' * 300}") == ["line 1: nested more than 200 levels deep"]

@@ -1,8 +1,9 @@
 """The scheduler's configuration: KubeSchedulerConfiguration v1 and feature gates.
 
-`load` reads a file's text, strictly, and returns it complete and valid; `default` is the configuration without a file;
-`dump` and `dump_briefly` write one back. `policy` reads what came before it. Everything is a frozen value. No file is
-opened here.
+`load` parses the text of a file strictly and returns a complete, valid configuration; `default` is the configuration
+without a file; `dump` and `dump_briefly` write one. `policy` reads the legacy Policy. All values are frozen.
+
+Promise: no file is opened here.
 """
 
 from kubestow.config.configuration import SchedulerConfiguration

@@ -1,7 +1,7 @@
-"""KubeSchedulerConfiguration v1 (group kubescheduler.config.k8s.io) as values, under the names of the file.
+"""KubeSchedulerConfiguration v1 (group kubescheduler.config.k8s.io) as Structs with the field names of the file.
 
-The defaults here are those of a field that is absent, as far as they are constants; `defaults` fills in the others. A
-plain `int` is 32 bits wide, as in the API; `Int64` and `Nanoseconds`, of 64 bits, are marked.
+The defaults here are the constant ones of absent fields; `defaults` fills in the others. An `int` has 32 bits, as in
+the API; `Int64` and `Nanoseconds` have 64 bits.
 """
 
 from typing import Annotated, TypeAlias
@@ -20,7 +20,7 @@ _SECOND = 1_000_000_000
 
 
 class Section(Struct, frozen=True):
-    """A part of the file: an immutable value."""
+    """An immutable part of the file."""
 
 
 class Plugin(Section, frozen=True):
@@ -34,7 +34,7 @@ class PluginSet(Section, frozen=True):
 
 
 class Plugins(Section, frozen=True):
-    """What is enabled and disabled at each extension point; `multiPoint` stands for all that a plugin implements."""
+    """Enabled and disabled plugins of each extension point; `multiPoint` means all points that a plugin implements."""
 
     preEnqueue: PluginSet = PluginSet()
     queueSort: PluginSet = PluginSet()
@@ -58,7 +58,7 @@ class Plugins(Section, frozen=True):
 
 
 class PluginConfig(Section, frozen=True):
-    """Arguments of a plugin: typed for those of `plugin_args`, else as they are in the file."""
+    """Arguments of a plugin: typed for those of `plugin_args`, otherwise the tree from the file."""
 
     name: str = ""
     args: object = None
@@ -70,10 +70,10 @@ class Profile(Section, frozen=True):
     plugins: Plugins = Plugins()
     pluginConfig: tuple[PluginConfig, ...] = ()
     alwaysCheckAllPredicates: bool = False
-    """Not in kube-scheduler's v1, but in its Policy: every filter is asked about every node."""
+    """Whether all filters run on a node after one has rejected it. In kube-scheduler, a field of the Policy only."""
 
     def args_of(self, plugin: str) -> object:
-        """The arguments of a plugin, None if it has none."""
+        """Return the arguments of a plugin; None if it has none."""
         return next((entry.args for entry in self.pluginConfig if entry.name == plugin), None)
 
 
@@ -127,7 +127,7 @@ class Extender(Section, frozen=True):
 
 
 class SchedulerConfiguration(Section, frozen=True):
-    """The whole file. After `load` it is complete: nothing is left to be defaulted."""
+    """The complete file. After `load`, all defaults are filled in."""
 
     parallelism: int = 16
     leaderElection: LeaderElection = LeaderElection()

@@ -1,6 +1,6 @@
-"""A tree to typed values, strictly: every unknown field and every wrong type is a problem with its path.
+"""Strict decoding of a tree into Structs: each unknown field and each wrong type is a problem with its path.
 
-The fields and types of the Structs are the rules. As in Kubernetes, null means absent, in a list it means the empty
+The fields and types of the Structs are the schema. As in Kubernetes, null means absent, in a list it means the empty
 value; numbers are not strings; integers must fit their width.
 """
 
@@ -34,7 +34,7 @@ _INVALID: Any = object()
 
 
 def decode(tree: object, problems: list[Problem]) -> SchedulerConfiguration:
-    """The configuration in a tree, not yet defaulted; what is wrong is added to `problems`."""
+    """Decode a configuration, without filling in defaults; problems are added to `problems`."""
     decoder = Decoder(problems)
     configuration = decoder.whole(SchedulerConfiguration, tree, KIND, API_VERSION)
     profiles = tuple(
@@ -66,13 +66,13 @@ def _typed_args(entry: PluginConfig, path: str, decoder: "Decoder") -> object:
 
 
 class Decoder:
-    """Makes Structs from trees; what is wrong is added to `problems`."""
+    """Decodes trees into Structs; problems are added to `problems`."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
 
     def whole(self, struct: type[S], tree: object, kind: str, api_version: str) -> S:
-        """The Struct of a whole file, if apiVersion and kind are the accepted ones; else its fields mean nothing."""
+        """Decode a complete file; with another apiVersion or kind than the given ones, its fields are not decoded."""
         if not isinstance(tree, dict):
             self.problems.append(Problem("", f"must be a {kind}, not {_described(tree)}"))
             return struct()
@@ -87,7 +87,7 @@ class Decoder:
         return struct() if len(self.problems) > before else self.struct(struct, tree, "", _TYPE_FIELDS)
 
     def struct(self, kind: type[S], tree: object, path: str, ignored: frozenset[str] = frozenset()) -> S:
-        """A Struct with what could be decoded; fields that could not keep their defaults."""
+        """Decode a Struct; invalid fields keep their defaults."""
         if not isinstance(tree, dict):
             self._wrong(path, "a mapping", tree)
             return kind()
@@ -103,7 +103,7 @@ class Decoder:
         return kind(**values)
 
     def value(self, hint: Any, value: object, path: str) -> Any:
-        """A value of the annotated type, or _INVALID if it is null (absent) or wrong (reported)."""
+        """Decode a value of the annotated type; return _INVALID if it is null (absent) or wrong (reported)."""
         origin = typing.get_origin(hint)
         if origin in (Union, types.UnionType):
             (hint,) = (option for option in typing.get_args(hint) if option is not types.NoneType)
@@ -157,9 +157,9 @@ class Decoder:
                 texts[key] = decoded
         return texts
 
-    def _integer(self, value: object, bits: int, path: str, wanted: str = "an integer") -> Any:
+    def _integer(self, value: object, bits: int, path: str, expected: str = "an integer") -> Any:
         if isinstance(value, bool) or not isinstance(value, int):
-            return self._wrong(path, wanted, value)
+            return self._wrong(path, expected, value)
         if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
             return self._wrong(path, f"an integer of {bits} bits", value)
         return value
@@ -171,7 +171,7 @@ class Decoder:
             stored = struct.pack("<f", value)
         except OverflowError:
             return self._wrong(path, "a number of 32 bits", value)
-        # The shortest decimal that is stored the same: what 32 bits hold of 0.1 is written as 0.1.
+        # The shortest decimal with the same 32-bit value: 0.1 is written as 0.1.
         return next(
             number
             for number in (float(f"{value:.{digits}g}") for digits in range(1, 18))
@@ -195,8 +195,8 @@ class Decoder:
             self.problems.append(Problem(path, str(error)))
             return _INVALID
 
-    def _wrong(self, path: str, wanted: str, value: object) -> Any:
-        self.problems.append(Problem(path, f"must be {wanted}, not {_described(value)}"))
+    def _wrong(self, path: str, expected: str, value: object) -> Any:
+        self.problems.append(Problem(path, f"must be {expected}, not {_described(value)}"))
         return _INVALID
 
 

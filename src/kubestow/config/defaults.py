@@ -1,8 +1,8 @@
-"""What a configuration means where it says nothing.
+"""Defaults of a configuration.
 
-Constant defaults stand with the fields, and those of plugin arguments in `plugin_args`. Here are the rest: those that
-depend on whether another field was given (filled into the tree, where absent and empty still differ), those that
-replace an empty value, and the default plugins, into which a profile's own lists are merged.
+Constant defaults are declared with the fields, those of plugin arguments in `plugin_args`. This module has the others:
+defaults that depend on whether a field is absent (filled into the tree, where absent and empty still differ), defaults
+that replace an empty value, and the default plugins, with which the lists of a profile are merged.
 """
 
 from typing import Any, TypeVar
@@ -44,7 +44,7 @@ _DEFAULT_PLUGINS = (
     Plugin("VolumeZone"),
     Plugin("PodTopologySpread", 2),
     Plugin("InterPodAffinity", 2),
-    # Before preemption: freeing an idle claim is better than evicting a pod that works.
+    # Before preemption: deallocating an unused claim is better than evicting a running pod.
     Plugin("DynamicResources", 2),
     Plugin("DefaultPreemption"),
     Plugin("NodeResourcesBalancedAllocation", 1),
@@ -58,7 +58,7 @@ _DEFAULT_PLUGINS = (
 
 
 def fill_absent(tree: Any) -> None:
-    """Fill in, before decoding, what depends on a field being absent rather than empty."""
+    """Fill in, before decoding, the defaults that depend on a field being absent rather than empty."""
     if not isinstance(tree, dict):
         return
     if tree.get("enableContentionProfiling") is None:
@@ -73,7 +73,7 @@ def fill_absent(tree: Any) -> None:
 
 
 def complete(configuration: SchedulerConfiguration, features: Features) -> SchedulerConfiguration:
-    """The configuration with every default in place."""
+    """Return the configuration with all defaults filled in."""
     return replace(
         configuration,
         leaderElection=_without_empty(configuration.leaderElection, LeaderElection(), keep="leaderElect"),
@@ -87,7 +87,7 @@ def complete(configuration: SchedulerConfiguration, features: Features) -> Sched
 
 
 def _without_empty(section: S, default: S, keep: str = "") -> S:
-    """The section with its default for every field that is empty or zero."""
+    """Return the section with the default of each field that is empty or zero."""
     fields = section.__struct_fields__
     return replace(
         section, **{name: getattr(section, name) or getattr(default, name) for name in fields if name != keep}
@@ -121,13 +121,13 @@ def _merged(custom: Plugins, features: Features) -> Plugins:
 
 
 def _merged_set(default: tuple[Plugin, ...], custom: PluginSet) -> PluginSet:
-    """Default plugins, less the disabled ones, reconfigured in place; then the profile's own, in its order."""
+    """Return the default plugins without the disabled ones, with overrides in place; then the others of the profile."""
     disabled = {plugin.name for plugin in custom.disabled}
-    # Where a plugin is listed twice the last one replaces the default, and the other is found as enabled twice.
+    # If a plugin is listed twice, the last entry replaces the default; validation reports the other as a duplicate.
     last_place = {plugin.name: index for index, plugin in enumerate(custom.enabled)}
     kept = () if "*" in disabled else tuple(plugin for plugin in default if plugin.name not in disabled)
     replaced = {last_place[plugin.name] for plugin in kept if plugin.name in last_place}
     in_place = tuple(custom.enabled[last_place[p.name]] if p.name in last_place else p for p in kept)
     own = tuple(plugin for index, plugin in enumerate(custom.enabled) if index not in replaced)
-    # A weight on a disabled plugin means nothing and is not kept.
+    # The weight of a disabled plugin has no effect and is dropped.
     return PluginSet(in_place + own, tuple(Plugin(plugin.name) for plugin in custom.disabled))

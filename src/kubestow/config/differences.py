@@ -1,6 +1,6 @@
-"""What differs between two configurations, field by field, as people read it: `podMaxBackoffSeconds: 10 -> 20`.
+"""The differences between two configurations, field by field, in readable form: `podMaxBackoffSeconds: 10 -> 20`.
 
-Compared is what `dump` writes. Profiles, plugins and extenders are told by their names, whatever their places.
+The output of `dump` is compared. Profiles, plugins and extenders are matched by name, not by position.
 """
 
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ from kubestow.config.writing import tree_of
 
 _NAMES = ("schedulerName", "name", "urlPrefix")
 _KEYS = "tlsConfig"
-"""Holds private keys."""
-_LONGEST = 60
+"""Field whose values are not shown, as it contains private keys."""
+_MAX_LENGTH = 60
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One field."""
+    """A field that differs."""
 
     path: str
     change: str
-    """Before and after, where that is short."""
+    """The old and the new value if they are short."""
 
     @property
     def section(self) -> str:
-        """The field of the whole configuration that it is in."""
+        """The top-level field that contains the field."""
         return self.path.partition(".")[0].partition("[")[0]
 
     def __str__(self) -> str:
@@ -34,10 +34,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(old: SchedulerConfiguration, new: SchedulerConfiguration) -> list[Difference]:
-    """All of them, in the order of the fields."""
-    before, now = tree_of(old), tree_of(new)
+    """Return all differences, in the order of the fields."""
+    before, after = tree_of(old), tree_of(new)
     names = SchedulerConfiguration.__struct_fields__
-    return [found for name in names for found in _differ(name, before.get(name), now.get(name))]
+    return [found for name in names for found in _differ(name, before.get(name), after.get(name))]
 
 
 def _differ(path: str, old: Any, new: Any) -> Iterator[Difference]:
@@ -61,7 +61,7 @@ def _differ(path: str, old: Any, new: Any) -> Iterator[Difference]:
 
 
 def _by_name(items: Any) -> dict[str, Any] | None:
-    """The items of a list by their names; None if it is none, or some have no name of their own."""
+    """Return the items of a list by name; None if it is not a list or its items have no unique names."""
     if items is not None and not (isinstance(items, list) and all(isinstance(item, dict) for item in items)):
         return None
     named = {next((str(item[key]) for key in _NAMES if key in item), ""): item for item in items or ()}
@@ -69,5 +69,5 @@ def _by_name(items: Any) -> dict[str, Any] | None:
 
 
 def _change(old: Any, new: Any) -> str:
-    before, now = ("none" if value is None else msgspec.json.encode(value).decode() for value in (old, new))
-    return "changed" if len(before) > _LONGEST or len(now) > _LONGEST else f"{before} -> {now}"
+    before, after = ("none" if value is None else msgspec.json.encode(value).decode() for value in (old, new))
+    return "changed" if len(before) > _MAX_LENGTH or len(after) > _MAX_LENGTH else f"{before} -> {after}"

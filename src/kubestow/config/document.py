@@ -1,7 +1,7 @@
-"""Text to a tree of dicts, lists and scalars, as Kubernetes reads configuration files.
+"""Parsing of text into a tree of dicts, lists and scalars, as Kubernetes reads configuration files.
 
-A file that starts with `{` is JSON, anything else is YAML; only the first document counts. A key that appears twice is
-a problem: the last one does not win.
+A file that starts with `{` is JSON, any other is YAML; only the first document is read. A duplicate key is a problem:
+the last one does not win.
 """
 
 import json
@@ -13,13 +13,13 @@ from kubestow.config.problems import ConfigError, Problem, child
 
 
 def parse(text: str) -> Any:
-    """The tree of a file; raises ConfigError for bad syntax and for duplicate keys."""
+    """Parse the text of a file. Raises ConfigError for invalid syntax and for duplicate keys."""
     problems: list[Problem] = []
     try:
         tree = _parse_json(text, problems) if text.lstrip().startswith("{") else _parse_yaml(text, problems)
     except (DocumentError, RecursionError) as error:
-        said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ConfigError([Problem("", said)]) from None
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigError([Problem("", reason)]) from None
     if problems:
         raise ConfigError(problems)
     return tree
@@ -34,7 +34,7 @@ def _parse_yaml(text: str, problems: list[Problem]) -> Any:
 
 
 class _Duplicates(dict[str, Any]):
-    """A JSON object in which keys were repeated."""
+    """A JSON object with duplicate keys."""
 
     repeated: tuple[str, ...] = ()
 
@@ -48,11 +48,11 @@ def _parse_json(text: str, problems: list[Problem]) -> Any:
         found.repeated = tuple(key for index, key in enumerate(keys) if key in keys[:index])
         return found
 
-    def refuse(constant: str) -> float:
+    def reject(constant: str) -> float:
         raise ValueError(f"{constant} is not a JSON number")
 
     try:
-        tree = json.loads(text, object_pairs_hook=build, parse_constant=refuse)
+        tree = json.loads(text, object_pairs_hook=build, parse_constant=reject)
     except ValueError as error:
         raise ConfigError([Problem("", f"not valid JSON: {error}")]) from None
     _report_duplicates(tree, "", problems)

@@ -1,4 +1,4 @@
-"""Durations as Go reads and writes them: `10m0s`, `1h2m`, `100ms`; whole nanoseconds inside."""
+"""Durations in the notation of Go, `10m0s`, `1h2m`, `100ms`, stored as integer nanoseconds."""
 
 import re
 
@@ -13,17 +13,17 @@ _NANOSECONDS = {
     "h": 3_600_000_000_000,
 }
 _PART = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>ns|us|µs|μs|ms|s|m|h)")
-_LONGEST = 2**63 - 1
+_MAX_NANOSECONDS = 2**63 - 1
 
 
 class Duration(int):
-    """A span of time in nanoseconds; `str()` writes it as Go does."""
+    """A duration in nanoseconds; `str()` returns Go's notation."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: str) -> "Duration":
-        """Read Go's notation; raises ValueError that says what is accepted."""
+        """Parse Go's notation. Raises ValueError, whose message describes the notation."""
         unsigned = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
         total = 0
         if unsigned != "0":
@@ -62,7 +62,7 @@ def _sum_of_parts(unsigned: str, text: str) -> int:
         fraction = part["fraction"] or ""
         total += int(part["whole"] or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
         position = part.end()
-    if total > _LONGEST:
+    if total > _MAX_NANOSECONDS:
         raise ValueError(f'the duration "{text}" is too long; the longest is about 292 years')
     return total
 

@@ -1,9 +1,9 @@
-"""Which plugins run at each extension point, in which order.
+"""The plugins of each extension point, in the order in which they run.
 
-A profile lists plugins at single points and at `multiPoint`, which stands for every point a plugin implements. At each
-point the order is: plugins named there that multiPoint also has, in the order given there (an override); then the rest
-of multiPoint, less what is disabled there; then the other plugins named there. `*` disabled at a point keeps multiPoint
-out of it.
+A profile lists plugins at single points and at `multiPoint`, which means every point that a plugin implements. The
+order at each point is: plugins listed there that multiPoint has, too, in the order of that list (an override); then the
+others of multiPoint, except those disabled at the point; then the other plugins listed at the point. Disabling `*` at a
+point excludes all of multiPoint.
 """
 
 from typing import TypeAlias
@@ -16,18 +16,18 @@ from kubestow.config.problems import Problem
 
 
 class EnabledPlugin(msgspec.Struct, frozen=True):
-    """A plugin at an extension point; the weight counts only at the scoring points, elsewhere it is 0."""
+    """A plugin at an extension point; the weight is 0 except at the scoring points."""
 
     name: str
     weight: int
 
 
 ResolvedPlugins: TypeAlias = dict[str, tuple[EnabledPlugin, ...]]
-"""Extension point -> its plugins, in the order they run."""
+"""The plugins of each extension point, in the order in which they run."""
 
 
 class Expansion(msgspec.Struct, frozen=True):
-    """What runs where, and what could not be resolved."""
+    """The plugins of each extension point, and the problems found."""
 
     points: ResolvedPlugins
     problems: list[Problem]
@@ -73,7 +73,7 @@ class _Expander:
         return tuple(EnabledPlugin(name, weights.get(name, 0)) for name in names)
 
     def _named(self, point: str) -> list[str]:
-        """The plugins listed at the point itself, those that cannot be there reported and left out."""
+        """Return the plugins listed at the point itself; report and omit those that cannot run there."""
         named: list[str] = []
         for index, plugin in enumerate(self._plugins.at(point).enabled):
             field = f"{point}.enabled[{index}]"
@@ -89,17 +89,17 @@ class _Expander:
         return named
 
     def _unknown(self, name: str) -> str:
-        # Imported only now: it is there for mistakes.
+        # Imported here because only error messages need it.
         from difflib import get_close_matches
 
-        nearest = get_close_matches(name, self._known, 1, 0.5)
-        hint = f'; did you mean "{nearest[0]}"?' if nearest else "."
+        closest = get_close_matches(name, self._known, 1, 0.5)
+        hint = f'; did you mean "{closest[0]}"?' if closest else "."
         return f'plugin "{name}" does not exist{hint} There are: {", ".join(sorted(self._known))}'
 
     def _weights(self, point: str) -> dict[str, int]:
-        """The weight given at the point, else at multiPoint; 0 means 1.
+        """Return the weight of each plugin at the point, or else at multiPoint; 0 means 1.
 
-        No plugin may follow those whose weights add up to less than nothing: kube-scheduler takes it for an overflow.
+        The sum of the weights of all plugins but the last must not be negative: kube-scheduler reports an overflow.
         """
         weights: dict[str, int] = {}
         listed = [(name, plugin) for name in (point, "multiPoint") for plugin in self._plugins.at(name).enabled]
@@ -121,10 +121,10 @@ class _Expander:
 
 
 def expand(plugins: Plugins, known: PluginPoints, path: str = "plugins") -> Expansion:
-    """Resolve a profile's plugins, given which exist; problems are told at `path`."""
+    """Resolve the plugins of a profile. `known` are the existing plugins, `path` is the field, for problems."""
     return _Expander(plugins, known, path).expand()
 
 
 def enabled_names(plugins: Plugins) -> frozenset[str]:
-    """Every plugin that is enabled at some point."""
+    """Return the names of all plugins that are enabled at any point."""
     return frozenset(plugin.name for point in Plugins.__struct_fields__ for plugin in plugins.at(point).enabled)

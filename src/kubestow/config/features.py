@@ -1,8 +1,8 @@
 """Feature gates of kube-scheduler v1.36: their names, stages, defaults and dependencies, and which are on.
 
-`Features` is the one value that says what is on. It is made once, from the command line, and handed to whoever needs
-it; each gate that matters to scheduling is a field. Gates that kube-scheduler accepts but that change nothing here are
-in `other_gates`: setting one is checked and otherwise has no effect.
+`Features` holds the state of the gates. It is created once, from the command line, and passed to constructors; each
+gate that affects scheduling is a field. Gates that kube-scheduler accepts but that have no effect here are in
+`other_gates`: setting one is validated and otherwise ignored.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _BOOLEANS = {
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """A gate: a locked one cannot be changed; one that is on wants the gates it `needs` on, too."""
+    """A gate. A locked gate cannot be changed; a gate that is on requires the gates in `needs` to be on, too."""
 
     name: str
     stage: str
@@ -33,7 +33,7 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 class FeatureGateError(ValueError):
-    """Feature gates that cannot be set so; the message has a line for each fault."""
+    """Settings of feature gates are invalid; the message has a line for each fault."""
 
 
 _gates: list[Gate] = []
@@ -45,7 +45,7 @@ def _gate(name: str, stage: str, default: bool, *, locked: bool = False, needs: 
 
 
 class Features(msgspec.Struct, frozen=True):
-    """Which features are on. `Features()` has the defaults."""
+    """The state of each feature. `Features()` has the defaults."""
 
     clearing_nominated_node_name_after_binding: bool = _gate("ClearingNominatedNodeNameAfterBinding", BETA, True)
     component_flagz: bool = _gate("ComponentFlagz", BETA, True)
@@ -132,7 +132,7 @@ class Features(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "Features":
-        """Read `A=true,B=false` as in --feature-gates; raises FeatureGateError."""
+        """Parse `A=true,B=false` as in --feature-gates. Raises FeatureGateError."""
         faults: list[str] = []
         wanted = _settings(text, faults)
         for name, value in wanted.items():
@@ -152,23 +152,23 @@ class Features(msgspec.Struct, frozen=True):
 
     @classmethod
     def running(cls, gates: Mapping[str, bool]) -> "Features":
-        """What is on in a scheduler that has these gates on or off; what it does not name is as by default."""
+        """Return the features of a running scheduler that has these gates on or off; all others have their defaults."""
         open_gates = {gate.name: _FIELD_OF_GATE[gate.name] for gate in SCHEDULING_GATES if not gate.locked}
         return cls(**{field: gates[name] for name, field in open_gates.items() if name in gates})
 
     def enabled(self, name: str) -> bool:
-        """Whether the gate of this name is on."""
+        """Return whether the gate of this name is on."""
         on: bool = getattr(self, _FIELD_OF_GATE[name])
         return on
 
 
 SCHEDULING_GATES: tuple[Gate, ...] = tuple(_gates)
-"""The gates that are fields of `Features`, in their order."""
+"""The gates that are fields of `Features`, in the order of the fields."""
 
 _FIELD_OF_GATE = {gate.name: field for gate, field in zip(SCHEDULING_GATES, Features.__struct_fields__, strict=True)}
 
 GATES: dict[str, Gate] = {gate.name: gate for gate in (*SCHEDULING_GATES, *(Gate(*row) for row in OTHER_GATES))}
-"""Every gate that may be set, by name."""
+"""All gates that can be set, by name."""
 
 
 def _settings(text: str, faults: list[str]) -> dict[str, bool]:
@@ -188,7 +188,7 @@ def _settings(text: str, faults: list[str]) -> dict[str, bool]:
 
 
 def _with_stages(wanted: dict[str, bool]) -> dict[str, bool]:
-    """What AllAlpha and AllBeta stand for, less the gates that are set by name."""
+    """Expand AllAlpha and AllBeta; gates that are set by name take precedence."""
     whole = {_ALL_OF_STAGE[name]: value for name, value in wanted.items() if name in _ALL_OF_STAGE}
     return {gate.name: whole[gate.stage] for gate in GATES.values() if gate.stage in whole} | wanted
 

@@ -1,8 +1,8 @@
-"""From text to a configuration that is complete and valid, in five steps: parse, decode, default, validate, settle.
+"""Loading of a complete and valid configuration from text, in five steps: parse, decode, default, validate, prune.
 
-What decoding finds wrong is reported alone, since the rest cannot be judged; validation reports everything else.
-Settling does what kube-scheduler does to a configuration while it builds the scheduler: resources that extenders handle
-alone are ignored by NodeResourcesFit, and arguments of plugins that are not enabled are dropped.
+Problems of decoding are reported alone, since an incomplete tree cannot be validated; validation reports all others.
+As in kube-scheduler, resources that only extenders handle are ignored by NodeResourcesFit, and the last step drops the
+arguments of plugins that are not enabled.
 """
 
 from msgspec.structs import replace
@@ -19,9 +19,9 @@ _DEFAULTS_ONLY = f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
 
 
 def load(text: str, features: Features | None = None, known: PluginPoints = IN_TREE) -> SchedulerConfiguration:
-    """Read a KubeSchedulerConfiguration, YAML or JSON; raises ConfigError with every problem found.
+    """Load a KubeSchedulerConfiguration, YAML or JSON. Raises ConfigError with all problems.
 
-    `known` names the plugins that exist and the extension points each implements.
+    `known` maps the existing plugins to the extension points that each implements.
     """
     problems: list[Problem] = []
     tree = document.parse(text)
@@ -35,17 +35,17 @@ def load(text: str, features: Features | None = None, known: PluginPoints = IN_T
 def finish(
     configuration: SchedulerConfiguration, features: Features, known: PluginPoints = IN_TREE
 ) -> SchedulerConfiguration:
-    """The last three steps: a decoded configuration, complete and valid; raises ConfigError."""
+    """Complete, validate and prune a decoded configuration. Raises ConfigError with all problems."""
     problems: list[Problem] = []
     configuration = _with_ignored_resources(defaults.complete(configuration, features), problems)
     problems += validation.validate(configuration, features, known)
     if problems:
         raise ConfigError(problems)
-    return replace(configuration, profiles=tuple(_settled(profile, known) for profile in configuration.profiles))
+    return replace(configuration, profiles=tuple(_pruned(profile, known) for profile in configuration.profiles))
 
 
 def default(features: Features | None = None) -> SchedulerConfiguration:
-    """The configuration of a scheduler that is given none."""
+    """Return the configuration of a scheduler without a configuration file."""
     return load(_DEFAULTS_ONLY, features)
 
 
@@ -75,7 +75,7 @@ def _ignoring(entry: PluginConfig, ignored: tuple[str, ...]) -> PluginConfig:
     return entry
 
 
-def _settled(profile: Profile, known: PluginPoints) -> Profile:
+def _pruned(profile: Profile, known: PluginPoints) -> Profile:
     needed = enabled_names(profile.plugins) & known.keys()
     entries = (entry for entry in profile.pluginConfig if entry.name in needed and entry.args is not None)
     return replace(profile, pluginConfig=tuple(sorted(entries, key=lambda entry: entry.name)))

@@ -1,6 +1,6 @@
-"""Feature gates that kube-scheduler v1.36 accepts, since all components share one list, but that change nothing here.
+"""Feature gates that kube-scheduler v1.36 accepts, since all components share one list, but that have no effect here.
 
-A line is: name, stage, default, `locked` if it cannot be changed, and the gates it needs.
+Each line has the name, stage, default, `locked` if the gate cannot be changed, and the gates that it needs.
 """
 
 _TABLE = """
@@ -199,4 +199,4 @@ def _read(line: str) -> tuple[str, str, bool, bool, tuple[str, ...]]:
 
 
 OTHER_GATES = tuple(_read(line) for line in _TABLE.strip().splitlines())
-"""Name, stage, default, locked, needs."""
+"""The fields of each gate: name, stage, default, locked, needs."""

@@ -1,4 +1,4 @@
-"""Arguments of the in-tree plugins, typed, with their defaults and their rules."""
+"""Arguments of the in-tree plugins: types, defaults and validation."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -49,14 +49,14 @@ class ScoringStrategy(Section, frozen=True):
 
 
 class PluginArgs(Section, frozen=True):
-    """Arguments of one plugin. A class is named as its kind in the file: the plugin's name and `Args`."""
+    """Arguments of a plugin. The name of a class is its kind in the file: the name of the plugin and `Args`."""
 
     def completed(self, _features: Features) -> Self:
         """Return the arguments with the defaults that are not constants."""
         return self
 
     def problems(self, _path: str, _features: Features) -> Iterator[Problem]:
-        """Yield what is wrong with completed arguments that are at a path of the file."""
+        """Yield the problems of completed arguments; `_path` is their field in the file."""
         yield from ()
 
 
@@ -69,7 +69,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
         if not 0 <= percentage <= 100:
             yield Problem(f"{path}.minCandidateNodesPercentage", f"must be from 0 to 100, not {percentage}")
         if absolute < 0:
-            yield Problem(f"{path}.minCandidateNodesAbsolute", f"must not be negative, as {absolute} is")
+            yield Problem(f"{path}.minCandidateNodesAbsolute", f"must be at least 0, not {absolute}")
         if percentage == 0 and absolute == 0:
             yield Problem(f"{path}.minCandidateNodesPercentage", "must not be 0 when minCandidateNodesAbsolute is 0")
             yield Problem(f"{path}.minCandidateNodesAbsolute", "must not be 0 when minCandidateNodesPercentage is 0")
@@ -94,7 +94,7 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
                 gate = "DRASchedulerFilterTimeout"
                 yield Problem(f"{path}.filterTimeout", f"remove it or turn on the feature gate {gate}")
             elif self.filterTimeout < 0:
-                yield Problem(f"{path}.filterTimeout", f"must not be negative, as {self.filterTimeout} is")
+                yield Problem(f"{path}.filterTimeout", f"must be at least 0, not {self.filterTimeout}")
         if self.bindingTimeout is not None:
             if not (features.dra_device_binding_conditions and features.dra_resource_claim_device_status):
                 gates = "DRADeviceBindingConditions and DRAResourceClaimDeviceStatus"
@@ -125,12 +125,12 @@ class NodeAffinityArgs(PluginArgs, frozen=True):
             errors += compile_node_selector(required, required_path).errors
         preferred_path = f"{path}.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
         for index, preferred in enumerate(self.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution):
-            if preferred.weight != 0:  # a term without weight never counts, so it is not looked at
+            if preferred.weight != 0:  # a term without weight has no effect and is not validated
                 # kube-scheduler leaves "preference" out of these paths.
                 errors += compile_term(preferred.preference, f"{preferred_path}[{index}]").errors
         for error in errors:
-            where, what = re.split(_PATH_ENDS, error, maxsplit=1)
-            yield Problem(where, what)
+            field, message = re.split(_PATH_ENDS, error, maxsplit=1)
+            yield Problem(field, message)
 
 
 class NodeLabelArgs(PluginArgs, frozen=True):
@@ -217,7 +217,7 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
         if self.defaultingType not in ("System", "List"):
             yield Problem(f"{path}.defaultingType", _one_of(("System", "List"), self.defaultingType))
         elif self.defaultingType == "System" and self.defaultConstraints:
-            yield Problem(f"{path}.defaultingType", "must be List where defaultConstraints are given, not System")
+            yield Problem(f"{path}.defaultingType", "must be List if there are defaultConstraints, not System")
         seen: set[tuple[str, str]] = set()
         for index, constraint in enumerate(self.defaultConstraints):
             constraint_path = f"{path}.defaultConstraints[{index}]"
@@ -229,7 +229,7 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
 
 
 class RequestedToCapacityRatioArgs(PluginArgs, frozen=True):
-    """Where resources are absent, cpu and memory count; where the list is empty, none does."""
+    """Arguments in which absent resources mean cpu and memory, but an empty list means none."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
@@ -251,12 +251,12 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
     def completed(self, features: Features) -> Self:
-        is_open = not self.shape and features.storage_capacity_scoring
-        return replace(self, shape=_EMPTIEST_VOLUME_FIRST) if is_open else self
+        needs_shape = not self.shape and features.storage_capacity_scoring
+        return replace(self, shape=_EMPTIEST_VOLUME_FIRST) if needs_shape else self
 
     def problems(self, path: str, features: Features) -> Iterator[Problem]:
         if self.bindTimeoutSeconds < 0:
-            yield Problem(f"{path}.bindTimeoutSeconds", f"must not be negative, as {self.bindTimeoutSeconds} is")
+            yield Problem(f"{path}.bindTimeoutSeconds", f"must be at least 0, not {self.bindTimeoutSeconds}")
         if features.storage_capacity_scoring:
             yield from _shape_problems(self.shape or (), f"{path}.shape")
         elif self.shape is not None:
@@ -270,7 +270,7 @@ ARGS_OF_PLUGIN = {kind.__name__.removesuffix("Args"): kind for kind in _KINDS if
 def ratio_problems(
     shape: tuple[UtilizationShapePoint, ...], resources: Iterable[ResourceSpec], path: str
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the arguments of RequestedToCapacityRatio, also where a Policy has them."""
+    """Yield the problems of arguments of RequestedToCapacityRatio, in a profile or in a Policy."""
     yield from _shape_problems(shape, f"{path}.shape")
     for index, resource in enumerate(resources):
         if resource.weight < 1:

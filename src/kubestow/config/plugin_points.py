@@ -1,10 +1,10 @@
-"""The extension points, and which of them each in-tree plugin implements."""
+"""The extension points, and those that each in-tree plugin implements."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
 
 PluginPoints: TypeAlias = Mapping[str, frozenset[str]]
-"""Plugins that exist, and the extension points each implements."""
+"""The extension points that each existing plugin implements."""
 
 EXTENSION_POINTS = (
     "preFilter",
@@ -22,10 +22,10 @@ EXTENSION_POINTS = (
     "placementGenerate",
     "placementScore",
 )
-"""In the order in which they are resolved."""
+"""All extension points, in the order in which they are resolved."""
 
 SCORING_POINTS = frozenset({"score", "placementScore"})
-"""Those at which a plugin's weight counts."""
+"""Extension points at which plugins have a weight."""
 
 
 def _points(table: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -42,10 +42,10 @@ LEGACY = _points(
         "ServiceAffinity": "preFilter filter score",
     }
 )
-"""Plugins that kube-scheduler no longer has, and that a Policy or a profile may still name here."""
+"""Plugins that kube-scheduler no longer has; a Policy or a profile can still enable them here."""
 
 OWN = _points({"TightestPlacement": "placementScore"})
-"""Plugins that kube-scheduler does not have."""
+"""Plugins that only exist here, not in kube-scheduler."""
 
 IN_TREE: PluginPoints = {**LEGACY, **OWN} | _points(
     {
@@ -82,4 +82,4 @@ GATE_OF_PLUGIN = {
     "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
     "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
 }
-"""Plugins that are enabled by default only where a feature gate is on. All of them exist either way."""
+"""Plugins that are enabled by default only if a feature gate is on. They exist in either case."""

@@ -1,7 +1,7 @@
-"""What is wrong with a configuration: one `Problem` for each fault, all of them in one `ConfigError`.
+"""Problems of a configuration, reported together in one `ConfigError`.
 
-A path reads as in the file: `profiles[0].pluginConfig[1].args.resources[0].weight`; it is empty where the whole file is
-meant.
+A path is that of the field in the file: `profiles[0].pluginConfig[1].args.resources[0].weight`; it is empty for a
+problem of the file as a whole.
 """
 
 import msgspec
@@ -12,13 +12,13 @@ class Problem(msgspec.Struct, frozen=True):
     message: str
 
     def __str__(self) -> str:
-        """One line, whatever names from the file are in it."""
+        """Return one line, even if a name from the file contains line breaks."""
         line = f"{self.path}: {self.message}" if self.path else self.message
         return line.replace("\n", "\\n")
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; `problems` is never empty."""
+    """A configuration is invalid; `problems` is never empty."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -26,5 +26,5 @@ class ConfigError(ValueError):
 
 
 def child(path: str, name: str) -> str:
-    """The path of a field of what is at `path`."""
+    """Return the path of a field of the section at `path`."""
     return f"{path}.{name}" if path else name

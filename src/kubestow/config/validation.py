@@ -1,4 +1,4 @@
-"""Rules for a completed configuration. Paths are those of the file; all faults are found, not only the first."""
+"""Validation of a completed configuration. All problems are reported, not only the first."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from kubestow.config.plugin_points import PluginPoints
 from kubestow.config.problems import Problem
 
 _RETRY_JITTER = 1.2
-"""By how much waits between tries may be prolonged. kube-scheduler finds out when it starts."""
+"""Maximum factor by which the time between retries is extended. kube-scheduler applies this rule at startup only."""
 _REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
-# Arguments that are read only when the plugin is built, so faults in those of a disabled plugin do no harm.
+# Arguments that are read only when the plugin is constructed, so that those of a disabled plugin are not validated.
 _VALIDATED_WHEN_ENABLED = frozenset({"NodeResourcesFit"})
 
 
 def validate(configuration: SchedulerConfiguration, features: Features, known: PluginPoints) -> list[Problem]:
-    """All that is wrong with a completed configuration, given the plugins that exist."""
+    """Return the problems of a completed configuration; `known` are the existing plugins."""
     problems = [
         *_process_problems(configuration),
         *_leader_election_problems(configuration.leaderElection),
@@ -45,7 +45,7 @@ def _process_problems(configuration: SchedulerConfiguration) -> Iterator[Problem
     if longest < initial:
         yield Problem("podMaxBackoffSeconds", f"must be at least podInitialBackoffSeconds ({initial}), not {longest}")
     if configuration.clientConnection.burst < 0:
-        yield Problem("clientConnection.burst", f"must not be negative, as {configuration.clientConnection.burst} is")
+        yield Problem("clientConnection.burst", f"must be at least 0, not {configuration.clientConnection.burst}")
 
 
 def _percentage_problems(percentage: int | None, path: str) -> Iterator[Problem]:
@@ -54,7 +54,7 @@ def _percentage_problems(percentage: int | None, path: str) -> Iterator[Problem]
 
 
 def unrenewable(election: LeaderElection) -> Iterator[Problem]:
-    """A lease that could not be renewed: kube-scheduler takes such a configuration for valid, and ends at its start."""
+    """Yield the problem of a lease that cannot be renewed, with which kube-scheduler fails after loading."""
     if election.leaderElect and election.renewDeadline <= _RETRY_JITTER * election.retryPeriod:
         message = f"must be longer than {_RETRY_JITTER} times retryPeriod ({election.retryPeriod})"
         yield Problem("leaderElection.renewDeadline", f"{message}, not {election.renewDeadline}")
@@ -84,10 +84,10 @@ def _extender_problems(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
         if extender.prioritizeVerb and extender.weight <= 0:
             yield Problem(f"{path}.weight", f"must be greater than 0 with a prioritizeVerb, not {extender.weight}")
         if extender.httpTimeout < 0:
-            yield Problem(f"{path}.httpTimeout", f"must not be negative, as {extender.httpTimeout} is")
+            yield Problem(f"{path}.httpTimeout", f"must be at least 0, not {extender.httpTimeout}")
         tls = extender.tlsConfig
         if tls is not None and tls.insecure and (tls.caFile or tls.caData):
-            yield Problem(f"{path}.tlsConfig.insecure", "must be false where a CA is given")
+            yield Problem(f"{path}.tlsConfig.insecure", "must be false if there is a CA")
         for position, resource in enumerate(extender.managedResources):
             resource_path = f"{path}.managedResources[{position}].name"
             yield from _extended_resource_problems(resource.name, resource_path)
@@ -100,7 +100,7 @@ def _extender_problems(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
 
 
 def _extended_resource_problems(name: str, path: str) -> Iterator[Problem]:
-    """A resource that is not Kubernetes' own, with room for the prefix that quotas put in front of it."""
+    """Yield the problems of the name of an extended resource, which must be valid with the prefix of quotas, too."""
     wrong = key_problems(name)
     own = "/" not in name or "kubernetes.io/" in name or name.startswith("requests.")
     if not wrong and (own or key_problems(f"requests.{name}")):
@@ -130,7 +130,7 @@ def _profile_problems(profile: Profile, path: str, features: Features) -> Iterat
 
 
 def _differences(profiles: tuple[Profile, ...], resolved: list[ResolvedPlugins]) -> Iterator[Problem]:
-    """What must not differ between profiles: their names must, queue sorting must not, since they share the queue."""
+    """Yield the problems between profiles: names must differ; queue sorting must not, since they share the queue."""
     names: dict[str, int] = {}
     for index, profile in enumerate(profiles):
         path = f"profiles[{index}]"
@@ -141,7 +141,7 @@ def _differences(profiles: tuple[Profile, ...], resolved: list[ResolvedPlugins])
             yield Problem(f"{path}.plugins.queueSort", "must be the same as in profiles[0]")
         for plugin in resolved[0]["queueSort"]:
             if profiles[0].args_of(plugin.name) != profile.args_of(plugin.name):
-                message = f"those of queue sort plugin {plugin.name} must be the same as in profiles[0]"
+                message = f"the args of queue sort plugin {plugin.name} must be the same as in profiles[0]"
                 yield Problem(f"{path}.pluginConfig.args", message)
 
 

@@ -1,6 +1,6 @@
-"""A configuration as YAML, as kube-scheduler's --write-config-to writes it: sorted keys, empty fields left out.
+"""Writing of a configuration as YAML, as by kube-scheduler's --write-config-to: keys sorted, empty fields omitted.
 
-Some fields are written even when they are empty or zero; they are listed here.
+`_ALWAYS_WRITTEN` lists the fields that are written even if they are empty or zero.
 """
 
 import base64
@@ -62,12 +62,12 @@ _ALWAYS_WRITTEN: dict[type, frozenset[str]] = {
 
 
 def dump(configuration: SchedulerConfiguration) -> str:
-    """The configuration as YAML text."""
+    """Return the configuration as YAML."""
     return yaml_text({"apiVersion": API_VERSION, "kind": KIND, **tree_of(configuration)})
 
 
 def dump_briefly(configuration: SchedulerConfiguration, default: SchedulerConfiguration, features: Features) -> str:
-    """The same for people to read: in the usual order, without what is the default anyway."""
+    """Return the configuration as YAML for users: fields in the usual order, without those that equal the default."""
     tree, common = tree_of(configuration), tree_of(default)
     tree = {name: value for name, value in tree.items() if name not in common or value != common[name]}
     if "profiles" in tree:
@@ -96,12 +96,12 @@ def _brief(profile: Profile, features: Features) -> dict[str, Any]:
 
 
 def yaml_text(tree: Any, *, sort_keys: bool = True) -> str:
-    """A tree of dicts, lists and scalars as YAML that everybody reads back as the same values."""
+    """Return a tree of dicts, lists and scalars as YAML that every YAML library reads as the same values."""
     return str(yaml.dump(tree, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=sort_keys))
 
 
 def tree_of(value: Any) -> Any:
-    """A configuration, or a part of it, as dicts, lists and scalars, as it is written."""
+    """Convert a configuration or a part of it to dicts, lists and scalars, with the fields that are written."""
     if isinstance(value, msgspec.Struct):
         always = _ALWAYS_WRITTEN.get(type(value), frozenset())
         pairs = ((name, getattr(value, name)) for name in value.__struct_fields__)
@@ -120,14 +120,14 @@ def tree_of(value: Any) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what `document` reads back as the same value, whatever YAML library reads it."""
+    """Writes text that every YAML library, and `document`, read as the same values."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 (the same value twice is written twice)
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 (a repeated value is written twice)
         return True
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    # Line breaks, also the rare ones of Unicode, survive only as escapes.
+    # Line breaks, including the rare ones of Unicode, are preserved only if escaped.
     safe = isinstance(plain_scalar(text), str) and text.isprintable()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if safe else '"')
 

@@ -1,8 +1,8 @@
-"""The legacy Policy: predicates and priorities by name, as kube-scheduler up to v1.22 was configured.
+"""The legacy Policy: the configuration of kube-scheduler up to v1.22, with predicates and priorities by name.
 
-`load` reads one, strictly, and returns the configuration that does the same: the profile `default-scheduler` with the
-plugins that the predicates and priorities became, in the order and with the weights of kube-scheduler v1.22. Everything
-else of a configuration stays as it was. `notes` says what of it kube-scheduler v1.36 would not understand.
+`load` parses one strictly and returns an equivalent configuration: the profile `default-scheduler` with the plugins
+that replaced the predicates and priorities, in the order and with the weights of kube-scheduler v1.22. All other fields
+of a configuration are unchanged. `notes` lists what kube-scheduler v1.36 does not support.
 """
 
 from kubestow.config.policy.loading import load

@@ -1,4 +1,4 @@
-"""From the text of a Policy to a configuration: parse, decode, validate, translate; then as any configuration."""
+"""Loading of a Policy as a configuration: parse, decode, validate, translate, then finish it like any configuration."""
 
 from msgspec.structs import replace
 
@@ -15,15 +15,15 @@ from kubestow.config.problems import ConfigError, Problem
 def load(
     text: str, features: Features | None = None, base: SchedulerConfiguration | None = None
 ) -> SchedulerConfiguration:
-    """Read a Policy, JSON or YAML; raises ConfigError with every problem found.
+    """Load a Policy, JSON or YAML. Raises ConfigError with all problems.
 
-    Its profile and extenders take the place of those in `base`, whose other fields are kept (without it: the defaults).
+    Its profile and extenders replace those of `base`, the default configuration if None.
     """
     features = features or Features()
     problems: list[Problem] = []
     tree = document.parse(text)
     if isinstance(tree, dict) and tree.get("kind") == configuration.KIND:
-        message = f"this is a {configuration.KIND} already, not a {KIND}: use it as it is, with --config"
+        message = f"this is already a {configuration.KIND}, not a {KIND}: use it unchanged, with --config"
         raise ConfigError([Problem("kind", message)])
     policy = Decoder(problems).whole(Policy, tree, KIND, API_VERSION)
     if problems or (problems := validate(policy)):

@@ -1,4 +1,4 @@
-"""What of a translated Policy kube-scheduler v1.36 itself would not understand."""
+"""Notes on the parts of a translated Policy that kube-scheduler v1.36 does not support."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from kubestow.config.configuration import SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
 from kubestow.config.plugin_points import LEGACY
 
-_INSTEAD = {
+_ALTERNATIVES = {
     "NodeLabel": "use node affinity in the pods, or addedAffinity of NodeAffinity",
     "NodePreferAvoidPods": "taint the nodes with PreferNoSchedule",
     "NodeResourcesLeastAllocated": "score with NodeResourcesFit and the strategy LeastAllocated",
@@ -17,9 +17,9 @@ _INSTEAD = {
 
 
 def notes(configuration: SchedulerConfiguration) -> Iterator[str]:
-    """A sentence for each part of it that only Kubestow has."""
+    """Yield a sentence for each part of a configuration that only Kubestow supports."""
     for profile in configuration.profiles:
         for name in sorted(enabled_names(profile.plugins) & LEGACY.keys()):
-            yield f"kube-scheduler has no plugin {name} any more; there, {_INSTEAD[name]}."
+            yield f"kube-scheduler no longer has the plugin {name}; there, {_ALTERNATIVES[name]}."
         if profile.alwaysCheckAllPredicates:
-            yield "kube-scheduler has no alwaysCheckAllPredicates any more; there, remove the field."
+            yield "kube-scheduler no longer has alwaysCheckAllPredicates; there, remove the field."

@@ -1,4 +1,4 @@
-"""Policy v1 as values, under the names of the file. A list that is absent is None: it means the defaults."""
+"""Policy v1 as Structs with the field names of the file. An absent list is None, which means the defaults."""
 
 from kubestow.config.configuration import ExtenderManagedResource, ExtenderTLSConfig, Int64, Nanoseconds, Section
 from kubestow.config.plugin_args import ResourceSpec, UtilizationShapePoint
@@ -53,7 +53,7 @@ class PriorityPolicy(Section, frozen=True):
 
 
 class LegacyExtender(Section, frozen=True):
-    """An extender; two of its fields are written otherwise than in KubeSchedulerConfiguration."""
+    """An extender, of which two fields differ from KubeSchedulerConfiguration: `enableHttps` and `httpTimeout`."""
 
     urlPrefix: str = ""
     filterVerb: str = ""

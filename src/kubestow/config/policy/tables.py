@@ -1,4 +1,4 @@
-"""Which plugins the predicates and priorities became, and where they are enabled."""
+"""The plugins that replaced the predicates and priorities, and the extension points at which they are enabled."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ PREDICATES: Mapping[str, tuple[str, ...]] = {
     "PodToleratesNodeTaints": ("TaintToleration",),
     "CheckNodeLabelPresence": ("NodeLabel",),
     "CheckServiceAffinity": ("ServiceAffinity",),
-    # These were plugins of their own; NodeVolumeLimits does now what they did.
+    # These were separate plugins, which NodeVolumeLimits replaced.
     "MaxEBSVolumeCount": ("NodeVolumeLimits",),
     "MaxGCEPDVolumeCount": ("NodeVolumeLimits",),
     "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
@@ -24,7 +24,7 @@ PREDICATES: Mapping[str, tuple[str, ...]] = {
     "EvenPodsSpread": ("PodTopologySpread",),
     "MatchInterPodAffinity": ("InterPodAffinity",),
 }
-"""In the order in which predicates are checked, whatever the order in a Policy."""
+"""The plugins of each predicate, in the order in which predicates run, independent of the order in a Policy."""
 
 MANDATORY_PREDICATES = frozenset({"CheckNodeUnschedulable", "PodToleratesNodeTaints"})
 DEFAULT_PREDICATES = frozenset(PREDICATES) - {
@@ -36,8 +36,8 @@ DEFAULT_PREDICATES = frozenset(PREDICATES) - {
     "CheckServiceAffinity",
     "MaxCinderVolumeCount",
 }
-OTHER_NAMES = {"PodFitsPorts": "PodFitsHostPorts", "ServiceSpreadingPriority": "SelectorSpreadPriority"}
-"""Names from older days that are still understood."""
+DEPRECATED_NAMES = {"PodFitsPorts": "PodFitsHostPorts", "ServiceSpreadingPriority": "SelectorSpreadPriority"}
+"""Deprecated names that are still accepted."""
 
 PRIORITIES: Mapping[str, str] = {
     "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
@@ -54,10 +54,10 @@ PRIORITIES: Mapping[str, str] = {
     "ServiceAffinity": "ServiceAffinity",
     "TaintTolerationPriority": "TaintToleration",
 }
-"""In the order in which their plugins score: by name."""
+"""The plugin of each priority, in the order in which the plugins score: by name."""
 
 NO_PRIORITY = "EqualPriority"
-"""Scored all nodes alike; it became nothing."""
+"""A priority that gave all nodes the same score; no plugin replaced it."""
 DEFAULT_PRIORITIES = {
     "SelectorSpreadPriority": 1,
     "InterPodAffinityPriority": 1,
@@ -71,13 +71,13 @@ DEFAULT_PRIORITIES = {
 }
 
 ALWAYS_ENABLED = {
-    # Newer than Policy: what these two hold back could not be bound anyway.
+    # Newer than Policy: pods that these two hold back could not be bound anyway.
     "preEnqueue": ("SchedulingGates", "DefaultPreemption"),
     "queueSort": ("PrioritySort",),
     "postFilter": ("DefaultPreemption",),
     "bind": ("DefaultBinder",),
 }
 FILTERING_POINTS = ("preFilter", "filter", "reserve", "preBind")
-"""Where the plugin of a predicate is enabled, as far as it implements them."""
+"""Extension points at which the plugin of a predicate is enabled if it implements them."""
 SCORING_POINTS = ("preScore", "score")
-"""Where the plugin of a priority is."""
+"""Extension points at which the plugin of a priority is enabled if it implements them."""

@@ -1,8 +1,8 @@
-"""A Policy as a profile.
+"""Translation of a Policy into a profile.
 
-Predicates are taken in their fixed order, priorities by name; each enables its plugin at the points that it is about.
-Predicates and priorities with arguments are gathered in the arguments of one plugin: n label preferences of weight w
-are NodeLabel with weight n * w. Where two priorities became the same plugin, the first by name sets its weight.
+Predicates are read in their fixed order, priorities by name; each enables its plugin at its extension points.
+Predicates and priorities with arguments are combined into the arguments of one plugin: n label preferences of weight w
+become NodeLabel with weight n * w. If one plugin replaced two priorities, the first by name sets its weight.
 """
 
 from msgspec.structs import replace
@@ -24,10 +24,10 @@ from kubestow.config.policy.tables import (
     ALWAYS_ENABLED,
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,
+    DEPRECATED_NAMES,
     FILTERING_POINTS,
     MANDATORY_PREDICATES,
     NO_PRIORITY,
-    OTHER_NAMES,
     PREDICATES,
     PRIORITIES,
     SCORING_POINTS,
@@ -37,7 +37,7 @@ _EVERYTHING = PluginSet(disabled=(Plugin("*"),))
 
 
 def profile_of(policy: Policy) -> Profile:
-    """The profile that does what a valid Policy says; arguments that it says nothing about are left to the defaults."""
+    """Return the profile of a valid Policy; arguments that it does not set keep their defaults."""
     translation = _Translation()
     translation.read(policy)
     return Profile(
@@ -49,7 +49,7 @@ def profile_of(policy: Policy) -> Profile:
 
 
 def extender_of(legacy: LegacyExtender) -> Extender:
-    """An extender of a Policy as one of a configuration."""
+    """Convert an extender of a Policy to one of a configuration."""
     fields = {name: getattr(legacy, name) for name in legacy.__struct_fields__}
     https, nanoseconds = fields.pop("enableHttps"), fields.pop("httpTimeout")
     return Extender(**fields | {"enableHTTPS": https, "httpTimeout": Duration(nanoseconds)})
@@ -69,24 +69,24 @@ class _Translation:
         if policy.predicates is not None:
             predicates = frozenset(map(self._predicate, policy.predicates)) | MANDATORY_PREDICATES
         if policy.priorities is not None:
-            weighed = [priority for priority in policy.priorities if priority.name != NO_PRIORITY]
-            priorities = {self._priority(priority): priority.weight or 0 for priority in weighed}
+            scoring = [priority for priority in policy.priorities if priority.name != NO_PRIORITY]
+            priorities = {self._priority(priority): priority.weight or 0 for priority in scoring}
         for name, plugins in PREDICATES.items():
             for plugin in plugins if name in predicates else ():
                 self._enable(plugin, FILTERING_POINTS)
         for name, plugin in PRIORITIES.items():
             if name in priorities:
                 self._score(name, plugin, priorities[name])
-        # Arguments of plugins that are not enabled are dropped when the configuration is settled.
+        # `loading.finish` drops the arguments of plugins that are not enabled.
         self.args |= {"NodeLabel": self._labels, "ServiceAffinity": self._services}
         if "InterPodAffinityPriority" in priorities and policy.hardPodAffinitySymmetricWeight:
             self.args["InterPodAffinity"] = InterPodAffinityArgs(policy.hardPodAffinitySymmetricWeight)
         if "EvenPodsSpreadPriority" in priorities and "SelectorSpreadPriority" not in priorities:
-            # Spreading what has no constraints was the other priority's task.
+            # The other priority spread the pods without constraints.
             self.args["PodTopologySpread"] = PodTopologySpreadArgs(defaultingType="List")
 
     def plugins(self) -> Plugins:
-        """What is enabled; the default plugins are all disabled."""
+        """Return the enabled plugins; all default plugins are disabled."""
         sets = {
             point: PluginSet(tuple(Plugin(name, weight) for name, weight in enabled.items()))
             for point, enabled in self._enabled.items()
@@ -106,8 +106,8 @@ class _Translation:
         self._enable(plugin, SCORING_POINTS, weight)
 
     def _predicate(self, predicate: PredicatePolicy) -> str:
-        """The name of a predicate in the table; its arguments are gathered, unless it has a meaning without any."""
-        name, argument = OTHER_NAMES.get(predicate.name, predicate.name), predicate.argument
+        """Return the name of a predicate in the table; collect the arguments of a custom one."""
+        name, argument = DEPRECATED_NAMES.get(predicate.name, predicate.name), predicate.argument
         if name in PREDICATES or argument is None:
             return name
         if argument.serviceAffinity is not None:
@@ -120,8 +120,8 @@ class _Translation:
         return "CheckNodeLabelPresence"
 
     def _priority(self, priority: PriorityPolicy) -> str:
-        """The same for a priority."""
-        name, argument = OTHER_NAMES.get(priority.name, priority.name), priority.argument
+        """Return the name of a priority in the table; collect the arguments of a custom one."""
+        name, argument = DEPRECATED_NAMES.get(priority.name, priority.name), priority.argument
         if name in PRIORITIES or argument is None:
             return name
         if argument.serviceAntiAffinity is not None:
