@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubestow.api.conditions import (
-    LONGEST_NOTE,
+    MAX_NOTE_BYTES,
     disruption_target,
     fitting_note,
     scheduling_condition,
@@ -136,8 +136,8 @@ def test_status_patch(
     ("message", "fitting"),
     [
         ("short", "short"),
-        ("x" * LONGEST_NOTE, "x" * LONGEST_NOTE),
-        ("x" * (LONGEST_NOTE + 1), "x" * (LONGEST_NOTE - 4) + " ..."),
+        ("x" * MAX_NOTE_BYTES, "x" * MAX_NOTE_BYTES),
+        ("x" * (MAX_NOTE_BYTES + 1), "x" * (MAX_NOTE_BYTES - 4) + " ..."),
         ("é" * 600, "é" * 510 + " ..."),
         ("x" + "é" * 600, "x" + "é" * 509 + " ..."),
     ],
@@ -146,4 +146,4 @@ def test_status_patch(
 def test_notes_are_cut_to_what_an_event_may_carry(message: str, fitting: str) -> None:
     """A note has at most 1024 bytes; a cut one says so at its end and tears no letter apart."""
     assert fitting_note(message) == fitting
-    assert len(fitting.encode()) <= LONGEST_NOTE
+    assert len(fitting.encode()) <= MAX_NOTE_BYTES

@@ -23,9 +23,9 @@ SCHEDULED = "Scheduled"
 SCHEDULER_ERROR = "SchedulerError"
 """An error inside the scheduler, or between it and the API server."""
 
-LONGEST_NOTE = 1024
+MAX_NOTE_BYTES = 1024
 """Maximum size in bytes of the note of an event, set by the API server."""
-_CUT = " ..."
+_ELLIPSIS = " ..."
 
 
 C = TypeVar("C", bound=PodCondition | Condition)
@@ -89,12 +89,12 @@ def with_condition(conditions: tuple[C, ...], new: C) -> tuple[C, ...]:
 
 def fitting_note(message: str) -> str:
     """Return a message, truncated to the maximum size of the note of an event."""
-    if len(message) <= LONGEST_NOTE // 4:
+    if len(message) <= MAX_NOTE_BYTES // 4:
         return message
     encoded = message.encode()
-    if len(encoded) <= LONGEST_NOTE:
+    if len(encoded) <= MAX_NOTE_BYTES:
         return message
-    return encoded[: LONGEST_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
+    return encoded[: MAX_NOTE_BYTES - len(_ELLIPSIS)].decode(errors="ignore") + _ELLIPSIS
 
 
 def _dated(new: C, conditions: tuple[C, ...], now: float) -> C | None:

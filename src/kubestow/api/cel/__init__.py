@@ -1,12 +1,12 @@
-"""CEL, the Common Expression Language, as Kubernetes has it, compiled to Python functions.
+"""CEL, the Common Expression Language, in the variant of Kubernetes, compiled to Python functions.
 
-`lexer` and `parser` (with `macros`) make a tree of an expression (`syntax`). `checker` finds its types (`types`,
-`unification`) and the overloads of the functions it calls (`functions`, `library`). `folding` evaluates what is
-constant. `generator` fills `templates` to make Python functions of it, which call on `values` and `loops`. `program`
-does all this in order; `selectors` asks whether a device will do.
+`lexer` and `parser` (with `macros`) build the tree of an expression (`syntax`). `checker` determines its types
+(`types`, `unification`) and the overloads of the functions that it calls (`functions`, `library`). `folding` evaluates
+constants. `generator` fills `templates` to create Python functions, which use `values` and `loops`. `program` runs
+these steps in order; `selectors` are programs that select devices.
 
-Promise: no I/O, no clock, no randomness. Every expression ends, whatever it is: to compile it takes time for its
-length, to evaluate it for its budget. Whatever is wrong with it is a CelError.
+Promise: no I/O, no clock, no randomness. Every expression terminates: the time to compile it is limited by its length,
+the time to evaluate it by its budget. Every error is a CelError.
 """
 
 from kubestow.api.cel.environment import Environment

@@ -1,6 +1,6 @@
-"""Type checking: writes into each part of an expression its type, and into each call the overloads it may mean.
+"""Type checking: sets the type of each part of an expression, and the candidate overloads of each call.
 
-Everything wrong is collected, so that one error tells all of it.
+All issues are collected and reported in one error.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,13 +51,13 @@ _MAX_ISSUES = 100
 
 
 def check(node: Node, environment: Environment, source: str) -> Type:
-    """The type of an expression; raises CompileError."""
+    """Check an expression and return its type. Raises CompileError."""
     checker = _Checker(environment)
     result = checker.check(node)
     checker.check_literals()
     if checker.issues:
         raise CompileError.of(source, *checker.issues[:_MAX_ISSUES])
-    return checker.finally_(result)
+    return checker.finalize(result)
 
 
 class _Checker:
@@ -67,11 +67,11 @@ class _Checker:
         self._scopes: list[dict[str, Type]] = [dict(environment.variables)]
         self._formats = 0
         self._aggregates: list[Sequence[tuple[Node, bool]]] = []
-        """Elements that must be of one type, each with whether it is optional."""
+        """Groups of elements that must have the same type, each with whether it is optional."""
         self.issues: list[Issue] = []
 
-    def finally_(self, type_: Type) -> Type:
-        return self._known.resolve(type_, finally_=True)
+    def finalize(self, type_: Type) -> Type:
+        return self._known.resolve(type_, final=True)
 
     def check(self, node: Node) -> Type:
         match node:
@@ -99,11 +99,11 @@ class _Checker:
         return type_
 
     def check_literals(self) -> None:
-        """Elements of a list, keys and values of a map must be of one type, dynamic ones included."""
+        """Report lists and maps whose elements, keys or values differ in type; dynamic is a type of its own here."""
         for elements in self._aggregates if not self.issues else ():
             first: Type | None = None
             for node, optional in elements:
-                type_ = self.finally_(node.type)
+                type_ = self.finalize(node.type)
                 if optional and type_.params:
                     type_ = type_.params[0]
                 first = first or type_
@@ -192,7 +192,7 @@ class _Checker:
         return ERROR if faults else BOOL
 
     def _overloads(self, node: Call, overloads: Sequence[Overload], args: Sequence[Type]) -> Type:
-        """Find the overloads that take the arguments, and what they all give."""
+        """Set the overloads that accept the arguments; return their common result type."""
         result: Type | None = None
         fitting: list[Overload] = []
         for overload in overloads:
@@ -201,10 +201,10 @@ class _Checker:
             signature = self._instantiate(overload.signature)
             if self._known.assign(args, signature.params):
                 fitting.append(overload)
-                this = self._known.resolve(signature.result)
+                other = self._known.resolve(signature.result)
                 if result is None:
-                    result = this
-                elif this != result and not result.dynamic:
+                    result = other
+                elif other != result and not result.dynamic:
                     result = DYN
         if result is None:
             return self._no_overload(node, node.function, args, member=node.target is not None)
@@ -212,13 +212,13 @@ class _Checker:
         return result
 
     def _no_overload(self, node: Node, function: str, args: Sequence[Type], *, member: bool = False) -> Type:
-        spelled = [str(self.finally_(arg)) for arg in args]
+        spelled = [str(self.finalize(arg)) for arg in args]
         target = f"{spelled[0]}." if member else ""
         applied = f"{target}({', '.join(spelled[member:])})"
         return self._issue(node, f"found no matching overload for '{function}' applied to '{applied}'")
 
     def _instantiate(self, signature: Signature) -> Signature:
-        """The signature with parameters of its own."""
+        """Return the signature with fresh type parameters."""
         fresh: dict[str, Type] = {}
 
         def renamed(type_: Type) -> Type:
@@ -229,7 +229,7 @@ class _Checker:
         return Signature(signature.member, tuple(map(renamed, signature.params)), renamed(signature.result))
 
     def _join(self, node: Node, previous: Type | None, *, optional: bool) -> Type:
-        """The most general of the types of some elements and that of the next."""
+        """Return the more general of the type of the previous elements and that of the next."""
         current = self.check(node)
         if optional:
             if current.name == "optional_type":
@@ -285,7 +285,7 @@ class _Checker:
         return BOOL if node.kind is LoopKind.EXISTS_ONE else result
 
     def _elements(self, node: Loop) -> tuple[Type, ...]:
-        """The types of the variables of a loop."""
+        """Return the types of the variables of a loop."""
         range_ = self._known.resolve(self.check(node.range))
         two = len(node.variables) == 2
         match range_.kind:
@@ -300,7 +300,7 @@ class _Checker:
         return (self._issue(node.range, problem),) * len(node.variables)
 
     def _collected(self, node: Loop, body: Type, first: Type) -> Type:
-        """The type of what a loop gathers from its bodies."""
+        """Return the type of the result of a loop."""
         match node.kind:
             case LoopKind.EXISTS_ONE:
                 return INT

@@ -1,4 +1,4 @@
-"""What an expression may use: variables, the fields of structs, functions, and types by name."""
+"""The declarations for an expression: variables, fields of structs, functions, and named types."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,11 +13,11 @@ TYPE_NAMES: Mapping[str, Type] = {type_.name: type_ for type_ in _TYPES}
 
 
 class Environment(Struct, frozen=True):
-    """Declarations that expressions are compiled against; the variables are given in this order to evaluate."""
+    """The declarations for expressions; their variables are passed to `evaluate` in this order."""
 
     functions: Mapping[str, Sequence[Overload]]
     variables: Mapping[str, Type] = field(default_factory=dict)
     structs: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     """The fields of each struct type."""
     messages: frozenset[str] = frozenset()
-    """What names of messages that expressions may make begin with; they are maps, with whatever fields are given."""
+    """First components of the names of messages that expressions can construct, as maps with any fields."""

@@ -1,23 +1,23 @@
-"""What can go wrong: an expression that does not compile, or one that cannot be evaluated.
+"""Errors of compiling and of evaluating an expression.
 
-The messages are those of cel-go, because kube-scheduler passes them on to users in its own.
+The messages are those of cel-go, because kube-scheduler includes them in its own messages.
 """
 
 from typing import NamedTuple
 
 
 class CelError(Exception):
-    """Every error of this package."""
+    """The base class of all errors of this package."""
 
 
 class Issue(NamedTuple):
-    """A fault in an expression; `offset` is -1 where no place in the text can be named."""
+    """A fault in an expression; `offset` is -1 if it has no position in the text."""
 
     offset: int
     message: str
 
     def display(self, source: str) -> str:
-        """The issue with the line of the source it is on and a mark below the place."""
+        """Return the issue with its line of the source and a mark below its position."""
         if self.offset < 0:
             return f"ERROR: <input>:-1:0: {self.message}"
         before = source[: self.offset]
@@ -30,7 +30,7 @@ class Issue(NamedTuple):
 
 
 class CompileError(CelError):
-    """An expression that is no CEL, or whose types do not fit; the message names each place."""
+    """An expression has a syntax or a type error; the message names the position of each."""
 
     @classmethod
     def of(cls, source: str, *issues: Issue) -> "CompileError":
@@ -38,11 +38,11 @@ class CompileError(CelError):
 
 
 class EvaluationError(CelError):
-    """An expression that has no value for what it was given."""
+    """An expression has no value for the given variables."""
 
 
 class CostLimitError(EvaluationError):
-    """An expression that would take too long. Unlike other errors it is never absorbed by `||` or `&&`."""
+    """The evaluation exceeds its cost limit. Unlike other errors, `||` and `&&` never absorb it."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")

@@ -1,8 +1,8 @@
-"""What an expression can cost at most, as the API server works it out before it accepts one.
+"""Estimates of the maximum cost of an expression, as the API server computes it before it accepts one.
 
-Every part has a cost and, as far as that can be told, a size: that of a literal, that which the declaration of a
-variable allows, or that of a result. What can be of any size costs any amount, where the cost grows with the size. The
-units and the rules are cel-go's, those for Kubernetes' own functions the API server's.
+Each part has a cost and, if known, a size: that of a literal, the maximum that the declaration of a variable allows, or
+that of a result. If the cost depends on a size that is not limited, it is infinite. The units and the rules are those
+of cel-go, and of the API server for Kubernetes' own functions.
 """
 
 import math
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kubestow.api.cel.functions import Overload
-from kubestow.api.cel.library.lists import MOST_INCLUDED
+from kubestow.api.cel.library.lists import MAX_INCLUDED
 from kubestow.api.cel.syntax import Bind, Call, Ident, ListLiteral, Literal, Loop, LoopKind, MapLiteral, Node, Select
 from kubestow.api.cel.types import BYTES, CIDR, IP, QUANTITY, SEMVER, STRING, Kind, Type
 
@@ -22,14 +22,14 @@ _NUMBERS = {"bool", "int", "uint", "double", "google.protobuf.Duration", "google
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How large a declared value can be, and what is in it."""
+    """The maximum size of a declared value and of its contents."""
 
     most: float = math.inf
     keys: "Extent | None" = None
     values: "Extent | None" = None
     fields: Mapping[str, "Extent"] = field(default_factory=dict)
     selectable: bool = False
-    """Whether a value of a map that is selected like a field is as large as its values are."""
+    """Whether a field selection returns a value of the map."""
 
 
 class Size(NamedTuple):
@@ -44,7 +44,7 @@ _ANY_SIZE, _ONE, _EMPTY = Size(0, math.inf), Size(1, 1), Size(math.inf, 0)
 
 
 class Entries(NamedTuple):
-    """The sizes of what is in a list or a map."""
+    """The sizes of the elements of a list, or of the keys and values of a map."""
 
     is_list: bool
     key: Size
@@ -57,7 +57,7 @@ class Entries(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What is known of a part of an expression; `extent` if it is a part of a variable."""
+    """The cost and the size of a part of an expression; `extent` is set if it is a part of a variable."""
 
     cost: float
     size: Size | None = None
@@ -70,7 +70,7 @@ class Part(NamedTuple):
 
 
 def most_expensive(tree: Node, variables: Mapping[str, Extent]) -> float:
-    """What evaluating a checked expression can cost at most, given what its variables can hold."""
+    """Return the maximum cost of evaluating a checked expression with variables of these extents."""
     known = {name: Part(1, Size(0, extent.most), extent) for name, extent in variables.items()}
     return _part(tree, known).cost
 
@@ -124,12 +124,12 @@ def _times(one: float, other: float) -> float:
 
 
 def _share(size: Size, factor: float = _CHARACTER) -> float:
-    """What going through something of a size costs."""
+    """Return the cost of traversing a value of a size."""
     return size.most if size.most == math.inf else math.ceil(round(size.most * factor, 6))
 
 
 def _size_of(type_: Type) -> Size | None:
-    """The size of a value by its type: numbers have one."""
+    """Return the size of a value of a type: one for numbers, else None (unknown)."""
     if type_.kind is Kind.OPAQUE and type_.name == "optional_type":
         return _size_of(type_.params[0])
     return _ONE if type_.name in _NUMBERS else None
@@ -156,9 +156,9 @@ def _loop(node: Loop, known: Mapping[str, Part]) -> Part:
     outer = _part(node.range, known)
     inside = {**known, **_variables(node, outer)}
     body = _part(node.body, inside)
-    chosen = 0 if node.filter is None else _part(node.filter, inside).cost
+    filtering = 0 if node.filter is None else _part(node.filter, inside).cost
     rounds = outer.extents
-    # What is done before, in each round, and after, besides the body, as cel-go expands its macros.
+    # The cost before the loop, of each round without the body, and after it, as cel-go expands its macros.
     before, step, after = {
         LoopKind.ALL: (0, 3, 1),
         LoopKind.EXISTS: (0, 4, 1),
@@ -167,7 +167,7 @@ def _loop(node: Loop, known: Mapping[str, Part]) -> Part:
         LoopKind.MAP: (_MAP, 3, 1),
         LoopKind.ENTRIES: (_MAP, 2, 1),
     }[node.kind]
-    cost = outer.cost + before + after + _times(rounds.most, step + chosen + body.cost)
+    cost = outer.cost + before + after + _times(rounds.most, step + filtering + body.cost)
     if node.kind in (LoopKind.ALL, LoopKind.EXISTS, LoopKind.EXISTS_ONE):
         return Part(cost, _ONE)
     entries = Entries(True, _ONE, Size(0, body.extents.most)) if node.kind is LoopKind.LIST else None
@@ -192,7 +192,7 @@ def _element(extent: Extent | None, size: Size | None) -> Part:
 
 
 def _call(node: Call, known: Mapping[str, Part]) -> Part:
-    parts = [_part(one, known) for one in ([node.target] if node.target else []) + node.args]
+    parts = [_part(arg, known) for arg in ([node.target] if node.target else []) + node.args]
     if node.function in ("_&&_", "_||_"):
         return Part(_sum(parts), _ONE)
     if node.function == "dyn":
@@ -203,8 +203,8 @@ def _call(node: Call, known: Mapping[str, Part]) -> Part:
         return Part(condition.cost + max(yes.cost, no.cost), yes.extents.union(no.extents), None, entries)
     cost, size, extent, entries = 0.0, None, None, None
     for overload in node.overloads:
-        one, result = _overload(node, overload, parts)
-        cost = max(cost, one)
+        call_cost, result = _overload(node, overload, parts)
+        cost = max(cost, call_cost)
         size = result if size is None or result is None else size.union(result)
     if node.function == "_[_]" and node.args[0].type.kind in (Kind.LIST, Kind.MAP):
         extent = parts[0].extent and parts[0].extent.values
@@ -215,7 +215,7 @@ def _call(node: Call, known: Mapping[str, Part]) -> Part:
 
 
 def _overload(node: Call, overload: Overload, parts: Sequence[Part]) -> tuple[float, Size | None]:
-    """What a call costs besides its arguments, and the size of its result if that is known."""
+    """Return the cost of a call without its arguments, and the size of its result; None if it is unknown."""
     sizes = [part.extents for part in parts]
     types = overload.signature.params
     if node.function in ("_==_", "_!=_") or (
@@ -232,7 +232,7 @@ _Rule = Callable[[Call, Sequence[Type], Sequence[Size]], tuple[float, Size | Non
 
 
 def _reading(factor: float = _CHARACTER, *, same_size: bool = False, argument: int = 0) -> _Rule:
-    """Reads a text."""
+    """Return the rule of a function that reads a text."""
 
     def rule(_node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
         size = sizes[argument]
@@ -266,12 +266,12 @@ def _traversing(node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tu
     elements = node.target.type.params if node.target is not None else ()
     if not elements:
         return _share(sizes[0]), None
-    # The sizes of elements are not known, and texts have to be read.
+    # The sizes of elements are unknown, and texts have to be read.
     return _times(sizes[0].most, math.inf if elements[0] in (STRING, BYTES) else 1), None
 
 
 def _including(_node: Call, _types: Sequence[Type], _sizes: Sequence[Size]) -> tuple[float, Size | None]:
-    return MOST_INCLUDED, None
+    return MAX_INCLUDED, None
 
 
 def _replacing(_node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
@@ -291,7 +291,7 @@ def _splitting(node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tup
 
 
 def _joining(node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
-    # The sizes of elements are not known; where it is not known either that there are any, they count for nothing.
+    # The sizes of elements are unknown; if it is also unknown whether there are elements, they do not count.
     has_elements = node.target is not None and bool(node.target.type.params)
     most = _times(sizes[0].most, math.inf) if has_elements else 0
     separators = [_times(max(sizes[0].most - 1, 0), size.most) for size in sizes[1:]]
@@ -300,7 +300,7 @@ def _joining(node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple
 
 
 def _addresses(cost: int) -> _Rule:
-    """Compares addresses; one that is a text is read first."""
+    """Return the rule of a function that compares addresses; one that is a text is parsed first."""
 
     def rule(_node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
         return cost + (_share(sizes[1]) if types[1] == STRING else 0), None
@@ -322,7 +322,7 @@ def _conversion(node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tup
 
 
 def _pairing(factor: int) -> _Rule:
-    """Compares all of one list with all of another."""
+    """Return the rule of a function that compares each element of a list with each of another."""
 
     def rule(_node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
         return 1 + factor * _times(sizes[0].most, sizes[1].most), None
@@ -331,7 +331,7 @@ def _pairing(factor: int) -> _Rule:
 
 
 def _listing(node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
-    """Makes a list of a list."""
+    """Return the cost and the size of a list created from another."""
     most, factor = sizes[0].most, 1.0
     numbers = [one.value if isinstance(one, Literal) and isinstance(one.value, int) else None for one in node.args]
     match node.function:

@@ -1,7 +1,7 @@
-"""Constants: parts of an expression that are the same for everyone are evaluated once, when it is compiled.
+"""Constant folding: parts of an expression without variables are evaluated once, when it is compiled.
 
-What fails or costs much is left for the evaluation, except literals that can never be right, and what cel-go evaluates
-before the first device is looked at, too: conversions of literals.
+Parts that fail or are expensive are left to the evaluation, except invalid literals, and conversions of literals, which
+cel-go evaluates at compile time, too.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from kubestow.api.cel.library import regex
 from kubestow.api.cel.loops import map_literal
 from kubestow.api.cel.syntax import NOTHING, Call, ListLiteral, Literal, MapLiteral, Node, children
 
-_MOST = 1_000
+_COST_LIMIT = 1_000
 _LAZY = ("_&&_", "_||_", "_?_:_", "or", "orValue")
 _PATTERNS = ("matches", "find", "findAll")
 _CHECKED = ("duration", "timestamp")
@@ -20,12 +20,12 @@ _CONVERSIONS = ("bool", "bytes", "double", "dyn", "int", "string", "type", "uint
 
 
 def fold(node: Node) -> Iterator[Issue]:
-    """Write constants into an expression; gives what is wrong with literals."""
+    """Set the constants of an expression; yield the issues of its literals."""
     for child in children(node):
         yield from fold(child)
     match node:
         case Call(function="@in", args=[_, ListLiteral(elements=[])]):
-            # Whatever is looked for, even if it cannot be evaluated.
+            # False for any value, even one that cannot be evaluated.
             node.constant = False
         case Call() if node.function not in _LAZY:
             yield from _fold_call(node)
@@ -46,27 +46,27 @@ def _fold_call(node: Call) -> Iterator[Issue]:
             regex.compiled(str(pattern.constant))
         except ValueError as error:
             if node.function != "matches" or not isinstance(pattern, Literal):
-                raise _never_works(error) from None
+                raise _instantiation_error(error) from None
             yield Issue(pattern.offset, "invalid matches argument")
     args = children(node)
     if not _all_constant(args) or not node.overloads:
         return
     try:
         call = dispatcher(node.function, node.overloads, metered=True)
-        node.constant = call(Budget(_MOST), *(arg.constant for arg in args))
+        node.constant = call(Budget(_COST_LIMIT), *(arg.constant for arg in args))
     except EvaluationError as error:
         if node.function in _CHECKED and isinstance(args[0], Literal):
             yield Issue(args[0].offset, f"invalid {node.function} argument")
         elif _is_literal(node) and not isinstance(error, CostLimitError):
-            raise _never_works(error) from None
+            raise _instantiation_error(error) from None
 
 
 def _is_literal(node: Node) -> bool:
-    """Whether it is a literal, made of literals, or one converted."""
+    """Return whether a part is a literal, consists of literals, or is a conversion of a literal."""
     if isinstance(node, Call) and (node.function not in _CONVERSIONS or len(node.args) != 1):
         return False
     return isinstance(node, Literal | ListLiteral | MapLiteral | Call) and all(map(_is_literal, children(node)))
 
 
-def _never_works(error: Exception) -> CompileError:
+def _instantiation_error(error: Exception) -> CompileError:
     return CompileError(f"program instantiation failed: {error}")

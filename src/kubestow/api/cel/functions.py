@@ -1,8 +1,8 @@
-"""Functions: how libraries declare them, and how a call finds the one that fits its arguments.
+"""Functions: their declaration in libraries, and the selection of an overload for the arguments of a call.
 
-A function has overloads, one for each list of types it takes. Where the types of all arguments are known when an
-expression is compiled, the overload is called directly; where not, a `dispatcher` looks at the classes of the arguments
-and remembers what it found for them.
+A function has overloads, one for each list of parameter types. If the types of all arguments are known when an
+expression is compiled, the overload is called directly; otherwise, a `dispatcher` selects it by the classes of the
+arguments and caches the result.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,11 +17,11 @@ from kubestow.api.cel.values import type_name
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 Cost = Callable[..., float]
-"""What a call with some arguments costs."""
+"""Returns the cost of a call with these arguments."""
 
 
 class Budget:
-    """What an evaluation may still cost."""
+    """The remaining cost that an evaluation may spend."""
 
     __slots__ = ("left",)
 
@@ -35,21 +35,21 @@ class Budget:
 
 
 class Overload(Struct, frozen=True, eq=False):
-    """A function for arguments of certain types."""
+    """An implementation of a function for arguments of certain types."""
 
     function: str
     declared: str
-    """Its signature in words. There are hundreds of functions, and an expression uses a few."""
+    """The text of the signature, parsed on demand: there are hundreds of functions, of which an expression uses few."""
     call: Callable[..., Any]
     cost: Cost | None = None
-    """None where a call costs 1, whatever the arguments."""
+    """None if every call costs 1."""
 
     @property
     def signature(self) -> Signature:
         return Signature.parse(self.declared)
 
     def metered(self) -> Callable[..., Any]:
-        """The call, with a budget as first argument from which it is paid."""
+        """Return a function that takes a budget as first argument, from which the call is paid."""
         call, cost = self.call, self.cost
         if cost is None:
             return lambda _budget, *args: call(*args)
@@ -84,20 +84,20 @@ class Library(dict[str, list[Overload]]):
 
 
 def succeeds(call: Callable[..., Any]) -> Callable[..., bool]:
-    """A function that says whether another has a value."""
+    """Return a function that returns whether another does not raise an EvaluationError."""
 
-    def does(*args: Any) -> bool:
+    def attempt(*args: Any) -> bool:
         try:
             call(*args)
         except EvaluationError:
             return False
         return True
 
-    return does
+    return attempt
 
 
 def merge(libraries: Iterable[Library]) -> Mapping[str, Sequence[Overload]]:
-    """All functions of some libraries."""
+    """Return the functions of all libraries."""
     merged: dict[str, list[Overload]] = {}
     for library in libraries:
         for function, overloads in library.items():
@@ -106,7 +106,7 @@ def merge(libraries: Iterable[Library]) -> Mapping[str, Sequence[Overload]]:
 
 
 def dispatcher(function: str, overloads: Sequence[Overload], metered: bool) -> Callable[..., Any]:
-    """A function that calls the overload its arguments fit; with a budget as first argument if it is metered."""
+    """Return a function that calls the overload for its arguments; if `metered`, its first argument is a budget."""
     known: dict[tuple[type, ...], Callable[..., Any]] = {}
 
     def resolve(args: Sequence[Any]) -> Callable[..., Any]:
@@ -134,7 +134,7 @@ def dispatcher(function: str, overloads: Sequence[Overload], metered: bool) -> C
 
 _NUMBERS = {"int", "uint", "double"}
 _TIMES = {"google.protobuf.Duration", "google.protobuf.Timestamp"}
-_ABLE = {
+_OPERANDS = {
     "_+_": _NUMBERS | _TIMES | {"string", "bytes", "list"},
     "_-_": _NUMBERS | _TIMES,
     "_*_": _NUMBERS,
@@ -144,15 +144,15 @@ _ABLE = {
     "size": {"string", "bytes", "list", "map"},
     "matches": {"string"},
 }
-"""Which types cel-go asks themselves whether they can take an operator."""
-_BARE = {"!_", "contains", "startsWith", "endsWith"}
+"""The types for which cel-go looks up an operator at run time."""
+_NAMELESS = {"!_", "contains", "startsWith", "endsWith"}
 
 
 def _mismatch(function: str, args: Sequence[Any]) -> str:
-    """cel-go's words for arguments that no overload takes."""
+    """Return the message of cel-go for arguments that no overload accepts."""
     first = type_name(args[0]) if args else ""
-    if function in _BARE or (function in _ABLE and first in _ABLE[function] | _TIMES | {"string"}):
+    if function in _NAMELESS or (function in _OPERANDS and first in _OPERANDS[function] | _TIMES | {"string"}):
         return "no such overload"
-    if function in _ABLE:
+    if function in _OPERANDS:
         return f"no such overload: {function}"
     return f"no such overload: {function}({', '.join(map(type_name, args))})"

@@ -1,12 +1,12 @@
-"""From a checked tree to a Python function.
+"""Generation of a Python function from a checked tree.
 
-There are two ways to write an expression. The fast one uses Python's own operators wherever the classes of the values
-are certain, and gives up at the first error. The careful one makes no assumption about values; it knows that a term of
-`&&` or `||` makes up for an error in another, and that it does not matter what a variable is bound to that nobody asks
-for. Where the fast function raises, the careful one has the last word.
+There are two variants of each function. The fast one uses Python's own operators wherever the classes of the values are
+certain, and stops at the first error. The careful one makes no assumptions about values; in it, a term of `&&` or `||`
+can absorb an error in another, and an error in the value of a variable that is not read is ignored. If the fast
+function raises, the result is that of the careful one.
 
-Only what declares a class is trusted: literals, declared variables and their fields, and results of functions. The
-checker's types are not, since a list of ints joined with a dynamic one may hold anything.
+The class of a value is certain only for literals, declared variables and their fields, and results of functions, not
+from the types of the checker: a list of ints joined with a dynamic one may contain anything.
 """
 
 import ast
@@ -49,12 +49,12 @@ from kubestow.api.cel.values import TYPE_NAMES, Uint
 COST_LIMIT = 1_000_000
 
 _SIMPLE = {BOOL: bool, INT: int, STRING: str, BYTES: bytes, UINT: Uint}
-"""Types of which Python compares two values as CEL does."""
+"""Types of which Python and CEL compare two values equally, and their classes."""
 _SCALARS = frozenset((BOOL, INT, UINT, DOUBLE, NULL, DURATION, TIMESTAMP, QUANTITY, SEMVER))
 _LITERAL = (bool, int, str, bytes, float, type(None))
 _OPERATORS = {"_==_": "==", "_!=_": "!=", "_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
 _SINGLETONS = ("_+_", "_-_", "_*_", "_/_", "_%_", "-_", "!_", "size", "matches", "sort")
-"""Functions of which cel-go asks the values, not the checker, what to do."""
+"""Functions whose overload cel-go selects by the values, not by the types of the checker."""
 _LOOPS: dict[LoopKind, tuple[Callable[..., Any], int, Type]] = {
     LoopKind.ALL: (loops.all_items, 3, BOOL),
     LoopKind.EXISTS: (loops.any_item, 4, BOOL),
@@ -63,21 +63,21 @@ _LOOPS: dict[LoopKind, tuple[Callable[..., Any], int, Type]] = {
     LoopKind.MAP: (loops.map_of_items, 3, map_of(DYN, DYN)),
     LoopKind.ENTRIES: (loops.map_of_entries, 3, map_of(DYN, DYN)),
 }
-"""For each kind of loop what does it, what a turn costs beyond the body, and what comes of it."""
+"""The function of each kind of loop, the cost of a round without the body, and the type of the result."""
 
 
 class _Code(Struct, frozen=True):
-    """Python for a part of an expression."""
+    """The Python code of a part of an expression."""
 
     tree: ast.expr
     known: Type | None = None
     """The type, if it is certain."""
     small: bool = False
-    """Whether the value is in the expression or in a variable, or a scalar, and not something large that was made."""
+    """Whether the value is from the expression or a variable, or is a scalar, and not a large computed value."""
 
 
 def generate(node: Node, environment: Environment, *, careful: bool) -> Callable[..., Any]:
-    """A function of the environment's variables, in their order."""
+    """Return a function whose parameters are the variables of the environment, in their order."""
     generator = _Generator(environment, careful=careful)
     body = generator.emit(node).tree
     params = [f"x{place}" for place in range(len(environment.variables))]
@@ -87,7 +87,7 @@ def generate(node: Node, environment: Environment, *, careful: bool) -> Callable
     limit = constant(COST_LIMIT - generator.cost)
     module = templates.fill_module(template + " return BODY", BODY=body, LIMIT=limit)
     namespace: dict[str, Any] = {"__builtins__": {}, "Budget": Budget, **generator.names}
-    exec(compile(module, "<cel>", "exec"), namespace)  # noqa: S102 - the tree holds no text of the expression but as constants
+    exec(compile(module, "<cel>", "exec"), namespace)  # noqa: S102 - the tree contains text of the expression only as constants
     evaluate: Callable[..., Any] = namespace["evaluate"]
     return evaluate
 
@@ -118,7 +118,7 @@ class _Generator:
         self.names: dict[str, Any] = {}
         self.metered = False
         self.cost = 0
-        """What the parts cost that are evaluated at most once."""
+        """The cost of the parts that are evaluated at most once."""
 
     def emit(self, node: Node) -> _Code:
         if node.constant is not NOTHING:
@@ -145,7 +145,7 @@ class _Generator:
         return f"v{next(self._serial)}"
 
     def _inject(self, value: Any) -> ast.expr:
-        """A name for a value that Python has no literal for."""
+        """Return a name for a value for which Python has no literal."""
         injected = f"k{len(self.names)}"
         self.names[injected] = value
         return name(injected)
@@ -172,7 +172,7 @@ class _Generator:
         return self._item(operand, key, "")
 
     def _item(self, operand: _Code, key: _Code, field: str) -> _Code:
-        """What is at a key; a map that is certain to be one is asked directly."""
+        """Return the code of an item at a key, which reads directly from what is certain to be a map."""
         known = operand.known
         if known is None or known.kind not in (Kind.MAP, Kind.STRUCT):
             return _Code(self._invoke(values.index, operand.tree, key.tree), small=operand.small)
@@ -182,7 +182,7 @@ class _Generator:
         return _Code(fill("A[B]", A=operand.tree, B=key.tree), _certainty(value), operand.small)
 
     def _boolean(self, code: _Code) -> ast.expr:
-        """The code with a check that it gives a bool, if that is not certain."""
+        """Return the code with a check that its value is a bool, unless that is certain."""
         if code.known == BOOL:
             return code.tree
         names: dict[str, ast.expr | str] = {
@@ -211,7 +211,7 @@ class _Generator:
         return _Code(tree, known, then.small and otherwise.small)
 
     def _comparison(self, node: Call) -> _Code:
-        """Equality and order. If the class of one side is certain, the other's is looked at."""
+        """Return the code of a comparison; if one class is certain, the other is tested at run time."""
         left, right = map(self.emit, node.args)
         simple = _SIMPLE.get(right.known or DYN) or _SIMPLE.get(left.known or DYN)
         differ = left.known and right.known and left.known != right.known
@@ -235,7 +235,7 @@ class _Generator:
         return _Code(self._invoke(overload.metered(), left.tree, right.tree, paid=True), BOOL)
 
     def _is_cheap(self, left: _Code, right: _Code) -> bool:
-        """Whether it takes little to compare: one is small, or a scalar, or a text that is compared only once."""
+        """Return whether comparing is cheap: one side is small, or a scalar, or a text that is compared only once."""
         cheap = _SCALARS if self._loops else _SCALARS | {STRING, BYTES}
         return any(side.small or side.known in cheap for side in (left, right))
 
@@ -297,18 +297,18 @@ class _Generator:
     def _loop(self, node: Loop) -> _Code:
         range_ = self.emit(node.range)
         elements = self._invoke(values.pairs if len(node.variables) == 2 else values.keys_or_items, range_.tree)
-        perform, cost, result = _LOOPS[node.kind]
+        run_loop, cost, result = _LOOPS[node.kind]
         outside, self.cost = self.cost, cost
         self._loops += 1
         bodies = [self._function_of(node, node.body, range_)]
         if node.kind in (LoopKind.LIST, LoopKind.MAP, LoopKind.ENTRIES):
             bodies.append(self._function_of(node, node.filter, range_) if node.filter else constant(None))
         self._loops -= 1
-        turn, self.cost = self.cost, outside
-        return _Code(self._invoke(perform, constant(turn), elements, *bodies, paid=True), result)
+        round_cost, self.cost = self.cost, outside
+        return _Code(self._invoke(run_loop, constant(round_cost), elements, *bodies, paid=True), result)
 
     def _function_of(self, node: Loop, body: Node, range_: _Code) -> ast.expr:
-        """A function of the variable of a loop, or of the pair of its two variables."""
+        """Return a function whose parameter is the variable of a loop, or the pair of its two variables."""
         parameter = self._fresh()
         if len(node.variables) == 1:
             codes = [_Code(name(parameter), _element(range_.known), range_.small)]
@@ -336,7 +336,7 @@ _KNOWN = {type_.name: type_ for type_ in (*_SIMPLE, *_SCALARS)} | {"list": list_
 
 
 def _known(value: object) -> Type:
-    """The type of a constant."""
+    """Return the type of a constant."""
     if isinstance(value, list):
         elements = {DYN if isinstance(item, list) else _known(item) for item in value}
         return list_of(elements.pop() if len(elements) == 1 else DYN)
@@ -349,12 +349,12 @@ def _certainty(type_: Type) -> Type | None:
 
 
 def _element(range_: Type | None) -> Type | None:
-    """What a loop with one variable runs through: elements or keys."""
+    """Return the type of the variable of a loop with one variable, an element or a key."""
     return _certainty(range_.params[0]) if range_ and range_.params else None
 
 
 def _certain(overloads: Sequence[Overload], args: Sequence[_Code]) -> Overload | None:
-    """The overload that is called whatever the values are."""
+    """Return the overload that is called for all values; None if it depends on them."""
     for overload in overloads:
         fits = [
             param.kind in (Kind.PARAM, Kind.DYN) or (arg.known and arg.known.name == param.name)
@@ -363,12 +363,12 @@ def _certain(overloads: Sequence[Overload], args: Sequence[_Code]) -> Overload |
         if all(fits):
             return overload
         if not any(fit is False for fit in fits):
-            return None  # it may be this one
+            return None  # it depends on the values
     return None
 
 
 def _result(overloads: Sequence[Overload]) -> Type | None:
-    """What all overloads give, if it can be nothing else. What comes out of a list can be anything."""
+    """Return the result type of all overloads if it is certain. An element of a list can have any type."""
     results = {overload.signature.result for overload in overloads}
     result = results.pop()
     taken = any(result in param.params for overload in overloads for param in overload.signature.params)

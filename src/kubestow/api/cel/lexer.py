@@ -1,4 +1,4 @@
-"""The words of an expression: names, literals with their values, operators."""
+"""The tokens of an expression: names, literals with their values, operators."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from kubestow.api.cel.values import INT_MAX, UINT_MAX, Uint
 
 
 class Token(NamedTuple):
-    """A word; operators, brackets and keywords are their own kind."""
+    """A token; operators, brackets and keywords are their own kind."""
 
     kind: str
     text: str
@@ -29,7 +29,7 @@ _STRING = "|".join(
         rf"'(?:{_ESCAPE}|[^\\'\n\r])*'",
     ]
 )
-_WORD = re.compile(
+_PATTERN = re.compile(
     "|".join(
         [
             r"(?P<space>[\t \r\n\f]+|//[^\n]*)",
@@ -47,25 +47,25 @@ _KEYWORDS = {"true", "false", "null", "in"}
 
 
 def tokens(source: str) -> Iterator[Token]:
-    """The words of a source, ending with one of kind "end"."""
+    """Yield the tokens of a source, the last of which has the kind "end"."""
     place = 0
     while place < len(source):
-        word = _WORD.match(source, place)
-        if word is None:
+        match = _PATTERN.match(source, place)
+        if match is None:
             raise CompileError.of(source, Issue(place, f"Syntax error: token recognition error at: '{source[place]}'"))
-        kind, text = str(word.lastgroup), word[0]
+        kind, text = str(match.lastgroup), match[0]
         if kind == "operator" or text in _KEYWORDS:
             kind = text
         elif kind == "string" and text[0] in "bB":
             kind = "bytes"
         if kind != "space":
             yield Token(kind, text, place)
-        place = word.end()
+        place = match.end()
     yield Token("end", "<EOF>", place)
 
 
 def value_of(token: Token, *, negative: bool = False) -> object:
-    """The value of a literal; raises ValueError with what is wrong."""
+    """Return the value of a literal. Raises ValueError."""
     text = token.text
     match token.kind:
         case "int":
@@ -95,7 +95,7 @@ _PLAIN = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
 
 
 def _content(literal: str) -> tuple[str, bool]:
-    """What is between the quotes, and whether it is raw."""
+    """Return the text between the quotes, and whether it is raw."""
     raw = literal[0] in "rR"
     text = literal[raw:]
     quotes = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1

@@ -1,7 +1,7 @@
-"""What macros, logic and literals do when an expression runs; the code that the generator writes calls these.
+"""Macros, logical operators and literals at run time; generated code calls these functions.
 
-Conditions and bodies come as functions of the variable. Each turn is paid before it is taken, so a loop in a loop in a
-loop ends when the budget does.
+Conditions and bodies are functions of the variable. Each round is paid before it runs, so that nested loops end when
+the budget is spent. `cost` is the cost of a round.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,16 +16,16 @@ Body = Callable[[Any], Any]
 _FREE = Budget(0)
 
 
-def _decides(items: Iterable[Any], evaluate: Body, deciding: bool, budget: Budget, cost: int) -> bool:
-    """Whether something evaluates to what decides; only if nothing does, it matters that there were errors."""
+def _any_is(items: Iterable[Any], evaluate: Body, expected: bool, budget: Budget, cost: int) -> bool:
+    """Return whether an item evaluates to `expected`. If none does, raise the first error, if any."""
     error: EvaluationError | None = None
     for item in items:
         budget.spend(cost)
         try:
-            answer = evaluate(item)
-            if answer is deciding:
+            result = evaluate(item)
+            if result is expected:
                 return True
-            if answer.__class__ is not bool:
+            if result.__class__ is not bool:
                 raise no_such_overload()
         except CostLimitError:
             raise
@@ -37,13 +37,13 @@ def _decides(items: Iterable[Any], evaluate: Body, deciding: bool, budget: Budge
 
 
 def all_of(*terms: Callable[[], Any]) -> bool:
-    """The `&&` operator."""
-    return not _decides(terms, _evaluate, False, _FREE, 0)
+    """Evaluate the `&&` operator."""
+    return not _any_is(terms, _evaluate, False, _FREE, 0)
 
 
 def any_of(*terms: Callable[[], Any]) -> bool:
-    """The `||` operator."""
-    return _decides(terms, _evaluate, True, _FREE, 0)
+    """Evaluate the `||` operator."""
+    return _any_is(terms, _evaluate, True, _FREE, 0)
 
 
 def _evaluate(term: Callable[[], Any]) -> Any:
@@ -51,18 +51,18 @@ def _evaluate(term: Callable[[], Any]) -> Any:
 
 
 def all_items(budget: Budget, cost: int, items: Iterable[Any], predicate: Body) -> bool:
-    return not _decides(items, predicate, False, budget, cost)
+    return not _any_is(items, predicate, False, budget, cost)
 
 
 def any_item(budget: Budget, cost: int, items: Iterable[Any], predicate: Body) -> bool:
-    return _decides(items, predicate, True, budget, cost)
+    return _any_is(items, predicate, True, budget, cost)
 
 
 def one_item(budget: Budget, cost: int, items: Iterable[Any], predicate: Body) -> bool:
-    return sum(1 for _ in _chosen(budget, cost, items, predicate)) == 1
+    return sum(1 for _ in _filtered(budget, cost, items, predicate)) == 1
 
 
-def _chosen(budget: Budget, cost: int, items: Iterable[Any], condition: Body | None) -> Iterable[Any]:
+def _filtered(budget: Budget, cost: int, items: Iterable[Any], condition: Body | None) -> Iterable[Any]:
     for item in items:
         budget.spend(cost)
         if condition is None or boolean(condition(item)):
@@ -70,20 +70,20 @@ def _chosen(budget: Budget, cost: int, items: Iterable[Any], condition: Body | N
 
 
 def list_of_items(budget: Budget, cost: int, items: Iterable[Any], body: Body, condition: Body | None) -> list[Any]:
-    return [body(item) for item in _chosen(budget, cost, items, condition)]
+    return [body(item) for item in _filtered(budget, cost, items, condition)]
 
 
 def map_of_items(
     budget: Budget, cost: int, items: Iterable[tuple[Any, Any]], body: Body, condition: Body | None
 ) -> dict[Any, Any]:
-    return {pair[0]: body(pair) for pair in _chosen(budget, cost, items, condition)}
+    return {pair[0]: body(pair) for pair in _filtered(budget, cost, items, condition)}
 
 
 def map_of_entries(
     budget: Budget, cost: int, items: Iterable[Any], body: Body, condition: Body | None
 ) -> dict[Any, Any]:
     entries: dict[Any, Any] = {}
-    for item in _chosen(budget, cost, items, condition):
+    for item in _filtered(budget, cost, items, condition):
         update = body(item)
         if update.__class__ is not dict:
             raise no_such_overload()
@@ -95,7 +95,7 @@ def map_of_entries(
 
 
 class Lazy:
-    """The value of a bound variable, or the error of having none, found when it is first asked for."""
+    """The value of a bound variable, or the error of its evaluation, computed on first use."""
 
     __slots__ = ("_error", "_evaluate", "_value")
 
@@ -117,22 +117,22 @@ class Lazy:
 
 
 def list_literal(*elements: tuple[Any, bool]) -> list[Any]:
-    """A list of elements, some of them optional."""
-    made: list[Any] = []
+    """Return a list of the elements, some of which are optional."""
+    result: list[Any] = []
     for element, optional in elements:
         if not optional:
-            made.append(element)
+            result.append(element)
         elif element.__class__ is not Optional:
             problem = "cannot initialize optional list element from non-optional value"
             raise EvaluationError(f"{problem} {text_of(element)}")
         elif element.present:
-            made.append(element.value)
-    return made
+            result.append(element.value)
+    return result
 
 
 def map_literal(*entries: tuple[Any, Any, bool]) -> dict[Any, Any]:
-    """A map of keys and values, some of them optional."""
-    made: dict[Any, Any] = {}
+    """Return a map of keys and values, some of which are optional."""
+    result: dict[Any, Any] = {}
     for key, value, optional in entries:
         if key.__class__ in (list, dict, Optional):
             raise EvaluationError("unsupported key type")
@@ -140,9 +140,9 @@ def map_literal(*entries: tuple[Any, Any, bool]) -> dict[Any, Any]:
             problem = f"cannot initialize optional entry '{text_of(key)}' from non-optional value"
             raise EvaluationError(f"{problem} {text_of(value)}")
         if not optional:
-            made[key] = value
+            result[key] = value
         elif value.present:
-            made[key] = value.value
+            result[key] = value.value
         else:
-            made.pop(key, None)
-    return made
+            result.pop(key, None)
+    return result

@@ -1,6 +1,6 @@
 """Macros: calls whose arguments are not evaluated first, such as `list.all(x, x > 0)` or `has(a.b)`.
 
-`expand` turns such a call into what stands for it: a loop, a binding, or calls of functions.
+`expand` replaces such a call by a loop, a binding, or calls of functions.
 """
 
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from kubestow.api.cel.errors import Issue
 from kubestow.api.cel.syntax import Bind, Call, Ident, Literal, Loop, LoopKind, MapLiteral, Node, Select
 
 _RESULT = "__result__"
-# Variables that no expression can name.
+# Variables whose names are not valid in an expression.
 _SORTED = "@sorted"
 _OPTIONAL = "@optional"
 
 
 class MacroError(Exception):
-    """A macro with arguments that it cannot take."""
+    """A macro has invalid arguments."""
 
     def __init__(self, node: Node, message: str) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class MacroError(Exception):
 
 
 def expand(call: Call) -> Node:
-    """What stands for a call: itself, unless it is a macro's."""
+    """Return the expansion of a call of a macro, or else the call itself."""
     macro = _MACROS.get((call.function, len(call.args), call.target is not None))
     return macro(call) if macro else call
 
@@ -118,7 +118,7 @@ for _function, _kind in {
     "exists_one": LoopKind.EXISTS_ONE,
 }.items():
     _MACROS |= {(_function, count + 1, True): _quantifier(_kind, count) for count in (1, 2)}
-# With one variable it has the older name alone.
+# With one variable, only the older name exists.
 _MACROS["existsOne", 3, True] = _quantifier(LoopKind.EXISTS_ONE, 2)
 for _function, _kind in {
     "transformList": LoopKind.LIST,

@@ -1,4 +1,4 @@
-"""From text to tree: a parser that reads an operand, then operators by their precedence."""
+"""Parsing of text into a tree, by recursive descent with operator precedence."""
 
 from kubestow.api.cel.errors import CompileError, Issue
 from kubestow.api.cel.lexer import Token, tokens, value_of
@@ -20,7 +20,7 @@ _START = (
 
 
 def parse(source: str) -> Node:
-    """The tree of an expression; raises CompileError."""
+    """Parse an expression. Raises CompileError."""
     size = len(source.encode(errors="replace"))
     if size > MAX_BYTES:
         raise CompileError(f"compilation failed: the expression has {size} bytes; at most {MAX_BYTES} are allowed")
@@ -79,7 +79,7 @@ class _Parser:
         return node
 
     def _binary(self, lowest: int) -> Node:
-        """Operands joined by operators of at least some precedence, from left to right."""
+        """Parse operands joined by operators of at least a precedence, from left to right."""
         left = self._operand()
         length = 0
         while (precedence := _PRECEDENCE.get(self._next.kind, 0)) >= lowest:
@@ -95,7 +95,7 @@ class _Parser:
         return left
 
     def _operand(self) -> Node:
-        """An operand with what stands before it (signs) and after it (fields, indexes, arguments)."""
+        """Parse an operand with its prefix (signs) and its suffixes (fields, indexes, arguments)."""
         sign = self._next
         signs = 0
         if sign.kind in ("!", "-"):
@@ -193,7 +193,7 @@ class _Parser:
         return ListLiteral(bracket.offset, elements, frozenset(optional))
 
     def _map(self, bracket: Token, message: str = "") -> Node:
-        """A map, or a message by its name: its fields are the keys, and it cannot be a lone comma."""
+        """Parse a map, or a named message, whose keys are fields and which must not be a single comma."""
         entries: list[Entry] = []
         while not self._accept("}"):
             if entries:
@@ -215,7 +215,7 @@ class _Parser:
 
 
 def qualified_name(node: Node) -> str:
-    """The dotted name that a tree of selections spells, or an empty text."""
+    """Return the dotted name of a tree of selections; an empty text for any other tree."""
     fields: list[str] = []
     while isinstance(node, Select) and not node.test and not node.optional:
         fields.append(node.field)

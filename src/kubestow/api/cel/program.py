@@ -14,12 +14,12 @@ from kubestow.api.cel.types import Type, TypeTooLargeError
 
 
 class Program:
-    """An expression that can be evaluated; `type` is what it gives, as far as that is known."""
+    """A compiled expression; `type` is the type of its value, which may be dynamic."""
 
     __slots__ = ("_careful", "_environment", "_fast", "source", "tree", "type")
 
     def __init__(self, source: str, environment: Environment) -> None:
-        """Compile an expression; raises CompileError."""
+        """Compile an expression. Raises CompileError."""
         try:
             tree = parse(source)
             type_ = check(tree, environment, source)
@@ -37,14 +37,14 @@ class Program:
         self._careful: Callable[..., Any] | None = None
 
     def evaluate(self, *variables: Any) -> Any:
-        """The value for some values of the variables; raises EvaluationError."""
+        """Return the value for these values of the variables. Raises EvaluationError."""
         try:
             return self._fast(*variables)
         except Exception as error:
             return self._evaluate_carefully(error, *variables)
 
     def _evaluate_carefully(self, error: Exception, *variables: Any) -> Any:
-        """The value, after the fast function failed: whatever the error was, the careful one says what it means."""
+        """Return the value after the fast function failed; the careful one determines the result or the error."""
         if isinstance(error, CostLimitError):
             raise error
         try:

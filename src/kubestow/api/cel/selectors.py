@@ -1,9 +1,9 @@
-"""Selectors of devices, as DeviceClasses and ResourceClaims have them: whether a device will do.
+"""Device selectors of DeviceClasses and ResourceClaims.
 
-`compile_selector` compiles an expression, or finds it compiled; `Selector.matches` asks it about a device, which
-`Device` makes of what a driver publishes. The variable `device` has the fields `driver`, `attributes`, `capacity`
-and `allowMultipleAllocations`; attributes and capacity are maps by domain of maps by name. Feature gates say what else
-there is, or is not: `lists` stands for DRAListTypeAttributes, `shares` for DRAConsumableCapacity.
+`compile_selector` returns the cached program of an expression; `Selector.matches` evaluates it for a `Device`, which is
+created from the device that a driver publishes. The variable `device` has the fields `driver`, `attributes`, `capacity`
+and `allowMultipleAllocations`; attributes and capacity are maps by domain of maps by name. Two feature gates change the
+declarations: `lists` is DRAListTypeAttributes, `shares` is DRAConsumableCapacity.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _DEVICE = Type(Kind.STRUCT, "kubernetes.DRADevice")
 
 @cache
 def environment(lists: bool = False, shares: bool = True) -> Environment:
-    """What selectors may use."""
+    """Return the declarations for selectors."""
     fields = {
         "driver": STRING,
         "attributes": map_of(STRING, map_of(STRING, DYN if lists else ANY)),
@@ -44,12 +44,12 @@ def environment(lists: bool = False, shares: bool = True) -> Environment:
 
 
 class Device:
-    """A device as an expression sees it. Devices that differ in name alone look the same."""
+    """The variable `device` of an expression, which does not contain the name of the device."""
 
     __slots__ = ("fields",)
 
     def __init__(self, driver: str, device: ModelDevice, lists: bool = False) -> None:
-        """What a driver publishes of a device; raises EvaluationError for what has no valid value."""
+        """Convert a published device. Raises EvaluationError for an invalid value."""
         attributes = {name: _value(name, attribute, lists) for name, attribute in device.attributes.items()}
         self.fields: dict[str, object] = {
             "driver": driver,
@@ -60,7 +60,7 @@ class Device:
 
 
 def _by_domain(driver: str, values: Mapping[str, object]) -> DefaultingMap:
-    """Values by domain and name. A name without a domain is in the driver's."""
+    """Return values by domain and name. The domain of a name without one is the driver."""
     domains: dict[str, dict[str, object]] = {}
     for qualified, value in values.items():
         domain, slash, name = qualified.partition("/")
@@ -96,40 +96,40 @@ def _amount(name: str, capacity: DeviceCapacity) -> Quantity:
 
 
 class Selector(Program):
-    """A compiled expression that says whether a device will do."""
+    """A compiled expression that selects devices."""
 
     __slots__ = ()
 
     def __init__(self, source: str, lists: bool = False, shares: bool = True) -> None:
-        """Compile an expression; raises CompileError."""
+        """Compile an expression. Raises CompileError."""
         super().__init__(source, environment(lists, shares))
         if self.type not in (BOOL, ANY) and not (lists and self.type == DYN):
             raise CompileError(f"must evaluate to bool or the unknown type, not {self.type.declared}")
 
     def matches(self, device: Device) -> bool:
-        """Whether the device will do; raises EvaluationError if the expression has no answer."""
+        """Return whether the device is selected. Raises EvaluationError if the expression has no boolean value."""
         try:
-            answer = self._fast(device.fields)
+            result = self._fast(device.fields)
         except Exception as error:
-            answer = self._evaluate_carefully(error, device.fields)
-        if answer is True or answer is False:
-            return answer
+            result = self._evaluate_carefully(error, device.fields)
+        if result is True or result is False:
+            return result
         raise EvaluationError(
-            f"CEL result of type {type_name(answer)} could not be converted to bool: {_refusal(answer)}"
+            f"CEL result of type {type_name(result)} could not be converted to bool: {_conversion_problem(result)}"
         )
 
 
-def _refusal(answer: Any) -> str:
-    if isinstance(answer, KubernetesValue):
-        return f"type conversion error from '{answer.go_type.removeprefix('cel.')}' to 'bool'"
-    if answer.__class__ is str:
+def _conversion_problem(result: Any) -> str:
+    if isinstance(result, KubernetesValue):
+        return f"type conversion error from '{result.go_type.removeprefix('cel.')}' to 'bool'"
+    if result.__class__ is str:
         return "unsupported native conversion from string to 'bool'"
-    if answer.__class__ is int:
+    if result.__class__ is int:
         return "unsupported type conversion from 'int' to bool"
-    return f"type conversion error from {type_name(answer)} to 'bool'"
+    return f"type conversion error from {type_name(result)} to 'bool'"
 
 
 @lru_cache(maxsize=CACHED)
 def compile_selector(source: str, lists: bool = False, shares: bool = True) -> Selector:
-    """The selector that an expression is; raises CompileError. Those asked for last are remembered."""
+    """Return the selector of an expression, cached. Raises CompileError."""
     return Selector(source, lists, shares)

@@ -1,4 +1,4 @@
-"""The tree of an expression. The parser makes it, the checker writes types into it, the generator reads it."""
+"""The tree of an expression. The parser creates it, the checker sets its types, the generator reads it."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -10,7 +10,7 @@ from kubestow.api.cel.types import ERROR, Type
 
 
 class Nothing(Enum):
-    """Stands for no constant, since null is one."""
+    """Marks the absence of a constant; None is the constant null."""
 
     NOTHING = 0
 
@@ -19,15 +19,15 @@ NOTHING = Nothing.NOTHING
 
 
 class _Checked(Struct, eq=False, kw_only=True):
-    """What is found out about a part of an expression."""
+    """The results of checking and folding a part of an expression."""
 
     type: Type = ERROR
     constant: object = NOTHING
-    """The value, if it is known without evaluating."""
+    """The value if it does not depend on variables, else NOTHING."""
 
 
 class Node(_Checked, eq=False):
-    """A part of an expression, at an offset in its text."""
+    """A part of an expression; `offset` is its position in the text."""
 
     offset: int
 
@@ -64,7 +64,7 @@ class Call(Node, eq=False):
 class ListLiteral(Node, eq=False):
     elements: list[Node]
     optional: frozenset[int]
-    """The places of elements with a question mark."""
+    """The indexes of elements with a question mark."""
 
 
 class Entry(Struct, eq=False):
@@ -74,14 +74,14 @@ class Entry(Struct, eq=False):
 
 
 class MapLiteral(Node, eq=False):
-    """`{key: value}`, or with a name before it, `Name{field: value}`, whose keys are texts."""
+    """`{key: value}`, or a message, `Name{field: value}`, whose keys are texts."""
 
     entries: list[Entry]
     message: str = ""
 
 
 class LoopKind(Enum):
-    """What a macro makes of the elements it runs through."""
+    """The result that a macro computes from the elements."""
 
     ALL = "all"
     EXISTS = "exists"
@@ -110,7 +110,7 @@ class Bind(Node, eq=False):
 
 
 def children(node: Node) -> list[Node]:
-    """The parts that a part is made of."""
+    """Return the direct parts of a part."""
     match node:
         case Select():
             return [node.operand]
@@ -128,7 +128,7 @@ def children(node: Node) -> list[Node]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """A tree, part by part."""
+    """Yield all parts of a tree."""
     yield node
     for child in children(node):
         yield from walk(child)

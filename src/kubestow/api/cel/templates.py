@@ -1,6 +1,6 @@
-"""Python code from templates: `fill("A == B", A=..., B=...)` gives a tree with trees in place of the names.
+"""Python code from templates: `fill("A == B", A=..., B=...)` returns a tree in which the names are replaced by trees.
 
-Trees are put together, never text, so nothing in an expression can become code. A text in place of a name renames it.
+Only trees are combined, never text, so that no text of an expression can become code. A text as replacement renames.
 """
 
 import ast
@@ -21,17 +21,17 @@ def _module(template: str) -> ast.Module:
 
 
 def fill(template: str, **parts: ast.expr | str) -> ast.expr:
-    """An expression in which names are replaced."""
+    """Return an expression in which names are replaced."""
     return _replaced(_expression(template), parts)
 
 
 def fill_module(template: str, **parts: ast.expr | str) -> ast.Module:
-    """A module in which names are replaced."""
+    """Return a module in which names are replaced."""
     return _replaced(_module(template), parts)
 
 
 def constant(value: object) -> ast.expr:
-    """A value of a type that Python has literals for."""
+    """Return the tree of a value for which Python has a literal."""
     return ast.Constant(value, lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)  # type: ignore[arg-type]
 
 
@@ -40,7 +40,7 @@ def name(text: str) -> ast.expr:
 
 
 def function(parameter: str | None, body: ast.expr) -> ast.expr:
-    """A lambda with one parameter or none."""
+    """Return a lambda with one parameter or none."""
     return fill("lambda: BODY", BODY=body) if parameter is None else fill("lambda P: BODY", P=parameter, BODY=body)
 
 

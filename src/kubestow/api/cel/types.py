@@ -1,7 +1,7 @@
 """The static types of CEL, and the notation in which functions declare theirs.
 
-`parse_type("map(string, list(A))")` reads a type; single capitals are type parameters. `Signature.parse` reads
-`"string.(int) -> string"`, a member of string that takes an int, or `"(A, list(A)) -> bool"`, a plain function.
+`parse_type("map(string, list(A))")` parses a type; single capitals are type parameters. `Signature.parse` parses
+`"string.(int) -> string"`, a method of string with an int parameter, or `"(A, list(A)) -> bool"`, a function.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """What a type is, as far as checking cares."""
+    """The kinds of types that the checker distinguishes."""
 
     SCALAR = "scalar"
     DYN = "dyn"
@@ -27,7 +27,7 @@ class Kind(Enum):
     PARAM = "param"
 
 
-_SPOKEN = {
+_DISPLAY_NAMES = {
     "google.protobuf.Any": "any",
     "google.protobuf.Duration": "duration",
     "google.protobuf.Timestamp": "timestamp",
@@ -36,25 +36,25 @@ _SPOKEN = {
 }
 
 
-_LARGEST = 250
+_MAX_SIZE = 250
 
 
 class TypeTooLargeError(Exception):
-    """A type of too many types. Few words can write one that has more parts than there are atoms."""
+    """A type has too many parts. A short expression can have a type of exponential size."""
 
 
 class Type:
-    """A type by the name it has at run time, with the parameters it has when checked."""
+    """A type: its name at run time, and its type parameters."""
 
     __slots__ = ("_hash", "kind", "name", "open", "params", "size")
 
     def __init__(self, kind: Kind, name: str, params: tuple["Type", ...] = ()) -> None:
         self.kind, self.name, self.params = kind, name, params
         self.size: int = 1 + sum(param.size for param in params)
-        if self.size > _LARGEST:
+        if self.size > _MAX_SIZE:
             raise TypeTooLargeError
         self.open: bool = kind is Kind.PARAM or any(param.open for param in params)
-        """Whether a type parameter is in it."""
+        """Whether it contains a type parameter."""
         self._hash = hash((kind, name, params))
 
     def __hash__(self) -> int:
@@ -66,12 +66,12 @@ class Type:
         return self._hash == other._hash and self.name == other.name and self.params == other.params
 
     def __str__(self) -> str:
-        """As messages about types spell it."""
-        return self._spell(_SPOKEN.get(self.name, self.name), [str(param) for param in self.params])
+        """Return the type as in messages about types."""
+        return self._spell(_DISPLAY_NAMES.get(self.name, self.name), [str(param) for param in self.params])
 
     @property
     def declared(self) -> str:
-        """As the message about the type of a whole expression spells it."""
+        """The type as in messages about the type of an expression as a whole."""
         return self._spell(self.name, [param.declared for param in self.params])
 
     def _spell(self, name: str, params: list[str]) -> str:
@@ -83,7 +83,7 @@ class Type:
 
     @property
     def unchecked(self) -> bool:
-        """Whether anything goes: the type is dynamic, or in error, which was reported elsewhere."""
+        """Whether every operation is accepted: the type is dynamic, or has an error that is reported elsewhere."""
         return self.dynamic or self.kind is Kind.ERROR
 
 
@@ -144,7 +144,7 @@ _NAMED = {
 
 @cache
 def parse_type(text: str) -> Type:
-    """The type that a declaration writes so."""
+    """Parse a type of a declaration."""
     name, _, rest = text.partition("(")
     params = tuple(parse_type(part) for part in _parts(rest.removesuffix(")")))
     match name, params:
@@ -160,7 +160,7 @@ def parse_type(text: str) -> Type:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What stands between the commas that are in no brackets."""
+    """Yield the texts between the commas that are not in brackets."""
     depth = start = 0
     for place, char in enumerate(text + ","):
         depth += (char == "(") - (char == ")")
@@ -173,7 +173,7 @@ _SIGNATURE = re.compile(r"(?:(?P<target>.+)\.)?\((?P<params>.*)\) -> (?P<result>
 
 
 class Signature(NamedTuple):
-    """The types a function takes and gives; the first parameter of a member is what stands before the dot."""
+    """The parameter and result types of a function; the first parameter of a member is its target."""
 
     member: bool
     params: tuple[Type, ...]

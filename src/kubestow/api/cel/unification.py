@@ -1,7 +1,7 @@
-"""Whether a type may stand where another is wanted, and what type parameters must be for it.
+"""Type unification: whether a type is assignable to another, and the values of type parameters for which it is.
 
-The rules are cel-go's: dynamic types fit everywhere, null stands for whatever is not a plain scalar, and of two types
-for one parameter the more general one is kept.
+The rules are those of cel-go: dynamic types are always assignable, null is assignable to every type but plain scalars,
+and of two types for one parameter the more general one is kept.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _PARAMETERISED = (Kind.OPAQUE, Kind.LIST, Kind.MAP)
 
 
 class Substitutions:
-    """What is known of type parameters. Parameters are named freshly for each call that is checked."""
+    """The values of type parameters. Each checked call has fresh parameters."""
 
     def __init__(self) -> None:
         self._known: dict[Type, Type] = {}
@@ -20,12 +20,12 @@ class Substitutions:
         self._fresh = 0
 
     def fresh(self) -> Type:
-        """A parameter of which nothing is known."""
+        """Return a new parameter without a value."""
         self._fresh += 1
         return Type(Kind.PARAM, f"_var{self._fresh - 1}")
 
     def assign(self, given: Sequence[Type], wanted: Sequence[Type]) -> bool:
-        """Whether all types fit where others are wanted; parameters stay as they were if not."""
+        """Return whether all given types are assignable to the wanted types; if not, parameters are unchanged."""
         self._changes.clear()
         fits = self._all_fit(given, wanted)
         while self._changes and not fits:
@@ -36,15 +36,15 @@ class Substitutions:
                 self._known[parameter] = before
         return fits
 
-    def resolve(self, type_: Type, *, finally_: bool = False) -> Type:
-        """The type with what is known of its parameters; `finally_`, the unknown ones become dynamic."""
+    def resolve(self, type_: Type, *, final: bool = False) -> Type:
+        """Return the type with its parameters replaced; if `final`, those without a value become dynamic."""
         if not type_.open:
             return type_
         if type_ in self._known:
-            return self.resolve(self._known[type_], finally_=finally_)
+            return self.resolve(self._known[type_], final=final)
         if type_.kind is Kind.PARAM:
-            return DYN if finally_ else type_
-        return Type(type_.kind, type_.name, tuple(self.resolve(param, finally_=finally_) for param in type_.params))
+            return DYN if final else type_
+        return Type(type_.kind, type_.name, tuple(self.resolve(param, final=final) for param in type_.params))
 
     def _all_fit(self, given: Sequence[Type], wanted: Sequence[Type]) -> bool:
         return len(given) == len(wanted) and all(map(self._fits, given, wanted))
@@ -72,7 +72,7 @@ class Substitutions:
         return False
 
     def _substitute(self, type_: Type, parameter: Type) -> tuple[bool, bool]:
-        """Whether the parameter can be the type, and whether something was known of it."""
+        """Return whether the parameter can be the type, and whether it had a value."""
         if type_ == parameter:
             return True, True
         known = self._known.get(parameter)
@@ -82,26 +82,26 @@ class Substitutions:
             if not self._fits(type_, known):
                 return False, True
             general = type_ if _no_more_specific(type_, known) else known
-            if not self._refers(general, parameter):
-                self._learn(parameter, general)
+            if not self._contains(general, parameter):
+                self._set(parameter, general)
             return True, True
-        if self._refers(type_, parameter):
+        if self._contains(type_, parameter):
             return False, False
-        self._learn(parameter, type_)
+        self._set(parameter, type_)
         return True, False
 
-    def _learn(self, parameter: Type, type_: Type) -> None:
+    def _set(self, parameter: Type, type_: Type) -> None:
         self._changes.append((parameter, self._known.get(parameter)))
         self._known[parameter] = type_
 
-    def _refers(self, type_: Type, parameter: Type) -> bool:
-        """Whether a parameter occurs in a type, which therefore cannot be it."""
+    def _contains(self, type_: Type, parameter: Type) -> bool:
+        """Return whether a type contains a parameter, so that it cannot be its value."""
         if type_ == parameter or not type_.open:
             return type_ == parameter
         if type_.kind is Kind.PARAM:
             known = self._known.get(type_)
-            return known is not None and self._refers(known, parameter)
-        return any(self._refers(param, parameter) for param in type_.params)
+            return known is not None and self._contains(known, parameter)
+        return any(self._contains(param, parameter) for param in type_.params)
 
 
 def more_general(left: Type, right: Type) -> Type:

@@ -1,8 +1,8 @@
-"""What CEL values are in Python, and how any two of them compare.
+"""The representation of CEL values in Python, and their comparison.
 
-int, double, string, bytes, bool, null, list and map are Python's own; a struct is a map. The other types are here or,
-with their functions, in `library`. Python thinks that True is 1; CEL does not, so nothing here compares a value without
-looking at its class.
+int, double, string, bytes, bool, null, list and map are Python's own types; a struct is a map. The other types are here
+or, with their functions, in `library`. In Python, True equals 1, but not in CEL, so that every comparison here tests
+the classes of the values.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,13 +15,13 @@ INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 
 class Uint(int):
-    """An unsigned integer: equal to an int of the same value, and yet of another type."""
+    """An unsigned integer: equal to an int of the same value, but of another type."""
 
     __slots__ = ()
 
 
 class TypeValue:
-    """The type of a value, as a value."""
+    """A type as a value."""
 
     __slots__ = ("name",)
 
@@ -57,7 +57,7 @@ NONE = Optional(False)
 class KubernetesValue:
     """A value of a type that Kubernetes adds, compared by `key`.
 
-    Asking whether it equals a value of another type is an error, not false.
+    A comparison with a value of another type is an error, not false.
     """
 
     __slots__ = ("key",)
@@ -82,7 +82,7 @@ def _empty(_key: str) -> object:
 
 
 class DefaultingMap(dict[str, object]):
-    """A map in which every key that is missing stands for something, an empty map if not told; `in` tells the truth."""
+    """A map with a default for missing keys, which is an empty map unless given; `in` tests for existing keys."""
 
     __slots__ = ("_missing",)
 
@@ -119,17 +119,17 @@ _NESTED: frozenset[type] = frozenset((list, dict, DefaultingMap, Optional))
 
 
 def type_name(value: object) -> str:
-    """The name of a value's type."""
+    """Return the name of the type of a value."""
     return TYPE_NAMES[value.__class__]
 
 
 def go_type(value: object) -> str:
-    """The name that cel-go has for the type and lets slip into some messages."""
+    """Return the name of the Go type of a value, which occurs in some messages of cel-go."""
     return value.go_type if isinstance(value, KubernetesValue) else f"types.{_GO_TYPES.get(type_name(value), '?')}"
 
 
 def text_of(value: object) -> str:
-    """A value in a message."""
+    """Return the text of a value in a message."""
     match value:
         case bool():
             return str(value).lower()
@@ -145,7 +145,7 @@ def no_such_overload() -> EvaluationError:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether two values are equal: numbers whatever their types, others only within their type."""
+    """Return whether two values are equal: numbers of any types, others only of the same type."""
     kind, other = left.__class__, right.__class__
     if kind is other and kind not in _NESTED:
         return bool(left == right)
@@ -169,7 +169,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def unequal(left: object, right: object) -> bool:
-    """Whether two values differ; those that cannot be compared do."""
+    """Return whether two values differ; those that cannot be compared do."""
     try:
         return not equal(left, right)
     except EvaluationError:
@@ -177,12 +177,12 @@ def unequal(left: object, right: object) -> bool:
 
 
 def equals(left: object, right: object) -> bool:
-    """Whether two values are equal; those that cannot be compared are not."""
+    """Return whether two values are equal; those that cannot be compared are not."""
     return not unequal(left, right)
 
 
 def compare(function: str, left: Any, right: Any) -> int:
-    """Less, equal or greater: negative, 0 or positive."""
+    """Return a negative number, 0 or a positive number if `left` is less than, equal to or greater than `right`."""
     kind, other = left.__class__, right.__class__
     if kind in _NUMBERS and other in _NUMBERS:
         if kind is float or other is float:
@@ -197,19 +197,19 @@ def compare(function: str, left: Any, right: Any) -> int:
 
 
 def find(container: Mapping[Any, Any], key: Any) -> tuple[bool, Any]:
-    """Whether a map has a key, and its value."""
+    """Return whether a map has a key, and its value."""
     if container.__class__ is DefaultingMap:
         return True, container[key] if key.__class__ is str else {}
     try:
         if key not in container or (isinstance(key, bool) is not isinstance(next(iter(container)), bool)):
             return False, None
-    except TypeError:  # what cannot be hashed is no key
+    except TypeError:  # an unhashable value cannot be a key
         return False, None
     return True, container[key]
 
 
 def look_up(container: Any, key: Any) -> tuple[bool, Any]:
-    """Whether there is something at a key or index, and what."""
+    """Return whether a map or list has a key or index, and its value."""
     kind: type = container.__class__
     if kind in _MAPS:
         return find(container, key)
@@ -223,7 +223,7 @@ def look_up(container: Any, key: Any) -> tuple[bool, Any]:
 
 
 def index(container: Any, key: Any) -> Any:
-    """What is at a key or index; of an optional value, an optional one."""
+    """Return the value at a key or index; for an optional container, an optional value."""
     if container.__class__ is Optional:
         return index_optional(container, key)
     found, value = look_up(container, key)
@@ -234,7 +234,7 @@ def index(container: Any, key: Any) -> Any:
 
 
 def index_optional(container: Any, key: Any) -> Optional:
-    """What is at a key or index, if there is something."""
+    """Return the optional value at a key or index."""
     if container.__class__ is Optional:
         if not container.present:
             return NONE
@@ -244,12 +244,12 @@ def index_optional(container: Any, key: Any) -> Optional:
 
 
 def has(container: Any, field: str) -> bool:
-    """Whether there is something at a key."""
+    """Return whether a map has a key."""
     return index_optional(container, field).present
 
 
 def contains(container: Any, value: Any) -> bool:
-    """The `in` operator."""
+    """Evaluate the `in` operator."""
     if container.__class__ is list:
         return any(equals(value, item) for item in container)
     if container.__class__ is DefaultingMap:
@@ -260,21 +260,21 @@ def contains(container: Any, value: Any) -> bool:
 
 
 def boolean(value: object) -> bool:
-    """The value, which must be a bool."""
+    """Return the value. Raises EvaluationError if it is not a bool."""
     if value is True or value is False:
         return value
     raise no_such_overload()
 
 
 def keys_or_items(value: Any) -> Iterable[Any]:
-    """What a macro with one variable runs through."""
+    """Return the elements for a macro with one variable: items or keys."""
     if isinstance(value, list | dict):
         return value
     raise EvaluationError(f"got '{go_type(value)}', expected iterable type")
 
 
 def pairs(value: Any) -> Iterable[tuple[Any, Any]]:
-    """What a macro with two variables runs through: indexes and items, or keys and values."""
+    """Return the elements for a macro with two variables: indexes and items, or keys and values."""
     if isinstance(value, list):
         return enumerate(value)
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""The functions of CEL as Kubernetes has it: the language's own, its extensions, and Kubernetes' libraries.
+"""The functions of CEL in Kubernetes: those of the language, its extensions, and Kubernetes' libraries.
 
-One module a subject; each declares its functions in a `LIBRARY` with the types they take and what they cost.
+Each module declares the functions of one subject in a `LIBRARY`, with their signatures and costs.
 """
 
 from kubestow.api.cel.functions import merge

@@ -1,4 +1,4 @@
-"""Conversions between types, by the names of the types; `type` and `dyn`."""
+"""Conversions between types, named after the target types; `type` and `dyn`."""
 
 import math
 import re
@@ -13,12 +13,12 @@ from kubestow.api.cel.values import INT_MAX, INT_MIN, UINT_MAX, TypeValue, Uint,
 LIBRARY = Library()
 define = LIBRARY.define
 
-# Patterns, compiled when first used: few expressions convert texts.
+# Patterns are compiled on first use: few expressions convert texts.
 _INT = r"[+-]?[0-9]{1,100}"
 _UINT = r"[0-9]{1,100}"
 _DOUBLE = r"(?ai)[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)"
 _HEX_DOUBLE = r"(?ai)[+-]?0x(?:[0-9a-f]+(?:\.[0-9a-f]*)?|\.[0-9a-f]+)p[+-]?[0-9]+"
-_LONGEST_NUMBER = 1_000
+_MAX_NUMBER_LENGTH = 1_000
 _BOOLEANS = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True)
 _BOOLEANS |= dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False)
 
@@ -49,7 +49,7 @@ def to_bool(text: str) -> bool:
 
 @define("double", "(string) -> double")
 def to_double(text: str) -> float:
-    if len(text) > _LONGEST_NUMBER:
+    if len(text) > _MAX_NUMBER_LENGTH:
         raise conversion_error(text, "double")
     if re.fullmatch(_DOUBLE, text):
         value = float(text)
@@ -103,7 +103,7 @@ def bytes_to_text(value: bytes) -> str:
 
 @define("string", "(double) -> string")
 def double_to_text(number: float) -> str:
-    """As Go writes %g: the fewest digits that tell the number, with an exponent if it is large or small."""
+    """Format like Go's %g: the shortest exact decimal, with an exponent if it is large or small."""
     if not math.isfinite(number):
         return "NaN" if math.isnan(number) else "+Inf" if number > 0 else "-Inf"
     sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
@@ -116,5 +116,5 @@ def double_to_text(number: float) -> str:
 
 
 def plain(number: float) -> str:
-    """The fewest digits that tell the number, without an exponent."""
+    """Return the shortest exact decimal of a number, without an exponent."""
     return f"{Decimal(repr(number)):f}".removesuffix(".0")

@@ -1,7 +1,7 @@
-"""What calls cost that do more the longer their arguments are, in cel-go's units: a tenth for each character.
+"""Costs of calls that depend on the sizes of the arguments, in the units of cel-go: a tenth for each character.
 
-A call is paid before it is done, so the cost follows from the arguments alone. Where cel-go counts less than Python has
-to do (it joins lists without copying them, and counts a list in a list as one), the work is what counts here.
+A call is paid before it runs, so that its cost depends only on the arguments. If the cost in cel-go is lower than the
+work in Python (cel-go joins lists without copying them, and counts a nested list as one), the work is the cost here.
 """
 
 from math import ceil, inf
@@ -12,35 +12,35 @@ from kubestow.api.cel.values import Optional
 _NESTED = (list, dict, Optional)
 TRAVERSAL = 0.1
 LIST = 11
-"""Calling a function that makes a list."""
-_MOST = 200_000
+"""The cost of calling a function that creates a list."""
+_MAX_SIZE = 200_000
 
 
 def size_of(value: Any) -> float:
-    """How many characters there are in a text, or elements and entries in a list or map, where ten characters are one.
+    """Return the number of characters of a text, or of elements of a list or map; ten characters count as an element.
 
-    A list can be in lists many times over. Counting ends where going through the value would take too long.
+    Returns infinity for a value that would take too long to traverse, as a list can be contained many times.
     """
     if not isinstance(value, _NESTED):
         return len(value) if isinstance(value, str | bytes) else 1
-    size, waiting = 0, [value]
-    while waiting and size <= _MOST:
-        nested = waiting.pop()
+    size, pending = 0, [value]
+    while pending and size <= _MAX_SIZE:
+        nested = pending.pop()
         items: list[Any] = [nested.value] if isinstance(nested, Optional) else list(nested)
         if isinstance(nested, dict):
             items.extend(nested.values())
         size += len(items) + 1 + sum(len(item) // 10 for item in items if isinstance(item, str | bytes))
-        waiting.extend(item for item in items if isinstance(item, _NESTED))
-    return size - 1 if size <= _MOST else inf
+        pending.extend(item for item in items if isinstance(item, _NESTED))
+    return size - 1 if size <= _MAX_SIZE else inf
 
 
 def reading(text: Any, *_args: Any) -> float:
-    """Going once through the first argument."""
+    """Return the cost of reading the first argument once."""
     return ceil(len(text) * TRAVERSAL)
 
 
 def copying(text: Any, *_args: Any) -> float:
-    """Going through the first argument and writing as much."""
+    """Return the cost of reading the first argument and writing as much."""
     return ceil(len(text) * 2 * TRAVERSAL)
 
 
@@ -49,21 +49,21 @@ def joining(left: Any, right: Any) -> float:
 
 
 def comparing(left: Any, right: Any) -> float:
-    """Going through two values up to the end of the smaller."""
+    """Return the cost of reading two values up to the end of the smaller."""
     return 1 + min(traversing(left), traversing(right))
 
 
 def traversing(value: Any, *_args: Any) -> float:
-    """Going through everything in the first argument."""
+    """Return the cost of traversing the first argument completely."""
     return size_of(value) * (TRAVERSAL if isinstance(value, str | bytes) else 1)
 
 
 def listing(items: Any, *_args: Any) -> float:
-    """Making a list out of the first argument."""
+    """Return the cost of creating a list from the first argument."""
     return len(items) + LIST
 
 
 def pairing(left: Any, right: Any = None) -> float:
-    """Comparing each element with each."""
+    """Return the cost of comparing each element of a list with each of another, or of the same list."""
     right = left if right is None else right
     return LIST + 2 * max(size_of(left) * len(right), size_of(right) * len(left))

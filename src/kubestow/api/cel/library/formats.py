@@ -1,4 +1,4 @@
-"""Named formats: what Kubernetes accepts as a DNS label, a qualified name, a date and the like."""
+"""Named formats: validation of DNS labels, qualified names, dates and similar texts, with Kubernetes' messages."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Validate = Callable[[str], list[str]]
 
 
 class Format(KubernetesValue):
-    """A format by its name, with what is wrong with a text in it."""
+    """A named format; `problems` validates a text."""
 
     __slots__ = ("problems", "regex_size")
     type_name = "kubernetes.NamedFormat"
@@ -148,6 +148,6 @@ def _validating(format_: Format, text: str) -> float:
 
 @define("validate", "format.(string) -> optional(list(string))", cost=_validating)
 def validate(format_: Format, text: str) -> Optional:
-    """What is wrong with a text, or nothing."""
+    """Return the problems of a text, none if it is valid."""
     problems = format_.problems(text)
     return Optional(True, problems) if problems else NONE

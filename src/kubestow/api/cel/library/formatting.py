@@ -1,4 +1,4 @@
-"""`format`: text with clauses such as %s, %d or %.2f, filled with the elements of a list, as cel-go writes en_US."""
+"""`format`: replaces clauses such as %s, %d or %.2f by the elements of a list, like cel-go in the locale en_US."""
 
 import math
 import re
@@ -18,10 +18,10 @@ LIBRARY = Library()
 define = LIBRARY.define
 
 _CLAUSE = r"%(?:(%)|(\.)?([0-9]*)([\s\S])?)"
-_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-_NUMBER_WORDS = ("NaN", "Infinity", "-Infinity")
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_NUMBER_NAMES = ("NaN", "Infinity", "-Infinity")
 _DIGITS = 6
-_MOST_DIGITS = 1_000
+_MAX_DIGITS = 1_000
 
 
 @define("format", "string.(list(dyn)) -> string", cost=lambda text, args: reading(text) + size_of(args))
@@ -49,14 +49,14 @@ def format_text(text: str, args: list[Any]) -> str:
 
 
 class _ClauseError(Exception):
-    """A clause that is none."""
+    """A clause is invalid."""
 
 
 def _formatter(point: str | None, digits: str, letter: str | None) -> Callable[[Any], str]:
     if point:
         if letter is None:
             raise _ClauseError("error while parsing precision: could not find end of precision specifier")
-        if not digits or int(digits[:9]) > _MOST_DIGITS:
+        if not digits or int(digits[:9]) > _MAX_DIGITS:
             raise _ClauseError("error while parsing precision: error while converting precision to integer")
     elif digits:
         letter = digits[0]
@@ -68,7 +68,7 @@ def _formatter(point: str | None, digits: str, letter: str | None) -> Callable[[
     return simple
 
 
-def _refusal(clause: str, takes: str, value: object) -> EvaluationError:
+def _type_error(clause: str, takes: str, value: object) -> EvaluationError:
     return EvaluationError(f"{clause} clause can only be used on {takes}, was given {type_name(value)}")
 
 
@@ -88,7 +88,7 @@ def _string(value: Any) -> str:
         case None | bool() | int() | Duration() | Timestamp():
             return text_of(value)
     takes = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
-    raise _refusal("string", takes, value)
+    raise _type_error("string", takes, value)
 
 
 def _key(value: Any) -> str:
@@ -98,7 +98,7 @@ def _key(value: Any) -> str:
 
 
 def _nested(value: Any) -> str:
-    """A value in a list or map."""
+    """Format a value in a list or map."""
     match value:
         case TypeValue():
             return str(value)
@@ -120,9 +120,9 @@ def _nested(value: Any) -> str:
 def _number(clause: str, value: Any) -> float:
     if value.__class__ is float:
         return float(value)
-    if value.__class__ is str and value in _NUMBER_WORDS:
+    if value.__class__ is str and value in _NUMBER_NAMES:
         return float(value)
-    raise _refusal(clause, "doubles", value)
+    raise _type_error(clause, "doubles", value)
 
 
 def _special(number: float) -> str:
@@ -139,12 +139,12 @@ def _scientific(value: Any) -> str:
     if not math.isfinite(number):
         return _special(number)
     mantissa, _, exponent = f"{number:.{_DIGITS}e}".partition("e")
-    return f"{mantissa}\u202f\u00d7\u202f10{exponent.removeprefix('+').translate(_RAISED)}"
+    return f"{mantissa}\u202f\u00d7\u202f10{exponent.removeprefix('+').translate(_SUPERSCRIPTS)}"
 
 
 def _integer(clause: str, takes: str, classes: tuple[type, ...], spec: str, value: Any) -> str:
     if value.__class__ not in classes:
-        raise _refusal(clause, takes, value)
+        raise _type_error(clause, takes, value)
     return format(value, spec)
 
 

@@ -15,12 +15,12 @@ from kubestow.api.cel.values import Uint, compare, contains, equals, no_such_ove
 
 LIBRARY = Library()
 ATTRIBUTES = Library()
-"""What there is beside it for attributes of devices that are lists, behind a feature gate."""
+"""Additional functions for device attributes that are lists, behind a feature gate."""
 define = LIBRARY.define
 
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _SORTABLE = {parse_type(name).name for name in _COMPARABLE}
-MOST_INCLUDED = 48
+MAX_INCLUDED = 48
 
 
 @define("isSorted", *(f"list({name}).() -> bool" for name in _COMPARABLE), cost=traversing)
@@ -37,7 +37,7 @@ _TOTALS: dict[type, Callable[[list[Any]], Any]] = {
 
 
 def _sum(zero: Any, items: list[Any]) -> Any:
-    """The elements added up; zero of the type that was declared if there are none."""
+    """Return the sum of the elements; if there are none, the zero of the declared type."""
     kinds = {item.__class__ for item in items}
     if not kinds:
         return zero
@@ -50,19 +50,19 @@ for _name, _zero in {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Durat
     define("sum", f"list({_name}).() -> {_name}", cost=traversing)(partial(_sum, _zero))
 
 
-def _most(function: str, sign: int, items: list[Any]) -> Any:
+def _extreme(function: str, sign: int, items: list[Any]) -> Any:
     if not items:
         raise EvaluationError(f"{function} called on empty list")
-    most = items[0]
+    extreme = items[0]
     for item in items[1:]:
-        if sign * compare(function, item, most) > 0:
-            most = item
-    return most
+        if sign * compare(function, item, extreme) > 0:
+            extreme = item
+    return extreme
 
 
 for _function, _sign in (("max", 1), ("min", -1)):
     define(_function, *(f"list({name}).() -> {name}" for name in _COMPARABLE), cost=traversing)(
-        partial(_most, _function, _sign)
+        partial(_extreme, _function, _sign)
     )
 
 
@@ -78,13 +78,13 @@ def last_index_of(items: list[Any], wanted: Any) -> int:
 
 @ATTRIBUTES.define("includes", "dyn.(dyn) -> bool")
 def includes(value: Any, wanted: Any) -> bool:
-    """Whether a list contains a value, or a value that is no list is that value."""
+    """Return whether a list contains a value, or, for any other value, whether it equals that value."""
     if value.__class__ is not list:
         return equals(value, wanted)
-    if any(equals(item, wanted) for item in value[:MOST_INCLUDED]):
+    if any(equals(item, wanted) for item in value[:MAX_INCLUDED]):
         return True
-    if len(value) > MOST_INCLUDED:
-        raise EvaluationError(f"'includes' function cannot be applied to lists longer than {MOST_INCLUDED} values")
+    if len(value) > MAX_INCLUDED:
+        raise EvaluationError(f"'includes' function cannot be applied to lists longer than {MAX_INCLUDED} values")
     return False
 
 
@@ -144,7 +144,7 @@ def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
 
 @define("distinct", "list(T).() -> list(T)", cost=pairing)
 def distinct(items: list[Any]) -> list[Any]:
-    """The elements without those that an earlier one equals."""
+    """Return the elements without those that equal an earlier one."""
     kept: list[Any] = []
     for item in items:
         if not contains(kept, item):

@@ -14,7 +14,7 @@ define = LIBRARY.define
 
 
 class IP(KubernetesValue):
-    """An address; the key is Python's."""
+    """An IP address; the key is an object of `ipaddress`."""
 
     __slots__ = ()
     type_name = "net.IP"
@@ -25,7 +25,7 @@ class IP(KubernetesValue):
 
 
 class CIDR(IP):
-    """A network by one of its addresses, and the length of the prefix; the key is Python's interface."""
+    """An address with a prefix length; the key is an interface of `ipaddress`."""
 
     __slots__ = ()
     type_name = "net.CIDR"
@@ -60,7 +60,7 @@ def to_cidr(text: str) -> CIDR:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:
-    """Raises ValueError in Go's words, as far as the address is one of four numbers."""
+    """Parse an address. Raises ValueError, with the message of Go for IPv4 addresses."""
     try:
         return ip_address(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The operators, `size`, and the functions that every CEL has for strings.
+"""The operators, `size`, and CEL's standard functions for strings.
 
-Integers never wrap around: what leaves 64 bits is an error. Operators that the generator has code of its own for
-(logic, `?:`, `==`, `in`, indexes, order) are declared here for checking and for folding constants.
+Integers never wrap around: an overflow of 64 bits is an error. Operators for which the generator creates special code
+(logic, `?:`, `==`, `in`, indexes, order) are declared here for checking and constant folding.
 """
 
 import math
@@ -34,7 +34,7 @@ def checked_uint(value: int) -> Uint:
 
 @define("_/_", "(int, int) -> int")
 def divide_int(left: int, right: int) -> int:
-    """Rounds towards zero."""
+    """Divide and round towards zero."""
     if right == 0:
         raise EvaluationError("division by zero")
     quotient = abs(left) // abs(right)
@@ -43,7 +43,7 @@ def divide_int(left: int, right: int) -> int:
 
 @define("_%_", "(int, int) -> int")
 def modulo_int(left: int, right: int) -> int:
-    """Has the sign of what is divided."""
+    """Return the remainder, which has the sign of the dividend."""
     if right == 0:
         raise EvaluationError("modulus by zero")
     if left == INT_MIN and right == -1:
@@ -104,8 +104,8 @@ def _ordered(function: str, holds: Any, left: Any, right: Any) -> bool:
     return bool(holds(values.compare(function, left, right), 0))
 
 
-_HOLDS = {"_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_>=_": operator.ge}
-ORDER = {function: partial(_ordered, function, holds) for function, holds in _HOLDS.items()}
+_COMPARISONS = {"_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_>=_": operator.ge}
+ORDER = {function: partial(_ordered, function, holds) for function, holds in _COMPARISONS.items()}
 for _function, _compare in ORDER.items():
     define(_function, *_ORDERED, cost=comparing)(_compare)
 

@@ -1,4 +1,4 @@
-"""Values that may be missing."""
+"""Functions for optional values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,13 +35,13 @@ def value_of(optional: Optional) -> Any:
 
 @define("or", "optional(V).(optional(V)) -> optional(V)")
 def or_optional(optional: Any, other: Callable[[], Any]) -> Any:
-    """The optional, or, if it has no value, what the function gives; what is not optional is itself."""
+    """Return the optional, or, if it has no value, the result of the function; a value of another type is returned."""
     return other() if optional.__class__ is Optional and not optional.present else optional
 
 
 @define("orValue", "optional(V).(V) -> V")
 def or_value(optional: Any, other: Callable[[], Any]) -> Any:
-    """The value of the optional, or, if it has none, what the function gives."""
+    """Return the value of the optional, or, if it has none, the result of the function."""
     if optional.__class__ is not Optional:
         return optional
     return optional.value if optional.present else other()
@@ -50,7 +50,7 @@ def or_value(optional: Any, other: Callable[[], Any]) -> Any:
 @define("optional.unwrap", "(list(optional(V))) -> list(V)", cost=listing)
 @define("unwrapOpt", "list(optional(V)).() -> list(V)", cost=listing)
 def unwrap(items: list[Any]) -> list[Any]:
-    """The values of those that have one."""
+    """Return the values of the optionals that have one."""
     for item in items:
         if item.__class__ is not Optional:
             raise EvaluationError(f"value {text_of(item)} is not optional")

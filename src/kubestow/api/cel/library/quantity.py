@@ -1,4 +1,4 @@
-"""Quantities, such as the capacity of a device."""
+"""Functions for quantities, such as the capacity of a device."""
 
 import re
 from functools import partial
@@ -13,14 +13,14 @@ from kubestow.api.meta import RawQuantity
 LIBRARY = Library()
 define = LIBRARY.define
 
-_LONGEST = 1_000
+_MAX_LENGTH = 1_000
 _FORM = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 _READABLE = r"[+-]?[0-9]*(\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*"
-"""What Kubernetes takes apart; its suffix may still be none."""
+"""The texts that Kubernetes can split; the suffix may be invalid."""
 
 
 class Quantity(KubernetesValue):
-    """An amount in nano-units, and whether Kubernetes could say it as an int64."""
+    """An amount in nano-units; `whole` is whether Kubernetes can return it as an int64."""
 
     __slots__ = ("whole",)
     type_name = "kubernetes.Quantity"
@@ -41,7 +41,7 @@ class Quantity(KubernetesValue):
 @define("quantity", "(string) -> quantity", cost=reading)
 def to_quantity(text: str) -> Quantity:
     try:
-        if len(text) > _LONGEST:
+        if len(text) > _MAX_LENGTH:
             raise EvaluationError("unable to parse numeric part of quantity")
         return Quantity.read(text)
     except quantities.QuantityError:

@@ -1,4 +1,4 @@
-"""Regular expressions: `matches`, `find` and `findAll`, on RE2, whose running time grows with the text alone."""
+"""Regular expressions: `matches`, `find` and `findAll`, with RE2, whose running time is linear in the text."""
 
 import re
 from functools import lru_cache
@@ -13,10 +13,10 @@ LIBRARY = Library()
 define = LIBRARY.define
 
 _CACHED = 1_024
-_SHORT = 128
+_MAX_CACHED_LENGTH = 128
 _BYTE = r"(?<!\\)(?:\\\\)*\\C"
-"""Go has no escape for a byte inside a character."""
-_WORDS_OF_GO = {
+"""The escape for a single byte, which RE2 has and Go has not."""
+_GO_MESSAGES = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid named capture group": "invalid named capture",
     "invalid perl operator": "invalid or unsupported Perl syntax",
@@ -30,8 +30,8 @@ _WORDS_OF_GO = {
 
 @lru_cache(maxsize=_CACHED)
 def compiled(pattern: str) -> Any:
-    """The pattern, ready to search with; raises ValueError if it is none."""
-    # Imported only now: few expressions have patterns.
+    """Compile a pattern. Raises ValueError with the message of Go."""
+    # Imported here because few expressions have patterns.
     import re2
 
     if re.search(_BYTE, pattern):
@@ -44,11 +44,11 @@ def compiled(pattern: str) -> Any:
         reason = error.args[0]
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         problem, _, part = text.partition(": ")
-        raise ValueError(f"error parsing regexp: {_WORDS_OF_GO.get(problem, problem)}: `{part}`") from None
+        raise ValueError(f"error parsing regexp: {_GO_MESSAGES.get(problem, problem)}: `{part}`") from None
 
 
 def cost(text: str, pattern: str, *_args: Any) -> float:
-    """What RE2 does at worst: for each part of the pattern, read the text."""
+    """Return the maximum cost: RE2 reads the text once for each part of the pattern."""
     return ceil((1 + len(text)) * TRAVERSAL) * ceil(len(pattern) * 0.25)
 
 
@@ -60,37 +60,37 @@ _matches = lru_cache(maxsize=_CACHED)(_search)
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether a part of the text matches. Short texts are mostly those of many devices, and asked about again."""
+    """Return whether a part of the text matches; cached for short texts, which many devices share."""
     try:
-        return _matches(text, pattern) if len(text) <= _SHORT else _search(text, pattern)
+        return _matches(text, pattern) if len(text) <= _MAX_CACHED_LENGTH else _search(text, pattern)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
 
 
-def _illegal(error: ValueError) -> EvaluationError:
+def _illegal_regex(error: ValueError) -> EvaluationError:
     return EvaluationError(f"Illegal regex: {error}")
 
 
 @define("find", "string.(string) -> string", cost=cost)
 def find(text: str, pattern: str) -> str:
-    """The first part of the text that matches, or an empty text."""
+    """Return the first part of the text that matches; an empty text if there is none."""
     try:
         match = compiled(pattern).search(text)
     except ValueError as error:
-        raise _illegal(error) from None
+        raise _illegal_regex(error) from None
     return str(match[0]) if match else ""
 
 
 @define("findAll", "string.(string) -> list(string)", "string.(string, int) -> list(string)", cost=cost)
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    """All parts of the text that match, up to a limit if it is not negative.
+    """Return all parts of the text that match, up to a limit unless it is negative.
 
-    An empty match right after another match is none.
+    An empty match right after another match does not count.
     """
     try:
         matches_ = compiled(pattern).finditer(text)
     except ValueError as error:
-        raise _illegal(error) from None
+        raise _illegal_regex(error) from None
     found: list[str] = []
     end = -1
     for match in matches_:

@@ -1,4 +1,4 @@
-"""Semantic versions. Quantities and versions are compared by the same functions, in `quantity`."""
+"""Semantic versions. The functions that compare versions are those of `quantity`."""
 
 import re
 
@@ -12,13 +12,13 @@ LIBRARY = Library()
 define = LIBRARY.define
 
 _NUMBER = r"[0-9]*"
-_WORD = r"[0-9A-Za-z-]*"
+_IDENTIFIER = r"[0-9A-Za-z-]*"
 
 
 class Semver(KubernetesValue):
-    """A version; its build metadata makes no difference. The key orders versions.
+    """A version; its build metadata is ignored. The key orders versions.
 
-    What comes before a release sorts below it, and among that numbers below words.
+    A prerelease sorts below its release, and numeric identifiers of a prerelease below others.
     """
 
     __slots__ = ("text",)
@@ -26,22 +26,22 @@ class Semver(KubernetesValue):
     go_type = "cel.Semver"
 
     def __init__(self, text: str) -> None:
-        """Read a version; raises ValueError with what is wrong."""
+        """Parse a version. Raises ValueError."""
         if not text:
             raise ValueError("Version string empty")
         parts = text.split(".", 2)
         if len(parts) != 3:
             raise ValueError("No Major.Minor.Patch elements found")
         rest, plus, build = parts[2].partition("+")
-        patch, dash, before = rest.partition("-")
+        patch, dash, prerelease = rest.partition("-")
         numbers = map(_number, ("Major", "Minor", "Patch"), (parts[0], parts[1], patch))
-        words = [_prerelease(word) for word in before.split(".")] if dash else []
-        for word in build.split(".") if plus else ():
-            if not word:
+        identifiers = [_prerelease(identifier) for identifier in prerelease.split(".")] if dash else []
+        for identifier in build.split(".") if plus else ():
+            if not identifier:
                 raise ValueError("Build meta data is empty")
-            if not re.fullmatch(_WORD, word):
-                raise ValueError(f"Invalid character(s) found in build meta data {quote(word)}")
-        super().__init__((*numbers, not dash, words))
+            if not re.fullmatch(_IDENTIFIER, identifier):
+                raise ValueError(f"Invalid character(s) found in build meta data {quote(identifier)}")
+        super().__init__((*numbers, not dash, identifiers))
         self.text = text
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ def _prerelease(text: str) -> tuple[bool, int, str]:
         if len(text) > 1 and text[0] == "0":
             raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quote(text)}")
         return False, _uint64(text), ""
-    if not re.fullmatch(_WORD, text):
+    if not re.fullmatch(_IDENTIFIER, text):
         raise ValueError(f"Invalid character(s) found in prerelease {quote(text)}")
     return True, 0, text
 
@@ -81,7 +81,7 @@ def _uint64(text: str) -> int:
 
 
 def _normalized(text: str) -> str:
-    """A version with three numbers, without a leading v and without leading zeros."""
+    """Return a version with three numbers, without a leading v and without leading zeros."""
     parts = []
     for part in text.removeprefix("v").split(".", 2):
         stripped = part.lstrip("0") if len(part) > 1 else part

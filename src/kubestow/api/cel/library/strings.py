@@ -1,4 +1,4 @@
-"""The extension for strings: parts, positions, replacing, splitting and joining. Positions count characters."""
+"""CEL's extension for strings: substrings, replacing, splitting and joining. Positions are in characters."""
 
 from typing import Any
 

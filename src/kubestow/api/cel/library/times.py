@@ -1,4 +1,4 @@
-"""Timestamps and durations, counted in nanoseconds."""
+"""Timestamps and durations, with nanoseconds as unit."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST, _LATEST = -62135596800, 253402300799
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": _SECOND, "m": 60 * _SECOND}
 _UNITS["h"] = 3600 * _SECOND
-# Patterns, compiled when first used.
+# Patterns are compiled on first use.
 _PART = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
 _DURATION = rf"([+-]?)((?:{_PART})+|0)"
 _TIMESTAMP = (
@@ -30,7 +30,7 @@ _MAX_TEXT = 100
 
 @total_ordering
 class Duration:
-    """A span of time."""
+    """A duration."""
 
     __slots__ = ("nanoseconds",)
 
@@ -54,7 +54,7 @@ class Duration:
 
 @total_ordering
 class Timestamp:
-    """A moment from the year 1 to 9999, written with the offset it was read with."""
+    """A time from the year 1 to 9999, formatted with the UTC offset of its source."""
 
     __slots__ = ("nanoseconds", "offset")
 
@@ -84,7 +84,7 @@ class Timestamp:
         )
 
     def at(self, zone: tzinfo) -> datetime:
-        """The date and time in a zone, to the microsecond."""
+        """Return the date and time in a zone, to the microsecond."""
         try:
             return (_EPOCH + timedelta(microseconds=self.nanoseconds // 1000)).astimezone(zone)
         except OverflowError:
@@ -112,7 +112,7 @@ def to_duration(text: str) -> Duration:
 
 @define("duration", "(int) -> duration")
 def int_to_duration(number: int) -> Duration:
-    """Declared by cel-go, and refused by it."""
+    """Raise an error, as cel-go does, which declares this overload but does not implement it."""
     raise conversion_error(number, "google.protobuf.Duration")
 
 
@@ -155,12 +155,12 @@ define("_-_", "(duration, duration) -> duration", "(timestamp, timestamp) -> dur
 
 
 def _zone(name: str) -> tzinfo:
-    """A zone by its name, or by its offset such as -08:00."""
+    """Return a zone by its name, or by its offset such as -08:00."""
     hours, colon, minutes = name.partition(":")
     if not colon:
         if name in ("", "UTC"):
             return UTC
-        # Imported only now: it takes longer than all else here, and hardly any expression names a zone.
+        # Imported here because the import is slow, and few expressions name a zone.
         from zoneinfo import ZoneInfo
 
         try:

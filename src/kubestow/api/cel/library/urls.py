@@ -1,4 +1,4 @@
-"""URLs, read as Go's net/url reads what a request may ask for: absolute, or a path from the root."""
+"""URLs, parsed like Go's net/url parses the URI of a request: absolute, or a path from the root."""
 
 import re
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from kubestow.api.cel.values import KubernetesValue
 LIBRARY = Library()
 define = LIBRARY.define
 
-# Patterns, compiled when first used: hardly any expression is about URLs.
+# Patterns are compiled on first use: few expressions have URLs.
 _SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*):"
 _ESCAPE = r"%(?![0-9A-Fa-f]{2})[\s\S]{0,2}"
 _USER = r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*"
@@ -24,11 +24,11 @@ _VALID_PATH = r"[A-Za-z0-9._~!$&'()*+,;=:@\[\]/%-]*"
 
 
 class Parts(NamedTuple):
-    """What a URL consists of; the path is as it was written, the query with its question mark."""
+    """The parts of a URL; the path is not unescaped, the query includes its question mark."""
 
     scheme: str
     opaque: str
-    """What follows the scheme where that is neither a host nor a path from the root."""
+    """The text after the scheme if it is neither a host nor a path from the root."""
     user: str
     host: str
     path: str
@@ -49,7 +49,7 @@ class URL(KubernetesValue):
 
 
 def _parse(text: str) -> Parts:
-    """Raises ValueError with what is wrong."""
+    """Parse a URL. Raises ValueError with the message of Go."""
     if any(char < " " or char == "\x7f" for char in text):
         raise ValueError("net/url: invalid control character in URL")
     if not text:
