@@ -90,7 +90,7 @@ def test_check_shows_what_a_pod_costs() -> None:
         (
             ("class P:\n    name = 'NodeName'\n    def __init__(self, args, handle): ...\n"
             "    def score(self, state, pod, node): return 1\n"),
-            "plugin NodeName is named like one of the scheduler's own",
+            "plugin NodeName has the name of an in-tree plugin",
         ),
         ("x = 1\n", "defines no plugin"),
         ("class P:\n", "line 1: expected an indented block"),
@@ -147,7 +147,7 @@ def test_two_plugins_of_one_name_in_one_file(tmp_path: Path) -> None:
 def test_a_plugin_named_like_one_of_ours(tmp_path: Path) -> None:
     """It could not be told apart."""
     text = (EXAMPLES / "01_prefer_zone.py").read_text().replace('"PreferZone"', '"NodePorts"')
-    with pytest.raises(PluginLoadError, match="plugin NodePorts is named like one of the scheduler's own"):
+    with pytest.raises(PluginLoadError, match="plugin NodePorts has the name of an in-tree plugin"):
         PluginCollection([write(tmp_path / "a.py", text)])
 
 

@@ -1,4 +1,4 @@
-"""For people who write plugins: all the names that a plugin needs.
+"""The public API for authors of plugins: all names that a plugin needs.
 
     from kubestow.plugin import unschedulable
 
@@ -10,9 +10,10 @@
         def filter(self, state, pod, node):
             return None if node.labels.get("disk") == "ssd" else "node has no SSD"
 
-What only serves speed is in `kubestow.plugin.fast`; what tries a plugin without a cluster in `kubestow.testing`.
+`kubestow.plugin.fast` has optional forms that only improve performance; `kubestow.testing` runs a plugin without a
+cluster.
 
-Promise: these names, and what a plugin is handed, change only with a line in the changelog.
+Promise: a change to these names, or to the objects passed to plugins, has an entry in the changelog.
 """
 
 from kubestow.scheduler.cluster.events import Action, Resource, on

@@ -1,7 +1,7 @@
-"""For plugins that must be fast: the vector form, signatures, and forms that follow changes.
+"""Optional forms for fast plugins: the vector form, signatures, and forms that process changes.
 
-A plugin gains from these in a large cluster only. `kubestow.testing.check_forms` shows that they say what the plain
-form says.
+They improve performance in large clusters only. `kubestow.testing.check_forms` verifies that their results equal those
+of the plain form.
 """
 
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows

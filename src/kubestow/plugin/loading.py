@@ -1,8 +1,8 @@
-"""Plugins from a Python file, an importable module, or an installed package.
+"""Loading of plugins from a Python file, an importable module, or an installed package.
 
 A plugin is a class with a `name` and a method of an extension point. A file or module may define several. A package
-makes its plugins known by entry points in the group `kubestow.plugins`, named like the plugins; these are looked for
-only where a configuration names a plugin that is not known otherwise, so they cost nothing where none is used.
+declares its plugins as entry points in the group `kubestow.plugins`, named like the plugins; these are read only when
+a configuration names a plugin that is neither in-tree nor loaded, so that they cost nothing if unused.
 """
 
 import importlib
@@ -30,26 +30,26 @@ _PREFIX = "kubestow_plugin_"
 
 
 class PluginLoadError(ValueError):
-    """A plugin that cannot be loaded; the message names where it was to come from."""
+    """A plugin cannot be loaded; the message names its source."""
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """A plugin and where it came from."""
+    """A plugin and its source."""
 
     name: str
     plugin: type
     source: str
-    """The file, module or package."""
+    """The file, module or package of the plugin."""
     digest: str = ""
-    """SHA-256 of the file."""
+    """The SHA-256 of the file; empty for a module or package."""
 
 
 class PluginCollection(Mapping[str, frozenset[str]]):
-    """The plugins that a configuration may name, with their extension points: in-tree, loaded and installed."""
+    """Maps the name of each in-tree, loaded and installed plugin to its extension points."""
 
     def __init__(self, sources: Iterable[str] = ()) -> None:
-        self.made_at = time.time()
-        """Before any of them was read."""
+        self.created_at = time.time()
+        """The time of construction, before any source was read."""
         self.sources = tuple(sources)
         self._loaded: dict[str, Loaded] = {}
         for source in self.sources:
@@ -57,9 +57,9 @@ class PluginCollection(Mapping[str, frozenset[str]]):
                 self._add(loaded)
 
     def _add(self, loaded: Loaded) -> None:
-        known = self._loaded.get(loaded.name)
-        if known is not None:
-            raise PluginLoadError(f"{loaded.source}: plugin {loaded.name} is already loaded from {known.source}")
+        existing = self._loaded.get(loaded.name)
+        if existing is not None:
+            raise PluginLoadError(f"{loaded.source}: plugin {loaded.name} is already loaded from {existing.source}")
         self._loaded[loaded.name] = loaded
 
     def __getitem__(self, name: str) -> frozenset[str]:
@@ -84,28 +84,28 @@ class PluginCollection(Mapping[str, frozenset[str]]):
 
     @property
     def loaded(self) -> tuple[Loaded, ...]:
-        """Those that are not the scheduler's own."""
+        """The plugins that are not in-tree."""
         return tuple(self._loaded.values())
 
     @property
     def files(self) -> list[Path]:
-        """The files and folders that plugins are loaded from; modules that are named are none."""
+        """The files and folders from which plugins are loaded; without modules."""
         return [Path(source) for source in self.sources if _is_file(source)]
 
     def plugin(self, name: str) -> type | None:
-        """The class of a plugin that is not the scheduler's own."""
+        """Return the class of a loaded plugin; None for any other."""
         found = self._loaded.get(name)
         return None if found is None else found.plugin
 
     def register(self, registry: Registry) -> Registry:
-        """Make them known to a registry."""
+        """Register the loaded plugins."""
         for loaded in self._loaded.values():
             registry.register(loaded.name, loaded.plugin)
         return registry
 
 
 def load(source: str) -> list[Loaded]:
-    """The plugins of a file (or folder of a package), or of a module by name; raises PluginLoadError."""
+    """Load the plugins of a file, of the folder of a package, or of a module by name. Raises PluginLoadError."""
     try:
         module, digest = _from_file(Path(source)) if _is_file(source) else (importlib.import_module(source), "")
     except PluginLoadError:
@@ -131,24 +131,24 @@ def load(source: str) -> list[Loaded]:
 
 
 def forget_modules(used: Iterable[PluginCollection]) -> None:
-    """Modules of files leave sys.modules, save those of collections that are used."""
+    """Remove the modules of plugin files from sys.modules, except those of the collections in use."""
     kept = {loaded.plugin.__module__.partition(".")[0] for collection in used for loaded in collection.loaded}
     for name in [name for name in sys.modules if name.startswith(_PREFIX) and name.partition(".")[0] not in kept]:
         del sys.modules[name]
 
 
 def sources_of(path: Path) -> list[Path]:
-    """The files that a plugin's code is in: a file itself, the modules of a folder."""
+    """Return the files of a plugin: the file itself, or the modules of a folder."""
     return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
 def installed() -> list[Loaded]:
-    """All plugins of installed packages; raises PluginLoadError."""
+    """Load all plugins of installed packages. Raises PluginLoadError."""
     return [_installed(name) for name in _entry_points().names]
 
 
 def _installed(name: str) -> Loaded:
-    """Raises KeyError if no package has it."""
+    """Load a plugin of an installed package. Raises KeyError if no package has it, and PluginLoadError."""
     entry = _entry_points()[name]
     package = entry.dist.name if entry.dist is not None else entry.module
     try:
@@ -163,7 +163,7 @@ def _installed(name: str) -> Loaded:
 
 
 def _entry_points() -> "EntryPoints":
-    # Imported only now: with it comes much that is only for plugins of packages.
+    # Imported here because only plugins of packages need its many dependencies.
     from importlib.metadata import entry_points
 
     return entry_points(group=ENTRY_POINTS)
@@ -179,14 +179,14 @@ def _from_file(path: Path) -> tuple[ModuleType, str]:
     try:
         texts = {source: source.read_bytes() for source in (file, *sources_of(path))}
     except OSError as error:
-        what = f"{error.strerror}: {file.name}" if path.is_dir() else error.strerror
-        raise PluginLoadError(f"{path}: cannot be read: {what}") from None
-    _refuse_writable_by_all(path, texts)
-    # Imported only now: it takes time, and many have no plugins of their own.
+        reason = f"{error.strerror}: {file.name}" if path.is_dir() else error.strerror
+        raise PluginLoadError(f"{path}: cannot be read: {reason}") from None
+    _check_permissions(path, texts)
+    # Imported here because it takes time and most users have no plugin files.
     import hashlib
 
     digest = hashlib.sha256(b"".join(texts.values())).hexdigest()
-    # A name of its own for every version, so that one that is being tried out does not replace the one in use.
+    # Each version has a separate name, so that one under test does not replace the one in use.
     name = f"{_PREFIX}{path.stem}_{digest[:12]}"
     if name in sys.modules:
         return sys.modules[name], digest
@@ -197,41 +197,42 @@ def _from_file(path: Path) -> tuple[ModuleType, str]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        # Not by its loader: that would take an edit within the same second for no change.
-        exec(compile(texts[file], file, "exec"), vars(module))  # noqa: S102 - it is what a plugin is for
+        # Not with its loader, which ignores an edit within the same second.
+        exec(compile(texts[file], file, "exec"), vars(module))  # noqa: S102 - the purpose of a plugin file
     except BaseException:
         del sys.modules[name]
         raise
     return module, digest
 
 
-def _refuse_writable_by_all(path: Path, sources: Iterable[Path]) -> None:
-    """What anybody on this machine may change, or put something else in the place of, is not run."""
+def _check_permissions(path: Path, sources: Iterable[Path]) -> None:
+    """Raise PluginLoadError for a file that every user of the machine can modify or replace."""
     for file in sources:
         if file.stat().st_mode & stat.S_IWOTH:
-            raise PluginLoadError(f"{path}: everybody may write {file}; `chmod o-w {file}` lets it be loaded")
+            raise PluginLoadError(f"{path}: {file} is writable by all users; run `chmod o-w {file}` to load it")
         mode = file.resolve().parent.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             folder = file.resolve().parent
-            raise PluginLoadError(f"{path}: everybody may write to {folder}; `chmod o-w {folder}` lets it be loaded")
+            raise PluginLoadError(f"{path}: {folder} is writable by all users; run `chmod o-w {folder}` to load it")
 
 
 def _plugins_in(module: ModuleType) -> Iterator[Any]:
-    """The classes that are meant as plugins: defined in the module, with a name and something to do."""
+    """Yield the public plugin classes that the module defines."""
     for name, member in vars(module).items():
         is_own = inspect.isclass(member) and member.__module__.startswith(module.__name__)
-        if is_own and not name.startswith("_") and isinstance(getattr(member, "name", None), str) and _acts(member):
+        if is_own and not name.startswith("_") and _is_plugin(member):
             yield member
 
 
-def _acts(plugin: Any) -> bool:
-    """Whether a class has any method that is called of plugins; whether all that belong together, is checked later."""
-    return any(hasattr(plugin, method) for method in (*CONTRACT, "filter", "score"))
+def _is_plugin(member: Any) -> bool:
+    """Return whether a class has a name and any method of the contract; `check_class` validates the combination."""
+    has_name = isinstance(getattr(member, "name", None), str)
+    return has_name and any(hasattr(member, method) for method in (*CONTRACT, "filter", "score"))
 
 
 def _checked(plugin: Any, source: str, digest: str) -> Loaded:
     if plugin.name in IN_TREE:
-        raise PluginLoadError(f"{source}: plugin {plugin.name} is named like one of the scheduler's own")
+        raise PluginLoadError(f"{source}: plugin {plugin.name} has the name of an in-tree plugin")
     try:
         check_class(plugin)
     except RegistryError as error:

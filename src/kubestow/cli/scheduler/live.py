@@ -245,5 +245,5 @@ class LiveScheduler:
         if self.reloader is None or self.options.reload is None:
             return None
         plugins = self.options.reload.plugins
-        watch = FileWatch((*self.options.reload.files, *plugins.files), since=plugins.made_at)
+        watch = FileWatch((*self.options.reload.files, *plugins.files), since=plugins.created_at)
         return asyncio.create_task(watch.run(self.reloader.reload), name="watch files") if watch else None
