@@ -60,8 +60,10 @@ def problems_of(fields: str) -> list[str]:
         ),
         (
             "profiles: [{schedulerName: a}, {schedulerName: b, pluginConfig: [{name: PrioritySort, args: {x: 1}}]}]",
-            "profiles[1].pluginConfig.args: the args of queue sort plugin PrioritySort must be the same as in "
-            "profiles[0]",
+            (
+                "profiles[1].pluginConfig.args: "
+                "the args of queue sort plugin PrioritySort must be the same as in profiles[0]"
+            ),
         ),
         (
             "extenders: [{prioritizeVerb: p}]",

@@ -1,4 +1,4 @@
-"""Volumes of old drivers, as their CSI successors see them."""
+"""Translation of volumes of in-tree drivers to their CSI successors."""
 
 from typing import Any
 
@@ -43,8 +43,8 @@ def affinity_of(found: PersistentVolume) -> dict[str, tuple[str, ...]] | None:
         ),
     ],
 )
-def test_handles(source: dict[str, Any], driver: str, handle: str) -> None:
-    """The successor and its handle, for a persistent volume and for the same volume named in a pod."""
+def test_volumes_get_the_handle_of_the_successor(source: dict[str, Any], driver: str, handle: str) -> None:
+    """The same for a persistent volume and an inline volume of a pod."""
     found = translated(volume(**source))
     assert found.spec.csi == CSIVolume(driver, handle)
     assert old_driver(found.spec) is None
@@ -59,7 +59,7 @@ def test_handles(source: dict[str, Any], driver: str, handle: str) -> None:
     ],
 )
 def test_a_gce_handle_has_the_zone_or_region_of_the_label(zones: str, handle: str) -> None:
-    """Several zones of one region are a regional disk."""
+    """A label with several zones of one region means a regional disk."""
     found = translated(volume({ZONE: zones}, gcePersistentDisk={"pdName": "d"}))
     assert found.spec.csi is not None
     assert found.spec.csi.volumeHandle == handle
@@ -75,8 +75,10 @@ def test_a_gce_handle_has_the_zone_or_region_of_the_label(zones: str, handle: st
         ({}, {"vsphereVolume": {"volumePath": "p"}}, "could not find in-tree plugin translation logic"),
     ],
 )
-def test_what_cannot_be_translated_is_refused(labels: dict[str, str], source: dict[str, Any], message: str) -> None:
-    """The message says what is wrong with the volume."""
+def test_volumes_without_a_translation_are_rejected(
+    labels: dict[str, str], source: dict[str, Any], message: str
+) -> None:
+    """The message gives the reason."""
     with pytest.raises(TranslationError, match=message):
         translated(volume(labels, **source))
 
@@ -98,9 +100,9 @@ def test_what_cannot_be_translated_is_refused(labels: dict[str, str], source: di
         ({ZONE: "__"}, None, None),
     ],
 )
-def test_zones_are_asked_for_by_the_successors_label(
+def test_affinity_uses_the_zone_label_of_the_successor(
     labels: dict[str, str], affinity: dict[str, list[str]] | None, expected: dict[str, tuple[str, ...]] | None
 ) -> None:
-    """The affinity's zone is renamed; without one, the volume's label becomes an affinity."""
+    """The zone label of the affinity is renamed; without one, the volume's label becomes an affinity."""
     found = translated(volume(labels, affinity, awsElasticBlockStore={"volumeID": "vol-1"}))
     assert affinity_of(found) == expected

@@ -56,19 +56,19 @@ def decoded_or_refused(kind: type[Base], data: bytes) -> None:
 
 @given(kinds, any_json)
 def test_any_json_is_an_object_or_an_error(kind: type[Base], value: Any) -> None:
-    """Whatever JSON arrives, the answer is an object of the kind or a DecodeError."""
+    """Any JSON is decoded to an object of the kind or raises DecodeError."""
     decoded_or_refused(kind, json.dumps(value).encode())
 
 
 @given(kinds, st.binary(max_size=40))
 def test_any_bytes_are_an_object_or_an_error(kind: type[Base], data: bytes) -> None:
-    """Bytes that are no JSON at all are a DecodeError, too."""
+    """Bytes that are not JSON raise DecodeError, too."""
     decoded_or_refused(kind, data)
 
 
 @given(st.data(), any_json)
-def test_a_pod_with_anything_anywhere(data: st.DataObject, value: Any) -> None:
-    """A pod in which any part is replaced by anything is a pod or an error."""
+def test_a_pod_with_arbitrary_parts_is_a_pod_or_an_error(data: st.DataObject, value: Any) -> None:
+    """Any part of the pod is replaced by any value."""
     pod = json.loads(json.dumps(POD))
     node: Any = pod
     for _ in range(data.draw(st.integers(0, 6))):
@@ -82,7 +82,7 @@ def test_a_pod_with_anything_anywhere(data: st.DataObject, value: Any) -> None:
 
 @given(st.data())
 def test_nulls_count_as_absent(data: st.DataObject) -> None:
-    """A null anywhere in an object means the field is not set."""
+    """A null anywhere in an object means that the field is not set."""
 
     def with_nulls(value: Any) -> Any:
         if isinstance(value, dict):
@@ -97,7 +97,7 @@ def test_nulls_count_as_absent(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.__name__)
 def test_an_empty_object_has_all_defaults(kind: type[Base]) -> None:
-    """Every field of every kind has a default, and null for all of them gives it."""
+    """Every field of every kind has a default, which null selects, too."""
     nulls = dict.fromkeys(field.encode_name for field in msgspec.structs.fields(kind) if field.name != "source")
     for data in (b"{}", json.dumps(nulls).encode(), b'{"somethingNew": {"deep": [1]}}'):
         decoded = decode(kind, data)
@@ -105,7 +105,7 @@ def test_an_empty_object_has_all_defaults(kind: type[Base]) -> None:
 
 
 def test_fields_are_read() -> None:
-    """What is in the JSON is in the object, under the API's names."""
+    """Fields have the names of the API."""
     pod = decode(Pod, json.dumps(POD).encode())
     assert pod.key == "prod/web"
     assert pod.spec.containers[0].resources.requests == {"cpu": "1", "memory": 5}
@@ -124,13 +124,13 @@ def test_the_error_names_the_field() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{", b'{"spec": {"priority": "x"}', b"\xff\xfe", b'{"a": ' + b"[" * 100_000])
 def test_broken_json_is_an_error(data: bytes) -> None:
-    """Cut-off, undecodable or endlessly nested input is an error like any other."""
+    """Truncated, undecodable or endlessly nested input raises DecodeError."""
     with pytest.raises(DecodeError):
         decode(Pod, data)
 
 
-def test_trees_that_json_cannot_hold_are_an_error() -> None:
-    """A YAML file may describe things that are no API object: a set, or a list that holds itself."""
+def test_trees_without_json_representation_are_an_error() -> None:
+    """A YAML file may describe a set, or a list that contains itself."""
     endless: list[Any] = []
     endless.append(endless)
     for value in ({"spec": object()}, {"spec": endless}):
@@ -139,7 +139,7 @@ def test_trees_that_json_cannot_hold_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("kind", [PersistentVolume, PersistentVolumeClaim, ResourceClaim])
-def test_objects_that_are_put_back_are_kept_whole(
+def test_updated_kinds_keep_their_complete_json(
     kind: type[PersistentVolume | PersistentVolumeClaim | ResourceClaim],
 ) -> None:
     """An update must not lose the fields that are not read."""
@@ -149,8 +149,8 @@ def test_objects_that_are_put_back_are_kept_whole(
     assert decoded.metadata.name == "a"
 
 
-def test_nulls_beside_raw_parts() -> None:
-    """Parts that are kept undecoded survive the removal of nulls elsewhere."""
+def test_raw_fields_survive_the_removal_of_nulls() -> None:
+    """Fields that stay undecoded are kept if nulls elsewhere are removed."""
     config = [{"opaque": {"driver": "d", "parameters": {"size": 3}}}]
     claim = convert(ResourceClaim, {"metadata": {"labels": None}, "spec": {"devices": {"config": config}}})
     opaque = claim.spec.devices.config[0].opaque
@@ -159,6 +159,6 @@ def test_nulls_beside_raw_parts() -> None:
 
 
 def test_null_times_of_disrupted_pods_are_kept_or_dropped_without_error() -> None:
-    """The one map whose values may be null."""
+    """This is the only map whose values may be null."""
     budget = decode(PodDisruptionBudget, b'{"status": {"disruptedPods": {"a": null, "b": "2026-01-01T00:00:00Z"}}}')
     assert budget.status.disruptedPods["b"] == "2026-01-01T00:00:00Z"

@@ -7,8 +7,8 @@ from kubestow.api.envelopes import Bookmark, RawList, Status, WatchEvent
 from kubestow.api.pod import Pod
 
 
-def test_a_list_holds_its_items_undecoded() -> None:
-    """One bad item does not spoil the others; position and continuation are read."""
+def test_a_list_keeps_its_items_undecoded() -> None:
+    """An invalid item does not affect the others; resource version and continue token are read."""
     page = decode(
         RawList,
         b'{"kind": "PodList", "metadata": {"resourceVersion": "7", "continue": "next", "remainingItemCount": 3},'
@@ -25,14 +25,14 @@ def test_a_list_holds_its_items_undecoded() -> None:
 
 
 def test_an_empty_list_may_be_null() -> None:
-    """Go writes an empty list as null."""
+    """Go encodes an empty list as null."""
     page = decode(RawList, b'{"metadata": {"resourceVersion": "7"}, "items": null}')
     assert page.items == ()
     assert page.metadata.resourceVersion == "7"
 
 
-def test_a_watch_event_holds_its_object() -> None:
-    """The object is decoded once its type is known."""
+def test_a_watch_event_keeps_its_object_undecoded() -> None:
+    """The object is decoded after its type is known."""
     event = decode(
         WatchEvent, b'{"type": "ADDED", "object": {"kind": "Pod", "metadata": {"name": "a", "labels": null}}}'
     )
@@ -41,7 +41,7 @@ def test_a_watch_event_holds_its_object() -> None:
 
 
 def test_a_bookmark_is_a_position() -> None:
-    """It carries a resourceVersion, and an annotation at the end of the initial objects."""
+    """A bookmark has a resourceVersion, and an annotation at the end of the initial objects."""
     event = decode(
         WatchEvent,
         b'{"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "42",'
@@ -52,8 +52,8 @@ def test_a_bookmark_is_a_position() -> None:
     assert bookmark.metadata.annotations == {"k8s.io/initial-events-end": "true"}
 
 
-def test_a_status_tells_what_went_wrong() -> None:
-    """Code, reason, message, and when to try again."""
+def test_a_status_describes_an_error() -> None:
+    """It has a code, a reason, a message, and the time of the next attempt."""
     event = decode(
         WatchEvent,
         b'{"type": "ERROR", "object": {"kind": "Status", "metadata": {}, "status": "Failure", "code": 410,'

@@ -1,4 +1,4 @@
-"""An answer that says no, told apart by its reason, or else by its code."""
+"""Classification of error responses by reason, or else by code."""
 
 import pytest
 
@@ -18,8 +18,8 @@ TOO_LARGE = StatusDetails(causes=(StatusCause("ResourceVersionTooLarge"),))
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_the_reason_decides(reason: str) -> None:
-    """Whatever code it comes with."""
+def test_the_reason_determines_the_type(reason: str) -> None:
+    """The code does not matter."""
     _, kind = REASONS[reason]
     assert type(failure_of("GET /a", 418, Status(reason=reason))) is kind
 
@@ -35,8 +35,8 @@ def test_the_reason_decides(reason: str) -> None:
         (418, ApiError),
     ],
 )
-def test_without_a_reason_the_code_decides(code: int, kind: type[ApiError]) -> None:
-    """The most general type of those with the code."""
+def test_without_a_reason_the_code_determines_the_type(code: int, kind: type[ApiError]) -> None:
+    """The type is the most general one with the code."""
     assert type(failure_of("GET /a", code, Status())) is kind
     assert type(failure_of("GET /a", 0, Status(code=code, reason="Novel"))) is kind
 
@@ -52,13 +52,13 @@ def test_without_a_reason_the_code_decides(code: int, kind: type[ApiError]) -> N
         (Status(reason="Timeout", message="timed out"), ServerTimedOutError),
     ],
 )
-def test_a_version_that_the_server_has_not_reached(status: Status, kind: type[ApiError]) -> None:
-    """Said as a cause, or by old servers in words."""
+def test_too_large_resource_versions_are_detected(status: Status, kind: type[ApiError]) -> None:
+    """The cause is set, or, by old servers, only the message."""
     assert type(failure_of("GET /a", 504, status)) is kind
 
 
-def test_when_to_come_back() -> None:
-    """As the header says, or else as the details say."""
+def test_the_time_of_the_next_attempt() -> None:
+    """The header takes precedence over the details."""
     status = Status(reason="TooManyRequests", details=StatusDetails(retryAfterSeconds=3))
     assert failure_of("GET /a", 429, status).retry_after == 3.0
     assert failure_of("GET /a", 429, status, 7.0).retry_after == 7.0

@@ -28,8 +28,8 @@ def test_objects_are_selected_by_fields(text: str, selected: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "a=b=c", "a=b\\", "a=b\\x"])
-def test_bad_selectors_are_refused(text: str) -> None:
-    """A term without operator or with a bad escape is an error."""
+def test_invalid_selectors_are_rejected(text: str) -> None:
+    """A term without operator or with an invalid escape is an error."""
     with pytest.raises(SelectorError, match="field selector"):
         parse_fields(text)
 
@@ -38,7 +38,7 @@ names = st.from_regex(r"[a-zA-Z.]{1,8}", fullmatch=True)
 
 
 @given(st.lists(st.tuples(names, st.text(max_size=8), st.booleans()), max_size=4))
-def test_text_is_read_back(terms: list[tuple[str, str, bool]]) -> None:
-    """Whatever the values hold, a selector's text is the same selector."""
+def test_text_round_trips(terms: list[tuple[str, str, bool]]) -> None:
+    """The text of a selector with any values parses to the same selector."""
     selector = FieldSelector(tuple(FieldTerm(*term) for term in terms))
     assert sorted(parse_fields(str(selector)).terms) == sorted(selector.terms)

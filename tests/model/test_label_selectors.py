@@ -1,4 +1,4 @@
-"""Label selectors: matching against a plain reference, query text, identity."""
+"""Label selectors: matching compared with a reference, query text, identity."""
 
 from collections.abc import Mapping
 
@@ -30,8 +30,8 @@ without_values = st.builds(LabelSelectorRequirement, keys, st.sampled_from(["Exi
 selectors = st.builds(LabelSelector, label_sets, st.lists(with_values | without_values, max_size=4).map(tuple))
 
 
-def plainly_matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """The rule as the API documents it, without any cleverness."""
+def reference_matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Implement the rule as the API documents it."""
     return all(labels.get(k) == v for k, v in selector.matchLabels.items()) and all(
         {
             "In": labels.get(e.key) in e.values,
@@ -45,20 +45,20 @@ def plainly_matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
 
 @given(selectors, label_sets)
 def test_matches_as_documented(selector: LabelSelector, labels: dict[str, str]) -> None:
-    """The compiled selector agrees with the rule written out."""
-    assert compile_selector(selector).matches(labels) is plainly_matches(selector, labels)
+    """The compiled selector equals the reference."""
+    assert compile_selector(selector).matches(labels) is reference_matches(selector, labels)
 
 
 @given(selectors)
-def test_query_text_is_read_back(selector: LabelSelector) -> None:
-    """A selector's text, sent in a query, is the same selector."""
+def test_query_text_round_trips(selector: LabelSelector) -> None:
+    """The text of a selector parses to the same selector."""
     compiled = compile_selector(selector)
     assert parse_selector(str(compiled)) == compiled
 
 
 @given(selectors)
 def test_order_does_not_matter(selector: LabelSelector) -> None:
-    """The same conditions on different keys make equal selectors with equal hashes, in whatever order they came."""
+    """The same requirements in any order make equal selectors with equal hashes."""
     distinct = {e.key: e for e in selector.matchExpressions if e.key not in selector.matchLabels}
     forwards = compile_selector(LabelSelector(selector.matchLabels, tuple(distinct.values())))
     backwards = compile_selector(
@@ -69,8 +69,8 @@ def test_order_does_not_matter(selector: LabelSelector) -> None:
 
 
 @given(st.text(max_size=20))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """No query breaks the parser: it is a selector or a SelectorError."""
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
+    """Every query is a selector or raises SelectorError."""
     try:
         selector = parse_selector(text)
     except SelectorError:
@@ -90,16 +90,16 @@ def test_no_selector_and_an_empty_one() -> None:
     assert selector_from_set({}) == EVERYTHING
 
 
-def test_equal_by_content_and_usable_as_a_key() -> None:
-    """Selectors with the same conditions find the same entry of an index."""
+def test_selectors_are_equal_and_hashable_by_content() -> None:
+    """Selectors with the same requirements find the same entry of an index."""
     index = {selector_from_set({"app": "web", "tier": "a"}): 1}
     assert index[parse_selector("tier=a,app=web")] == 1
     assert parse_selector("app in (b,a)") == parse_selector("app in (a,b)")
     assert parse_selector("app=web") != parse_selector("app!=web")
 
 
-def test_further_conditions_narrow_a_selector() -> None:
-    """`and_also` adds conditions; nothing can be added to NOTHING."""
+def test_further_requirements_narrow_a_selector() -> None:
+    """`and_also` adds requirements; NOTHING stays NOTHING."""
     narrowed = parse_selector("app=web").and_also(*parse_selector("!debug").requirements)
     assert str(narrowed) == "app=web,!debug"
     assert narrowed.matches({"app": "web"})
@@ -123,7 +123,7 @@ def test_further_conditions_narrow_a_selector() -> None:
     ],
 )
 def test_queries(text: str, written: str, matching: list[dict[str, str]], others: list[dict[str, str]]) -> None:
-    """Every operator of the query language, as it is read, written and matched."""
+    """Every operator of the query language is parsed, written and matched."""
     selector = parse_selector(text)
     assert str(selector) == written
     assert all(selector.matches(labels) for labels in matching)
@@ -133,8 +133,8 @@ def test_queries(text: str, written: str, matching: list[dict[str, str]], others
 @pytest.mark.parametrize(
     "text", [",", "a,", "a b", "a in", "a in (", "a in (x y)", "!a=1", "a=b=c", "=1", "a>x", "-a-"]
 )
-def test_queries_that_mean_nothing(text: str) -> None:
-    """A bad query is refused."""
+def test_invalid_queries_are_rejected(text: str) -> None:
+    """An invalid query raises SelectorError."""
     with pytest.raises(SelectorError):
         parse_selector(text)
 
@@ -155,14 +155,14 @@ def test_queries_that_mean_nothing(text: str) -> None:
         (LabelSelectorRequirement("", "In"), r"^\[key: .*, values: "),
     ],
 )
-def test_bad_selectors_name_the_field(requirement: LabelSelectorRequirement, message: str) -> None:
-    """The error says which field is wrong and why; several problems stand in one list."""
+def test_invalid_selectors_name_the_field(requirement: LabelSelectorRequirement, message: str) -> None:
+    """The message has the field and the reason; several problems are in one list."""
     with pytest.raises(SelectorError, match=message):
         compile_selector(LabelSelector(matchExpressions=(requirement,)))
 
 
-def test_requirements_are_open_to_indexes() -> None:
-    """Whoever indexes by selector can read its conditions, sorted by key."""
+def test_requirements_are_public() -> None:
+    """An index can read the requirements, sorted by key."""
     selector = compile_selector(LabelSelector({"tier": "a"}, (LabelSelectorRequirement("app", "In", ("y", "x")),)))
     assert [(r.key, r.operator, r.values) for r in selector.requirements] == [
         ("app", Operator.IN, ("x", "y")),

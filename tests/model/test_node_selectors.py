@@ -1,4 +1,4 @@
-"""Node selectors: terms, names, comparisons, and terms that make no sense."""
+"""Node selectors: terms, names, comparisons, and invalid terms."""
 
 from typing import Any
 
@@ -48,20 +48,20 @@ def compiled(*terms: dict[str, Any]) -> NodeTerms:
         (expression("none", "Lt", "2"), False),
     ],
 )
-def test_conditions_on_labels(condition: dict[str, Any], met: bool) -> None:
-    """Every operator; a label that is missing or no number meets no comparison."""
+def test_requirements_on_labels(condition: dict[str, Any], met: bool) -> None:
+    """Every operator; a label that is missing or not a number meets no comparison."""
     assert compiled(term(condition)).matches(LABELS, "node-1") is met
 
 
-def test_one_term_suffices_and_all_its_conditions_must_hold() -> None:
-    """Terms are alternatives, conditions of a term are not."""
+def test_one_term_suffices_and_all_its_requirements_must_hold() -> None:
+    """Terms are alternatives, the requirements of a term are not."""
     both = term(expression("zone", "In", "za"), expression("gen", "In", "1"))
     assert not compiled(both).matches(LABELS, "node-1")
     assert compiled(both, term(expression("gen", "In", "3"))).matches(LABELS, "node-1")
 
 
-def test_conditions_on_the_name() -> None:
-    """matchFields knows the node's name: equal or not."""
+def test_requirements_on_the_name() -> None:
+    """matchFields supports equality of the node's name."""
     here = compiled(term(fields=(expression("metadata.name", "In", "node-1"),)))
     elsewhere = compiled(term(fields=(expression("metadata.name", "NotIn", "node-1"),)))
     assert here.matches({}, "node-1")
@@ -70,14 +70,14 @@ def test_conditions_on_the_name() -> None:
     assert not elsewhere.matches({}, "node-1")
 
 
-def test_a_term_without_conditions_matches_no_node() -> None:
+def test_a_term_without_requirements_matches_no_node() -> None:
     """An empty term, or no term at all, selects nothing."""
     assert not compiled(term()).matches(LABELS, "node-1")
     assert not compiled().matches(LABELS, "node-1")
 
 
-def test_a_senseless_term_does_not_spoil_the_others() -> None:
-    """A mistake is kept for whoever asks, and refused by whoever insists."""
+def test_an_invalid_term_does_not_affect_the_others() -> None:
+    """Its problems are in `errors`; `checked` raises them."""
     selector = compiled(term(expression("gen", "Gt", "x")), term(expression("zone", "Exists")))
     assert selector.matches(LABELS, "node-1")
     assert not selector.matches({}, "node-1")
@@ -95,14 +95,14 @@ def test_a_senseless_term_does_not_spoil_the_others() -> None:
         (term(fields=(expression("metadata.name", "In", "a", "b"),)), "must have one element"),
     ],
 )
-def test_mistakes_name_the_field(bad: dict[str, Any], message: str) -> None:
+def test_errors_name_the_field(bad: dict[str, Any], message: str) -> None:
     """The message has the path of the field from the selector down."""
     with pytest.raises(SelectorError, match=rf"^nodeSelectorTerms\[0\]\..*{message}"):
         compiled(bad).checked()
 
 
-def test_preferred_terms_without_weight_or_conditions_do_not_count() -> None:
-    """What can add no points is left out, even if it makes no sense."""
+def test_preferred_terms_without_weight_or_requirements_do_not_count() -> None:
+    """Terms that cannot add to a score are omitted, even if invalid."""
     terms = [
         convert(PreferredSchedulingTerm, {"weight": 0, "preference": term(expression("a", "Like"))}),
         convert(PreferredSchedulingTerm, {"weight": 5, "preference": {}}),
@@ -114,15 +114,15 @@ def test_preferred_terms_without_weight_or_conditions_do_not_count() -> None:
     assert counted.term.matches(LABELS, "")
 
 
-def test_preferred_terms_must_make_sense() -> None:
-    """A preferred term with a mistake is an error."""
+def test_invalid_preferred_terms_are_rejected() -> None:
+    """A preferred term with a problem raises SelectorError."""
     bad = convert(PreferredSchedulingTerm, {"weight": 1, "preference": term(expression("a", "Like"))})
     with pytest.raises(SelectorError, match=r"\[0\].matchExpressions\[0\].operator"):
         compile_preferred([bad])
 
 
 def test_node_selector_and_affinity_must_both_hold() -> None:
-    """A pod's nodeSelector is a condition beside its required node affinity."""
+    """A pod's nodeSelector applies in addition to its required node affinity."""
     required = {"nodeSelectorTerms": [term(expression("gen", "In", "3"))]}
     spec = {
         "nodeSelector": {"zone": "za"},
@@ -135,8 +135,8 @@ def test_node_selector_and_affinity_must_both_hold() -> None:
     assert not affinity.is_everything
 
 
-def test_most_pods_ask_nothing_of_their_node() -> None:
-    """Without nodeSelector and affinity every node will do."""
+def test_most_pods_accept_any_node() -> None:
+    """Pods without nodeSelector and affinity match every node."""
     affinity = required_node_affinity(Pod())
     assert affinity.is_everything
     assert affinity.matches({}, "n")

@@ -1,4 +1,4 @@
-"""Quantities: texts, rounding, canonical form, and agreement with fractions."""
+"""Quantities: parsing, rounding, canonical form, and comparison with fractions."""
 
 from fractions import Fraction
 from math import ceil
@@ -54,14 +54,14 @@ FACTORS = {
         ("9223372036854775807", 2**63 - 1, -1000, "9223372036854775807"),
     ],
 )
-def test_reads_as_kubernetes_does(text: str, units: int, thousandths: int, written: str) -> None:
-    """Value and milli-value are rounded up; the canonical text keeps what is canonical already."""
+def test_values_equal_those_of_kubernetes(text: str, units: int, thousandths: int, written: str) -> None:
+    """Value and milli-value are rounded up; a canonical text is kept."""
     assert (value(text), milli(text), canonical(text)) == (units, thousandths, written)
 
 
 @pytest.mark.parametrize(("raw", "units"), [(2, 2), (1.5, 2), (1e18, 10**18), (0, 0), (0.1, 1)])
-def test_plain_numbers_count_as_their_text(raw: float, units: int) -> None:
-    """A manifest may hold a number instead of a text."""
+def test_plain_numbers_are_parsed_like_their_text(raw: float, units: int) -> None:
+    """A manifest may contain a number instead of a text."""
     assert value(raw) == units
 
 
@@ -82,16 +82,16 @@ def test_plain_numbers_count_as_their_text(raw: float, units: int) -> None:
         ("1234567890123456789e2000", "exponent is too large"),
     ],
 )
-def test_refuses_what_is_no_quantity(text: str, reason: str) -> None:
-    """The error quotes the text and says what is wrong with it."""
+def test_invalid_quantities_are_rejected(text: str, reason: str) -> None:
+    """The error quotes the text and gives the reason."""
     for read in (value, milli, nano, canonical):
         with pytest.raises(QuantityError, match=reason) as error:
             read(text)
         assert repr(text) in str(error.value)
 
 
-def test_extreme_exponents_cost_nothing() -> None:
-    """Numbers beyond all bounds are read in an instant, whatever their exponent."""
+def test_extreme_exponents_are_cheap() -> None:
+    """Numbers beyond all limits are parsed quickly."""
     assert value("1e2147483647") == 0
     assert nano("1e2147483647") > nano("8Ei")
     assert nano("1e-2147483648") == 1
@@ -102,7 +102,7 @@ decimals = st.from_regex(r"[+-]?[0-9]{1,9}(\.[0-9]{0,6})?", fullmatch=True)
 
 
 @given(decimals, st.sampled_from(sorted(FACTORS)))
-def test_amounts_agree_with_fractions(number: str, suffix: str) -> None:
+def test_amounts_equal_fractions(number: str, suffix: str) -> None:
     """The exact amount is the fraction, rounded away from zero to a nano-unit."""
     exact = Fraction(number.rstrip(".") if number.endswith(".") else number) * FACTORS[suffix] * 10**9
     expected = ceil(abs(exact)) * (-1 if exact < 0 else 1)
@@ -119,16 +119,16 @@ def test_value_and_milli_round_up(number: str, suffix: str) -> None:
 
 
 @given(decimals, st.sampled_from(sorted(FACTORS)))
-def test_canonical_text_means_the_same(number: str, suffix: str) -> None:
-    """Writing and reading again changes nothing, and the written text is stable."""
+def test_canonical_text_round_trips(number: str, suffix: str) -> None:
+    """Formatting keeps the amount, and a formatted text does not change."""
     written = canonical(number + suffix)
     assert nano(written) == nano(number + suffix)
     assert canonical(written) == written
 
 
 @given(st.text(max_size=12))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """No text breaks the reader: it is a quantity or a QuantityError."""
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
+    """Every text is a quantity or raises QuantityError."""
     try:
         assert isinstance(nano(text), int)
     except QuantityError:
@@ -155,5 +155,5 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ],
 )
 def test_which_quantities_are_int64s(text: str, answer: bool) -> None:
-    """Those that Kubernetes keeps in 64 bits and that were written without fraction."""
+    """Those that Kubernetes keeps in 64 bits and that are written without fraction."""
     assert quantity.is_int64(text) is answer

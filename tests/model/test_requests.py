@@ -40,28 +40,28 @@ def requests(
     return pod_requests(pod) if rules is None else pod_requests(pod, rules)
 
 
-def test_one_container() -> None:
-    """CPU counts in thousandths, the rest in whole units; only what is asked for is listed."""
+def test_requests_of_one_container() -> None:
+    """CPU is in thousandths, all others in whole units; only requested resources are listed."""
     asked = requests(container({"cpu": "1.5", "memory": "1Gi", "example.com/gpu": "2", "ephemeral-storage": "1k"}))
     assert asked.amounts == {"cpu": 1500, "memory": 2**30, "example.com/gpu": 2, "ephemeral-storage": 1000}
     assert (asked.non_zero_cpu, asked.non_zero_memory) == (1500, 2**30)
 
 
-def test_containers_add_up_before_rounding() -> None:
+def test_containers_are_summed_before_rounding() -> None:
     """Fractions of a thousandth are added exactly and rounded up once."""
     asked = requests(container({"cpu": "100u"}, "a"), container({"cpu": "100u"}, "b"))
     assert asked.amounts == {"cpu": 1}
 
 
-def test_resources_that_nodes_do_not_count_are_left_out() -> None:
-    """Names without a domain that are not known, and pods, are no requests."""
+def test_other_resources_are_ignored() -> None:
+    """Unknown names without a domain, and pods, are not requests."""
     amounts = {"cpu": "1", "pods": "3", "storage": "1Gi", "gpu": "1", "requests.example.com/x": "1"}
     assert requests(container(amounts)).amounts == {"cpu": 1000}
     assert requests(container(amounts), container({})).amounts == {"cpu": 1000}
 
 
 def test_the_largest_init_container_counts() -> None:
-    """Init containers run one by one: of each resource the largest need counts, if it exceeds the containers' sum."""
+    """Init containers run one by one: the largest request of each counts if it exceeds the containers' sum."""
     asked = requests(
         container({"cpu": "1", "memory": "1"}),
         initContainers=[container({"cpu": "3"}, "i"), container({"cpu": "2", "memory": "5"}, "j")],
@@ -78,20 +78,20 @@ def test_the_largest_init_container_counts() -> None:
         ([sidecar({"cpu": "1"}, "s"), container({"cpu": "4"}, "i"), sidecar({"cpu": "2"}, "t")], 5000),
     ],
 )
-def test_sidecars_count_with_everything_after_them(inits: list[dict[str, Any]], cpu: int) -> None:
-    """A sidecar adds to the containers and to the init containers that follow it, not to earlier ones."""
+def test_sidecars_are_added_to_all_later_containers(inits: list[dict[str, Any]], cpu: int) -> None:
+    """A sidecar is added to the containers and to the init containers after it, not to earlier ones."""
     assert requests(container({"cpu": "2"}), initContainers=inits).amounts == {"cpu": cpu}
 
 
-def test_overhead_comes_on_top() -> None:
-    """The runtime's overhead is added to the largest need, also for resources nobody asked for."""
+def test_overhead_is_added() -> None:
+    """The overhead is added to the maximum, also for resources that no container requests."""
     asked = requests(container({"cpu": "1"}), overhead={"cpu": "250m", "memory": "1Mi"})
     assert asked.amounts == {"cpu": 1250, "memory": 2**20}
     assert asked.non_zero_memory == NON_ZERO_MEMORY + 2**20
 
 
 def test_defaults_for_scoring_per_container() -> None:
-    """Each container that leaves CPU or memory out counts 100m or 200Mi in scoring; an explicit 0 stays 0."""
+    """A container without CPU or memory requests counts 100m or 200Mi in scoring; an explicit 0 stays 0."""
     asked = requests(container({"cpu": "1"}, "a"), container({"memory": "1Gi", "cpu": "0"}, "b"), container({}, "c"))
     assert asked.amounts == {"cpu": 1000, "memory": 2**30}
     assert asked.non_zero_cpu == 1100
@@ -100,8 +100,8 @@ def test_defaults_for_scoring_per_container() -> None:
     assert requests(container({"cpu": "0"})).non_zero_cpu == 0
 
 
-def test_requests_of_the_whole_pod_replace_the_sum() -> None:
-    """Pod-level CPU, memory and huge pages replace the sum; overhead is still added; other names do not count."""
+def test_pod_level_requests_replace_the_sum() -> None:
+    """Only CPU, memory and huge pages are supported at pod level; overhead is still added."""
     asked = requests(
         container({"cpu": "1", "memory": "1Gi", "example.com/gpu": "1"}),
         resources={"requests": {"cpu": "3", "hugepages-2Mi": "4Mi", "example.com/gpu": "9"}},
@@ -111,7 +111,7 @@ def test_requests_of_the_whole_pod_replace_the_sum() -> None:
 
 
 def test_pod_level_requests_and_defaults() -> None:
-    """With pod-level requests, scoring assumes something only for resources that nobody mentions."""
+    """With pod-level requests, scoring assumes amounts only for resources without any request."""
     containers = container({"cpu": "1"}, "a"), container({}, "b")
     asked = requests(*containers, resources={"requests": {"memory": "1Gi"}})
     assert asked == PodRequests({"cpu": 1000, "memory": 2**30}, 1000, 2**30)
@@ -119,15 +119,15 @@ def test_pod_level_requests_and_defaults() -> None:
     assert asked == PodRequests({"memory": 2**30}, 200, 2**30)
 
 
-def test_scoring_of_fit_leaves_the_pod_level_out() -> None:
-    """While a pod's fit is scored, its containers count and get defaults, whatever the pod asks for as a whole."""
+def test_scoring_of_fit_ignores_pod_level_requests() -> None:
+    """For the score of NodeResourcesFit, only containers count, with their defaults."""
     containers = container({"cpu": "1"}, "a"), container({}, "b")
     asked = requests(*containers, resources={"requests": {"memory": "1Gi"}}, rules=TO_SCORE)
     assert asked == PodRequests({"cpu": 1000}, 1100, 2 * NON_ZERO_MEMORY)
 
 
 def test_pod_level_requests_can_be_disabled() -> None:
-    """Without the feature the containers' sum counts."""
+    """Without the feature, the containers' sum counts."""
     asked = requests(container({"cpu": "1"}), resources={"requests": {"cpu": "3"}}, rules=RequestRules(pod_level=False))
     assert asked.amounts == {"cpu": 1000}
 
@@ -153,17 +153,17 @@ def resizing(spec: str, used: str, allocated: str, reason: str = "Deferred", **m
     ],
 )
 def test_a_resize_holds_the_largest_amount(spec: str, used: str, allocated: str, reason: str, cpu: int) -> None:
-    """Wanted, allocated and used: the largest counts; a refused resize does not count as wanted."""
+    """Of requested, allocated and used, the largest counts; the request of an infeasible resize does not."""
     assert resizing(spec, used, allocated, reason).amounts == {"cpu": cpu}
 
 
-def test_a_pod_to_schedule_counts_what_it_wants() -> None:
+def test_a_pending_pod_counts_its_requests() -> None:
     """Without in-place resize, or before there is a node, the status does not matter."""
     assert resizing("1", "2", "3", rules=RequestRules(status=False)).amounts == {"cpu": 1000}
 
 
 def test_status_without_resources_changes_nothing() -> None:
-    """A status that has not reported amounts, or is of another container, leaves the spec alone."""
+    """A status without amounts, or of another container, is ignored."""
     status = {
         "containerStatuses": [
             {"name": "main", "allocatedResources": {"cpu": "9"}},
@@ -174,7 +174,7 @@ def test_status_without_resources_changes_nothing() -> None:
 
 
 def test_sidecars_are_resized_and_other_init_containers_are_not() -> None:
-    """Only init containers that keep running can hold more than they want."""
+    """Only sidecars can hold more than they request."""
     status = {
         "initContainerStatuses": [
             {"name": "side", "resources": {"requests": {"cpu": "2"}}},
@@ -185,8 +185,8 @@ def test_sidecars_are_resized_and_other_init_containers_are_not() -> None:
     assert requests(container({"cpu": "1"}), initContainers=inits, status=status).amounts == {"cpu": 3000}
 
 
-def test_pod_level_resize() -> None:
-    """The pod as a whole holds the largest of wanted, allocated and used, of what it asks for."""
+def test_pod_level_requests_are_resized() -> None:
+    """The pod holds the largest of requested, allocated and used amounts of the resources that it requests."""
     whole: dict[str, Any] = {"resources": {"requests": {"cpu": "2"}}}
     status = {"resources": {"requests": {"cpu": "3", "memory": "1"}}, "allocatedResources": {"cpu": "1"}}
     assert requests(container(), status=status, **whole).amounts == {"cpu": 3000}
@@ -201,8 +201,8 @@ amounts = st.dictionaries(
 
 
 @given(st.lists(amounts, min_size=1, max_size=3), st.lists(st.tuples(amounts, st.booleans()), max_size=3))
-def test_agrees_with_the_rule_written_out(regular: list[Resources], inits: list[tuple[Resources, bool]]) -> None:
-    """The need at each moment of a pod's life, written out moment by moment, is never above and once equal."""
+def test_requests_equal_the_maximum_over_time(regular: list[Resources], inits: list[tuple[Resources, bool]]) -> None:
+    """The sum at each moment of a pod's life is never above the requests, and once equal."""
 
     def milli(amount: str) -> int:
         return int(amount.removesuffix("m"))
@@ -237,18 +237,18 @@ def test_agrees_with_the_rule_written_out(regular: list[Resources], inits: list[
         ("a/b/c", False),
     ],
 )
-def test_countable_resources(name: str, scalar: bool) -> None:
-    """Extended resources, huge pages, attachable volumes and kubernetes.io/ names are counted; others are not."""
+def test_scalar_resources(name: str, scalar: bool) -> None:
+    """Extended resources, huge pages, attachable volumes and kubernetes.io/ names are scalar; others are not."""
     assert is_scalar_resource(name) is scalar
 
 
 def test_allocatable_of_a_node() -> None:
-    """A node's list is read in the same units, the number of pods included."""
+    """A node's list has the same units, and includes the number of pods."""
     offered = resource_amounts({"cpu": "3920m", "memory": "8Gi", "pods": "110", "example.com/gpu": 4, "storage": "1"})
     assert offered == {"cpu": 3920, "memory": 2**33, "pods": 110, "example.com/gpu": 4}
 
 
-def test_an_amount_that_is_none_is_an_error() -> None:
-    """A request that cannot be read is refused, not ignored."""
+def test_an_invalid_amount_is_an_error() -> None:
+    """An unparsable request is rejected, not ignored."""
     with pytest.raises(QuantityError, match="lots"):
         requests(container({"cpu": "lots"}))

@@ -1,4 +1,4 @@
-"""Tolerations: which taints they cover."""
+"""Tolerations: the taints that they match."""
 
 import pytest
 
@@ -32,23 +32,23 @@ TAINT = Taint("dedicated", "10", NO_SCHEDULE)
         (Toleration("dedicated", "Lt", "99999999999999999999"), False),
     ],
 )
-def test_toleration(toleration: Toleration, covered: bool) -> None:
-    """Effect, key and value must fit; empty ones fit all; comparisons need plain 64-bit integers."""
+def test_matching(toleration: Toleration, covered: bool) -> None:
+    """Effect, key and value must be equal; empty ones match all; comparisons need plain 64-bit integers."""
     assert tolerates(toleration, TAINT, comparison_operators=True) is covered
 
 
 def test_comparisons_can_be_disabled() -> None:
-    """Without the feature, Lt and Gt cover nothing."""
+    """Without the feature, Lt and Gt match nothing."""
     assert not tolerates(Toleration("dedicated", "Gt", "9"), TAINT, comparison_operators=False)
 
 
-def test_a_taint_that_is_no_number_is_not_compared() -> None:
-    """Gt and Lt do not cover taints with other values."""
+def test_a_taint_without_a_number_is_not_compared() -> None:
+    """Gt and Lt do not match taints with other values."""
     assert not tolerates(Toleration("dedicated", "Gt", "9"), Taint("dedicated", "many"), comparison_operators=True)
 
 
-def test_the_first_uncovered_taint_is_found() -> None:
-    """Taints of other effects and covered ones are passed over."""
+def test_the_first_untolerated_taint_is_returned() -> None:
+    """Taints of other effects and tolerated ones are skipped."""
     taints = [Taint("soft", "", PREFER_NO_SCHEDULE), Taint("a", "", NO_SCHEDULE), Taint("b", "", NO_EXECUTE)]
     hard = (NO_SCHEDULE, NO_EXECUTE)
     tolerate_a, tolerate_b = Toleration("a", "Exists"), Toleration("b", "Exists")

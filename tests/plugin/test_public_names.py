@@ -1,4 +1,4 @@
-"""The public face for people who write plugins is small, and changes only on purpose."""
+"""The public API for plugins is small, and changes only on purpose."""
 
 import kubestow.plugin
 import kubestow.plugin.fast
@@ -33,7 +33,7 @@ def test_names_for_every_plugin() -> None:
 
 
 def test_names_for_fast_plugins() -> None:
-    """What only serves speed is apart."""
+    """Names that only improve performance are separate."""
     assert sorted(kubestow.plugin.fast.__all__) == [
         "BoolArray",
         "Change",
@@ -46,8 +46,8 @@ def test_names_for_fast_plugins() -> None:
     ]
 
 
-def test_names_for_trying_plugins() -> None:
-    """What is needed to test one without a cluster."""
+def test_names_for_testing_plugins() -> None:
+    """These names suffice to test a plugin without a cluster."""
     assert sorted(kubestow.testing.__all__) == [
         "Binding",
         "EventLog",
@@ -65,8 +65,8 @@ def test_names_for_trying_plugins() -> None:
     ]
 
 
-def test_all_names_are_there() -> None:
-    """Also those that are imported when first asked for."""
+def test_all_names_exist() -> None:
+    """Including those that are imported on first access."""
     for module in (kubestow.plugin, kubestow.plugin.fast, kubestow.testing):
         for name in module.__all__:
             assert getattr(module, name) is not None

@@ -1,4 +1,4 @@
-"""Host ports, images, priority and age of pods; zones of nodes; timestamps."""
+"""Host ports, images, priority and start time of pods; zones of nodes; timestamps."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ def pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:
     return convert(Pod, {"spec": spec, "status": status or {}})
 
 
-def test_host_ports_of_what_keeps_running() -> None:
-    """Containers and sidecars take host ports; other init containers and plain container ports do not."""
+def test_host_ports_of_long_running_containers() -> None:
+    """Containers and sidecars use host ports; other init containers and plain container ports do not."""
     taken = host_ports(
         pod(
             containers=[
@@ -44,7 +44,7 @@ def test_host_ports_of_what_keeps_running() -> None:
     ],
 )
 def test_port_conflicts(one: HostPort, other: HostPort, conflict: bool) -> None:
-    """Two ports conflict on one address, or when one of them is on all addresses."""
+    """Two ports conflict on one address, or if one of them is on all addresses."""
     assert one.conflicts_with(other) is conflict
     assert other.conflicts_with(one) is conflict
 
@@ -60,12 +60,12 @@ def test_port_conflicts(one: HostPort, other: HostPort, conflict: bool) -> None:
     ],
 )
 def test_images_have_a_tag(name: str, normalized: str) -> None:
-    """An image without tag or digest is the latest; the port of a registry is no tag."""
+    """The default tag is `latest`; the port of a registry is not a tag."""
     assert normalized_image_name(name) == normalized
 
 
 def test_priority_and_preemption() -> None:
-    """Priority defaults to 0, and pods may displace others unless they say never."""
+    """Priority defaults to 0, and pods may preempt others unless their policy is Never."""
     assert pod_priority(pod()) == 0
     assert pod_priority(pod(priority=-5)) == -5
     assert preemption_policy(pod()) == preemption_policy(pod(preemptionPolicy="PreemptLowerPriority"))
@@ -74,12 +74,12 @@ def test_priority_and_preemption() -> None:
 
 @pytest.mark.parametrize(("phase", "over"), [("Succeeded", True), ("Failed", True), ("Running", False), ("", False)])
 def test_terminal_pods(phase: str, over: bool) -> None:
-    """Pods that succeeded or failed are over."""
+    """Pods that succeeded or failed are terminal."""
     assert pod_is_terminal(pod({"phase": phase})) is over
 
 
 def test_start_time() -> None:
-    """A pod that has not started counts as starting now."""
+    """The start time of a pod that has not started is now."""
     assert pod_start_time(pod({"startTime": "1970-01-01T00:01:00Z"}), now=99.0) == 60.0
     assert pod_start_time(pod(), now=99.0) == 99.0
 
@@ -92,26 +92,26 @@ def test_start_time() -> None:
         ("2026-01-31T14:00:00+02:00", 1769860800.0),
     ],
 )
-def test_timestamps_are_read(text: str, seconds: float) -> None:
-    """Any RFC 3339 time, whatever its zone and precision."""
+def test_timestamps_are_parsed(text: str, seconds: float) -> None:
+    """Any RFC 3339 time is valid, in any zone and precision."""
     assert parse_time(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-01-31T12:00:00"])
-def test_bad_timestamps_are_refused(text: str) -> None:
-    """A time without a zone, or none at all, is an error that quotes it."""
+def test_invalid_timestamps_are_rejected(text: str) -> None:
+    """A time without a zone, or any other text, is an error that quotes it."""
     with pytest.raises(ValueError, match=repr(text)):
         parse_time(text)
 
 
-def test_timestamps_are_written() -> None:
+def test_timestamps_are_formatted() -> None:
     """To the second for objects, to the microsecond for leases and events."""
     assert format_time(1769860800.9) == "2026-01-31T12:00:00Z"
     assert format_micro_time(1769860800.25) == "2026-01-31T12:00:00.250000Z"
 
 
 def test_zones() -> None:
-    """Region and zone tell zones apart; legacy labels go first; a node with neither has none."""
+    """Region and zone identify a zone; legacy labels take precedence; without either label there is no zone."""
     new = {"topology.kubernetes.io/region": "r", "topology.kubernetes.io/zone": "a"}
     old = {"failure-domain.beta.kubernetes.io/region": "r", "failure-domain.beta.kubernetes.io/zone": "a"}
     assert zone_of(new) == zone_of(old) == zone_of({**new, **old})
