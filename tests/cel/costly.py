@@ -1,4 +1,4 @@
-"""Expressions with what they can cost at most, and how to bring an expression to the limit."""
+"""Expressions for tests of the maximum cost, and functions that repeat an expression up to the limit."""
 
 DOMAIN = 'device.attributes["dra.example.com"]'
 CAPACITY = 'device.capacity["dra.example.com"]'
@@ -68,7 +68,7 @@ EXPRESSIONS = (
     f"string({DOMAIN}.number) == '12'",
     f"{DOMAIN}.names.join(', and ') == 'abcdefghijklmnopqrstuvwxyz'",
 )
-"""That can be true or false."""
+"""Expressions whose value depends on the device."""
 
 LISTED = (
     f"{DOMAIN}.names.includes('fish')",
@@ -86,25 +86,25 @@ LISTED = (
     f"{DOMAIN}.names.join('') == 'ab'",
     f"[1, 2, 3].includes({DOMAIN}.name)",
 )
-"""The same, where attributes may be lists."""
+"""Expressions for devices whose attributes may be lists."""
 
 ENDLESS = (
     f'{DOMAIN}.map(k, k).join(",") == "x"',
     f'{DOMAIN}.map(k, k).map(k, k).max() == "x"',
     '["a", "b"].max() == "b"',
 )
-"""Of which nobody knows what they cost."""
+"""Expressions whose maximum cost is unlimited."""
 
 
 def repeated(expression: str, outer: int, inner: int) -> str:
-    """An expression that is evaluated so many times."""
+    """Return an expression that is evaluated `outer` times `inner` times."""
     rounds = [", ".join("0" for _ in range(count)) for count in (outer, inner)]
     return f"[{rounds[0]}].all(o, [{rounds[1]}].all(i, {expression}))"
 
 
 def at_the_limit(cost: float) -> tuple[int, int]:
-    """How often an expression can be evaluated so that it costs no more than allowed, and one time more too much."""
+    """Return the maximum numbers of outer and inner rounds with which an expression does not exceed the limit."""
     outer = 400
-    # An inner loop has 11 besides its rounds, an outer round 3 more.
+    # An inner loop costs 11 without its rounds, an outer round 3 more.
     inner = int(((LIMIT - 11) / outer - 14) // (cost + 3))
     return outer, inner

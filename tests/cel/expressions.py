@@ -1,4 +1,4 @@
-"""Evaluating expressions in tests: by both functions that are generated, which must agree."""
+"""Evaluation of expressions in tests with both generated functions, whose results must be equal."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from kubestow.api.cel.types import DYN
 
 
 def compiled(source: str, **variables: Any) -> Program:
-    """The expression, with variables of which nothing is known."""
+    """Compile an expression with dynamic variables."""
     return Program(source, Environment(KUBERNETES, dict.fromkeys(variables, DYN)))
 
 
 def evaluate(source: str, **variables: Any) -> Any:
-    """The value; the fast and the careful function must agree about it, or about the error."""
+    """Return the value, which must be equal, or the same error, for the fast and the careful function."""
     program = compiled(source, **variables)
     fast = outcome(program.evaluate, *variables.values())
     careful = outcome(program._evaluate_carefully, Exception(), *variables.values())
@@ -26,7 +26,7 @@ def evaluate(source: str, **variables: Any) -> Any:
 
 
 def outcome(function: Any, *args: Any) -> Any:
-    """What a function returns, or the EvaluationError it raises."""
+    """Return the result of a function, or the EvaluationError that it raises."""
     try:
         return function(*args)
     except EvaluationError as error:
@@ -34,20 +34,20 @@ def outcome(function: Any, *args: Any) -> Any:
 
 
 def failure(source: str, **variables: Any) -> str:
-    """The message of the error that evaluating an expression ends with."""
+    """Return the message of the error of evaluating an expression."""
     with pytest.raises(EvaluationError) as raised:
         evaluate(source, **variables)
     return str(raised.value)
 
 
 def late(conversion: str) -> str:
-    """A conversion that is not evaluated before it has to be."""
+    """Return a conversion that is not folded at compile time."""
     function, _, value = conversion.removesuffix(")").partition("(")
     return f"{function}(true ? {value} : {value})"
 
 
-def complaint(source: str) -> str:
-    """The message of the error that compiling an expression ends with."""
+def compile_error(source: str) -> str:
+    """Return the message of the error of compiling an expression."""
     with pytest.raises(CompileError) as raised:
         compiled(source)
     return str(raised.value)

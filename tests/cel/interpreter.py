@@ -1,7 +1,7 @@
-"""A second opinion: an interpreter that walks the tree of an expression, with errors as values.
+"""A reference implementation: an interpreter that walks the tree of an expression, with errors as values.
 
-Slow and plain. It shares with the compiler the parser, the values and the functions, but nothing of how an expression
-is put together.
+It is slow and simple. It shares the parser, the values and the functions with the compiler, but not the evaluation of
+expressions.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ class Failure:
 
 
 def interpret(source: str, **variables: Any) -> Any:
-    """The value of an expression; raises EvaluationError."""
+    """Return the value of an expression. Raises EvaluationError."""
     result = _value(parse(source), _bound(variables))
     if isinstance(result, Failure):
         raise EvaluationError(result.message)
@@ -37,7 +37,7 @@ def _bound(variables: Mapping[str, Any]) -> Scope:
 
 
 def _strict(function: Callable[..., Any], *args: Any) -> Any:
-    """A call; an argument that is an error is the result."""
+    """Call a function, unless an argument is an error, which then is the result."""
     for arg in args:
         if isinstance(arg, Failure):
             return arg
@@ -118,18 +118,18 @@ def _loop(node: Loop, scope: Scope) -> Any:
     if isinstance(range_, Failure):
         return range_
     items = [(item,) for item in range_] if len(node.variables) == 1 else list(range_)
-    turns = [{**scope, **_bound(dict(zip(node.variables, item, strict=True)))} for item in items]
+    rounds = [{**scope, **_bound(dict(zip(node.variables, item, strict=True)))} for item in items]
     if node.kind in (LoopKind.ALL, LoopKind.EXISTS):
-        return _logical([_value(node.body, turn) for turn in turns], node.kind is LoopKind.EXISTS)
+        return _logical([_value(node.body, variables) for variables in rounds], node.kind is LoopKind.EXISTS)
     counted = node.kind is LoopKind.EXISTS_ONE
     filter_ = node.body if counted else node.filter
     kept: list[Any] = []
-    for turn in turns:
-        keep = _condition(_value(filter_, turn)) if filter_ else True
-        made = True if counted else _value(node.body, turn) if keep is True else None
-        for result in (keep, made):
+    for variables in rounds:
+        keep = _condition(_value(filter_, variables)) if filter_ else True
+        item = True if counted else _value(node.body, variables) if keep is True else None
+        for result in (keep, item):
             if isinstance(result, Failure):
                 return result
         if keep:
-            kept.append(made)
+            kept.append(item)
     return len(kept) == 1 if counted else kept

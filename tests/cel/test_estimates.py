@@ -1,4 +1,4 @@
-"""What selectors can cost at most, in the units and by the rules of the API server."""
+"""Estimates of the maximum cost of selectors, in the units and by the rules of the API server."""
 
 import math
 
@@ -11,8 +11,8 @@ from kubestow.apiserver.rules.devices import max_selector_cost
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 
 
-def _most(expression: str, *, lists: bool = False) -> float:
-    return max_selector_cost(compile_selector(expression, lists))
+def _max_cost(expression: str, *, lists: bool = False) -> float:
+    return most_a_selector_costs(compile_selector(expression, lists))
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def _most(expression: str, *, lists: bool = False) -> float:
     ],
 )
 def test_costs_are_those_of_the_api_server(expression: str, cost: float) -> None:
-    """To the unit."""
-    assert _most(expression) == cost
+    """Costs are equal to the unit."""
+    assert _max_cost(expression) == cost
 
 
 @pytest.mark.parametrize(
@@ -48,21 +48,21 @@ def test_costs_are_those_of_the_api_server(expression: str, cost: float) -> None
         (f'{DOMAIN}.names.all(x, x.isGreaterThan(semver("0.0.1")))', 389),
     ],
 )
-def test_costs_where_attributes_may_be_lists(expression: str, cost: float) -> None:
-    """To the unit, too."""
-    assert _most(expression, lists=True) == cost
+def test_costs_with_list_attributes(expression: str, cost: float) -> None:
+    """Costs are equal to the unit."""
+    assert _max_cost(expression, lists=True) == cost
 
 
 @pytest.mark.parametrize("expression", [*EXPRESSIONS, *LISTED])
-def test_loops_cost_as_often_as_they_run(expression: str) -> None:
-    """One round more than fits is one too many."""
+def test_loops_cost_by_their_rounds(expression: str) -> None:
+    """One round more than the limit allows is rejected."""
     lists = expression in LISTED
-    outer, inner = at_the_limit(_most(expression, lists=lists))
-    costs = [_most(repeated(expression, outer, rounds), lists=lists) for rounds in (inner, inner + 1)]
+    outer, inner = at_the_limit(_max_cost(expression, lists=lists))
+    costs = [_max_cost(repeated(expression, outer, rounds), lists=lists) for rounds in (inner, inner + 1)]
     assert costs[0] <= LIMIT < costs[1]
 
 
 @pytest.mark.parametrize("expression", ENDLESS)
-def test_what_can_be_of_any_size_costs_any_amount(expression: str) -> None:
-    """Such as texts of unknown length that are put together."""
-    assert _most(expression) == math.inf
+def test_values_of_unlimited_size_cost_an_unlimited_amount(expression: str) -> None:
+    """Such as joined texts of unknown length."""
+    assert _max_cost(expression) == math.inf

@@ -1,4 +1,4 @@
-"""The code that is generated: it agrees with an interpreter, never breaks, and cannot reach anything of Python."""
+"""Generated code: it agrees with an interpreter, never crashes, and has no access to Python."""
 
 import re
 from types import CodeType
@@ -64,7 +64,7 @@ SHAPES = {
 
 @st.composite
 def expressions(draw: st.DrawFn, kind: str, depth: int, names: tuple[str, ...] = ()) -> str:
-    """An expression that is checked to be of a kind; `names` are int variables."""
+    """Return an expression of a kind that type checking accepts; `names` are int variables."""
     if depth <= 0:
         return draw(st.sampled_from([*LEAVES[kind], *(names if kind == "int" else ())]))
 
@@ -77,7 +77,7 @@ def expressions(draw: st.DrawFn, kind: str, depth: int, names: tuple[str, ...] =
 
 
 def described(result: object) -> str:
-    """A value with its type, or an error without the arguments that its overload did not take."""
+    """Return a value with its type, or an error without the arguments for which it found no overload."""
     if isinstance(result, EvaluationError):
         return f"error: {str(result).split(':')[0]}"
     return f"{type_name(result)}: {result!r}"
@@ -85,8 +85,8 @@ def described(result: object) -> str:
 
 @settings(max_examples=200)
 @given(st.data())
-def test_it_agrees_with_the_interpreter(data: st.DataObject) -> None:
-    """The fast function, the careful one and the interpreter give the same value or the same error."""
+def test_results_equal_those_of_the_interpreter(data: st.DataObject) -> None:
+    """The fast function, the careful one and the interpreter return the same value or raise the same error."""
     source = data.draw(expressions(data.draw(st.sampled_from(list(SHAPES))), 4))
     program = compiled(source, **VARIABLES)
     values = list(VARIABLES.values())
@@ -104,8 +104,8 @@ WORDS = st.sampled_from([*PUNCTUATION.split(), *LITERALS.split(), *NAMES.split()
 DEVICE = Device("a", model.Device(attributes={"b": model.DeviceAttribute(integer=1)}))
 
 
-def survives(source: str) -> None:
-    """Compiling and evaluating ends with an answer or a CelError."""
+def compile_and_evaluate(source: str) -> None:
+    """Compile and evaluate an expression; only a CelError may be raised."""
     try:
         Selector(source).matches(DEVICE)
     except CelError:
@@ -116,14 +116,14 @@ def survives(source: str) -> None:
 @given(st.text(max_size=60))
 def test_any_text_is_an_expression_or_an_error(source: str) -> None:
     """Random characters."""
-    survives(source)
+    compile_and_evaluate(source)
 
 
 @settings(max_examples=250)
 @given(st.lists(WORDS, max_size=25))
-def test_any_words_are_an_expression_or_an_error(words: list[str]) -> None:
-    """Random words of the language."""
-    survives(" ".join(words))
+def test_any_tokens_are_an_expression_or_an_error(words: list[str]) -> None:
+    """Random tokens of the language."""
+    compile_and_evaluate(" ".join(words))
 
 
 @settings(max_examples=150)
@@ -134,7 +134,7 @@ def test_any_change_of_an_expression_is_an_expression_or_an_error(data: st.DataO
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, max(len(source) - 1, 0)))
         source[place : place + 1] = data.draw(st.sampled_from([[], ["("], ["."], ["'"], ["["], ["9"], ["\\"], ["é"]]))
-    survives("".join(source))
+    compile_and_evaluate("".join(source))
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_any_change_of_an_expression_is_an_expression_or_an_error(data: st.DataO
         "device._fast",
     ],
 )
-def test_python_names_mean_nothing(source: str) -> None:
-    """Neither builtins nor names of the generated code nor attributes of values can be reached."""
+def test_python_names_are_undeclared(source: str) -> None:
+    """Neither builtins nor names of the generated code nor attributes of values can be accessed."""
     with pytest.raises(CompileError):
         Selector(source)
 
@@ -185,21 +185,21 @@ def test_python_names_mean_nothing(source: str) -> None:
         ("cel.bind(None, 1, None)", 1),
     ],
 )
-def test_python_names_are_names_like_others(source: str, value: object) -> None:
-    """Variables may be called anything; texts stay texts."""
+def test_python_names_are_valid_variables(source: str, value: object) -> None:
+    """Variables may have any name; texts stay texts."""
     assert compiled(source).evaluate() == value
 
 
 def names_in(code: CodeType) -> set[str]:
-    """Every name that a function or one inside it uses: variables, globals and attributes."""
+    """Return all names that a function, or one nested in it, uses: variables, globals and attributes."""
     inner = [names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     return {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}.union(*inner)
 
 
 @given(st.from_regex(r"\A_*[A-Za-z][A-Za-z0-9_]{0,12}\Z").filter(lambda name: name not in VARIABLES))
 @settings(max_examples=30)
-def test_the_code_holds_no_name_of_the_expression(name: str) -> None:
-    """Whatever variables are called, the code knows them by numbers; its one attribute is the class of a value."""
+def test_the_code_contains_no_name_of_the_expression(name: str) -> None:
+    """Variables are numbered; the only attribute is the class of a value."""
     try:
         program = compiled(f"[1, 2].map({name}, cel.bind(a{name}, {name} + n, a{name} > 1 && t))", **VARIABLES)
     except CompileError:
@@ -211,7 +211,7 @@ def test_the_code_holds_no_name_of_the_expression(name: str) -> None:
 
 
 def test_the_code_has_no_builtins() -> None:
-    """Not even by accident."""
+    """Its namespace has an empty `__builtins__`."""
     program = Program("true", environment())
     function = generate(program.tree, environment(), careful=True)
     assert function.__globals__["__builtins__"] == {}

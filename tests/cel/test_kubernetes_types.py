@@ -39,7 +39,7 @@ from cel.expressions import evaluate, failure
     ],
 )
 def test_quantities(source: str, value: object) -> None:
-    """Exact, and an integer only where Kubernetes could say it as one."""
+    """Amounts are exact, and an integer only if Kubernetes could return an int64."""
     assert evaluate(source) == value
 
 
@@ -64,8 +64,8 @@ def test_quantities(source: str, value: object) -> None:
         ),
     ],
 )
-def test_quantities_that_are_none(source: str, message: str) -> None:
-    """With Kubernetes' words."""
+def test_invalid_quantities(source: str, message: str) -> None:
+    """Messages are those of Kubernetes."""
     assert message in failure(source, x="0" * 5_000 + "!")
 
 
@@ -101,7 +101,7 @@ def test_quantities_that_are_none(source: str, message: str) -> None:
     ],
 )
 def test_versions(source: str, value: object) -> None:
-    """Ordered as semver 2.0 says; build metadata makes no difference."""
+    """The order is that of semver 2.0; build metadata is ignored."""
     assert evaluate(source) == value
 
 
@@ -122,8 +122,8 @@ def test_versions(source: str, value: object) -> None:
         ("1.2.99999999999999999999", 'strconv.ParseUint: parsing "99999999999999999999": value out of range'),
     ],
 )
-def test_versions_that_are_none(text: str, message: str) -> None:
-    """With the words of the library that Kubernetes uses."""
+def test_invalid_versions(text: str, message: str) -> None:
+    """Messages are those of the library that Kubernetes uses."""
     assert failure("semver(x)", x=text) == message
 
 
@@ -178,7 +178,7 @@ def test_a_short_version_has_no_prerelease() -> None:
     ],
 )
 def test_addresses_and_networks(source: str, value: object) -> None:
-    """Neither zones nor IPv4 in IPv6."""
+    """Neither zones nor IPv4-mapped IPv6 addresses are allowed."""
     assert evaluate(source) == value
 
 
@@ -206,8 +206,8 @@ def test_addresses_and_networks(source: str, value: object) -> None:
         ("cidr('10.0.0.0/8').containsIP('x')", 'IP Address "x" parse error'),
     ],
 )
-def test_addresses_that_are_none(source: str, message: str) -> None:
-    """Named with what was given."""
+def test_invalid_addresses(source: str, message: str) -> None:
+    """The message quotes the argument."""
     assert message in failure(source)
 
 
@@ -251,12 +251,12 @@ def test_addresses_that_are_none(source: str, message: str) -> None:
     ],
 )
 def test_urls(source: str, value: object) -> None:
-    """Absolute, or a path from the root."""
+    """A URL is absolute, or a path from the root."""
     assert evaluate(source) == value
 
 
-def test_a_url_that_is_none() -> None:
-    """Named with what was given and what is wrong."""
+def test_an_invalid_url() -> None:
+    """The message quotes the argument and gives the reason."""
     prefix = "URL parse error during conversion from string: parse "
     assert failure("url('x')") == prefix + '"x": invalid URI for request'
     assert failure("url('http://a:b/')") == prefix + '"http://a:b/": invalid port ":b" after host'
@@ -281,7 +281,7 @@ def test_a_url_that_is_none() -> None:
     ],
 )
 def test_named_formats(format_: str, good: list[str], bad: list[str]) -> None:
-    """None where a text is valid, else what is wrong with it."""
+    """The result is none for a valid text, else its problems."""
     for text in good:
         assert evaluate(f"format.{format_}().validate(x).hasValue()", x=text) is False, text
     for text in bad:
@@ -289,7 +289,7 @@ def test_named_formats(format_: str, good: list[str], bad: list[str]) -> None:
 
 
 def test_messages_of_named_formats() -> None:
-    """As Kubernetes validates names."""
+    """Messages are those of Kubernetes' validation of names."""
     rule = (
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
     )

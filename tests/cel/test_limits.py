@@ -1,4 +1,4 @@
-"""Every expression ends: what would take too long or nest too deeply is an error, whatever it is made of."""
+"""Limits: every expression that would take too long or is nested too deeply is an error."""
 
 import pytest
 
@@ -11,14 +11,14 @@ EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
 
 def nested(macro: str, depth: int, body: str) -> str:
-    """A macro over ten elements in another, so many times."""
+    """Return nested calls of a macro, each over ten elements."""
     for level in range(depth):
         body = f"{TEN}.{macro}(x{level}, {body})"
     return body
 
 
 def bound(first: str, step: str, steps: int, result: str) -> str:
-    """Variables, each made of the one before it; `{v}` stands for that."""
+    """Return nested bindings, in which `{v}` stands for the previous variable."""
     for number in range(steps, 0, -1):
         result = f"cel.bind(a{number}, {step.replace('{v}', f'a{number - 1}')}, {result})"
     return f"cel.bind(a0, {first}, {result})"
@@ -59,13 +59,13 @@ def bound(first: str, step: str, steps: int, result: str) -> str:
         bound("'ab'", "{v} + {v}", 17, "a17.contains(a16 + 'c')"),
     ],
 )
-def test_what_costs_too_much_ends(source: str) -> None:
-    """Loops in loops, and values that double: the budget is spent before the work is done."""
+def test_expensive_expressions_exceed_the_budget(source: str) -> None:
+    """Nested loops and values that double: the budget is spent before the work is done."""
     with pytest.raises(EvaluationError, match=EXCEEDED):
         compiled(source).evaluate()
 
 
-def test_an_exceeded_budget_is_not_made_up_for() -> None:
+def test_an_exceeded_budget_is_never_absorbed() -> None:
     """Unlike other errors."""
     with pytest.raises(EvaluationError, match=EXCEEDED):
         evaluate(f"({nested('all', 7, 'true')}) || true")
@@ -73,8 +73,8 @@ def test_an_exceeded_budget_is_not_made_up_for() -> None:
         evaluate(f"[1].exists(y, {nested('all', 7, 'true')} || 1 / 0 == 0)")
 
 
-def test_what_is_within_the_budget_is_evaluated() -> None:
-    """A hundred thousand turns are no problem."""
+def test_expressions_within_the_budget_are_evaluated() -> None:
+    """Such as a hundred thousand rounds."""
     assert evaluate(nested("all", 5, "true")) is True
     assert evaluate("lists.range(10000).map(x, x * 2).sum()") == 99_990_000
     assert evaluate("lists.range(100000).exists(x, x == 99999)") is True
@@ -120,13 +120,13 @@ def test_deep_nesting_is_an_error_not_a_crash(source: str) -> None:
         ("[1].map(x, " * 60 + "x" + ")" * 60 + ".size()", 1),
     ],
 )
-def test_what_is_merely_long_compiles(source: str, value: object) -> None:
-    """As in cel-go: chains of `&&` and `||` have no limit but the length of the text."""
+def test_long_expressions_compile(source: str, value: object) -> None:
+    """As in cel-go: chains of `&&` and `||` are limited only by the length of the text."""
     assert evaluate(source) == value
 
 
 def test_values_nested_too_deeply_are_an_error() -> None:
-    """Values can nest deeper than any expression; comparing them does not break the evaluation."""
+    """Values can be nested deeper than any expression; comparing them raises an error."""
     deep: list[object] = []
     for _ in range(50_000):
         deep = [deep]
@@ -138,8 +138,8 @@ def test_values_nested_too_deeply_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("size", [2_000, 60_000])
-def test_long_texts_are_read_in_time(size: int) -> None:
-    """No conversion takes time that grows faster than its text."""
+def test_conversions_of_long_texts_are_fast(size: int) -> None:
+    """The time of each conversion is linear in its text."""
     functions = ["int", "uint", "double", "isQuantity", "isSemver", "isIP", "isCIDR", "isURL", "duration", "timestamp"]
     formats = ["dns1123Subdomain", "qualifiedName", "labelValue", "uuid", "byte", "datetime", "uri"]
     sources = [f"{name}(x)" for name in functions] + [f"format.{name}().validate(x)" for name in formats]

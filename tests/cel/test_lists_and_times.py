@@ -79,13 +79,13 @@ def test_lists_and_sets(source: str, value: object) -> None:
         ("[dyn([1]), dyn([2])].sort()", "list elements must be comparable"),
     ],
 )
-def test_lists_that_have_no_answer(source: str, message: str) -> None:
-    """With the words of the library."""
+def test_errors_of_list_functions(source: str, message: str) -> None:
+    """Messages are those of the library."""
     assert failure(source) == message
 
 
 @given(st.lists(st.integers(-5, 5), max_size=8))
-def test_sorting_and_distinct_agree_with_python(numbers: list[int]) -> None:
+def test_sorting_and_distinct_equal_those_of_python(numbers: list[int]) -> None:
     """For any list."""
     assert evaluate("x.sort()", x=numbers) == sorted(numbers)
     assert evaluate("x.distinct()", x=numbers) == list(dict.fromkeys(numbers))
@@ -167,13 +167,13 @@ def test_times(source: str, value: object) -> None:
         ("timestamp('9999-12-31T23:00:00Z').getHours('02:00')", "timestamp overflow"),
     ],
 )
-def test_times_that_are_none(source: str, message: str) -> None:
-    """Out of range, or no such thing."""
+def test_invalid_times(source: str, message: str) -> None:
+    """Out of range, or not a time."""
     assert failure(late(source) if "(dyn(" in source else source) == message
 
 
 @given(st.datetimes())
-def test_a_timestamp_survives_being_written(moment: object) -> None:
+def test_a_timestamp_round_trips(moment: object) -> None:
     """string and timestamp are inverse."""
     text = f"{moment:%Y-%m-%dT%H:%M:%S.%f}".rjust(26, "0") + "Z"
     assert evaluate("timestamp(string(timestamp(x))) == timestamp(x)", x=text) is True

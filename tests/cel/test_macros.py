@@ -2,7 +2,7 @@
 
 import pytest
 
-from cel.expressions import complaint, evaluate, failure
+from cel.expressions import compile_error, evaluate, failure
 from kubestow.api.cel.values import NONE, Optional
 
 
@@ -59,8 +59,8 @@ def test_loops(source: str, value: object) -> None:
         ("[1, 0].exists(x, 1 / x == 1)", True),
     ],
 )
-def test_quantifiers_absorb_errors_like_logic(source: str, value: bool) -> None:
-    """An element that decides makes up for one that has an error."""
+def test_quantifiers_absorb_errors_like_logical_operators(source: str, value: bool) -> None:
+    """An element that determines the result absorbs the error of another."""
     assert evaluate(source) is value
 
 
@@ -82,8 +82,8 @@ def test_quantifiers_absorb_errors_like_logic(source: str, value: bool) -> None:
         ("[1].transformMapEntry(i, v, dyn(1))", "no such overload"),
     ],
 )
-def test_loops_that_have_no_value(source: str, message: str) -> None:
-    """Errors in bodies, and ranges that are none."""
+def test_errors_of_loops(source: str, message: str) -> None:
+    """Errors in bodies, and invalid ranges."""
     assert failure(source) == message
 
 
@@ -101,12 +101,12 @@ def test_loops_that_have_no_value(source: str, message: str) -> None:
     ],
 )
 def test_bindings(source: str, value: object) -> None:
-    """A variable that is not asked for may have no value, as in cel-go."""
+    """The error of a variable that is not read is ignored, as in cel-go."""
     assert evaluate(source) == value
 
 
 def test_a_binding_without_value_is_an_error_where_it_is_used() -> None:
-    """The same error each time."""
+    """The error is the same at each use."""
     assert failure("cel.bind(x, 1 / 0, x == 1 || x == 2)") == "division by zero"
 
 
@@ -155,12 +155,12 @@ def test_a_binding_without_value_is_an_error_where_it_is_used() -> None:
     ],
 )
 def test_optional_values(source: str, value: object) -> None:
-    """Chaining is optional to the end once it has begun; what is not needed is not evaluated."""
+    """A chain is optional from its first optional part; unused values are not evaluated."""
     assert evaluate(source) == value
 
 
 def test_optional_values_as_results() -> None:
-    """They are values of their own."""
+    """An optional is a value."""
     assert evaluate("optional.none()") is NONE
     result = evaluate("optional.of(1)")
     assert isinstance(result, Optional)
@@ -178,13 +178,13 @@ def test_optional_values_as_results() -> None:
         ("dyn(1).hasValue()", "no such overload: hasValue(int)"),
     ],
 )
-def test_optional_values_that_are_none(source: str, message: str) -> None:
-    """With cel-go's words."""
+def test_errors_of_optional_values(source: str, message: str) -> None:
+    """Messages are those of cel-go."""
     assert failure(source) == message
 
 
-def test_many_optional_steps_do_not_multiply() -> None:
-    """A long chain is compiled and evaluated step by step."""
+def test_many_optional_steps_are_fast() -> None:
+    """The time of compiling and evaluating a chain is linear in its length."""
     assert evaluate("optional.of(1)" + ".optMap(x, x + 1)" * 100 + ".value()") == 101
 
 
@@ -212,5 +212,5 @@ def test_many_optional_steps_do_not_multiply() -> None:
     ],
 )
 def test_macros_are_type_checked(source: str, message: str) -> None:
-    """Variables are known inside only, conditions are bools."""
-    assert message in complaint(source)
+    """Variables are declared inside only, conditions are bools."""
+    assert message in compile_error(source)

@@ -1,4 +1,4 @@
-"""Operators: arithmetic that never wraps, comparison across types, logic that makes up for errors, indexes."""
+"""Operators: arithmetic without overflow, comparison across types, absorption of errors, indexes."""
 
 import math
 
@@ -30,7 +30,7 @@ def result_or_message(source: str) -> object:
 
 @given(left=INTS, right=INTS, operator=st.sampled_from(list(OPERATIONS)), dynamic=st.booleans())
 def test_ints_are_exact_or_an_error(left: int, right: int, operator: str, dynamic: bool) -> None:
-    """What 64 bits cannot hold is an overflow, never another number."""
+    """A result beyond 64 bits is an overflow, never another number."""
     wrapped = f"dyn({left})" if dynamic else f"({left})"
     result = result_or_message(f"{wrapped} {operator} ({right})")
     if operator in "/%" and right == 0:
@@ -45,7 +45,7 @@ def test_ints_are_exact_or_an_error(left: int, right: int, operator: str, dynami
 
 @given(left=UINTS, right=UINTS, operator=st.sampled_from(list(OPERATIONS)))
 def test_uints_are_exact_or_an_error(left: int, right: int, operator: str) -> None:
-    """The same, without negative numbers."""
+    """A result beyond 64 bits or below 0 is an overflow."""
     result = result_or_message(f"{left}u {operator} {right}u")
     if operator in "/%" and right == 0:
         assert result == {"/": "division by zero", "%": "modulus by zero"}[operator]
@@ -80,7 +80,7 @@ def test_other_arithmetic(source: str, value: object) -> None:
 
 
 def test_not_a_number() -> None:
-    """It equals nothing, and cannot be ordered."""
+    """NaN equals nothing, and cannot be ordered."""
     assert math.isnan(evaluate("0.0 / 0.0"))
     assert evaluate("0.0 / 0.0 == 0.0 / 0.0") is False
     assert evaluate("[0.0 / 0.0] == [0.0 / 0.0]") is False
@@ -116,12 +116,12 @@ def test_not_a_number() -> None:
     ],
 )
 def test_equality(source: str, value: bool) -> None:
-    """Numbers are equal across types, a bool is no number, other values are equal within their type."""
+    """Numbers are equal across types, a bool is not a number, other values are equal within their type."""
     assert evaluate(source) is value
 
 
-def test_kubernetes_values_refuse_to_equal_other_types() -> None:
-    """As in cel-go: an error to the right of one, which `!=` takes for a difference."""
+def test_kubernetes_values_are_not_comparable_with_other_types() -> None:
+    """As in cel-go: an error in `==`, a difference in `!=`."""
     assert failure("dyn(semver('1.0.0')) == '1.0.0'") == "no such overload"
     assert failure("dyn(quantity('1')) == 1") == "no such overload"
     assert evaluate("dyn(semver('1.0.0')) == null") is False
@@ -173,8 +173,8 @@ def test_order(source: str, value: bool) -> None:
         ("dyn(1) ? 1 : 2", "no such overload"),
     ],
 )
-def test_operands_that_do_not_fit_are_an_error(source: str, message: str) -> None:
-    """With cel-go's words, which depend on whether the left operand could take the operator at all."""
+def test_operands_of_the_wrong_type_are_an_error(source: str, message: str) -> None:
+    """Messages are those of cel-go, which depend on whether the left operand supports the operator."""
     assert failure(source) == message
 
 
@@ -198,8 +198,8 @@ ERROR = "(1 / 0 == 0)"
         ("false && dyn('x')", False),
     ],
 )
-def test_a_term_makes_up_for_an_error_in_another(source: str, value: bool) -> None:
-    """`false` decides `&&` and `true` decides `||`, on either side of an error."""
+def test_a_term_absorbs_an_error_in_another(source: str, value: bool) -> None:
+    """`false` determines `&&` and `true` determines `||`, on either side of an error."""
     assert evaluate(source) is value
 
 
@@ -216,7 +216,7 @@ def test_a_term_makes_up_for_an_error_in_another(source: str, value: bool) -> No
         (f"[{ERROR}].size() == 0", "division by zero"),
     ],
 )
-def test_an_error_that_matters_is_the_first(source: str, message: str) -> None:
+def test_the_first_error_is_raised(source: str, message: str) -> None:
     """Nothing else absorbs errors."""
     assert failure(source) == message
 
@@ -274,6 +274,6 @@ def test_indexes_fields_and_membership(source: str, value: object) -> None:
         ("{dyn([1]): 1}", "unsupported key type"),
     ],
 )
-def test_what_is_not_there_is_an_error(source: str, message: str) -> None:
-    """Named by its key or index."""
+def test_missing_items_are_an_error(source: str, message: str) -> None:
+    """The message has the key or the index."""
     assert failure(source) == message

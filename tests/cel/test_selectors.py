@@ -1,4 +1,4 @@
-"""Selectors of devices: what an expression sees of a device, and what kube-scheduler would say of it."""
+"""Device selectors: the variable `device`, and the messages that kube-scheduler reports."""
 
 import pytest
 
@@ -10,7 +10,7 @@ NOT_A_BOOL = "CEL result of type {} could not be converted to bool"
 
 
 def device(**changes: object) -> Device:
-    """A device with an attribute of each kind and two capacities, or with other fields."""
+    """Return a device with an attribute of each kind and two capacities, or with other fields."""
     fields: dict[str, object] = {
         "attributes": {
             "model": model.DeviceAttribute(string="a100"),
@@ -83,8 +83,8 @@ def matches(source: str, candidate: Device | None = None) -> bool:
         ('device.attributes == {"x": {}} || true', True),
     ],
 )
-def test_what_an_expression_sees(source: str, answer: bool) -> None:
-    """Driver, attributes and capacity by domain and name; a domain that is unknown is empty."""
+def test_fields_of_the_variable(source: str, answer: bool) -> None:
+    """Driver, attributes and capacity by domain and name; an unknown domain is empty."""
     assert matches(source) is answer
 
 
@@ -123,8 +123,8 @@ def test_what_an_expression_sees(source: str, answer: bool) -> None:
         ),
     ],
 )
-def test_an_expression_without_answer(source: str, message: str) -> None:
-    """The words that kube-scheduler puts into its own."""
+def test_errors_of_an_evaluation(source: str, message: str) -> None:
+    """Messages are those that kube-scheduler includes in its own."""
     with pytest.raises(EvaluationError) as raised:
         matches(source)
     assert str(raised.value) == message
@@ -161,8 +161,8 @@ def test_an_expression_without_answer(source: str, message: str) -> None:
         ("uint(-1) == 1u", "program instantiation failed: unsigned integer overflow"),
     ],
 )
-def test_an_expression_that_is_no_selector(source: str, message: str) -> None:
-    """It must be a bool, or an attribute, which may be one."""
+def test_an_expression_that_is_not_a_selector(source: str, message: str) -> None:
+    """Its type must be bool, or that of an attribute, which may be a bool."""
     with pytest.raises(CompileError) as raised:
         compile_selector(source)
     assert message in str(raised.value)
@@ -181,7 +181,7 @@ def test_an_expression_that_is_no_selector(source: str, message: str) -> None:
     ],
 )
 def test_attributes_that_may_be_lists(source: str, answer: bool) -> None:
-    """What there is behind the gate DRAListTypeAttributes does not compile without."""
+    """Expressions that need the gate DRAListTypeAttributes do not compile without it."""
     assert compile_selector(source, lists=True).matches(device()) is answer
     with pytest.raises(CompileError, match=r"undeclared reference to 'includes'|must evaluate to bool"):
         compile_selector(source)
@@ -208,34 +208,34 @@ LISTED = {
     ],
 )
 def test_attributes_that_are_lists(source: str) -> None:
-    """Lists of the values that single ones have."""
+    """The elements have the types of single attributes."""
     bound = f'cel.bind(of, device.attributes["{DRIVER}"], {source})'
     listed = Device(DRIVER, model.Device(attributes=LISTED), lists=True)
     assert compile_selector(bound, lists=True).matches(listed)
 
 
-def test_attributes_that_are_lists_or_wrong_without_the_gate() -> None:
-    """They are told, so that no pod is scheduled by a mistake."""
+def test_invalid_attributes_and_lists_without_the_gate() -> None:
+    """They are reported, so that no pod is scheduled by mistake."""
     with pytest.raises(EvaluationError, match="attribute lanes: unsupported attribute value"):
         Device(DRIVER, model.Device(attributes={"lanes": LISTED["lanes"]}))
     with pytest.raises(EvaluationError, match="attribute v: parse semantic version"):
         Device(DRIVER, model.Device(attributes={"v": model.DeviceAttribute(versions=("1.0.0", "1"))}), lists=True)
 
 
-def test_a_list_that_is_too_long_to_look_through() -> None:
-    """More values than a device can have attributes."""
+def test_a_list_that_is_too_long_for_includes() -> None:
+    """It has more values than the maximum number of attributes of a device."""
     with pytest.raises(EvaluationError, match="'includes' function cannot be applied to lists longer than 48 values"):
         compile_selector("lists.range(100).includes(99)", lists=True).matches(device())
 
 
-def test_without_shared_devices_nothing_says_so() -> None:
-    """The field is there with the gate DRAConsumableCapacity."""
+def test_without_shared_devices_the_field_is_undeclared() -> None:
+    """It is declared with the gate DRAConsumableCapacity."""
     with pytest.raises(CompileError, match="undefined field 'allowMultipleAllocations'"):
         compile_selector("device.allowMultipleAllocations", shares=False)
 
 
-def test_shared_devices_say_so() -> None:
-    """A device that may be allocated several times."""
+def test_shared_devices_are_marked() -> None:
+    """The field is set for a device that may be allocated several times."""
     assert matches("device.allowMultipleAllocations == true", device(allowMultipleAllocations=True)) is True
 
 
@@ -250,27 +250,27 @@ def test_shared_devices_say_so() -> None:
     ],
 )
 def test_attributes_without_valid_value(attribute: model.DeviceAttribute, message: str) -> None:
-    """The device has no view; the error names the attribute."""
+    """The device cannot be converted; the error names the attribute."""
     with pytest.raises(EvaluationError) as raised:
         device(attributes={"v": attribute})
     assert str(raised.value) == message
 
 
 def test_a_capacity_without_valid_value() -> None:
-    """The same."""
+    """The device cannot be converted; the error names the capacity."""
     with pytest.raises(EvaluationError, match="capacity memory: quantity 'much'"):
         device(capacity={"memory": model.DeviceCapacity(value="much")})
 
 
 def test_an_expression_is_compiled_once() -> None:
-    """The same text gives the same selector; one that does not compile is tried again."""
+    """Equal texts return the same selector; one that does not compile is compiled again."""
     source = 'device.driver == "once"'
     assert compile_selector(source) is compile_selector(source)
     assert compile_selector(source).source == source
 
 
 def test_evaluating_changes_nothing() -> None:
-    """A device can be asked about again and again."""
+    """Repeated evaluations return the same result."""
     candidate = device()
     before = repr(candidate.fields)
     for source in (

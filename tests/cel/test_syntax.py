@@ -1,8 +1,8 @@
-"""What an expression looks like: literals, escapes, precedence, and what is no expression."""
+"""The syntax of expressions: literals, escapes, precedence, and syntax errors."""
 
 import pytest
 
-from cel.expressions import complaint, evaluate
+from cel.expressions import compile_error, evaluate
 from kubestow.api.cel import CompileError
 from kubestow.api.cel.values import Uint
 
@@ -80,7 +80,7 @@ def test_a_literal_is_its_value(source: str, value: object) -> None:
     ],
 )
 def test_operators_bind_as_in_c(source: str, value: object) -> None:
-    """Precedence, and that operators of equal precedence are applied from left to right."""
+    """Operators of equal precedence are applied from left to right."""
     assert evaluate(source) == value
 
 
@@ -117,9 +117,9 @@ def test_operators_bind_as_in_c(source: str, value: object) -> None:
         "b'\\u0041'",
     ],
 )
-def test_what_is_no_expression_does_not_compile(source: str) -> None:
-    """Each is a CompileError that shows a place."""
-    assert complaint(source).startswith("compilation failed: ERROR: <input>:")
+def test_syntax_errors_do_not_compile(source: str) -> None:
+    """Each is a CompileError with a position."""
+    assert compile_error(source).startswith("compilation failed: ERROR: <input>:")
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def test_what_is_no_expression_does_not_compile(source: str) -> None:
         ("'x'.sortBy(e, e)", "1:1: sortBy can only be applied to a list"),
     ],
 )
-def test_the_message_says_what_is_wrong_and_where(source: str, message: str) -> None:
-    """Line, column and words as cel-go has them."""
-    assert f"ERROR: <input>:{message}" in complaint(source)
+def test_messages_are_those_of_cel_go(source: str, message: str) -> None:
+    """Line, column and message are equal."""
+    assert f"ERROR: <input>:{message}" in compile_error(source)
 
 
-def test_the_message_marks_the_place_in_the_line() -> None:
-    """A mark under the column, as wide as the characters above it."""
-    assert complaint("true &&\n\t'é' == foo").split("\n") == [
+def test_the_message_marks_the_position_in_the_line() -> None:
+    """The mark below the column is as wide as its character."""
+    assert compile_error("true &&\n\t'é' == foo").split("\n") == [
         "compilation failed: ERROR: <input>:2:9: undeclared reference to 'foo' (in container '')",
         " |  'é' == foo",
         " | ..\uff0e.....^",
@@ -168,7 +168,7 @@ def test_reserved_words_may_name_fields(name: str) -> None:
     assert evaluate(f"{{'{name}': 1}}.{name}") == 1
 
 
-def test_an_expression_of_more_than_10_kib_is_refused() -> None:
+def test_an_expression_of_more_than_10_kib_is_rejected() -> None:
     """The limit is in bytes."""
     assert evaluate("'" + "a" * 10_238 + "'") == "a" * 10_238
     with pytest.raises(CompileError, match="has 10241 bytes; at most 10240 are allowed"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cel.expressions import complaint, evaluate, failure, late
+from cel.expressions import compile_error, evaluate, failure, late
 from kubestow.api.cel.values import Uint
 
 
@@ -58,7 +58,7 @@ from kubestow.api.cel.values import Uint
     ],
 )
 def test_conversions(source: str, value: object) -> None:
-    """Numbers as Go reads and writes them."""
+    """Numbers are parsed and formatted like in Go."""
     result = evaluate(source)
     assert result == value
     assert type(result) is type(value)
@@ -90,13 +90,13 @@ def test_conversions(source: str, value: object) -> None:
     ],
 )
 def test_conversions_that_fail(source: str, message: str) -> None:
-    """What is no number, and what does not fit; of a literal it is known beforehand."""
+    """Invalid and too large numbers; for a literal, the error is raised at compile time."""
     assert failure(late(source)) == message
-    assert complaint(source) == f"program instantiation failed: {message}"
+    assert compile_error(source) == f"program instantiation failed: {message}"
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_double_survives_being_written(number: float) -> None:
+def test_a_double_round_trips(number: float) -> None:
     """string and double are inverse."""
     assert evaluate("double(string(x)) == x", x=number) is True
 
@@ -153,7 +153,7 @@ def test_a_double_survives_being_written(number: float) -> None:
     ],
 )
 def test_texts(source: str, value: object) -> None:
-    """Positions count characters."""
+    """Positions are in characters."""
     assert evaluate(source) == value
 
 
@@ -171,8 +171,8 @@ def test_texts(source: str, value: object) -> None:
         ("[dyn('a'), dyn(1)].join()", "join: invalid input: 1"),
     ],
 )
-def test_texts_out_of_range(source: str, message: str) -> None:
-    """With cel-go's words."""
+def test_positions_out_of_range(source: str, message: str) -> None:
+    """Messages are those of cel-go."""
     assert failure(source) == message
 
 
@@ -213,7 +213,7 @@ def test_texts_out_of_range(source: str, message: str) -> None:
     ],
 )
 def test_formatting(source: str, value: str) -> None:
-    """As cel-go's strings extension, version 2, writes for en_US."""
+    """The output is that of cel-go's strings extension, version 2, in the locale en_US."""
     assert evaluate(source) == value
 
 
@@ -245,7 +245,7 @@ def test_formatting(source: str, value: str) -> None:
     ],
 )
 def test_formatting_that_fails(source: str, message: str) -> None:
-    """A clause that is none, and a value that a clause cannot take."""
+    """An invalid clause, and a value of the wrong type for a clause."""
     assert message in failure(source)
 
 
@@ -273,13 +273,13 @@ def test_formatting_that_fails(source: str, message: str) -> None:
     ],
 )
 def test_regular_expressions(source: str, value: object) -> None:
-    """RE2's, anywhere in the text."""
+    """The syntax is that of RE2; a match may be anywhere in the text."""
     assert evaluate(source) == value
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{1001}", r"(?=a)", r"(a)\\1", r"\\C", "*"])
-def test_patterns_that_are_none(pattern: str) -> None:
-    """RE2 has neither lookahead nor back-references; what is known only at run time is an error there."""
+def test_invalid_patterns(pattern: str) -> None:
+    """RE2 has neither lookahead nor back-references; a pattern that is not constant is an error at run time."""
     assert failure("'a'.matches(p)", p=pattern.replace("\\\\", "\\")).startswith("error parsing regexp: ")
     assert failure(f"'a'.find('{pattern}' + '')").startswith("Illegal regex: error parsing regexp: ")
     assert failure(f"'a'.findAll('{pattern}' + '')").startswith("Illegal regex: error parsing regexp: ")
@@ -299,15 +299,15 @@ def test_patterns_that_are_none(pattern: str) -> None:
         ("[b-a]", "invalid character class range: `b-a`"),
     ],
 )
-def test_patterns_that_never_work(pattern: str, problem: str) -> None:
-    """They are found when the expression is compiled, in Go's words."""
+def test_invalid_constant_patterns(pattern: str, problem: str) -> None:
+    """They are reported when the expression is compiled, with Go's messages."""
     wanted = f"program instantiation failed: error parsing regexp: {problem}"
-    assert complaint(f"'a'.find('{pattern}')") == wanted
-    assert complaint(f"'a'.findAll('{pattern}', 1)") == wanted
-    assert complaint(f"'a'.matches(dyn('{pattern}'))") == wanted
+    assert compile_error(f"'a'.find('{pattern}')") == wanted
+    assert compile_error(f"'a'.findAll('{pattern}', 1)") == wanted
+    assert compile_error(f"'a'.matches(dyn('{pattern}'))") == wanted
 
 
 @pytest.mark.parametrize("pattern", ["(a*)*b", "(a+)+$", "(a|aa)+b", "(.*)*x"])
-def test_patterns_that_stall_other_engines(pattern: str) -> None:
-    """RE2 takes time in proportion to the text."""
+def test_patterns_that_are_slow_in_other_engines(pattern: str) -> None:
+    """The time of RE2 is linear in the text."""
     assert evaluate("(x + '!').matches(p)", x="a" * 5_000, p=pattern) is False

@@ -1,8 +1,8 @@
-"""Type checking: what is refused before it is evaluated, in cel-go's words."""
+"""Type checking: errors at compile time, with the messages of cel-go."""
 
 import pytest
 
-from cel.expressions import compiled, complaint, evaluate
+from cel.expressions import compile_error, compiled, evaluate
 from kubestow.api.cel import Environment, Program
 from kubestow.api.cel.library import KUBERNETES
 from kubestow.api.cel.types import BOOL, INT, STRING, Kind, Type, list_of, map_of, parse_type
@@ -48,14 +48,14 @@ from kubestow.api.cel.types import BOOL, INT, STRING, Kind, Type, list_of, map_o
         ("ip('::1').isCanonical()", "undeclared reference to 'isCanonical'"),
     ],
 )
-def test_what_does_not_fit_is_refused(source: str, message: str) -> None:
-    """With place, function and types."""
-    assert message in complaint(source)
+def test_type_errors_are_reported(source: str, message: str) -> None:
+    """The message has position, function and types."""
+    assert message in compile_error(source)
 
 
-def test_every_fault_is_told_in_the_order_of_the_text() -> None:
-    """One compilation, several errors."""
-    lines = complaint("foo || bar ||\n 1").split("\n")
+def test_all_faults_are_reported_in_the_order_of_the_text() -> None:
+    """One compilation reports several errors."""
+    lines = compile_error("foo || bar ||\n 1").split("\n")
     assert [line for line in lines if "ERROR" in line] == [
         "compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')",
         "ERROR: <input>:1:8: undeclared reference to 'bar' (in container '')",
@@ -63,9 +63,9 @@ def test_every_fault_is_told_in_the_order_of_the_text() -> None:
     ]
 
 
-def test_at_most_100_faults_are_told() -> None:
-    """A long expression does not make a message of megabytes."""
-    assert complaint("||".join(["foo"] * 500)).count("ERROR") == 100
+def test_at_most_100_faults_are_reported() -> None:
+    """A long expression does not cause a message of megabytes."""
+    assert compile_error("||".join(["foo"] * 500)).count("ERROR") == 100
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_at_most_100_faults_are_told() -> None:
     ],
 )
 def test_the_type_of_an_expression(source: str, type_: str) -> None:
-    """Type parameters are found from the arguments."""
+    """Type parameters are determined by the arguments."""
     assert compiled(source).type == parse_type(type_)
 
 
 def test_declared_variables_and_structs_have_types() -> None:
-    """Fields are checked, and only fields that are declared exist."""
+    """Fields are checked, and only declared fields exist."""
     thing = Type(Kind.STRUCT, "example.Thing")
     environment = Environment(
         KUBERNETES,
@@ -142,19 +142,19 @@ def test_declared_variables_and_structs_have_types() -> None:
     ],
 )
 def test_types_are_values(source: str) -> None:
-    """By their names, qualified ones too."""
+    """Types have names, some of which are qualified."""
     assert evaluate(source) is True
 
 
 def test_a_variable_hides_a_type_but_not_a_function() -> None:
-    """As in cel-go, functions and variables live apart."""
+    """As in cel-go, functions and variables have separate namespaces."""
     assert evaluate("cel.bind(size, 3, size([size]))") == 1
     assert evaluate("cel.bind(int, 3, int)") == 3
 
 
-def test_types_may_not_grow_without_end() -> None:
-    """A type that doubles with each binding is refused before it fills memory."""
+def test_the_size_of_types_is_limited() -> None:
+    """A type that doubles with each binding is rejected before it fills memory."""
     source = "a30.size() == 1"
     for step in range(30, 0, -1):
         source = f"cel.bind(a{step}, {{a{step - 1}: a{step - 1}}}, {source})"
-    assert "expression recursion limit exceeded: 250" in complaint(f"cel.bind(a0, {{1: 2}}, {source})")
+    assert "expression recursion limit exceeded: 250" in compile_error(f"cel.bind(a0, {{1: 2}}, {source})")

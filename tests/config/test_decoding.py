@@ -1,4 +1,4 @@
-"""Strict decoding: what a file may hold, and how each fault is told."""
+"""Strict decoding: the contents of a file, and the message of each fault."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ def with_args(plugin: str, args: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("", "must be a KubeSchedulerConfiguration, not empty"),
         ("- a\n", "must be a KubeSchedulerConfiguration, not a list"),
@@ -45,15 +45,15 @@ def with_args(plugin: str, args: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_only_the_known_kind_is_accepted(text: str, said: str) -> None:
-    """Anything but this kind and version is refused, naming the accepted one, without judging its fields."""
+def test_only_the_known_kind_is_accepted(text: str, expected: str) -> None:
+    """The message for any other kind or version names the accepted one; fields are not decoded."""
     with pytest.raises(ConfigError) as caught:
         config.load(text)
-    assert [str(problem) for problem in caught.value.problems] == [said]
+    assert [str(problem) for problem in caught.value.problems] == [expected]
 
 
-def test_unknown_fields_are_told_with_their_paths() -> None:
-    """Every unknown field at every depth is a problem; names are case-sensitive."""
+def test_unknown_fields_are_reported_with_their_paths() -> None:
+    """Every unknown field at any depth is a problem; names are case-sensitive."""
     fields = {
         "Parallelism": 1,
         "leaderElection": {"lease": "1s"},
@@ -70,7 +70,7 @@ def test_unknown_fields_are_told_with_their_paths() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "expected"),
     [
         ({"parallelism": "abc"}, 'parallelism: must be an integer, not the string "abc"'),
         ({"parallelism": 1.0}, "parallelism: must be an integer, not 1.0"),
@@ -104,13 +104,13 @@ def test_unknown_fields_are_told_with_their_paths() -> None:
         ),
     ],
 )
-def test_wrong_types_are_told_with_path_and_value(fields: Any, said: str) -> None:
-    """A value of the wrong type, or beyond its width, is a problem that says what was wanted."""
-    assert problems_of(fields)[0] == said
+def test_wrong_types_are_reported_with_path_and_value(fields: Any, expected: str) -> None:
+    """The message about a value of the wrong type or width names the expected type."""
+    assert problems_of(fields)[0] == expected
 
 
 def test_null_means_absent() -> None:
-    """A field that is null takes its default, whatever its type."""
+    """A null field has its default, for every type."""
     fields = {
         "parallelism": None,
         "profiles": None,
@@ -133,7 +133,7 @@ def test_null_in_a_list_is_an_empty_value() -> None:
 
 
 def test_args_may_name_their_kind() -> None:
-    """apiVersion and kind in args are accepted where they are right."""
+    """apiVersion and kind in args are accepted if they are right."""
     args = {"apiVersion": HEAD["apiVersion"], "kind": "NodeResourcesFitArgs", "ignoredResourceGroups": ["example.com"]}
     loaded = config.load(json.dumps(HEAD | with_args("NodeResourcesFit", args)))
     assert loaded.profiles[0].args_of("NodeResourcesFit") == NodeResourcesFitArgs(
@@ -141,8 +141,8 @@ def test_args_may_name_their_kind() -> None:
     )
 
 
-def test_args_of_plugins_from_elsewhere_stay_as_they_are() -> None:
-    """Arguments of a plugin that is not in-tree are kept raw, and handed on when the plugin exists and is enabled."""
+def test_args_of_other_plugins_are_unchanged() -> None:
+    """Arguments of a plugin that is not in-tree are kept as a tree if the plugin exists and is enabled."""
     args = {"anything": ["goes", {"deep": None}]}
     fields = {
         "profiles": [{"plugins": {"score": {"enabled": [{"name": "Mine"}]}}, **with_args("Mine", args)["profiles"][0]}]
@@ -152,7 +152,7 @@ def test_args_of_plugins_from_elsewhere_stay_as_they_are() -> None:
 
 
 def test_single_precision_numbers_keep_their_shortest_form() -> None:
-    """qps has 32 bits: digits that they cannot hold are dropped, those they can are kept."""
+    """qps has 32 bits: digits beyond their precision are dropped, others are kept."""
     loaded = config.load(json.dumps(HEAD | {"clientConnection": {"qps": 0.123456789123}}))
     assert loaded.clientConnection.qps == pytest.approx(0.123456789123, rel=1e-7)
     assert config.load(json.dumps(HEAD | {"clientConnection": {"qps": 0.1}})).clientConnection.qps == 0.1
@@ -187,8 +187,8 @@ TREES = st.recursive(
 
 @settings(deadline=None)
 @given(st.dictionaries(NAMES, TREES, max_size=6))
-def test_any_tree_is_a_configuration_or_a_clear_refusal(tree: dict[str, Any]) -> None:
-    """Whatever the fields hold, loading returns a configuration, which reads back the same, or tells the problems."""
+def test_any_tree_is_a_configuration_or_an_error(tree: dict[str, Any]) -> None:
+    """Any fields are loaded as a configuration, which round-trips, or the problems are reported."""
     try:
         loaded = config.load(json.dumps(tree | HEAD))
     except ConfigError as error:
@@ -205,7 +205,7 @@ def test_a_problem_is_one_line() -> None:
 
 @settings(deadline=None)
 @given(st.text())
-def test_any_text_is_a_configuration_or_a_clear_refusal(text: str) -> None:
-    """No text makes the loader crash."""
+def test_any_text_is_a_configuration_or_an_error(text: str) -> None:
+    """No text crashes the loader."""
     with pytest.raises(ConfigError):
         config.load(text)

@@ -1,4 +1,4 @@
-"""What a configuration means where it says nothing."""
+"""Defaults of a configuration."""
 
 from typing import Any
 
@@ -41,12 +41,12 @@ def multi_point(fields: str = "", gates: str = "") -> list[str]:
     ],
 )
 def test_contention_profiling_follows_profiling(fields: str, contention: bool) -> None:
-    """Contention profiling is on by default only where profiling is on; what is said counts."""
+    """Contention profiling is on by default only if profiling is on; a given value is kept."""
     assert load(fields).enableContentionProfiling is contention
 
 
-def test_zero_and_empty_count_as_not_given() -> None:
-    """Durations of zero, empty names, and rates of zero take their defaults."""
+def test_zero_and_empty_values_get_defaults() -> None:
+    """Durations and rates of zero and empty names get their defaults."""
     fields = """
 leaderElection:
   {leaseDuration: 0s, renewDeadline: 0s, retryPeriod: "0", resourceLock: "", resourceName: "", resourceNamespace: ""}
@@ -57,8 +57,8 @@ clientConnection: {qps: 0, burst: 0, contentType: ""}
     assert load("extenders: [{httpTimeout: 0s}]").extenders[0].httpTimeout == Duration.parse("5s")
 
 
-def test_a_single_profile_may_leave_out_its_name() -> None:
-    """Without profiles, or with a nameless one, the scheduler is default-scheduler; an empty name is a fault."""
+def test_a_single_profile_needs_no_name() -> None:
+    """Without profiles, or with one without a name, the name is default-scheduler; an empty name is a fault."""
     assert load("profiles: []").profiles[0].schedulerName == "default-scheduler"
     assert load("profiles: [{percentageOfNodesToScore: 7}]").profiles[0].schedulerName == "default-scheduler"
     with pytest.raises(config.ConfigError, match=r"profiles\[0\].schedulerName: is required"):
@@ -77,8 +77,8 @@ def test_a_single_profile_may_leave_out_its_name() -> None:
         ),
     ],
 )
-def test_resources_weigh_one_unless_told(args: str, expected: ScoringStrategy) -> None:
-    """Scoring looks at CPU and memory with weight 1 unless resources are named; no weight is weight 1."""
+def test_the_default_weight_of_resources_is_one(args: str, expected: ScoringStrategy) -> None:
+    """The default resources of scoring are CPU and memory with weight 1."""
     loaded = load(f"profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {args}}}]}}]")
     assert loaded.profiles[0].args_of("NodeResourcesFit") == NodeResourcesFitArgs(scoringStrategy=expected)
 
@@ -90,7 +90,7 @@ def test_an_empty_defaulting_type_is_system() -> None:
 
 
 def test_gates_change_the_defaults_of_arguments() -> None:
-    """Timeouts of dynamic resources and the shape of volume scoring have defaults only where their gates are on."""
+    """Timeouts of dynamic resources and the shape of volume scoring have defaults only if their gates are on."""
     ten_seconds, ten_minutes = Duration.parse("10s"), Duration.parse("10m")
     assert load("").profiles[0].args_of("DynamicResources") == DynamicResourcesArgs(ten_seconds, ten_minutes)
     without_filter = load("", "DRASchedulerFilterTimeout=false").profiles[0]
@@ -103,7 +103,7 @@ def test_gates_change_the_defaults_of_arguments() -> None:
 
 
 def test_gates_change_the_default_plugins() -> None:
-    """A plugin behind a gate is enabled by default only where the gate is on."""
+    """A plugin behind a gate is enabled by default only if the gate is on."""
     assert multi_point()[-2:] == ["DefaultBinder", "NodeDeclaredFeatures"]
     needing = (
         "InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScalingInitContainers ExtendWebSocketsToKubelet"
@@ -121,8 +121,8 @@ def merged(own: str) -> PluginSet:
     return load(f"profiles: [{{plugins: {{multiPoint: {own}}}}}]").profiles[0].plugins.multiPoint
 
 
-def test_own_plugins_are_merged_into_the_default_ones() -> None:
-    """A default plugin named again is reconfigured in its place, a disabled one goes, others are added at the end."""
+def test_plugins_of_a_profile_are_merged_with_the_defaults() -> None:
+    """A default plugin that is listed again is replaced in place, a disabled one is removed, others are appended."""
     default = config.default().profiles[0].plugins.multiPoint.enabled
     changed = merged("{enabled: [{name: NodeAffinity, weight: 9}], disabled: [{name: ImageLocality, weight: 4}]}")
     assert changed.enabled == tuple(
@@ -135,8 +135,8 @@ def test_own_plugins_are_merged_into_the_default_ones() -> None:
     assert moved.enabled[-1] == Plugin("ImageLocality", 2)
 
 
-def test_disabling_everything_leaves_only_the_own_plugins() -> None:
-    """With `*` disabled, only what the profile enables is left, in its order."""
+def test_disabling_everything_leaves_only_the_plugins_of_the_profile() -> None:
+    """With `*` disabled, the plugins are those of the profile, in its order."""
     only = merged("{disabled: [{name: '*'}], enabled: [{name: DefaultBinder}, {name: PrioritySort}]}")
     assert only.enabled == (Plugin("DefaultBinder"), Plugin("PrioritySort"))
 
@@ -170,8 +170,8 @@ def test_arguments_are_kept_only_for_enabled_plugins_in_the_order_of_names() -> 
     ]
 
 
-def test_resources_that_extenders_handle_alone_are_ignored_by_the_fit_plugin() -> None:
-    """What an extender has the scheduler ignore replaces ignoredResources in every profile."""
+def test_resources_of_extenders_are_ignored_by_the_fit_plugin() -> None:
+    """Resources with ignoredByScheduler replace ignoredResources in every profile."""
     extender = "{urlPrefix: 'http://a', managedResources: [{name: a.com/x, ignoredByScheduler: true}, {name: a.com/y}]}"
     own = "{name: NodeResourcesFit, args: {ignoredResources: [b.com/z]}}"
     loaded = load(

@@ -1,4 +1,4 @@
-"""What differs between two configurations, as it is told."""
+"""The differences between two configurations."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def changes(old: str, new: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         (TWO, TWO + "# a comment\n", []),
         ("", "podMaxBackoffSeconds: 20", ["podMaxBackoffSeconds: 10 -> 20"]),
@@ -44,15 +44,15 @@ def changes(old: str, new: str) -> list[str]:
         ),
     ],
 )
-def test_what_is_told(old: str, new: str, told: list[str]) -> None:
-    """Fields by name with both values; of what may be secret only that it changed."""
-    assert changes(old, new) == told
-    assert bool(changes(new, old)) is bool(told)
+def test_differences(old: str, new: str, expected: list[str]) -> None:
+    """Fields have both values; of a field that may be secret, only the change is reported."""
+    assert changes(old, new) == expected
+    assert bool(changes(new, old)) is bool(expected)
 
 
-def test_long_values_are_not_told() -> None:
-    """Only where they are."""
+def test_long_values_are_not_shown() -> None:
+    """Only the path of the field is reported."""
     preferred = "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [%s]}}]}]"
     many = ", ".join(f"example.com/resource-{number}" for number in range(9))
-    (told,) = changes(preferred % "example.com/one", preferred % many)
-    assert told == f"{ARGS}.ignoredResources: changed"
+    (change,) = changes(preferred % "example.com/one", preferred % many)
+    assert change == f"{ARGS}.ignoredResources: changed"

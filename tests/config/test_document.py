@@ -1,4 +1,4 @@
-"""Reading YAML and JSON text as Kubernetes does."""
+"""Parsing of YAML and JSON text like Kubernetes."""
 
 from typing import Any
 
@@ -48,15 +48,15 @@ def problems_of(text: str) -> list[str]:
         ("|\n  17", "17\n"),
     ],
 )
-def test_unquoted_words_mean_what_they_mean_to_kubernetes(word: str, value: Any) -> None:
-    """Booleans, numbers and nulls are recognised by the rules of Kubernetes' YAML library; quoted text is text."""
+def test_unquoted_scalars_have_the_types_of_kubernetes(word: str, value: Any) -> None:
+    """Booleans, numbers and nulls follow the rules of Kubernetes' YAML library; quoted text is text."""
     parsed = parse(f"key: {word}\n")["key"]
     assert parsed == value
     assert type(parsed) is type(value)
 
 
 def test_text_that_starts_with_a_brace_is_json() -> None:
-    """JSON is read as JSON: `1.0` stays a decimal number, and YAML's flow style is not accepted for it."""
+    """`1.0` stays a decimal number, and YAML's flow style is not accepted."""
     assert parse('  {"a": 1.0, "b": [null, true]}') == {"a": 1.0, "b": [None, True]}
     assert isinstance(parse('{"a": 1.0}')["a"], float)
     assert problems_of("{a: b}")[0].startswith("not valid JSON: ")
@@ -64,13 +64,13 @@ def test_text_that_starts_with_a_brace_is_json() -> None:
     assert problems_of('{"a": 1} x')[0].startswith("not valid JSON: ")
 
 
-def test_only_the_first_document_counts() -> None:
-    """What follows `---` is not read."""
+def test_only_the_first_document_is_read() -> None:
+    """The text after `---` is ignored."""
     assert parse("---\na: 1\n---\n: [broken\n") == {"a": 1}
 
 
 def test_an_empty_file_is_empty() -> None:
-    """Nothing but comments is no value."""
+    """A file with nothing but comments has no value."""
     assert parse("") is None
     assert parse("# nothing\n") is None
 
@@ -84,12 +84,12 @@ def test_an_empty_file_is_empty() -> None:
     ],
 )
 def test_every_repeated_key_is_a_problem_with_its_path(text: str, paths: list[str]) -> None:
-    """Neither YAML nor JSON may give a field twice."""
+    """A duplicate key is an error in YAML and in JSON."""
     assert problems_of(text) == [f"{path}: is given more than once" for path in paths]
 
 
 def test_anchors_and_merge_keys_work() -> None:
-    """An alias stands for its anchor; `<<` brings in a mapping, the own keys win over it."""
+    """An alias is replaced by its anchor; `<<` merges a mapping, over which the other keys take precedence."""
     text = "base: &b {x: 1, w: 2}\nlist: [&c {z: 9}]\none: {<<: *b, w: 3}\nboth: {<<: [*b, *c]}\ncopy: *b\n"
     parsed = parse(text)
     assert parsed["one"] == {"x": 1, "w": 3}
@@ -99,13 +99,13 @@ def test_anchors_and_merge_keys_work() -> None:
 
 
 def test_keys_become_text() -> None:
-    """A key is text even where it looks like a number or a boolean."""
+    """A key is text even if it looks like a number or a boolean."""
     assert parse("1: a\ntrue: b\n'2': c\n") == {"1": "a", "true": "b", "2": "c"}
     assert problems_of("a:\n  [1, 2]: x\n") == ["a: has a key that is a list or a mapping"]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("a: [1\n", "not valid YAML: line 2"),
         ("a: b: c\n", "not valid YAML: line 1"),
@@ -118,15 +118,15 @@ def test_keys_become_text() -> None:
         ('{"a":' * 100_000, "nested too deeply"),
     ],
 )
-def test_bad_syntax_is_told_with_its_place(text: str, said: str) -> None:
+def test_syntax_errors_name_their_position(text: str, expected: str) -> None:
     """Text that is not YAML is one problem of one line."""
     (problem,) = problems_of(text)
-    assert problem.startswith(said)
+    assert problem.startswith(expected)
     assert "\n" not in problem
 
 
-def test_aliases_cannot_explode() -> None:
-    """Aliases of aliases are bounded."""
+def test_the_expansion_of_aliases_is_limited() -> None:
+    """Aliases of aliases are limited, too."""
     text = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
         f"{name}: &{name} [{','.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcde", "bcdef", strict=True)
     )

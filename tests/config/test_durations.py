@@ -27,20 +27,20 @@ from kubestow.config.durations import Duration
         ("2562047h47m16.854775807s", 2**63 - 1),
     ],
 )
-def test_reads_what_go_reads(text: str, nanoseconds: int) -> None:
-    """Sums of decimal numbers with units, an optional sign, and a bare zero are durations."""
+def test_the_notation_of_go_is_parsed(text: str, nanoseconds: int) -> None:
+    """Sums of decimal numbers with units, an optional sign, and a plain zero are durations."""
     assert Duration.parse(text) == nanoseconds
 
 
 @pytest.mark.parametrize("text", ["", "-", "10", "s", ".s", "1d", "10 s", "1s ", "--1s", "1e3s", "s10", "+"])
-def test_refuses_other_notations(text: str) -> None:
-    """A number without a unit, an unknown unit, or anything around a duration is refused, with an example."""
+def test_other_notations_are_rejected(text: str) -> None:
+    """The message about a missing or unknown unit, or any other text, has an example."""
     with pytest.raises(ValueError, match="is not a duration; write for example"):
         Duration.parse(text)
 
 
-def test_refuses_more_than_64_bits() -> None:
-    """A duration beyond 64 bits of nanoseconds is refused."""
+def test_more_than_64_bits_are_rejected() -> None:
+    """The unit of the limit is nanoseconds."""
     with pytest.raises(ValueError, match="too long"):
         Duration.parse("2562047h47m16.854775808s")
 
@@ -59,18 +59,18 @@ def test_refuses_more_than_64_bits() -> None:
         (-1_000_000_000, "-1s"),
     ],
 )
-def test_writes_as_go_writes(nanoseconds: int, text: str) -> None:
-    """The largest unit that fits comes first, and nothing after it is left out."""
+def test_durations_are_formatted_like_in_go(nanoseconds: int, text: str) -> None:
+    """The largest unit that fits is first, and no smaller unit is omitted."""
     assert str(Duration(nanoseconds)) == text
 
 
 @settings(deadline=None)
 @given(st.integers(min_value=-(2**63 - 1), max_value=2**63 - 1))
-def test_what_is_written_reads_back_the_same(nanoseconds: int) -> None:
-    """Writing loses nothing."""
+def test_durations_round_trip(nanoseconds: int) -> None:
+    """Formatting is exact."""
     assert Duration.parse(str(Duration(nanoseconds))) == nanoseconds
 
 
-def test_counts_seconds() -> None:
-    """`seconds` is the span as a float."""
+def test_seconds_are_a_float() -> None:
+    """`seconds` is the duration in seconds."""
     assert Duration.parse("1m0.25s").seconds == 60.25

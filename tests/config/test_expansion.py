@@ -1,4 +1,4 @@
-"""Which plugins run at each extension point, in which order and with which weight."""
+"""The plugins of each extension point, their order and their weights."""
 
 import pytest
 
@@ -18,7 +18,7 @@ KNOWN = {
 
 
 def plugins(multi: str, disabled: str = "", **points: str) -> Plugins:
-    """Plugins by names: `A*3` is A with weight 3; `disabled` lists point:name."""
+    """Return plugins by name: `A*3` is A with weight 3; `disabled` lists point:name."""
 
     def enabled(names: str) -> tuple[Plugin, ...]:
         parts = (name.partition("*") for name in names.split())
@@ -54,15 +54,15 @@ def test_multi_point_reaches_every_point_a_plugin_implements() -> None:
     assert order(profile, "permit") == []
 
 
-def test_overrides_come_first_and_strangers_last() -> None:
-    """Named at the point and in multiPoint: first, as named; then the rest of multiPoint; then those only named."""
+def test_overrides_are_first_and_other_plugins_last() -> None:
+    """The order is: overrides of multiPoint as listed, the others of multiPoint, plugins listed only at the point."""
     assert order(plugins("A B", filter="C B"), "filter") == ["B", "A", "C"]
     assert order(plugins("A B", filter="C B A"), "filter") == ["B", "A", "C"]
     assert order(plugins("", filter="C A"), "filter") == ["C", "A"]
 
 
-def test_disabling_at_a_point_holds_multi_point_off() -> None:
-    """A disabled plugin is not brought in by multiPoint, but stays if it is named at the point itself."""
+def test_disabling_at_a_point_excludes_multi_point() -> None:
+    """A disabled plugin of multiPoint runs only if it is listed at the point itself."""
     assert order(plugins("A B C", "filter:A"), "filter") == ["B", "C"]
     assert order(plugins("A B C", "filter:A"), "score") == ["A", "B"]
     assert order(plugins("A B", "filter:A", filter="A"), "filter") == ["B", "A"]
@@ -70,24 +70,24 @@ def test_disabling_at_a_point_holds_multi_point_off() -> None:
     assert order(plugins("A B", "filter:*"), "filter") == []
 
 
-def test_weights_of_the_point_win_over_those_of_multi_point() -> None:
-    """A weight counts at scoring points: the point's own first, then multiPoint's; none is 1."""
+def test_weights_of_the_point_override_those_of_multi_point() -> None:
+    """Only scoring points have weights; the default is 1."""
     points = expand(plugins("A*4 B*5 D", score="B*2"), KNOWN).points
     assert points["score"] == (EnabledPlugin("B", 2), EnabledPlugin("A", 4), EnabledPlugin("D", 1))
     assert points["filter"] == (EnabledPlugin("A", 0), EnabledPlugin("B", 0))
 
 
-def test_nothing_follows_weights_that_add_up_to_less_than_nothing() -> None:
-    """kube-scheduler takes that for an overflow, also where multiPoint is kept out; the last one may be as it likes."""
-    told = 'plugins.{}.enabled: the weights up to that of plugin "{}" add up to {}, which must not be negative'
-    assert problems_of(plugins("A B D", score="B*-5")) == [told.format("score", "B", -5)]
-    assert problems_of(plugins("A*4 B*-5 D", "score:*")) == [told.format("multiPoint", "B", -1)]
+def test_no_plugin_follows_a_negative_sum_of_weights() -> None:
+    """kube-scheduler reports an overflow, even if multiPoint is disabled; the last weight may be negative."""
+    expected = 'plugins.{}.enabled: the weights up to that of plugin "{}" add up to {}, which must not be negative'
+    assert problems_of(plugins("A B D", score="B*-5")) == [expected.format("score", "B", -5)]
+    assert problems_of(plugins("A*4 B*-5 D", "score:*")) == [expected.format("multiPoint", "B", -1)]
     assert problems_of(plugins("A*4 B*-4 D")) == []
     assert problems_of(plugins("A B D*-9", filter="C*-1")) == []
 
 
 @pytest.mark.parametrize(
-    ("profile", "said"),
+    ("profile", "expected"),
     [
         (plugins("X"), 'plugins.multiPoint.enabled: plugin "X" does not exist. There are: A, B, Bind, C, D, Sort'),
         (
@@ -102,27 +102,27 @@ def test_nothing_follows_weights_that_add_up_to_less_than_nothing() -> None:
         (plugins("", queueSort="Sort Sort2"), "plugins.queueSort.enabled: only one queue sort plugin can be enabled"),
     ],
 )
-def test_what_cannot_run_is_told(profile: Plugins, said: str) -> None:
-    """Unknown plugins, wrong points, doubles, and missing or surplus plugins are problems with their paths."""
-    assert said in problems_of(profile)
+def test_invalid_plugins_are_reported(profile: Plugins, expected: str) -> None:
+    """Unknown plugins, wrong points, duplicates, missing and surplus plugins are problems with their paths."""
+    assert expected in problems_of(profile)
 
 
-def test_a_double_that_is_overridden_everywhere_does_no_harm() -> None:
-    """A plugin twice in multiPoint is a fault only at points where multiPoint decides."""
+def test_an_overridden_duplicate_is_valid() -> None:
+    """A duplicate in multiPoint is a fault only at points without an override."""
     assert problems_of(plugins("C C", filter="C")) == []
     assert problems_of(plugins("C C", "filter:C")) == []
 
 
 def test_only_one_plugin_generates_placements() -> None:
-    """Two placement generators are one too many."""
+    """Two placement generators are a fault."""
     known = {**KNOWN, "P": frozenset({"placementGenerate"}), "Q": frozenset({"placementGenerate"})}
     (problem,) = expand(plugins("P Q"), known).problems
     assert problem.path == "plugins.placementGenerate"
     assert problem.message == "at most one placement generate plugin is allowed, found P, Q"
 
 
-def test_the_default_profile_runs_the_known_order() -> None:
-    """The default configuration filters and scores with the in-tree plugins in their usual order."""
+def test_the_default_profile_has_the_usual_order() -> None:
+    """The in-tree plugins filter and score in the order of kube-scheduler."""
     points = expand(config.default().profiles[0].plugins, IN_TREE).points
     assert [plugin.name for plugin in points["filter"]] == [
         "NodeUnschedulable",
@@ -159,8 +159,8 @@ def test_the_default_profile_runs_the_known_order() -> None:
     ]
 
 
-def test_the_table_of_plugins_uses_real_points() -> None:
-    """Every in-tree plugin implements at least one extension point, and only such that exist."""
+def test_the_table_of_plugins_is_consistent() -> None:
+    """Every in-tree plugin implements at least one extension point, and only existing ones."""
     assert all(points and points <= set(EXTENSION_POINTS) for points in IN_TREE.values())
     assert GATE_OF_PLUGIN.keys() <= IN_TREE.keys()
     assert {*EXTENSION_POINTS, "multiPoint"} == set(Plugins.__struct_fields__)

@@ -1,4 +1,4 @@
-"""Feature gates: what they are, how they are set, what is refused."""
+"""Feature gates: their defaults, how they are set, and invalid settings."""
 
 from pathlib import Path
 
@@ -11,14 +11,14 @@ from project_scripts import load_script
 ROOT = Path(__file__).parents[2]
 
 
-def refusal(text: str) -> list[str]:
+def faults_of(text: str) -> list[str]:
     with pytest.raises(FeatureGateError) as caught:
         Features.parse(text)
     return str(caught.value).splitlines()
 
 
-def test_nothing_set_is_the_defaults() -> None:
-    """Without settings every gate has its default."""
+def test_without_settings_gates_have_their_defaults() -> None:
+    """An empty text is valid."""
     assert Features.parse("") == Features()
     assert Features().scheduler_async_preemption is True
     assert Features().gang_scheduling is False
@@ -28,26 +28,26 @@ def test_nothing_set_is_the_defaults() -> None:
     "text", ["GenericWorkload=true", "GenericWorkload=1", " GenericWorkload = T ,", "kube:GenericWorkload=True"]
 )
 def test_gates_are_set_by_name(text: str) -> None:
-    """Names and booleans as on kube-scheduler's command line, the component's name in front or not."""
+    """Names and booleans are those of kube-scheduler's command line, with or without the component."""
     assert Features.parse(text).generic_workload is True
 
 
 def test_features_are_values() -> None:
-    """Equal settings are equal and hash alike; a setting cannot be changed afterwards."""
+    """Equal settings are equal and have equal hashes; a setting is immutable."""
     assert hash(Features.parse("GenericWorkload=true")) == hash(Features(generic_workload=True))
     with pytest.raises(AttributeError):
         Features().generic_workload = True  # type: ignore[misc]
 
 
 def test_a_gate_is_found_by_its_name() -> None:
-    """`enabled` answers for the name as Kubernetes writes it."""
+    """`enabled` takes the name as Kubernetes writes it."""
     assert Features().enabled("DRAExtendedResource")
     assert not Features.parse("DRAExtendedResource=false").enabled("DRAExtendedResource")
     assert all(isinstance(Features().enabled(gate), bool) for gate in GATE_OF_PLUGIN.values())
 
 
-def test_whole_stages_are_set_except_what_is_named() -> None:
-    """AllAlpha and AllBeta set all gates of a stage; a gate set by name keeps that setting, in any order."""
+def test_a_stage_is_set_except_for_named_gates() -> None:
+    """AllAlpha and AllBeta set all gates of a stage; a gate set by name keeps its setting, in any order."""
     alpha = Features.parse("StorageCapacityScoring=false,AllAlpha=true")
     assert alpha.gang_scheduling
     assert not alpha.storage_capacity_scoring
@@ -59,12 +59,12 @@ def test_whole_stages_are_set_except_what_is_named() -> None:
 
 
 def test_gates_of_other_components_are_accepted() -> None:
-    """All components share one list of gates, so a gate without effect here is no fault."""
+    """All components share one list of gates, so that a gate without effect here is not a fault."""
     assert Features.parse("KubeletInUserNamespace=true,LoggingAlphaOptions=true") == Features()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("Nope=true", "unrecognized feature gate: Nope"),
         ("WatchListClient", "missing value for feature gate WatchListClient: write WatchListClient=true or =false"),
@@ -74,22 +74,22 @@ def test_gates_of_other_components_are_accepted() -> None:
         ("wardle:A=true", 'unknown component "wardle" in "wardle:A=true": only kube has feature gates here'),
     ],
 )
-def test_faults_are_told(text: str, said: str) -> None:
-    """Unknown gates, missing or wrong values, locked gates and unmet needs each get a clear line."""
-    assert refusal(text) == [said]
+def test_faults_are_reported(text: str, expected: str) -> None:
+    """Unknown gates, missing or wrong values, locked gates and unmet needs have a line each."""
+    assert faults_of(text) == [expected]
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     """Each fault has its line."""
-    assert len(refusal("Nope=true,SidecarContainers=false,GenericWorkload")) == 3
+    assert len(faults_of("Nope=true,SidecarContainers=false,GenericWorkload")) == 3
 
 
-def test_locked_gates_may_be_set_to_what_they_are() -> None:
-    """Setting a locked gate to its default is allowed."""
+def test_locked_gates_may_be_set_to_their_default() -> None:
+    """Any other value is a fault."""
     assert Features.parse("SidecarContainers=true") == Features()
 
 
-def test_the_table_is_sound() -> None:
+def test_the_table_is_consistent() -> None:
     """Names are unique, needs exist, and the defaults meet the needs."""
     assert len(SCHEDULING_GATES) == len({gate.name for gate in SCHEDULING_GATES})
     assert {need for gate in GATES.values() for need in gate.needs} <= GATES.keys()
@@ -99,6 +99,6 @@ def test_the_table_is_sound() -> None:
 
 
 def test_the_reference_page_is_current() -> None:
-    """docs/reference/feature-gates.md is what its script writes."""
+    """docs/reference/feature-gates.md equals the output of its script."""
     script = load_script("feature_gates_page")
     assert (ROOT / "docs/reference/feature-gates.md").read_text() == script.page()

@@ -1,4 +1,4 @@
-"""Rules for the arguments of plugins."""
+"""Validation of the arguments of plugins."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def load(plugin: str, args: str, gates: str = "", plugins: str = "{}") -> config
 
 
 def paths(plugin: str, args: str, gates: str = "") -> list[str]:
-    """The paths of all problems, within the arguments."""
+    """Return the paths of all problems, relative to the arguments."""
     with pytest.raises(ConfigError) as caught:
         load(plugin, args, gates)
     return [problem.path.removeprefix(f"{ARGS}.") for problem in caught.value.problems]
@@ -66,7 +66,7 @@ def paths(plugin: str, args: str, gates: str = "") -> list[str]:
     ],
 )
 def test_a_wrong_argument_is_named(plugin: str, args: str, expected: list[str]) -> None:
-    """Every faulty argument is told by its path."""
+    """Every faulty argument is reported with its path."""
     assert paths(plugin, args) == expected
 
 
@@ -100,12 +100,12 @@ def test_a_wrong_argument_is_named(plugin: str, args: str, expected: list[str]) 
     ],
 )
 def test_wrong_arguments_of_the_fit_plugin_are_named(args: str, expected: list[str]) -> None:
-    """Scoring strategy, ignored resources and the shape of the scoring function are checked."""
+    """Scoring strategy, ignored resources and the shape of the scoring function are validated."""
     assert paths("NodeResourcesFit", args) == expected
 
 
-def test_arguments_of_a_fit_plugin_that_is_off_are_not_judged() -> None:
-    """As in kube-scheduler, faults there do no harm while the plugin is disabled."""
+def test_arguments_of_a_disabled_fit_plugin_are_not_validated() -> None:
+    """As in kube-scheduler, their faults have no effect."""
     load(
         "NodeResourcesFit",
         "{scoringStrategy: {type: Bogus}}",
@@ -131,15 +131,15 @@ def test_arguments_of_a_fit_plugin_that_is_off_are_not_judged() -> None:
     ],
 )
 def test_wrong_node_selectors_of_added_affinity_are_named(term: str, expected: list[str]) -> None:
-    """Keys, operators and values of added affinity are checked, required and preferred alike."""
+    """Keys, operators and values of required and preferred added affinity are validated."""
     assert paths("NodeAffinity", REQUIRED % term) == [f"{TERM}.{path}" for path in expected]
     preferred = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
     assert paths("NodeAffinity", PREFERRED % (1, term)) == [f"{preferred}.{path}" for path in expected]
     load("NodeAffinity", PREFERRED % (0, term))
 
 
-def test_good_node_selectors_pass() -> None:
-    """All operators with fitting values are accepted, and an empty term."""
+def test_valid_node_selectors_are_accepted() -> None:
+    """All operators with matching values are accepted, and an empty term."""
     load(
         "NodeAffinity",
         REQUIRED % "matchExpressions: [{key: a.com/b, operator: Gt, values: ['5']}, {key: c, operator: Exists}]",
@@ -149,7 +149,7 @@ def test_good_node_selectors_pass() -> None:
 
 
 def test_arguments_behind_a_gate_need_it() -> None:
-    """An argument that has no effect without its gate is refused while the gate is off."""
+    """An argument that has no effect without its gate is rejected while the gate is off."""
     shape = "{shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}"
     assert paths("VolumeBinding", shape) == ["shape"]
     load("VolumeBinding", shape, "StorageCapacityScoring=true")

@@ -1,4 +1,4 @@
-"""A legacy Policy as a configuration: which plugins it becomes, with which weights and arguments."""
+"""Translation of a legacy Policy into a configuration: plugins, weights and arguments."""
 
 import json
 from typing import Any
@@ -59,7 +59,7 @@ def preference(name: str, label: str, *, present: bool, weight: int = 1) -> dict
 
 
 def test_absent_lists_mean_the_defaults() -> None:
-    """The default predicates in their order, the default priorities by name."""
+    """The default predicates are in their order, the default priorities sorted by name."""
     found = load()
     assert enabled(found, "filter") == [
         "NodeUnschedulable",
@@ -89,7 +89,7 @@ def test_absent_lists_mean_the_defaults() -> None:
 
 
 def test_empty_lists_mean_none() -> None:
-    """But for the two predicates that are always checked, and what no Policy ever named."""
+    """Only the two mandatory predicates remain, and plugins that a Policy cannot name."""
     found = load(predicates=[], priorities=[])
     points = expand(found.profiles[0].plugins, IN_TREE).points
     assert {point: [plugin.name for plugin in plugins] for point, plugins in points.items() if plugins} == {
@@ -101,15 +101,15 @@ def test_empty_lists_mean_none() -> None:
     }
 
 
-def test_predicates_keep_their_own_order() -> None:
-    """Whatever the order in the file; a name from older days is understood, and one that comes twice counts once."""
+def test_predicates_have_a_fixed_order() -> None:
+    """The order in the file does not matter; deprecated names are accepted, and duplicates count once."""
     names = by_name("MatchInterPodAffinity", "PodFitsPorts", "HostName", "PodFitsHostPorts", "GeneralPredicates")
     found = load(predicates=[{"name": entry["name"]} for entry in names], priorities=[])
     general = ["NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"]
     assert enabled(found, "filter") == ["NodeUnschedulable", *general, "TaintToleration", "InterPodAffinity"]
 
 
-def test_a_plugin_is_enabled_where_it_filters_or_scores() -> None:
+def test_a_plugin_is_enabled_at_the_points_of_its_predicate_or_priority() -> None:
     """A predicate does not make a plugin score, nor a priority make it filter."""
     found = load(predicates=[{"name": "CheckVolumeBinding"}], priorities=by_name("NodeAffinityPriority"))
     for point in ("preFilter", "filter", "reserve", "preBind"):
@@ -120,14 +120,14 @@ def test_a_plugin_is_enabled_where_it_filters_or_scores() -> None:
 
 
 def test_volume_limits_of_all_kinds_are_one_plugin() -> None:
-    """At the place of the first."""
+    """Its position is that of the first predicate."""
     names = ["MaxCinderVolumeCount", "MaxEBSVolumeCount", "MaxCSIVolumeCountPred", "NoVolumeZoneConflict"]
     found = load(predicates=[{"name": name} for name in names])
     assert enabled(found, "filter") == ["NodeUnschedulable", "TaintToleration", "NodeVolumeLimits", "VolumeZone"]
 
 
-def test_labels_of_several_predicates_are_gathered() -> None:
-    """In the arguments of one plugin."""
+def test_labels_of_several_predicates_are_combined() -> None:
+    """They are arguments of one plugin."""
     affinity = [{"name": name, "argument": {"serviceAffinity": {"labels": [name]}}} for name in ("rack", "row")]
     found = load(predicates=[presence("a", "zone", present=True), presence("b", "x", "y", present=False), *affinity])
     assert args(found, "NodeLabel") == NodeLabelArgs(presentLabels=("zone",), absentLabels=("x", "y"))
@@ -135,8 +135,8 @@ def test_labels_of_several_predicates_are_gathered() -> None:
     assert enabled(found, "preFilter") == ["ServiceAffinity"]
 
 
-def test_weights_of_priorities_with_labels_add_up() -> None:
-    """Each label is worth the weight of its priority."""
+def test_weights_of_priorities_with_labels_are_summed() -> None:
+    """Each label has the weight of its priority."""
     anti = [{"name": name, "weight": 5, "argument": {"serviceAntiAffinity": {"label": name}}} for name in ("a", "b")]
     preferred = [preference(name, name, present=name != "x", weight=2) for name in ("x", "y", "z")]
     found = load(priorities=[*anti, *preferred])
@@ -147,13 +147,13 @@ def test_weights_of_priorities_with_labels_add_up() -> None:
 
 
 def test_of_two_priorities_for_one_plugin_the_first_by_name_counts() -> None:
-    """As in v1.22, which meant to take the greater weight."""
+    """As in v1.22, which was intended to use the greater weight."""
     found = load(priorities=[*by_name("SelectorSpreadPriority", weight=9), *by_name("EvenPodsSpreadPriority")])
     assert weights(found) == {"PodTopologySpread": 1}
 
 
-def test_of_a_priority_that_comes_twice_the_last_counts() -> None:
-    """Its names from older days are the same priority."""
+def test_of_a_repeated_priority_the_last_counts() -> None:
+    """Its deprecated names are the same priority."""
     found = load(priorities=[*by_name("SelectorSpreadPriority", weight=9), *by_name("ServiceSpreadingPriority")])
     assert weights(found) == {"PodTopologySpread": 1}
 
@@ -166,13 +166,13 @@ def test_of_a_priority_that_comes_twice_the_last_counts() -> None:
         (["EvenPodsSpreadPriority", "SelectorSpreadPriority"], "System"),
     ],
 )
-def test_who_spreads_pods_without_constraints(names: list[str], defaulting: str) -> None:
-    """SelectorSpread is PodTopologySpread with its system's defaults."""
+def test_spreading_of_pods_without_constraints(names: list[str], defaulting: str) -> None:
+    """SelectorSpread is PodTopologySpread with its system defaults."""
     assert args(load(priorities=by_name(*names)), "PodTopologySpread") == PodTopologySpreadArgs((), defaulting)
 
 
 def test_the_shape_of_a_function() -> None:
-    """No resources are none; v1.22 had no defaults for them in a Policy."""
+    """Without resources there are none; v1.22 had no defaults for them in a Policy."""
     argument: dict[str, Any] = {"requestedToCapacityRatioArguments": {"shape": SHAPE}}
     points = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))
     found = load(priorities=[{"name": "mine", "weight": 4, "argument": argument}])
@@ -183,13 +183,13 @@ def test_the_shape_of_a_function() -> None:
     assert args(found, "RequestedToCapacityRatio").resources == (ResourceSpec("x.io/gpu", 200),)
 
 
-def test_equal_priority_is_nothing() -> None:
-    """All nodes would get the same."""
+def test_equal_priority_is_ignored() -> None:
+    """All nodes would have the same score."""
     assert weights(load(priorities=by_name("EqualPriority"))) == {}
 
 
-def test_arguments_of_known_names_are_not_looked_at() -> None:
-    """As in v1.22: a known name means what it always does."""
+def test_arguments_of_known_names_are_ignored() -> None:
+    """As in v1.22: a known name always has the same meaning."""
     found = load(
         predicates=[presence("HostName", "zone", present=True)],
         priorities=[preference("ImageLocalityPriority", "zone", present=True)],
@@ -203,7 +203,7 @@ def test_arguments_of_known_names_are_not_looked_at() -> None:
     [(30, ["InterPodAffinityPriority"], 30), (0, ["InterPodAffinityPriority"], 1), (30, [], 1)],
 )
 def test_hard_pod_affinity(given_weight: int, priorities: list[str], wanted: int) -> None:
-    """It counts where pod affinity is scored; 0 is the default, 1."""
+    """The weight applies if pod affinity is scored; 0 means the default, 1."""
     found = load(
         predicates=[{"name": "MatchInterPodAffinity"}],
         priorities=by_name(*priorities),
@@ -213,7 +213,7 @@ def test_hard_pod_affinity(given_weight: int, priorities: list[str], wanted: int
 
 
 def test_extenders() -> None:
-    """The timeout is in nanoseconds, HTTPS is written otherwise; ignored resources reach NodeResourcesFit."""
+    """The timeout is in nanoseconds, HTTPS has another name; ignored resources are passed to NodeResourcesFit."""
     found = load(
         extenders=[
             {
@@ -234,7 +234,7 @@ def test_extenders() -> None:
 
 
 def test_the_rest_of_a_configuration_is_kept() -> None:
-    """A Policy takes the place of profiles and extenders alone."""
+    """A Policy replaces only profiles and extenders."""
     head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     base = config.load(head + "parallelism: 3\nprofiles: [{schedulerName: mine}]\nextenders: [{urlPrefix: http://x}]\n")
     found = policy.load(json.dumps(HEAD), Features(), base)
@@ -244,7 +244,7 @@ def test_the_rest_of_a_configuration_is_kept() -> None:
 
 
 def test_a_policy_may_be_yaml() -> None:
-    """And says whether all predicates are checked."""
+    """It may set alwaysCheckAllPredicates."""
     found = policy.load(
         "apiVersion: v1\nkind: Policy\npredicates: [{name: HostName}]\nalwaysCheckAllPredicates: true\n"
     )
@@ -277,10 +277,10 @@ _priorities = st.one_of(
         {"alwaysCheckAllPredicates": st.booleans(), "hardPodAffinitySymmetricWeight": st.integers(0, 100)}
     ),
 )
-def test_what_is_written_reads_the_same(
+def test_translated_policies_round_trip(
     predicates: list[Any] | None, priorities: list[Any] | None, with_shape: bool, fields: dict[str, Any]
 ) -> None:
-    """A translated Policy, written and read again, is the same configuration."""
+    """A translated Policy, written and loaded again, is the same configuration."""
     if with_shape:
         argument = {"requestedToCapacityRatioArguments": {"shape": SHAPE}}
         priorities = [*(priorities or ()), {"name": "shape", "weight": 1, "argument": argument}]
@@ -290,7 +290,7 @@ def test_what_is_written_reads_the_same(
 
 
 def test_legacy_arguments_in_a_profile_have_defaults() -> None:
-    """cpu and memory where resources are absent; a weight that is left out is 1."""
+    """Absent resources mean cpu and memory; the default weight is 1."""
     text = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

@@ -1,4 +1,4 @@
-"""What is refused in a legacy Policy, and in the arguments of the plugins it became: every fault with its path."""
+"""Problems of a legacy Policy, and of the arguments of the plugins that replaced it, with their paths."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ def ratio(name: str, *points: tuple[int, int], **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         ({"kind": "Config"}, 'kind: no kind "Config" is known in version "v1"; kind must be Policy'),
         ({"apiVersion": None}, "apiVersion: is missing; it must be v1"),
@@ -154,26 +154,26 @@ def ratio(name: str, *points: tuple[int, int], **more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_faults_are_told_with_their_path(fields: dict[str, Any], told: str) -> None:
-    """In the words of the Policy, not of what it would have become."""
-    assert problems(fields) == [told]
+def test_faults_are_reported_with_their_path(fields: dict[str, Any], expected: str) -> None:
+    """Paths and names are those of the Policy, not of its translation."""
+    assert problems(fields) == [expected]
 
 
-def test_all_faults_are_told() -> None:
+def test_all_faults_are_reported() -> None:
     """Not only the first."""
     faulty = {"predicates": [{"name": "x"}], "priorities": [priority("y", -1)], "hardPodAffinitySymmetricWeight": -1}
     assert len(problems(faulty)) == 4
 
 
-def test_what_extenders_manage_alone_needs_the_plugin_that_checks_it() -> None:
-    """As in v1.22, resources can be ignored only where NodeResourcesFit is."""
+def test_resources_of_extenders_need_the_fit_plugin() -> None:
+    """As in v1.22, resources can be ignored only if NodeResourcesFit is enabled."""
     resources = [{"name": "x.io/foo", "ignoredByScheduler": True}]
-    (told,) = problems({"predicates": [], "extenders": [{"managedResources": resources}]})
-    assert "NodeResourcesFit must be configured" in told
+    (problem,) = problems({"predicates": [], "extenders": [{"managedResources": resources}]})
+    assert "NodeResourcesFit must be configured" in problem
 
 
 @pytest.mark.parametrize(
-    ("plugin", "arguments", "told"),
+    ("plugin", "arguments", "expected"),
     [
         ("NodeLabel", {"presentLabels": ["a", "b"], "absentLabels": ["b"]}, 'presentLabels[1]: "b" is in absentLabels'),
         (
@@ -187,8 +187,8 @@ def test_what_extenders_manage_alone_needs_the_plugin_that_checks_it() -> None:
         ("ServiceAffinity", {"labels": []}, "labels: is not a known field"),
     ],
 )
-def test_arguments_in_a_profile_are_judged(plugin: str, arguments: dict[str, Any], told: str) -> None:
-    """As those of any plugin."""
+def test_arguments_in_a_profile_are_validated(plugin: str, arguments: dict[str, Any], expected: str) -> None:
+    """Like those of any plugin."""
     profile = {
         "plugins": {"score": {"enabled": [{"name": plugin}]}},
         "pluginConfig": [{"name": plugin, "args": arguments}],
@@ -196,4 +196,4 @@ def test_arguments_in_a_profile_are_judged(plugin: str, arguments: dict[str, Any
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     with pytest.raises(ConfigError) as caught:
         config.load(json.dumps({**head, "profiles": [profile]}))
-    assert f"profiles[0].pluginConfig[0].args.{told}" in str(caught.value)
+    assert f"profiles[0].pluginConfig[0].args.{expected}" in str(caught.value)

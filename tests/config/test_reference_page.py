@@ -1,4 +1,4 @@
-"""docs/reference/configuration.md."""
+"""The reference page docs/reference/configuration.md."""
 
 import re
 from pathlib import Path
@@ -25,13 +25,13 @@ def test_every_field_is_described(section: type[msgspec.Struct]) -> None:
     assert set(section.__struct_fields__) <= words
 
 
-def test_every_plugin_with_arguments_has_its_part() -> None:
-    """Each in-tree plugin that takes arguments has a heading."""
+def test_every_plugin_with_arguments_has_a_heading() -> None:
+    """Each in-tree plugin that takes arguments is on the page."""
     headings = re.findall(r"^### (\w+)$", PAGE, re.MULTILINE)
     assert headings == sorted(plugin_args.ARGS_OF_PLUGIN)
 
 
-def test_the_examples_load() -> None:
+def test_the_examples_are_valid() -> None:
     """The example file is a valid configuration, and so are the plugins of the other one."""
     whole, plugins = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     loaded = config.load(whole)

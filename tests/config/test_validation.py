@@ -1,4 +1,4 @@
-"""Rules for a whole configuration."""
+"""Validation of a configuration."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def problems_of(fields: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "expected"),
     [
         ("parallelism: 0", "parallelism: must be greater than 0, not 0"),
         ("percentageOfNodesToScore: 101", "percentageOfNodesToScore: must be from 0 to 100, not 101"),
@@ -79,9 +79,9 @@ def problems_of(fields: str) -> list[str]:
         ),
     ],
 )
-def test_a_fault_is_told_with_its_path(fields: str, said: str) -> None:
-    """Each rule names the field, what is wanted and what was given."""
-    assert [problem.partition(" There are: ")[0] for problem in problems_of(fields)] == [said]
+def test_a_fault_is_reported_with_its_path(fields: str, expected: str) -> None:
+    """Each message names the field, the rule and the given value."""
+    assert [problem.partition(" There are: ")[0] for problem in problems_of(fields)] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_a_fault_is_told_with_its_path(fields: str, said: str) -> None:
         "profiles: [{plugins: {multiPoint: {enabled: [{name: ImageLocality, weight: -5}]}}}]",
     ],
 )
-def test_what_kube_scheduler_lets_pass_passes(fields: str) -> None:
-    """Odd values that kube-scheduler does not look at are accepted."""
+def test_values_that_kube_scheduler_accepts_are_accepted(fields: str) -> None:
+    """Unusual values that kube-scheduler does not validate are valid."""
     config.load(HEAD + fields)
 
 
@@ -122,7 +122,7 @@ def test_what_kube_scheduler_lets_pass_passes(fields: str) -> None:
     ],
 )
 def test_extenders_manage_extended_resources_only(name: str, valid: bool) -> None:
-    """A managed resource has a domain that is not Kubernetes' own, and room for the prefix of quotas."""
+    """A managed resource has a domain other than Kubernetes', and is short enough for the prefix of quotas."""
     fields = f"extenders: [{{managedResources: [{{name: '{name}'}}]}}]"
     if valid:
         assert config.load(HEAD + fields).extenders[0].managedResources[0].name == name
@@ -138,15 +138,15 @@ def test_a_resource_is_managed_once() -> None:
     ]
 
 
-def test_extenders_get_some_time() -> None:
-    """With a negative httpTimeout no call could end in time."""
+def test_extenders_need_a_timeout() -> None:
+    """With a negative httpTimeout, every call would time out."""
     assert problems_of("extenders: [{urlPrefix: 'http://a', httpTimeout: -1s}]") == [
         "extenders[0].httpTimeout: must be at least 0, not -1s"
     ]
 
 
-def test_all_faults_are_told_at_once() -> None:
-    """A file with several faults gets them all, validation and plugins alike."""
+def test_all_faults_are_reported_at_once() -> None:
+    """A file with several faults gets all of them, those of plugins included."""
     fields = """
 parallelism: 0
 profiles:

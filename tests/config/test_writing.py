@@ -1,4 +1,4 @@
-"""Writing a configuration back."""
+"""Writing of a configuration."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def args(plugin: str, given_args: str) -> Any:
     return next(entry["args"] for entry in profile["pluginConfig"] if entry["name"] == plugin)
 
 
-def test_empty_fields_are_left_out_where_kube_scheduler_leaves_them_out() -> None:
+def test_the_same_empty_fields_are_omitted_as_by_kube_scheduler() -> None:
     """Zero weights and empty sets are written, absent extenders and unset flags are not."""
     default = written("")
     assert "extenders" not in default
@@ -36,7 +36,7 @@ def test_empty_fields_are_left_out_where_kube_scheduler_leaves_them_out() -> Non
 
 
 def test_false_and_zero_that_matter_are_written() -> None:
-    """What was turned off or set to zero is visible."""
+    """A field that was turned off or set to zero is visible."""
     off = written("enableProfiling: false\nleaderElection: {leaderElect: false}")
     assert off["enableProfiling"] is False
     assert off["enableContentionProfiling"] is False
@@ -45,8 +45,8 @@ def test_false_and_zero_that_matter_are_written() -> None:
     assert args("VolumeBinding", "{bindTimeoutSeconds: 0}")["bindTimeoutSeconds"] == 0
 
 
-def test_arguments_carry_their_kind() -> None:
-    """Typed arguments name their version and kind, as kube-scheduler writes them."""
+def test_arguments_have_their_kind() -> None:
+    """Typed arguments have version and kind, as from kube-scheduler."""
     preferred = "{addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0}]}}"
     assert args("NodeAffinity", preferred) == {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -56,14 +56,14 @@ def test_arguments_carry_their_kind() -> None:
 
 
 def test_an_unset_filter_timeout_is_null() -> None:
-    """The one field that is written as null when it has no value."""
+    """It is the only field that is written as null."""
     features = config.Features.parse("DRASchedulerFilterTimeout=false")
     text = config.dump(config.load(HEAD, features))
     assert "filterTimeout: null" in text
 
 
 def test_extenders_are_written() -> None:
-    """Durations, base64 data and resources of extenders come back."""
+    """Durations, base64 data and resources of extenders round-trip."""
     tls_and_resources = "tlsConfig: {caData: 'YWI='}, managedResources: [{name: a.b/c}]"
     fields = f"extenders: [{{urlPrefix: 'http://a', httpTimeout: 90s, {tls_and_resources}}}]"
     assert written(fields)["extenders"] == [
@@ -78,7 +78,7 @@ def test_extenders_are_written() -> None:
 
 @pytest.mark.parametrize(("qps", "text"), [("100", "qps: 100\n"), ("0.1", "qps: 0.1\n"), ("2.5", "qps: 2.5\n")])
 def test_rates_are_written_short(qps: str, text: str) -> None:
-    """A whole rate is written without a decimal point."""
+    """An integral rate is written without a decimal point."""
     assert text in config.dump(config.load(HEAD + f"clientConnection: {{qps: {qps}}}"))
 
 
@@ -87,8 +87,8 @@ def test_rates_are_written_short(qps: str, text: str) -> None:
     st.text(min_size=1)
     | st.sampled_from(["y", "no", "1e3", "017", "1:30", "~", "null", "0x1", "2001-01-01", "<<", "="])
 )
-def test_text_that_looks_like_something_else_stays_text(name: str) -> None:
-    """Names that YAML would take for a number or a boolean are quoted, for every reader."""
+def test_ambiguous_text_is_quoted(name: str) -> None:
+    """Names that YAML would read as a number or a boolean are quoted, for every reader."""
     completed = config.default()
     profile = completed.profiles[0]
     renamed = msgspec.structs.replace(completed, profiles=(msgspec.structs.replace(profile, schedulerName=name),))
@@ -98,7 +98,7 @@ def test_text_that_looks_like_something_else_stays_text(name: str) -> None:
 
 
 def test_repeated_values_are_written_out() -> None:
-    """No anchors or aliases are written, even where the same value appears twice."""
+    """No anchors or aliases are written, even if a value is repeated."""
     text = config.dump(config.load(HEAD + "profiles: [{schedulerName: a}, {schedulerName: b}]"))
     assert "&" not in text
     assert "*" not in text
