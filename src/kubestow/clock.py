@@ -5,11 +5,9 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of the current time."""
+    """A source of the time: `now` returns seconds since the Unix epoch."""
 
-    def now(self) -> float:
-        """Return the time in seconds since the Unix epoch."""
-        ...
+    def now(self) -> float: ...
 
 
 class SystemClock:

@@ -38,10 +38,7 @@ def scheduling_condition(pod: Pod, reason: str, message: str, now: float) -> Pod
 
 
 def disruption_target(victim: Pod, scheduler: str, now: float, *, beneficiary: str = "pod") -> PodCondition | None:
-    """Return the condition of a preempted pod; None if its status has it already.
-
-    `scheduler` is the scheduler name of the preemptor, `beneficiary` the kind of the preemptor.
-    """
+    """Return the condition of a pod preempted by a `beneficiary` of a scheduler; None if its status has it already."""
     message = f"{scheduler}: preempting to accommodate a higher priority {beneficiary}"
     new = PodCondition(DISRUPTION_TARGET, "True", "PreemptionByScheduler", message, victim.metadata.generation)
     return _dated(new, victim.status.conditions, now)

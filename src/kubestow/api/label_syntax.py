@@ -1,7 +1,4 @@
-"""Validation of label keys and values, and the form in which Kubernetes reports an invalid field.
-
-All messages are those of Kubernetes.
-"""
+"""Validation of label keys and values, and messages about invalid fields, both with the texts of Kubernetes."""
 
 import json
 import re

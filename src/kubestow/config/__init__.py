@@ -1,9 +1,8 @@
 """The scheduler's configuration: KubeSchedulerConfiguration v1 and feature gates.
 
 `load` parses the text of a file strictly and returns a complete, valid configuration; `default` is the configuration
-without a file; `dump` and `dump_briefly` write one. `policy` reads the legacy Policy. All values are frozen.
-
-Promise: no file is opened here.
+without a file; `dump` and `dump_briefly` write one. `policy` reads the legacy Policy.
+Promise: all values are frozen, and no file is opened here.
 """
 
 from kubestow.config.configuration import SchedulerConfiguration

@@ -10,8 +10,7 @@
         def filter(self, state, pod, node):
             return None if node.labels.get("disk") == "ssd" else "node has no SSD"
 
-`kubestow.plugin.fast` has optional forms that only improve performance; `kubestow.testing` runs a plugin without a
-cluster.
+`kubestow.plugin.fast` has optional forms for performance; `kubestow.testing` runs a plugin without a cluster.
 
 Promise: a change to these names, or to the objects passed to plugins, has an entry in the changelog.
 """

@@ -1,7 +1,6 @@
 """Splitting of files into manifests: every object with its position and its JSON; lists are split into their items.
 
-JSON is not changed: only the head of each object is read here. YAML is converted to JSON. A file of either kind may
-contain several documents.
+JSON is unchanged: only the head of each object is read here. YAML becomes JSON. Both may have several documents.
 """
 
 import json
@@ -22,8 +21,7 @@ _JSON = re.compile(r"\s*(\[|\{\s*([\"}]|$))")
 """The start of JSON; YAML may start with a brace, too, if its keys are not quoted."""
 
 _MAX_CHECKED_LENGTH = 1_000_000
-"""Maximum number of characters of JSON that is checked for duplicate keys. Programs, which write larger files, do not
-write duplicates, and the check would take seconds."""
+"""Maximum length of JSON checked for duplicate keys: larger files, written by programs, would take seconds."""
 
 
 class _Metadata(msgspec.Struct):
