@@ -39,4 +39,4 @@ def test_a_bad_pattern_is_named() -> None:
     """A pattern without a level is an error that names the flag."""
     result = CliRunner().invoke(command, ["--vmodule=reflector"])
     assert result.exit_code == 2
-    assert "--vmodule: 'reflector' is not a pattern and a level such as" in result.output
+    assert "--vmodule: 'reflector' is not PATTERN=LEVEL, such as" in result.output

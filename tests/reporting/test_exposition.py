@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kubestow.telemetry.log_setup import LogOptions, LogOutput
 from kubestow.telemetry.metrics.catalogue import Metrics
 from kubestow.telemetry.metrics.exposition import OPENMETRICS, TEXT, number, render
-from kubestow.telemetry.metrics.instruments import ALPHA, RAW, STABLE, Counter, Family, Gauge, Histogram
+from kubestow.telemetry.metrics.instruments import ALPHA, NO_LEVEL, STABLE, Counter, Family, Gauge, Histogram
 from reporting.everything import everything_happens
 
 
@@ -25,7 +25,7 @@ def families() -> list[Family]:
     seconds = Histogram("wait_seconds", ALPHA, "How long.", (0.5, 1, 2_592_000), "queue")
     for value in (0.5, 0.6, 1, 7, 3e6):
         seconds.observe(value, "x")
-    size = Gauge("size", RAW, "How much.")
+    size = Gauge("size", NO_LEVEL, "How much.")
     size.set(2.5)
     return [size, tries, Counter("unused_total", ALPHA, "Never.", "name"), seconds]
 

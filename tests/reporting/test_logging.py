@@ -129,7 +129,7 @@ def test_module_patterns_are_read() -> None:
 @pytest.mark.parametrize("text", ["a", "a=", "=3", "a=x", "a=-1"])
 def test_bad_module_patterns_are_named(text: str) -> None:
     """A pattern without a level is an error that shows how it is written."""
-    with pytest.raises(ValueError, match="is not a pattern and a level such as"):
+    with pytest.raises(ValueError, match="is not PATTERN=LEVEL, such as"):
         parse_modules(text)
 
 
@@ -137,7 +137,7 @@ def test_bad_options() -> None:
     """An unknown format or a verbosity that means nothing is refused."""
     with pytest.raises(ValueError, match="unknown log format 'xml': choose one of json, text"):
         LogOptions(format="xml")
-    with pytest.raises(ValueError, match=r"must be -1 \(no news\) or more, and is -2"):
+    with pytest.raises(ValueError, match=r"must be -1 \(warnings only\) or more, not -2"):
         LogOptions(verbosity=-2)
 
 

@@ -80,10 +80,10 @@ def test_hidden_metrics_of_the_previous_version() -> None:
     ("flags", "message"),
     [
         ({"hidden_for_version": "1.36"}, "--show-hidden-metrics-for-version must be omitted or 1.35"),
-        ({"disabled": ["a b"]}, "--disabled-metrics wants full names of metrics, and 'a b' is none"),
-        ({"disabled": [""]}, "--disabled-metrics wants full names of metrics, and '' is none"),
+        ({"disabled": ["a b"]}, "--disabled-metrics requires full names of metrics, not 'a b'"),
+        ({"disabled": [""]}, "--disabled-metrics requires full names of metrics, not ''"),
         ({"allowed": {"metric": "x"}}, "--allow-metric-labels: 'metric' is not of the form metric,label"),
-        ({"allowed": ALLOWED, "allowed_manifest": "f"}, "cannot be given both"),
+        ({"allowed": ALLOWED, "allowed_manifest": "f"}, "exclude each other"),
         (
             {"allowed_manifest": "/no/such/file"},
             "--allow-metric-labels-manifest: cannot read /no/such/file: No such",

@@ -1,8 +1,8 @@
-"""What the scheduler tells about itself: metrics, pod conditions, logs.
+"""What the scheduler reports about itself: metrics and logs.
 
-Everything here is told by others and asks nobody: the core and the client feed metrics and log where things happen.
-Nothing is imported on the way in, so that a module that only wants to log does not pay for metrics.
+Other packages update metrics and write log lines where things happen; this package calls none of them.
+It imports no module itself, so that a module that only logs does not load the metrics.
 
-Promise: telling is cheap (a counter or histogram costs a fraction of a microsecond, a log line that is not wanted as
-much), never blocks, never raises, and never gives a secret away.
+Promise: reporting is cheap (a counter, a histogram or a disabled log line costs a fraction of a microsecond), never
+blocks, never raises, and never exposes a secret.
 """

@@ -1,4 +1,4 @@
-"""Which version this is, as Kubernetes components tell it: in the metrics, at /version, on the command line."""
+"""The version of this program, in the form of Kubernetes components: for metrics, /version and the command line."""
 
 import platform
 import sys
@@ -8,7 +8,7 @@ import msgspec
 import kubestow
 
 KUBERNETES = "1.36.4"
-"""The version of kube-scheduler that this one does as."""
+"""The version of kube-scheduler whose behaviour is reproduced."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 
@@ -19,7 +19,7 @@ def _platform() -> str:
 
 
 class BuildInfo(msgspec.Struct, frozen=True):
-    """The version, in Kubernetes' terms; what Go says of its compiler, Python says of its interpreter."""
+    """The version in the fields of Kubernetes; those of the Go compiler describe the Python interpreter."""
 
     git_version: str = f"v{KUBERNETES}+kubestow.{kubestow.__version__}"
     git_commit: str = ""

@@ -1,10 +1,10 @@
-"""How log records are written: as klog writes text, or as Kubernetes components write JSON.
+"""The two formats of log records: klog's text, and the JSON of Kubernetes components.
 
     I1115 06:12:26.453203   12345 retry.py:90] "Text" pod="default/web"
     {"ts":1794723146453.203,"caller":"queue/retry.py:90","msg":"Text","v":3,"pod":{"name":"web","namespace":"default"}}
 
-In text, a value of several lines is indented below its name, between `<` and `>`. Errors come under `err`: first in
-text, last in JSON, which tells them from news by the missing `v`. Records of libraries say which `logger` they are of.
+In text, a value of several lines is indented below its name, between `<` and `>`. The cause of an error is the value
+`err`: first in text, last in JSON. JSON errors have no `v`. Records of libraries have the value `logger`.
 """
 
 import logging
@@ -13,11 +13,11 @@ from typing import Any
 
 from kubestow.telemetry.log_messages import Message, encode, quote
 from kubestow.telemetry.logs import verbosity_of
-from kubestow.telemetry.secrets import showable
+from kubestow.telemetry.secrets import redact
 
 
 class TextFormatter(logging.Formatter):
-    """Writes klog's text."""
+    """Formats records as klog's text."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = _message(record)
@@ -29,7 +29,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes JSON objects."""
+    """Formats records as JSON objects."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = _message(record)
@@ -40,14 +40,14 @@ class JsonFormatter(logging.Formatter):
         }
         if record.levelno < logging.ERROR:
             fields["v"] = verbosity_of(record)
-        fields.update((name, _reference(name, showable(name, value))) for name, value in message.values.items())
+        fields.update((name, _reference(name, redact(name, value))) for name, value in message.values.items())
         if message.err is not None:
             fields["err"] = message.shown_error()
         return encode(fields)
 
 
 def _reference(name: str, value: Any) -> Any:
-    """The value; a pod as an object, which is how Kubernetes components write it in JSON."""
+    """Return the value; a pod as an object, as Kubernetes components write it in JSON."""
     if name != "pod" or not isinstance(value, str) or value.count("/") != 1:
         return value
     namespace, _, name = value.partition("/")

@@ -1,7 +1,7 @@
-"""What a log record carries as its message: the text and the values that belong to it, kept apart.
+"""The message object of a log record: the text and its values, kept apart.
 
-Formatters that know it (`log_formats`) write them their own way. Every other handler asks for the text of the record
-and gets klog's form, without secrets:
+The formatters in `log_formats` write each in their own form. Every other handler converts the message to a string,
+which is klog's form, without secrets:
 
     Moved pod pod="default/web" attempts=2
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kubestow.telemetry.secrets import hide_in_text, showable
+from kubestow.telemetry.secrets import hide_in_text, redact
 
 _ESCAPES = {
     "\\": "\\\\",
@@ -24,12 +24,12 @@ _ESCAPES = {
     "\t": "\\t",
     "\v": "\\v",
 }
-_LONGEST_BYTE = 0x7F
-_LONGEST_BMP = 0xFFFF
+_LAST_ASCII = 0x7F
+_LAST_BMP = 0xFFFF
 
 
 class Message:
-    """A text with values, and with the error that is the cause; a plain one is not quoted."""
+    """A text with values, and with the error that is the cause; the text of a `plain` message is not quoted."""
 
     __slots__ = ("err", "plain", "text", "values")
 
@@ -45,41 +45,41 @@ class Message:
         return self.shown_text() + self.shown_values()
 
     def shown_text(self) -> str:
-        """The text without secrets."""
+        """Return the text without secrets."""
         return hide_in_text(self.text)
 
     def shown_error(self) -> str:
-        """The error in words, without secrets."""
+        """Return the text of the error without secrets, or its type if it has no text."""
         return hide_in_text(str(self.err) or type(self.err).__name__)
 
     def shown_values(self) -> str:
-        """Error and values as klog writes them, each after a space."""
+        """Return the error and the values in klog's form, each after a space."""
         error = "" if self.err is None else f" err{_shown(self.shown_error())}"
-        return error + "".join(f" {name}{_shown(showable(name, value))}" for name, value in self.values.items())
+        return error + "".join(f" {name}{_shown(redact(name, value))}" for name, value in self.values.items())
 
 
 def quote(text: str) -> str:
-    """The text in double quotes, everything unprintable escaped as Go escapes it."""
+    """Return the text in double quotes, with unprintable characters escaped as in Go."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(map(_escape, text)) + '"'
 
 
 def encode(value: Any) -> str:
-    """A value as JSON."""
+    """Return a value as JSON."""
     return msgspec.json.encode(value).decode()
 
 
-def _escape(letter: str) -> str:
-    escaped = _ESCAPES.get(letter)
+def _escape(character: str) -> str:
+    escaped = _ESCAPES.get(character)
     if escaped is not None:
         return escaped
-    if letter.isprintable():
-        return letter
-    code = ord(letter)
-    if code <= _LONGEST_BYTE:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code <= _LAST_ASCII:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= _LONGEST_BMP else f"\\U{code:08x}"
+    return f"\\u{code:04x}" if code <= _LAST_BMP else f"\\U{code:08x}"
 
 
 def _shown(value: Any) -> str:

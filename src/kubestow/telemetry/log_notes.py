@@ -1,4 +1,4 @@
-"""Warnings as notes, for a command that is not about logs: the cause alone, and the same words once a minute."""
+"""Warnings as notes, for commands without log output: only the cause, and the same text at most once a minute."""
 
 import logging
 import math
@@ -16,21 +16,22 @@ class _Notes(logging.Handler):
         super().__init__(logging.WARNING)
         self._note = note
         self._clock = clock
-        self._told: dict[str, float] = {}
+        self._noted: dict[str, float] = {}
+        """When each recent text was last passed on."""
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.msg
-        said = message.shown_error() if isinstance(message, Message) and message.err else record.getMessage()
+        text = message.shown_error() if isinstance(message, Message) and message.err else record.getMessage()
         now = self._clock.now()
-        if now - self._told.get(said, -math.inf) >= _REMINDER_SECONDS:
-            recent = {words: time for words, time in self._told.items() if now - time < _REMINDER_SECONDS}
-            self._told = {**recent, said: now}
-            self._note(said)
+        if now - self._noted.get(text, -math.inf) >= _REMINDER_SECONDS:
+            recent = {noted: time for noted, time in self._noted.items() if now - time < _REMINDER_SECONDS}
+            self._noted = {**recent, text: now}
+            self._note(text)
 
 
 @contextmanager
 def noting(package: str, note: Callable[[str], None], clock: Clock) -> Iterator[None]:
-    """Meanwhile, what the modules of a package warn of is noted."""
+    """Call `note` for the warnings and errors of a package until the context ends."""
     logger, notes = logging.getLogger(package), _Notes(note, clock)
     logger.addHandler(notes)
     try:

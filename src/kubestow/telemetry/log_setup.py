@@ -1,8 +1,8 @@
-"""Where log lines go: set up once, by the command, from its flags.
+"""The output of log lines: set up once, by the command, from its flags.
 
-Lines go to standard error. With split streams, news goes to standard output, errors and warnings to standard error;
-then news may be collected in a buffer, which is written when it is full, before any error, and when `flush` is called
-(as often as --log-flush-frequency says). What libraries log comes out the same way.
+Lines go to standard error. With split streams, info lines go to standard output, warnings and errors to standard error.
+Info lines may then be buffered; the buffer is written when it is full, before each warning or error, and by `flush`
+(called at the interval of --log-flush-frequency). The records of libraries are written the same way.
 """
 
 import logging
@@ -17,12 +17,12 @@ from kubestow.telemetry.logs import NO_NEWS, ModuleLevel
 
 FORMATS: dict[str, type[logging.Formatter]] = {"text": TextFormatter, "json": JsonFormatter}
 
-LIBRARIES = 4
-"""The verbosity from which on libraries may tell as much as the project's own modules; before, only warnings."""
+_LIBRARY_VERBOSITY = 4
+"""The verbosity from which on libraries log as much as the project's own modules; below, only warnings."""
 
 
 class LogOptions(msgspec.Struct, frozen=True):
-    """The flags about logs."""
+    """The values of the log flags."""
 
     format: str = "text"
     verbosity: int = 0
@@ -34,18 +34,18 @@ class LogOptions(msgspec.Struct, frozen=True):
         if self.format not in FORMATS:
             raise ValueError(f"unknown log format {self.format!r}: choose one of {', '.join(sorted(FORMATS))}")
         if self.verbosity < NO_NEWS:
-            raise ValueError(f"log verbosity must be {NO_NEWS} (no news) or more, and is {self.verbosity}")
+            raise ValueError(f"log verbosity must be {NO_NEWS} (warnings only) or more, not {self.verbosity}")
 
 
 def parse_modules(text: str) -> tuple[ModuleLevel, ...]:
-    """Read `pattern=N,pattern=N` as in --vmodule; raises ValueError."""
+    """Parse `pattern=N,pattern=N` as in --vmodule. Raises ValueError if the text is invalid."""
     return tuple(_parse_module(item.strip()) for item in text.split(",") if item.strip())
 
 
 def _parse_module(item: str) -> ModuleLevel:
     pattern, equals, level = (part.strip() for part in item.partition("="))
     if not (pattern and equals and level.isdecimal()):
-        raise ValueError(f"{item!r} is not a pattern and a level such as scheduling_queue=4 or kubestow/queue/*=4")
+        raise ValueError(f"{item!r} is not PATTERN=LEVEL, such as scheduling_queue=4 or kubestow/scheduler/queue/*=4")
     return ModuleLevel(pattern.removesuffix(".py"), int(level))
 
 
@@ -64,13 +64,13 @@ class LogOutput(logging.Handler):
         self._root_level = logging.getLogger().level
 
     def open(self) -> None:
-        """From now on everything that is logged comes here."""
+        """Start to receive all log records, those of libraries and of the warnings module included."""
         logging.getLogger().addHandler(self)
         logging.captureWarnings(True)
         self.set_verbosity(self._options.verbosity)
 
     def close(self) -> None:
-        """Write what is left; from now on nothing comes here."""
+        """Write the buffered lines and stop to receive records."""
         self.flush()
         logs.set_verbosity(None)
         logging.captureWarnings(False)
@@ -80,13 +80,13 @@ class LogOutput(logging.Handler):
         super().close()
 
     def set_verbosity(self, verbosity: int) -> None:
-        """Change how much is said while running."""
+        """Change the verbosity while running."""
         logs.set_verbosity(verbosity, self._options.modules)
-        told = max(logging.INFO - verbosity, 1) if verbosity >= LIBRARIES else logging.WARNING
-        logging.getLogger().setLevel(told)
+        level = max(logging.INFO - verbosity, 1) if verbosity >= _LIBRARY_VERBOSITY else logging.WARNING
+        logging.getLogger().setLevel(level)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
+        """Write or buffer one record."""
         line = self.format(record) + "\n"
         if record.levelno >= logging.WARNING:
             self.flush()
@@ -100,7 +100,7 @@ class LogOutput(logging.Handler):
             _put(self._out, line)
 
     def flush(self) -> None:
-        """Write what was collected."""
+        """Write the buffered lines."""
         if self._buffered:
             _put(self._out, "".join(self._buffered))
             self._buffered.clear()
@@ -112,4 +112,4 @@ def _put(stream: TextIO, text: str) -> None:
         stream.write(text)
         stream.flush()
     except (OSError, ValueError):
-        pass  # a reader that has gone away must not stop the scheduler
+        pass  # a closed stream must not stop the scheduler

@@ -1,11 +1,11 @@
 """Logging for every module, the pure core included: `log = get_logger(__name__)`.
 
-This is Python's own `logging` with values: `log.info("Moved pod", v=3, pod=key)` makes an ordinary record at the
+This is Python's own `logging` with values: `log.info("Moved pod", v=3, pod=key)` creates an ordinary record at the
 ordinary logger of that name. Verbosity is a level, INFO less v, so -v and --vmodule set the levels of loggers and any
-handler can filter by them. In the hottest loops ask `log.is_enabled(3)` first and spare even the call.
+handler can filter by them. In the hottest loops check `log.is_enabled(3)` first, which avoids the call.
 
-Until a command opens an output (`log_setup`) or a program that embeds this one sets up handlers of its own, nothing is
-written anywhere: the core does no I/O, and its tests need not be silenced.
+Until a command opens an output (`log_setup`) or an embedding program adds handlers of its own, nothing is written: the
+core does no I/O, and its tests produce no output.
 """
 
 import logging
@@ -20,19 +20,20 @@ import msgspec
 from kubestow.telemetry.log_messages import Message
 
 NO_NEWS = -1
-"""The verbosity at which only warnings and errors are told."""
-_MOST_VERBOSE = 10
-"""As much as DEBUG."""
+"""The verbosity at which only warnings and errors are logged."""
+_DEBUG_VERBOSITY = 10
+"""The verbosity whose level is DEBUG."""
 
-for _v in range(1, _MOST_VERBOSE):
+for _v in range(1, _DEBUG_VERBOSITY):
     logging.addLevelName(INFO - _v, f"V{_v}")
 logging.getLogger("kubestow").addHandler(logging.NullHandler())
 
 
 class ModuleLevel(msgspec.Struct, frozen=True):
-    """More verbosity for the modules that a pattern matches.
+    """A higher verbosity for the modules that a pattern matches.
 
-    The pattern is a glob for the module's own name (`retry`), or with slashes for all of it (`kubestow/queue/*`).
+    The pattern is a glob for the last part of the module's name (`retry`), or, if it contains a slash, for the whole
+    name (`kubestow/scheduler/queue/*`).
     """
 
     pattern: str
@@ -44,7 +45,7 @@ class ModuleLevel(msgspec.Struct, frozen=True):
 
 
 class Logger:
-    """What one module says. Values follow as keyword arguments."""
+    """The logger of one module. Values are passed as keyword arguments."""
 
     __slots__ = ("_logger",)
 
@@ -56,33 +57,33 @@ class Logger:
         return self._logger.isEnabledFor(INFO - v)
 
     def info(self, text: str, *, v: int = 0, err: BaseException | str | None = None, **values: Any) -> None:
-        """News: 0 always wanted, 2 changes of state, 3 and 4 decisions in detail, 5 and above for debugging."""
+        """Log information: v=0 always, 2 changes of state, 3 and 4 details of decisions, 5 and above debugging."""
         if self._logger.isEnabledFor(INFO - v):
             if err is not None:
-                # klog writes errors first; in news they are values like others.
+                # klog writes the cause of an error first; in an info line it is a value like any other.
                 values["err"] = str(err) or type(err).__name__
             self._logger.log(INFO - v, Message(text, None, values), stacklevel=2)
 
     def line(self, text: str, *, v: int = 0) -> None:
-        """News that klog writes as they are, without quotes."""
+        """Log information that klog writes without quotes."""
         self._logger.log(INFO - v, Message(text, None, {}, plain=True), stacklevel=2)
 
     def warning(self, text: str, *, err: BaseException | str | None = None, **values: Any) -> None:
-        """Something that somebody may want to do something about."""
+        """Log a problem that may need action by an operator."""
         self._logger.log(WARNING, Message(text, err, values), stacklevel=2)
 
     def error(self, text: str, *, err: BaseException | str | None = None, **values: Any) -> None:
-        """Something went wrong that was foreseen."""
+        """Log an expected kind of failure."""
         self._logger.log(ERROR, Message(text, err, values), stacklevel=2)
 
     def unexpected(self, text: str, *, err: BaseException, **values: Any) -> None:
-        """Something went wrong that nobody foresaw: tells where, too."""
+        """Log an unexpected failure, with its stack trace."""
         trace = "".join(traceback.format_exception(err))
         self._logger.log(ERROR, Message(text, err, {**values, "stacktrace": trace}), stacklevel=2)
 
 
 class _State:
-    """How much the loggers of this process tell. None leaves that to `logging`."""
+    """The verbosity of the loggers of this process. None leaves the levels to `logging`."""
 
     def __init__(self) -> None:
         self.verbosity: int | None = None
@@ -101,7 +102,7 @@ _state = _State()
 
 
 def get_logger(name: str) -> Logger:
-    """The logger of the module of this name."""
+    """Return the logger of the module with this name."""
     if name not in _state.names:
         _state.names.add(name)
         _state.apply(name)
@@ -109,12 +110,12 @@ def get_logger(name: str) -> Logger:
 
 
 def set_verbosity(verbosity: int | None, modules: Sequence[ModuleLevel] = ()) -> None:
-    """From now on all modules tell so much, and those that a pattern matches more; None undoes it."""
+    """Set the verbosity of all modules, and a higher one for those that a pattern matches; None resets all levels."""
     _state.verbosity, _state.modules = verbosity, modules
     for name in _state.names:
         _state.apply(name)
 
 
 def verbosity_of(record: logging.LogRecord) -> int:
-    """How verbose a record is."""
+    """Return the verbosity of a record."""
     return max(INFO - record.levelno, 0)

@@ -1,8 +1,7 @@
-"""Keeps secrets out of what is written.
+"""Removes secrets from output, in two steps.
 
-Two nets, one behind the other: a value under a telling name (`token`, `password`, `authorization`, ...) is replaced
-wherever it is nested; and text is searched for what looks like credentials whatever it was called, since messages of
-libraries and servers cannot be trusted.
+A value under the name of a secret (`token`, `password`, `authorization`, ...) is replaced at any depth; and every text
+is searched for credentials by their form, since messages of libraries and servers may contain them.
 """
 
 import re
@@ -14,7 +13,7 @@ import msgspec
 
 REDACTED = "<redacted>"
 
-_TELLING_NAMES = frozenset(
+_SECRET_NAMES = frozenset(
     (
         *("token", "accesstoken", "bearertoken", "idtoken", "refreshtoken", "authorization", "proxyauthorization"),
         *("credential", "credentials", "password", "passwd", "passphrase", "cookie", "setcookie"),
@@ -23,7 +22,7 @@ _TELLING_NAMES = frozenset(
     )
 )
 _MARKS = ("bearer", "author", "token", "secret", "key-data", "pass", "://", "eyj", "-----")
-"""Text without any of these has no credentials: most is not searched any further."""
+"""A text without any of these contains no credentials and is not searched; true of most."""
 
 
 @cache
@@ -41,26 +40,26 @@ def _credentials() -> re.Pattern[str]:
 
 
 def hide_in_text(text: str) -> str:
-    """The text without anything that looks like credentials."""
+    """Return the text with everything that looks like credentials replaced."""
     folded = text.casefold()
     return _credentials().sub(_redacted, text) if any(mark in folded for mark in _MARKS) else text
 
 
-def showable(name: str, value: Any) -> Any:
-    """A value as it may be shown under this name, made of what JSON knows."""
-    if name.replace("_", "").replace("-", "").lower() in _TELLING_NAMES:
+def redact(name: str, value: Any) -> Any:
+    """Return a value without secrets, converted to JSON types; it is shown under `name`."""
+    if name.replace("_", "").replace("-", "").lower() in _SECRET_NAMES:
         return REDACTED
     if isinstance(value, str):
         return hide_in_text(value)
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
-        return {str(key): showable(str(key), item) for key, item in value.items()}
+        return {str(key): redact(str(key), item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [showable("", item) for item in value]
+        return [redact("", item) for item in value]
     if isinstance(value, bytes | bytearray | memoryview):
         return f"<{len(value)} bytes>"
-    return showable("", msgspec.to_builtins(value, enc_hook=_as_text))
+    return redact("", msgspec.to_builtins(value, enc_hook=_as_text))
 
 
 def _as_text(value: Any) -> str:

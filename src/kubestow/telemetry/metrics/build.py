@@ -1,4 +1,4 @@
-"""What runs here: the version, and which features are on."""
+"""Metrics of the build: its version and the enabled features."""
 
 from msgspec.structs import fields
 
@@ -10,10 +10,10 @@ from kubestow.telemetry.metrics.registry import Registry
 
 
 def add_build_metrics(registry: Registry, build: BuildInfo, features: Features) -> None:
-    """Say once and for all what runs here."""
+    """Add the metrics of the build, whose values never change."""
     labels = sorted(["major", "minor", *(field.name for field in fields(build))])
     info = registry.add(
-        Gauge("kubernetes_build_info", BETA, "Always 1; the labels say which version runs.", " ".join(labels))
+        Gauge("kubernetes_build_info", BETA, "Constant 1; the labels give the version.", " ".join(labels))
     )
     info.set(1, *(getattr(build, label) for label in labels))
     version = f"{build.major}.{build.minor}"
@@ -21,7 +21,7 @@ def add_build_metrics(registry: Registry, build: BuildInfo, features: Features) 
         Gauge(
             "version_info",
             ALPHA,
-            "Always 1; the labels say which version runs, which one it does as, and the oldest it works with.",
+            "Constant 1; the labels give the version, the emulated version and the oldest compatible version.",
             "binary component emulation min_compat",
         )
     ).set(1, version, "kube", version, PREVIOUS_VERSION)
@@ -29,7 +29,7 @@ def add_build_metrics(registry: Registry, build: BuildInfo, features: Features) 
         Gauge(
             "kubernetes_feature_enabled",
             BETA,
-            "Whether a feature is on, 1 or 0, and its stage: ALPHA, BETA, DEPRECATED, or empty when finished.",
+            "Whether a feature is enabled (1) or disabled (0); its stage is ALPHA, BETA, DEPRECATED, or empty when GA.",
             "name stage",
         )
     )

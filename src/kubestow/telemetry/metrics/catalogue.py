@@ -1,4 +1,4 @@
-"""All metrics there are."""
+"""The collection of all metrics."""
 
 from kubestow.config.features import Features
 from kubestow.telemetry.build import BuildInfo
@@ -14,7 +14,7 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 
 class Metrics:
-    """The metrics, for whom they concern, and the page they make."""
+    """All metrics, grouped by the component that updates them, and the page that shows them."""
 
     def __init__(
         self,
@@ -27,11 +27,11 @@ class Metrics:
         self.client = ClientMetrics(registry)
         self.reload = ReloadMetrics(registry)
         self.health = HealthMetrics(options)
-        """Has a page of its own."""
+        """Served on a separate page."""
         registry.add_own_metrics()
         add_process_metrics(registry)
         add_build_metrics(registry, build, features)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """All metrics in the format that an Accept header prefers, and the Content-Type of that."""
+        """Return all metrics in the format for an Accept header, and its Content-Type."""
         return exposition.render(self.registry.families(), accept)

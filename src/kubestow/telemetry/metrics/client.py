@@ -1,4 +1,4 @@
-"""The metrics of the API client: rest_client_..., leader_election_... and workqueue_..., fed where things happen."""
+"""The metrics of the API client: rest_client_..., leader_election_... and workqueue_..."""
 
 import math
 
@@ -13,7 +13,7 @@ _WORK = exponential_buckets(10e-9, 10, 10)
 
 
 class ClientMetrics:
-    """What the client counts of itself."""
+    """The metrics that the API client updates."""
 
     def __init__(self, registry: Registry | None = None) -> None:
         add = (Registry() if registry is None else registry).add
@@ -22,52 +22,52 @@ class ClientMetrics:
 
         # Requests
         self.requests = add(Counter("rest_client_requests_total",
-            ALPHA, "How many HTTP requests were made.", "code host method"))
+            ALPHA, "Number of HTTP requests.", "code host method"))
         self.request_retries = add(Counter("rest_client_request_retries_total",
-            ALPHA, "How many requests were made again, by the answer that was the cause.", "code host verb"))
+            ALPHA, "Number of repeated requests, by the status code that was the cause.", "code host verb"))
         self.request_seconds = add(Histogram("rest_client_request_duration_seconds",
-            ALPHA, "How long requests took.", _SECONDS, "host verb"))
+            ALPHA, "Duration of requests.", _SECONDS, "host verb"))
         self.request_bytes = add(Histogram("rest_client_request_size_bytes",
-            ALPHA, "How large requests were.", _BYTES, "host verb"))
+            ALPHA, "Size of requests.", _BYTES, "host verb"))
         self.response_bytes = add(Histogram("rest_client_response_size_bytes",
-            ALPHA, "How large answers were.", _BYTES, "host verb"))
+            ALPHA, "Size of responses.", _BYTES, "host verb"))
         self.rate_limiter_seconds = add(Histogram("rest_client_rate_limiter_duration_seconds",
-            ALPHA, "How long requests waited for the client's own rate limit.", _SECONDS, "host verb"))
+            ALPHA, "Time that requests waited for the client's own rate limit.", _SECONDS, "host verb"))
 
         # Credentials
         self.exec_plugin_calls = add(Counter("rest_client_exec_plugin_call_total",
-            ALPHA, "How often a credential plugin was run, by exit code and what came of it.", "call_status code"))
+            ALPHA, "Number of runs of credential plugins, by exit code and result.", "call_status code"))
         self.exec_plugin_rotation_age = add(Histogram("rest_client_exec_plugin_certificate_rotation_age",
-            ALPHA, "How many seconds old credentials from a plugin were when they were replaced.", _AGES))
+            ALPHA, "Age in seconds of a plugin's credentials when they were replaced.", _AGES))
         self.exec_plugin_ttl = add(Gauge("rest_client_exec_plugin_ttl_seconds",
-            ALPHA, "How many seconds credentials from a plugin are still good for, negative when expired, +Inf without "
-            "such credentials or an end."))
+            ALPHA, "Seconds until a plugin's credentials expire: negative after that, +Inf if they do not expire or no "
+            "plugin is used."))
         self.exec_plugin_ttl.set(math.inf)
 
         # Connections
         self.transports_created = add(Counter("rest_client_transport_create_calls_total",
-            ALPHA, "How often a way to a server was asked for: a 'hit' was there, a 'miss' had to be made.", "result"))
-        self.transports = add(Gauge("rest_client_transport_cache_entries", ALPHA, "How many ways to servers are kept."))
-        # Nothing here is collected behind one's back: it stays 0.
+            ALPHA, "Number of lookups of a transport: 'hit' for an existing one, 'miss' for a new one.", "result"))
+        self.transports = add(Gauge("rest_client_transport_cache_entries", ALPHA, "Number of cached transports."))
+        # Transports are closed explicitly, never by the garbage collector: it stays 0.
         add(Counter("rest_client_transport_cert_rotation_gc_calls_total",
-            ALPHA, "How often a way to a server with rotating certificates was garbage collected."))
+            ALPHA, "Number of transports with rotating certificates that were garbage collected."))
 
         # Leader election
         self.leads = add(Gauge("leader_election_master_status",
-            ALPHA, "Whether this instance leads, 1 or 0, by the name of the lease.", "name"))
+            ALPHA, "Whether this instance is the leader (1) or not (0), by the name of the lease.", "name"))
         self.slow_renewals = add(Counter("leader_election_slowpath_total",
-            ALPHA, "How often renewing a lease took more than one request, by the name of the lease.", "name"))
+            ALPHA, "Number of renewals that took more than one request, by the name of the lease.", "name"))
 
-        # Queues of work, such as events to be sent
-        self.work_adds = add(Counter("workqueue_adds_total", BETA, "How many items were added.", "name"))
-        self.work_retries = add(Counter("workqueue_retries_total", BETA, "How many items were added again.", "name"))
-        self.work_depth = add(Gauge("workqueue_depth", BETA, "How many items wait.", "name"))
+        # Work queues, such as events to be sent
+        self.work_adds = add(Counter("workqueue_adds_total", BETA, "Number of added items.", "name"))
+        self.work_retries = add(Counter("workqueue_retries_total", BETA, "Number of retried items.", "name"))
+        self.work_depth = add(Gauge("workqueue_depth", BETA, "Number of waiting items.", "name"))
         self.work_waited = add(Histogram("workqueue_queue_duration_seconds",
-            BETA, "How long items waited to be worked on.", _WORK, "name"))
+            BETA, "Time that items waited in the queue.", _WORK, "name"))
         self.work_seconds = add(Histogram("workqueue_work_duration_seconds",
-            BETA, "How long items were worked on.", _WORK, "name"))
+            BETA, "Time that items took to process.", _WORK, "name"))
         self.work_unfinished = add(Gauge("workqueue_unfinished_work_seconds",
-            BETA, "How long the items that are being worked on have been, all together. A value that keeps growing is "
-            "work that hangs.", "name"))
+            BETA, "Sum of the time that the items in progress have taken so far. A value that keeps growing indicates "
+            "a hang.", "name"))
         self.work_longest = add(Gauge("workqueue_longest_running_processor_seconds",
-            BETA, "How long the item that has been worked on the longest has been.", "name"))
+            BETA, "Time that the oldest item in progress has taken so far.", "name"))

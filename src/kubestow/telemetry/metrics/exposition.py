@@ -1,16 +1,16 @@
-"""Metrics as text: Prometheus' own format, or OpenMetrics for who takes nothing else.
+"""Output of metrics as Prometheus text, or as OpenMetrics for clients that accept nothing else.
 
-Written as kube-scheduler writes them: by name, then by label values; whole numbers without a point; metrics that have
-no value yet are left out. OpenMetrics differs in three ways: counters are announced without `_total`, the bounds of
-buckets always have a point, and the end is marked. Prometheus rates it above text and takes both; kube-scheduler serves
-text to it, and rules that name a bucket as `le="1"` count on that.
+The output is that of kube-scheduler: sorted by name, then by label values; whole numbers without a decimal point;
+metrics without a value are omitted. OpenMetrics differs in three ways: counters are declared without `_total`, the
+bounds of buckets always have a decimal point, and the end is marked. Prometheus prefers OpenMetrics but accepts text;
+kube-scheduler serves it text, and rules that name a bucket as `le="1"` depend on that.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from math import isfinite, isnan
 
 from kubestow.telemetry.logs import get_logger
-from kubestow.telemetry.metrics.instruments import Counter, Family, Histogram, Key, Numbers, Observed
+from kubestow.telemetry.metrics.instruments import Counter, Distribution, Family, Histogram, Key, Numbers
 
 log = get_logger(__name__)
 
@@ -22,15 +22,15 @@ _LONGEST_WHOLE = 6
 
 
 def render(families: Iterable[Family], accept: str = "") -> tuple[bytes, str]:
-    """The metrics in a format that an Accept header names, text if it may be, and the Content-Type of that."""
-    if _takes_openmetrics_only(accept):
+    """Return the metrics in a format that an Accept header allows, text if possible, and its Content-Type."""
+    if _accepts_openmetrics_only(accept):
         lines = _lines(families, _openmetrics_head, _openmetrics_bound)
         return "".join((*lines, "# EOF\n")).encode(), OPENMETRICS
     return "".join(_lines(families, _text_head, number)).encode(), TEXT
 
 
 def number(value: float) -> str:
-    """A number as Go writes it: shortest, with an exponent from a million on."""
+    """Return a number in Go's format: the shortest exact form, with an exponent from a million on."""
     if not isfinite(value):
         return "NaN" if isnan(value) else f"{value:+}".replace("inf", "Inf")
     text = repr(float(value))
@@ -47,7 +47,7 @@ def _openmetrics_bound(value: float) -> str:
     return f"{text}.0" if text.isdecimal() else text
 
 
-def _takes_openmetrics_only(accept: str) -> bool:
+def _accepts_openmetrics_only(accept: str) -> bool:
     best = {_OPENMETRICS_KIND: 0.0, "text/plain": 0.0, "text/*": 0.0, "*/*": 0.0}
     for part in accept.split(","):
         kind, *parameters = (token.strip() for token in part.split(";"))
@@ -80,7 +80,7 @@ def _lines(families: Iterable[Family], head: Callable[[Family], str], bound: Cal
         try:
             samples = list(_samples(family, bound))
         except Exception as error:
-            # One source that fails must not take all other metrics with it.
+            # One source that fails must not hide all other metrics.
             log.unexpected("Metric cannot be read", err=error, metric=family.name)
             continue
         if samples:
@@ -91,23 +91,23 @@ def _lines(families: Iterable[Family], head: Callable[[Family], str], bound: Cal
 def _samples(family: Family, bound: Callable[[float], str]) -> Iterator[str]:
     if isinstance(family, Histogram):
         bounds = [bound(value) for value in (*family.bounds, float("inf"))]
-        for key, observed in sorted(family.read().items()):
-            yield _histogram_lines(family.name, _pairs(family, key), bounds, observed)
+        for key, values in sorted(family.read().items()):
+            yield _histogram_lines(family.name, _pairs(family, key), bounds, values)
     elif isinstance(family, Numbers):
         for key, value in sorted(family.read().items()):
             pairs = ",".join(_pairs(family, key))
             yield f"{family.name}{'{' + pairs + '}' if pairs else ''} {number(value)}\n"
 
 
-def _histogram_lines(name: str, pairs: list[str], bounds: list[str], observed: Observed) -> str:
+def _histogram_lines(name: str, pairs: list[str], bounds: list[str], values: Distribution) -> str:
     lines = []
     count = 0
     before = "".join(f"{pair}," for pair in pairs)
-    for bound, in_bucket in zip(bounds, observed.counts, strict=True):
+    for bound, in_bucket in zip(bounds, values.counts, strict=True):
         count += in_bucket
         lines.append(f'{name}_bucket{{{before}le="{bound}"}} {number(count)}\n')
     labels = f"{{{','.join(pairs)}}}" if pairs else ""
-    lines.append(f"{name}_sum{labels} {number(observed.total)}\n{name}_count{labels} {number(count)}\n")
+    lines.append(f"{name}_sum{labels} {number(values.total)}\n{name}_count{labels} {number(count)}\n")
     return "".join(lines)
 
 

@@ -1,9 +1,9 @@
 """Counters, gauges and histograms.
 
-prometheus_client takes 0.5 to 2 microseconds for each observation, most of it locking and looking up. Here everything
-happens on one thread, so a value is a number in a dict, by the tuple of its label values, and an observation is a
-number appended to a list, which is counted now and then: 0.2 microseconds, labels included. Labels are declared, and
-their values given, in alphabetical order, the order in which they are written.
+prometheus_client takes 0.5 to 2 microseconds for each observation, most of it locks and lookups. Here everything runs
+on one thread, so a value is a number in a dict, by the tuple of its label values, and an observation is a number
+appended to an array, whose values are counted in batches: 0.2 microseconds, labels included. Labels are declared, and
+their values passed, in alphabetical order, the order in which they are written.
 """
 
 from abc import ABC, abstractmethod
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 Key = tuple[str, ...]
 """Label values."""
 Source = Callable[[], Mapping[Key, float]]
-"""Tells numbers when metrics are asked for."""
+"""Returns the numbers of a metric, by label values. Called when metrics are scraped."""
 
 STABLE, BETA, ALPHA = "STABLE", "BETA", "ALPHA"
-RAW = ""
-"""No level of stability: not a metric of Kubernetes itself."""
+NO_LEVEL = ""
+"""The stability level of metrics that are not part of Kubernetes itself."""
 UNEXPECTED = "unexpected"
-"""Stands for label values that are not allowed."""
+"""Replaces label values that are not allowed."""
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Bounds that grow by a factor, multiplied up step by step so that they round as kube-scheduler's do."""
+    """Return bounds that grow by a factor, multiplied step by step so that they round as in kube-scheduler."""
     bounds = []
     for _ in range(count):
         bounds.append(start)
@@ -38,8 +38,8 @@ def exponential_buckets(start: float, factor: float, count: int) -> tuple[float,
     return tuple(bounds)
 
 
-class Observed(msgspec.Struct, frozen=True):
-    """What a histogram has seen: how many values in each bucket and above the last, and their sum."""
+class Distribution(msgspec.Struct, frozen=True):
+    """The values of a histogram: the number in each bucket and above the last one, and their sum."""
 
     counts: list[int]
     total: float
@@ -58,15 +58,15 @@ class Family(ABC):
         if list(self.labels) != sorted(self.labels):
             raise ValueError(f"labels of {name} must be in alphabetical order, not {labels}")
         self.allowed: dict[str, frozenset[str]] = {}
-        """By label, the only values that are shown as they are."""
+        """By label, the only values that are shown unchanged."""
 
     @property
-    def declared(self) -> tuple[object, ...]:
-        """What it was declared to be."""
+    def declaration(self) -> tuple[object, ...]:
+        """The arguments of the constructor that two metrics of the same name must share."""
         return (self.text, self.labels)
 
     def shown(self, key: Key) -> Key:
-        """Label values as they may be shown."""
+        """Return the label values with those that are not allowed replaced."""
         if not self.allowed:
             return key
         return tuple(
@@ -75,12 +75,12 @@ class Family(ABC):
         )
 
     def replaced(self, key: Key) -> int:
-        """How many of the label values may not be shown."""
+        """Return the number of label values that are not allowed."""
         return sum(value != shown for value, shown in zip(key, self.shown(key), strict=True))
 
     @abstractmethod
     def unexpected(self) -> float:
-        """How often a label value was not allowed."""
+        """Return how often a label value was not allowed."""
 
 
 class Numbers(Family):
@@ -92,11 +92,11 @@ class Numbers(Family):
         self._sources: list[Source] = []
 
     def watch(self, source: Source) -> None:
-        """Take numbers from a source, too."""
+        """Add the numbers of a source at each read."""
         self._sources.append(source)
 
     def read(self) -> dict[Key, float]:
-        """The numbers, by label values."""
+        """Return the numbers by label values."""
         merged: dict[Key, float] = {}
         for key, value in self._numbers():
             shown = self.shown(key)
@@ -109,17 +109,17 @@ class Numbers(Family):
 
 
 class Counter(Numbers):
-    """Grows."""
+    """A number that only grows."""
 
     kind = "counter"
 
     def inc(self, *key: str) -> None:
-        """One more."""
+        """Add one."""
         values = self._values
         values[key] = values.get(key, 0) + 1
 
     def add(self, count: float, *key: str) -> None:
-        """So many more."""
+        """Add a number."""
         self._values[key] = self._values.get(key, 0) + count
 
     def unexpected(self) -> float:
@@ -127,7 +127,7 @@ class Counter(Numbers):
 
 
 class Gauge(Numbers):
-    """Goes up and down."""
+    """A number that rises and falls."""
 
     kind = "gauge"
 
@@ -135,32 +135,32 @@ class Gauge(Numbers):
         super().__init__(name, level, text, labels)
         self._tracked: dict[Key, Callable[[], float]] = {}
         self._replaced: set[Key] = set()
-        """Label values that were ever there and may not be shown."""
+        """All label values seen so far that are not allowed."""
         self.watch(lambda: {key: read() for key, read in self._tracked.items()})
 
     def set(self, value: float, *key: str) -> None:
         self._values[key] = value
 
     def track(self, read: Callable[[], float], *key: str) -> None:
-        """From now on the number is read from here."""
+        """Call a function for the number at each read."""
         self._values.pop(key, None)
         self._tracked[key] = read
 
     def unexpected(self) -> float:
-        # Once each: nobody counts how often a number changes that is read where it is.
+        # Once each: the changes of a number that is read at its source cannot be counted.
         if self.allowed:
             self._replaced.update(key for key, _ in self._numbers() if self.shown(key) != key)
         return sum(map(self.replaced, self._replaced))
 
 
 MOST_RECENT = 256
-"""How many values wait to be counted."""
+"""Maximum number of values that are not counted yet."""
 
 
 class Observations:
-    """Values with the same label values; the latest wait in an array: counting many at once costs a fraction.
+    """Values with the same label values; the latest are kept in an array and counted in batches, which is cheaper.
 
-    Who has several values at a time may add them to `recent`, and have them counted when there are MOST_RECENT.
+    A caller with several values may append them to `recent`, and calls `count` when it has MOST_RECENT.
     """
 
     __slots__ = ("_bounds", "counts", "recent", "total")
@@ -172,7 +172,7 @@ class Observations:
         self.recent = array("d")
 
     def count(self) -> "Observations":
-        """Count those that wait."""
+        """Count the recent values."""
         recent = self.recent
         if recent:
             values = np.array(recent)
@@ -183,7 +183,7 @@ class Observations:
 
 
 class Histogram(Family):
-    """Counts values by size. A value equal to a bound belongs below it."""
+    """Counts values by size. A value equal to a bound belongs to the bucket below it."""
 
     kind = "histogram"
 
@@ -193,16 +193,16 @@ class Histogram(Family):
         self._bounds: NDArray[np.float64] = np.array(self.bounds)
         self._observations: dict[Key, Observations] = {}
         self._recent: dict[Key, array[float]] = {}
-        """The values of each that wait to be counted."""
+        """The values that are not counted yet, by label values."""
         if not self.labels:
             self._first(())
 
     @property
-    def declared(self) -> tuple[object, ...]:
-        return (*super().declared, self.bounds)
+    def declaration(self) -> tuple[object, ...]:
+        return (*super().declaration, self.bounds)
 
     def observe(self, value: float, *key: str) -> None:
-        """One more value."""
+        """Add a value."""
         try:
             recent = self._recent[key]
         except KeyError:
@@ -212,7 +212,7 @@ class Histogram(Family):
             self._observations[key].count()
 
     def of(self, *key: str) -> Observations:
-        """The values with these label values."""
+        """Return the observations with these label values."""
         if key not in self._observations:
             self._first(key)
         return self._observations[key]
@@ -222,16 +222,16 @@ class Histogram(Family):
         self._recent[key] = made.recent
         return made.recent
 
-    def read(self) -> dict[Key, Observed]:
-        """What was observed, by label values."""
-        merged: dict[Key, Observed] = {}
+    def read(self) -> dict[Key, Distribution]:
+        """Return the observed values by label values."""
+        merged: dict[Key, Distribution] = {}
         for key, found in self._observations.items():
             shown, counts, total = self.shown(key), found.count().counts.tolist(), found.total
             before = merged.get(shown)
             if before is not None:
                 counts = [one + other for one, other in zip(before.counts, counts, strict=True)]
                 total += before.total
-            merged[shown] = Observed(counts, total)
+            merged[shown] = Distribution(counts, total)
         return merged
 
     def unexpected(self) -> float:

@@ -1,4 +1,4 @@
-"""The flags about metrics: which are not served, and which label values are shown."""
+"""The metrics flags: which metrics are not served, and which label values are shown."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,20 +11,20 @@ _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = r"[a-zA-Z_][a-zA-Z0-9_]*"
 
 PREVIOUS_VERSION = "1.35"
-"""The only version whose hidden metrics can be asked for. In this version no metric is hidden."""
+"""The only version whose hidden metrics can be requested. No metric is hidden in this version."""
 
 
 class MetricOptionsError(ValueError):
-    """A flag about metrics that cannot be set so; the message names the flag."""
+    """A metrics flag has an invalid value; the message names the flag."""
 
 
 class MetricOptions(msgspec.Struct, frozen=True):
-    """What the flags say. `MetricOptions()` serves everything."""
+    """The values of the metrics flags. `MetricOptions()` serves everything."""
 
     disabled: frozenset[str] = frozenset()
     """Full names of metrics that are not served."""
     allowed: Mapping[tuple[str, str], frozenset[str]] = msgspec.field(default_factory=dict)
-    """By metric and label, the values that are shown; others are counted together as `unexpected`."""
+    """By metric and label, the values that are shown; others are merged as `unexpected`."""
 
 
 def metric_options(
@@ -33,7 +33,10 @@ def metric_options(
     allowed_manifest: str = "",
     hidden_for_version: str = "",
 ) -> MetricOptions:
-    """Check the flags --disabled-metrics, --allow-metric-labels[-manifest] and --show-hidden-metrics-for-version."""
+    """Parse --disabled-metrics, --allow-metric-labels[-manifest] and --show-hidden-metrics-for-version.
+
+    Raises MetricOptionsError if a value is invalid.
+    """
     if hidden_for_version not in ("", PREVIOUS_VERSION):
         raise MetricOptionsError(
             f"--show-hidden-metrics-for-version must be omitted or {PREVIOUS_VERSION}, the previous minor version, "
@@ -42,9 +45,9 @@ def metric_options(
     names = frozenset(disabled)
     for name in sorted(names):
         if not re.fullmatch(_NAME, name):
-            raise MetricOptionsError(f"--disabled-metrics wants full names of metrics, and {name!r} is none")
+            raise MetricOptionsError(f"--disabled-metrics requires full names of metrics, not {name!r}")
     if allowed and allowed_manifest:
-        raise MetricOptionsError("--allow-metric-labels and --allow-metric-labels-manifest cannot be given both")
+        raise MetricOptionsError("--allow-metric-labels and --allow-metric-labels-manifest exclude each other")
     if allowed_manifest:
         return MetricOptions(names, _parse_allowed(_read_manifest(allowed_manifest), "--allow-metric-labels-manifest"))
     return MetricOptions(names, _parse_allowed(allowed or {}, "--allow-metric-labels"))
@@ -61,7 +64,7 @@ def _read_manifest(path: str) -> Mapping[str, str]:
         return {}
     if not isinstance(document, dict) or not all(isinstance(item, str) for pair in document.items() for item in pair):
         raise MetricOptionsError(
-            f"--allow-metric-labels-manifest {path}: must map texts `metric,label` to texts `value,value`"
+            f"--allow-metric-labels-manifest {path}: must map strings `metric,label` to strings `value,value`"
         )
     return document
 

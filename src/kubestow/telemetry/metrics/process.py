@@ -1,18 +1,19 @@
-"""The process: time, memory, files and network, as Linux tells them in /proc. Elsewhere they are not served."""
+"""Metrics of the process: time, memory, files and network, read from /proc. Without /proc they are not served."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from kubestow.telemetry.metrics.instruments import ALPHA, RAW, Counter, Gauge, Key
+from kubestow.telemetry.metrics.instruments import ALPHA, NO_LEVEL, Counter, Gauge, Key
 from kubestow.telemetry.metrics.registry import Registry
 
+_START_TIME = "Start time of the process, in seconds since the epoch."
 _STAT = {"utime": 11, "stime": 12, "starttime": 19, "vsize": 20, "rss": 21}
-"""Where the fields of /proc/self/stat are, counted after the name of the command."""
+"""Positions of the fields of /proc/self/stat, counted after the name of the command."""
 
 
 def add_process_metrics(registry: Registry, proc: Path = Path("/proc")) -> None:
-    """Take all numbers from /proc when metrics are asked for."""
+    """Add the metrics of the process, which read /proc at each scrape."""
     if not (proc / "self/stat").exists():
         return
     reader = _Proc(proc)
@@ -20,24 +21,23 @@ def add_process_metrics(registry: Registry, proc: Path = Path("/proc")) -> None:
         ("process_virtual_memory_bytes", "Size of virtual memory.", lambda: reader.stat("vsize")),
         ("process_virtual_memory_max_bytes", "Limit of virtual memory.", lambda: reader.limit("Max address space")),
         ("process_resident_memory_bytes", "Size of resident memory.", lambda: reader.stat("rss") * reader.page),
-        ("process_start_time_seconds", "When the process started, in seconds since the epoch.", reader.start_time),
-        ("process_open_fds", "How many files are open.", reader.open_files),
-        ("process_max_fds", "How many files may be open.", lambda: reader.limit("Max open files")),
+        ("process_start_time_seconds", _START_TIME, reader.start_time),
+        ("process_open_fds", "Number of open files.", reader.open_files),
+        ("process_max_fds", "Maximum number of open files.", lambda: reader.limit("Max open files")),
     ):
-        registry.add(Gauge(name, RAW, text)).watch(_source(read))
+        registry.add(Gauge(name, NO_LEVEL, text)).watch(_source(read))
     for name, text, read in (
-        ("process_cpu_seconds_total", "Processor time spent, user and system.", reader.cpu_seconds),
+        ("process_cpu_seconds_total", "CPU time spent, user and system.", reader.cpu_seconds),
         ("process_network_receive_bytes_total", "Bytes received.", lambda: reader.network("InOctets")),
         ("process_network_transmit_bytes_total", "Bytes sent.", lambda: reader.network("OutOctets")),
     ):
-        registry.add(Counter(name, RAW, text)).watch(_source(read))
+        registry.add(Counter(name, NO_LEVEL, text)).watch(_source(read))
 
 
 def add_start_time(registry: Registry, proc: Path = Path("/proc")) -> None:
-    """Take only when the process started."""
+    """Add only the start time of the process."""
     if (proc / "self/stat").exists():
-        text = "When the process started, in seconds since the epoch."
-        registry.add(Gauge("process_start_time_seconds", ALPHA, text)).watch(_source(_Proc(proc).start_time))
+        registry.add(Gauge("process_start_time_seconds", ALPHA, _START_TIME)).watch(_source(_Proc(proc).start_time))
 
 
 def _source(read: Callable[[], float]) -> Callable[[], dict[Key, float]]:

@@ -1,4 +1,4 @@
-"""All metrics that are served, and the metrics about them."""
+"""The registry of metrics: those that are served, and the metrics about metrics."""
 
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ F = TypeVar("F", bound=Family)
 
 
 class Registry:
-    """Knows every metric by name."""
+    """All metrics by name."""
 
     def __init__(self, options: MetricOptions = MetricOptions()) -> None:  # noqa: B008 - frozen
         self._options = options
@@ -17,13 +17,14 @@ class Registry:
         self._served: dict[str, Family] = {}
 
     def add(self, family: F, *, served: bool = True) -> F:
-        """Take in a metric, or find the one that is like it: a plugin may be made more than once.
+        """Add a metric, or return the existing one of the same declaration: a plugin may be created more than once.
 
-        One that is not served may be counted but is not shown.
+        A metric that is not served can be updated but is not shown. Raises ValueError if the name is used by a
+        metric of another declaration.
         """
         known = self._known.setdefault(family.name, family)
         if known is not family:
-            if type(known) is not type(family) or known.declared != family.declared:
+            if type(known) is not type(family) or known.declaration != family.declaration:
                 raise ValueError(f"there are two metrics named {family.name}")
             return known
         if served and family.name not in self._options.disabled:
@@ -36,23 +37,23 @@ class Registry:
         return family
 
     def families(self) -> list[Family]:
-        """What is served, by name."""
+        """Return the served metrics, sorted by name."""
         return [family for _, family in sorted(self._served.items())]
 
     def add_own_metrics(self) -> None:
-        """Take in the metrics about metrics."""
+        """Add the metrics about metrics."""
         registered = Counter(
             "registered_metrics_total",
             BETA,
-            "How many metrics are served, by level of stability and the version that deprecated them.",
+            "Number of served metrics, by stability level and the version that deprecated them.",
             "deprecated_version stability_level",
         )
-        disabled = Counter("disabled_metrics_total", BETA, "How many metrics were disabled by flag.")
-        hidden = Counter("hidden_metrics_total", BETA, "How many metrics are hidden since they are deprecated.")
+        disabled = Counter("disabled_metrics_total", BETA, "Number of metrics disabled by flag.")
+        hidden = Counter("hidden_metrics_total", BETA, "Number of metrics hidden because they are deprecated.")
         unexpected = Counter(
             "cardinality_enforcement_unexpected_categorizations_total",
             ALPHA,
-            "How often a label value was replaced since it is not on the list of allowed ones.",
+            "Number of label values replaced because they are not in the list of allowed values.",
         )
         registered.watch(self._by_level)
         disabled.watch(lambda: {(): len(self._options.disabled)})
