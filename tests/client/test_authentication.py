@@ -158,7 +158,7 @@ def test_unreadable_token_file(tmp_path: Path, caplog: pytest.LogCaptureFixture)
 
     with caplog.at_level(logging.WARNING):
         run(main())
-    assert "Keeping the last token" in caplog.text
+    assert "Keeping the previous token" in caplog.text
 
 
 def test_more_than_one_way_to_log_in() -> None:
@@ -227,7 +227,7 @@ def test_plugin_delivers_a_token_until_it_expires(tmp_path: Path) -> None:
     ("body", "said"),
     [
         ("sys.exit(3)", "failed with exit code 3"),
-        ("print('SECRET')", "printed something that is no ExecCredential"),
+        ("print('SECRET')", "printed something that is not an ExecCredential"),
         ('print(\'{"kind": "Other", "status": {"token": "SECRET"}}\')', "another kind or version"),
         ("answer()", "neither a token nor a client certificate"),
         ("answer(clientCertificateData='SECRET')", "a certificate without its key"),
@@ -338,8 +338,8 @@ def test_identity_provider_refreshes_the_token(tmp_path: Path) -> None:
     ("answers", "said"),
     [
         ({"/realm/.well-known/openid-configuration": (404, {})}, "the provider answered 404"),
-        ({"/realm/.well-known/openid-configuration": (200, {})}, "does not say where"),
-        ({"/realm/.well-known/openid-configuration": (200, b"<html>")}, "not what OpenID Connect asks for"),
+        ({"/realm/.well-known/openid-configuration": (200, {})}, "names no token endpoint"),
+        ({"/realm/.well-known/openid-configuration": (200, b"<html>")}, "does not conform to OpenID Connect"),
         ({"/token": (400, {"error": "invalid_grant"})}, "answered 400 to POST"),
         ({"/token": (200, {"access_token": "SECRET"})}, "without an id token"),
     ],

@@ -224,7 +224,7 @@ def test_stalled_server_never_holds_up_the_caller() -> None:
         await answer.client_left()
 
     async def main() -> None:
-        async with recording(stall, most_pending=100) as (_, recorder):
+        async with recording(stall, max_pending=100) as (_, recorder):
             before = asyncio.get_running_loop().time()
             for number in range(300):
                 scheduled(recorder, ObjectReference(kind="Pod", namespace="default", name=f"p{number}"))

@@ -459,7 +459,7 @@ def test_lacking_resource_counts_as_empty(caplog: pytest.LogCaptureFixture) -> N
 
     run(main())
     assert caplog.text.count("does not have them") == 1
-    assert "going on without" in caplog.text
+    assert "continuing without them" in caplog.text
 
 
 @pytest.mark.parametrize(("code", "words"), [(403, "forbids to list and watch them"), (404, "does not have them")])
@@ -507,4 +507,4 @@ def test_forbidden_resource_that_matters_holds_up(caplog: pytest.LogCaptureFixtu
 
     run(main())
     assert caplog.text.count("forbids to list and watch") == 1
-    assert "cannot go on" in caplog.text
+    assert "cannot continue until" in caplog.text

@@ -98,7 +98,7 @@ def test_a_turn_that_never_comes_is_a_timeout() -> None:
                 client = client_of(channel)
                 hanging = asyncio.create_task(client.request("GET", "/hang", seconds=50))
                 await asyncio.sleep(0.01)
-                with pytest.raises(TimedOutError, match="no turn"):
+                with pytest.raises(TimedOutError, match="no slot became free"):
                     await client.request("GET", "/a", seconds=5)
                 with pytest.raises(TimedOutError):
                     await hanging
@@ -445,7 +445,7 @@ def test_patient_client_waits_for_its_rate_limit_however_long() -> None:
         async with serving(echo) as server:
             with opened(server) as channel:
                 limiter = TokenBucket(0.1, 1, asyncio.get_running_loop())
-                client = ApiClient(channel, user_agent="test", limiter=limiter, seconds=5, patient=True)
+                client = ApiClient(channel, user_agent="test", limiter=limiter, seconds=5, unlimited_wait=True)
                 await client.request("GET", "/a")
                 await client.request("GET", "/b")
 

@@ -137,8 +137,8 @@ def test_new_certificate_is_shown_once(tmp_path: Path) -> None:
     authority = Authority()
     contexts = TlsContexts(TlsSettings(ca_data=authority.pem))
     shown = Certificate(*authority.issue("me"))
-    assert contexts.show_certificate(shown)
-    assert not contexts.show_certificate(shown)
+    assert contexts.set_certificate(shown)
+    assert not contexts.set_certificate(shown)
     assert contexts.current() is contexts.current()
 
 

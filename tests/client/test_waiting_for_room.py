@@ -23,16 +23,16 @@ async def hang(request: Request, answer: Answer) -> None:
         await slow(request, answer)
 
 
-def test_leisurely_requests_let_others_go_first() -> None:
+def test_low_priority_requests_let_others_go_first() -> None:
     """Where there is room for one at a time, they get no turn for ten seconds, then one in eight."""
 
     async def main() -> None:
         async with serving(slow) as server:
             with opened(server, most_requests=1) as channel:
-                client, leisurely = client_of(channel), ApiClient(channel, user_agent="test/1", leisurely=True)
+                client, low_priority = client_of(channel), ApiClient(channel, user_agent="test/1", low_priority=True)
                 first = asyncio.create_task(client.request("GET", "/first"))
                 await asyncio.sleep(0.1)
-                events = [asyncio.create_task(leisurely.request("GET", f"/event{n}")) for n in range(3)]
+                events = [asyncio.create_task(low_priority.request("GET", f"/event{n}")) for n in range(3)]
                 await asyncio.sleep(0.1)
                 pods = [asyncio.create_task(client.request("GET", f"/pod{n}")) for n in range(17)]
                 answers = await asyncio.gather(first, *events, *pods)

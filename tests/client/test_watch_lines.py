@@ -115,7 +115,7 @@ def test_malformed_line(garbage: bytes) -> None:
 
 def test_endless_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that never ends is given up at a limit."""
-    monkeypatch.setattr("kubestow.client.watchlines.LONGEST_LINE", 1000)
+    monkeypatch.setattr("kubestow.client.watchlines.MAX_LINE", 1000)
     decoder = LineDecoder(Pod)
     decoder.feed(b"x" * 900)
     with pytest.raises(BadAnswerError, match="longer than"):

@@ -328,8 +328,8 @@ def test_https_with_a_client_certificate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ("urlPrefix: ''", r"extenders\[0\]: urlPrefix: '' is no server"),
-        ("urlPrefix: 'ftp://a'", r"extenders\[0\]: urlPrefix: 'ftp://a' is no server"),
+        ("urlPrefix: ''", r"extenders\[0\]: urlPrefix: '' is not a server"),
+        ("urlPrefix: 'ftp://a'", r"extenders\[0\]: urlPrefix: 'ftp://a' is not a server"),
         ("urlPrefix: 'https://a', tlsConfig: {caFile: /nowhere}", r"extenders\[0\]\.tlsConfig: .*cannot read /nowhere"),
     ],
 )

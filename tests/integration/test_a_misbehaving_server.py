@@ -105,7 +105,7 @@ def test_a_group_that_cannot_be_read_is_told_once(
     kinds = ("deviceclasses", "resourceclaims", "resourceslices")
     [line] = told
     assert f'resource="{", ".join(f"{kind}.resource.k8s.io" for kind in kinds)}"' in line
-    assert all(f"The API server {words}" in line and "going on without" in line for line in told)
+    assert all(f"The API server {words}" in line and "continuing without them" in line for line in told)
 
 
 def test_what_must_not_be_missed_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -123,7 +123,7 @@ def test_what_must_not_be_missed_is_waited_for(caplog: pytest.LogCaptureFixture)
                 assert set(instance.live.informers.unsynced()) == {"persistentvolumes", "pods"}
 
     run(main())
-    assert any("cannot go on before this is solved" in record.getMessage() for record in caplog.records)
+    assert any("cannot continue until this is solved" in record.getMessage() for record in caplog.records)
 
 
 def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:

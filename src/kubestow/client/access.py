@@ -1,7 +1,7 @@
-"""Where the API server is and who we are there: found in a kubeconfig or in the pod we run in, then opened.
+"""The address of the API server and the credentials, and how a channel is opened with them.
 
-Order: an explicit --kubeconfig; else $KUBECONFIG; else the service account of the pod we run in; else ~/.kube/config.
---master replaces the server's address of whichever was found, or stands alone for a server that asks nobody who he is.
+Sources, in order: --kubeconfig; $KUBECONFIG; the service account of the pod that this process runs in; ~/.kube/config.
+--master replaces the address found there, or is used without credentials for a server that needs none.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from kubestow.client.execplugin import ExecPlugin
     from kubestow.client.oidc import OidcSettings
 
-MOST_REQUESTS = 24
-"""Requests under way at a time; one connection each.
+MAX_REQUESTS = 24
+"""Maximum number of concurrent requests, each on its own connection.
 
-More bind no more pods a second, but a burst of writes makes an API server drop watchers that cannot keep up.
+More do not bind more pods per second, and a burst of writes makes an API server drop watchers that are too slow.
 """
 
 
 class Identity(Secretive, frozen=True):
-    """One user's credentials as written down; at most one kind is set, a certificate aside."""
+    """The credentials of one user, as configured; at most one kind is set, not counting a certificate."""
 
     token: str = ""
     token_file: str = ""
@@ -47,7 +47,7 @@ class Identity(Secretive, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """A server and an identity; `source` names where they were found, for error messages."""
+    """A server and an identity; `source` names their origin in error messages."""
 
     source: str
     server: str
@@ -56,13 +56,13 @@ class Access(msgspec.Struct, frozen=True):
     proxy_url: str = ""
     server_field: str = "server"
     namespace: str = ""
-    """The one that the context names."""
+    """The namespace of the context."""
     scheduler: str = ""
-    """Where the cluster's scheduler serves its own pages, if that is known."""
+    """The URL at which the cluster's scheduler serves its own pages, if configured."""
 
 
 def override_server(access: Access | None, master: str) -> Access:
-    """The same identity at another address."""
+    """Return an access with the same identity at another address."""
     if access is None:
         return Access(source="flags", server=master, server_field="--master")
     return msgspec.structs.replace(access, server=master, server_field="--master")
@@ -71,13 +71,16 @@ def override_server(access: Access | None, master: str) -> Access:
 def open_channel(
     access: Access,
     *,
-    most_requests: int = MOST_REQUESTS,
+    most_requests: int = MAX_REQUESTS,
     largest_answer: float = math.inf,
     environ: Mapping[str, str] = os.environ,
     clock: Clock,
     metrics: ClientMetrics | None = None,
 ) -> Channel:
-    """Build what talks to the server, without talking yet; call it inside the running loop."""
+    """Create a channel to the server without connecting yet. Call it inside the running loop.
+
+    Raises CredentialsError if the address, the proxy, the certificates or the credentials are invalid.
+    """
     loop = asyncio.get_running_loop()
     endpoint = parse_server(access.server, access.source, access.server_field)
     proxy = (
@@ -87,7 +90,7 @@ def open_channel(
     )
     tls = TlsContexts(access.tls)
     if endpoint.scheme == "https":
-        tls.current()  # wrong certificates are told at the start, not with the first request
+        tls.current()  # report wrong certificates at the start, not at the first request
     dialer = Dialer(endpoint, tls, loop, server_name=access.tls.server_name, proxy=proxy, largest_answer=largest_answer)
     pool = Pool(dialer, most_requests, loop)
     metrics = metrics or ClientMetrics()
@@ -106,8 +109,8 @@ def _auth(
     metrics: ClientMetrics,
 ) -> auths.Auth:
     identity = access.identity
-    _refuse_several(access)
-    # Imported only where they are asked for: few log in so.
+    _reject_several(access)
+    # Imported on demand: rarely used.
     if identity.plugin is not None:
         from kubestow.client.execplugin import ExecAuth
 
@@ -126,7 +129,7 @@ def _auth(
     return auths.Fixed()
 
 
-def _refuse_several(access: Access) -> None:
+def _reject_several(access: Access) -> None:
     identity = access.identity
     kinds: dict[Literal["token", "username", "exec", "auth-provider"], object] = {
         "token": identity.token or identity.token_file,

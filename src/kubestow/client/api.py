@@ -1,9 +1,9 @@
-"""One request to the API server, from rate limit to typed answer.
+"""One request to the API server, from the rate limit to the response.
 
-A request waits for its token (the client's own rate limit) and for room in the pool, is sent on a kept-alive
-connection, and ends in a Response or an exception. Answers that ask to come back later (429 and 5xx with Retry-After)
-are honoured within the request's time; a 401 renews the credentials once; only a GET is sent again after a lost
-connection, because anything else may have been carried out.
+A request waits for its token (the client's own rate limit) and for a slot of the pool, is sent on a kept-alive
+connection, and ends in a Response or an exception. After a 429 or 5xx with Retry-After it is retried, within its time
+limit; after a 401 the credentials are renewed once; only a GET is repeated after a lost connection, because the server
+may have executed anything else.
 """
 
 import asyncio
@@ -19,23 +19,24 @@ from kubestow.client.pool import Pool
 from kubestow.client.ratelimit import TokenBucket
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.client import ClientMetrics
-from kubestow.telemetry.metrics.instruments import MOST_RECENT, Observations
+from kubestow.telemetry.metrics.instruments import MAX_RECENT, Observations
 
 log = get_logger(__name__)
 
 JSON = "application/json"
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 REQUEST_SECONDS = 60.0
-MOST_RETRIES = 10
-_NOTICED_WAIT = 1.0
-_TOLD_EVERY = 1.0
-"""Seconds between two lines about the rate limit."""
+MAX_RETRIES = 10
+_LOGGED_WAIT = 1.0
+"""Waits for the rate limit that take longer, in seconds, are logged."""
+_LOG_INTERVAL = 1.0
+"""Seconds between two log lines about the rate limit."""
 _TURNS_TO_CLOSE = 3
-"""Of TLS: the protocol, the transport below it, and its socket."""
+"""Turns of the event loop until a TLS connection is closed: its protocol, the transport below it, and the socket."""
 
 
 class Channel:
-    """The way to one server as one user: connections and credentials, shared by the clients built on it."""
+    """The connections to one server as one user, and the credentials, shared by several clients."""
 
     def __init__(self, endpoint: Endpoint, pool: Pool, auth: Auth, extra_headers: bytes = b"") -> None:
         self.endpoint = endpoint
@@ -47,7 +48,7 @@ class Channel:
         self.pool.close()
 
     async def closed(self) -> None:
-        """Close, and let the loop notice: it may be about to end."""
+        """Close all connections and wait until the event loop has closed their transports."""
         self.pool.close()
         for _ in range(_TURNS_TO_CLOSE):
             await asyncio.sleep(0)
@@ -56,8 +57,8 @@ class Channel:
 class ApiClient:
     """Sends requests under one user agent and one rate limit.
 
-    A `patient` one waits for the rate limit as long as that takes: a request's time begins when it may go. A
-    `leisurely` one lets the requests of others go first where there is no room for all.
+    With `unlimited_wait`, the wait for the rate limit does not count towards the time limit of a request. With
+    `low_priority`, requests of other clients are sent first when the pool is full.
     """
 
     def __init__(
@@ -68,20 +69,20 @@ class ApiClient:
         limiter: TokenBucket | None = None,
         seconds: float = REQUEST_SECONDS,
         metrics: ClientMetrics | None = None,
-        patient: bool = False,
-        leisurely: bool = False,
+        unlimited_wait: bool = False,
+        low_priority: bool = False,
     ) -> None:
         self.seconds = seconds
-        self._leisurely = leisurely
-        self._patient = patient
-        self._told_at = float("-inf")
+        self._low_priority = low_priority
+        self._unlimited_wait = unlimited_wait
+        self._logged_at = float("-inf")
         self._loop = asyncio.get_running_loop()
         self._pool = channel.pool
         self._auth = channel.auth
         self._limiter = limiter
         self._metrics = metrics or ClientMetrics()
         self._observed: dict[str, list[Observations]] = {}
-        """By method, how long requests took, how large they were, and their answers."""
+        """By method: the durations and sizes of the requests, and the sizes of the responses."""
         self._prefix = channel.endpoint.prefix
         self._host = channel.endpoint.authority
         self._static = (
@@ -99,9 +100,9 @@ class ApiClient:
         seconds: float | None = None,
         accept: str = JSON,
     ) -> Response:
-        """Send a request and return the answer; raises ApiError, TransportError or CredentialsError.
+        """Send a request and return the response. Raises ApiError, TransportError or CredentialsError.
 
-        `path` includes the query. `seconds` limits the whole of it: waiting, retries, answer.
+        `path` includes the query. `seconds` limits the total time: waits, retries and response.
         """
         deadline = self._loop.time() + (self.seconds if seconds is None else seconds)
         auth = self._auth.current()
@@ -121,7 +122,7 @@ class ApiClient:
             started = self._loop.time()
             code, received = "<error>", 0
             try:
-                response = await self._pool.exchange((message,), deadline, leisurely=self._leisurely)
+                response = await self._pool.exchange((message,), deadline, low_priority=self._low_priority)
                 status, received = response.status, len(response.body)
                 code = str(status)
             except ConnectionLostError:
@@ -140,19 +141,19 @@ class ApiClient:
                     self._metrics.request_retries.inc("401", self._host, method)
                     continue
             pause = _retry_delay(response)
-            if pause is None or retries == MOST_RETRIES or self._loop.time() + pause >= deadline:
+            if pause is None or retries == MAX_RETRIES or self._loop.time() + pause >= deadline:
                 raise api_error(f"{method} {path}", status, response.body, pause)
             retries += 1
-            log.info("Trying a request again", v=4, method=method, path=path, status=status, seconds=pause)
+            log.info("Retrying a request", v=4, method=method, path=path, status=status, seconds=pause)
             self._metrics.request_retries.inc(str(status), self._host, method)
             await asyncio.sleep(pause)
             auth = self._auth.current()
 
     @asynccontextmanager
     async def stream(self, path: str, sink: Sink, seconds: float | None = None) -> AsyncIterator[asyncio.Future[None]]:
-        """GET whose body goes to the sink as it arrives; yields the future of its end once it has begun.
+        """Send a GET whose body is fed to the sink as it arrives; when it begins, yield the future of its end.
 
-        Not rate limited, like watches everywhere. Raises as `request` does where the answer is not 200.
+        Not rate limited, as watches of other Kubernetes clients. Raises as `request` does if the response is not 200.
         """
         deadline = self._loop.time() + (self.seconds if seconds is None else seconds)
         auth = self._auth.current()
@@ -173,7 +174,7 @@ class ApiClient:
                 ended.cancel()
                 connection.close()
             elif not ended.cancelled():
-                ended.exception()  # seen, even by a caller that was cancelled meanwhile
+                ended.exception()  # marks it as retrieved, also if the caller was cancelled meanwhile
             self._pool.put_back(connection)
 
     def _message(self, method: str, path: str, auth: bytes, body: bytes, content_type: str) -> bytes:
@@ -191,14 +192,14 @@ class ApiClient:
         connection = self._pool.take_idle() or await self._pool.dial(deadline)
         code = "<error>"
         try:
-            answer, ended = connection.stream(message, deadline, sink)
-            response = await answer
+            begun, ended = connection.stream(message, deadline, sink)
+            response = await begun
             code = str(response.status)
         except BaseException as error:
             connection.close()
             self._pool.put_back(connection)
             if isinstance(error, ConnectionLostError) and connection.served > 1:
-                # The server closed an idle connection just as it was taken; the next is another one.
+                # The server closed an idle connection just as it was taken; try another one.
                 return await self._open_stream(path, auth, deadline, sink)
             raise
         finally:
@@ -212,23 +213,23 @@ class ApiClient:
             metrics = self._metrics
             histograms = (metrics.request_seconds, metrics.request_bytes, metrics.response_bytes)
             observed = self._observed[method] = [histogram.of(self._host, method) for histogram in histograms]
-        took, request, answer = observed
-        took.recent.append(seconds)
-        request.recent.append(sent)
-        answer.recent.append(received)
-        if len(took.recent) >= MOST_RECENT:
+        durations, request_sizes, response_sizes = observed
+        durations.recent.append(seconds)
+        request_sizes.recent.append(sent)
+        response_sizes.recent.append(received)
+        if len(durations.recent) >= MAX_RECENT:
             for observations in observed:
                 observations.count()
 
     async def _throttle(self, limiter: TokenBucket, delay: float, method: str, path: str, deadline: float) -> float:
-        """Wait as the rate limit asks; returns the deadline, which moves if the client is patient."""
-        if self._patient:
+        """Wait for the rate limit; return the deadline, extended by the delay if the wait is unlimited."""
+        if self._unlimited_wait:
             deadline += delay
         elif self._loop.time() + delay > deadline:
             limiter.give_back()
             raise TimedOutError(f"{method} {path}: the client's own rate limit would delay it by {delay:.1f} s")
-        if delay > _NOTICED_WAIT and self._loop.time() - self._told_at > _TOLD_EVERY:
-            self._told_at = self._loop.time()
+        if delay > _LOGGED_WAIT and self._loop.time() - self._logged_at > _LOG_INTERVAL:
+            self._logged_at = self._loop.time()
             log.info("Waiting for the client's own rate limit", v=3, method=method, path=path, seconds=round(delay, 1))
         await limiter.wait(delay)
         return deadline
@@ -246,7 +247,7 @@ def _accept(content_type: str) -> bytes:
 
 
 def _retry_delay(response: Response) -> float | None:
-    """Seconds after which the server wants to be asked again; dates and nonsense count as not given."""
+    """Return the seconds of Retry-After; None if the response allows no retry or the header is not a number."""
     if response.status != 429 and response.status < 500:
         return None
     try:

@@ -1,8 +1,7 @@
-"""Who we say we are, as header lines that every request carries.
+"""Credentials as header lines, which are part of every request.
 
-A source answers `current()` at once with what it holds, or with None when that must be fetched anew; then `renew()`
-is awaited, which reads a file, runs a plugin or asks an identity provider. A 401 makes the client renew once and try
-again.
+`current()` returns the lines at once, or None if they must be fetched first; then the client awaits `renew()`, which
+reads a file, runs a plugin or sends a request to an identity provider. After a 401 the client renews once and retries.
 """
 
 import abc
@@ -16,7 +15,7 @@ from kubestow.telemetry.logs import get_logger
 log = get_logger(__name__)
 
 REREAD_SECONDS = 60.0
-"""How long a token read from a file is used; rotated tokens stay valid far longer."""
+"""Seconds for which a token read from a file is used; rotated tokens stay valid far longer."""
 
 
 def bearer(token: str) -> bytes:
@@ -33,15 +32,15 @@ class Auth(abc.ABC):
 
     @abc.abstractmethod
     def current(self) -> bytes | None:
-        """The lines to send now, or None where `renew` must be awaited first."""
+        """Return the lines to send now, or None if `renew` must be awaited first."""
 
     @abc.abstractmethod
     async def renew(self, rejected: bytes | None = None, /) -> bytes:
-        """Fetch the lines anew; `rejected` are those the server answered 401 to. Raises CredentialsError."""
+        """Fetch new lines; `rejected` are those for which the server returned 401. Raises CredentialsError."""
 
 
 class Fixed(Auth):
-    """Lines that never change: a static token, a password, or nothing at all (a certificate speaks)."""
+    """Lines that never change: a static token, a password, or none (anonymous, or authenticated by a certificate)."""
 
     def __init__(self, lines: bytes = b"") -> None:
         self._lines = lines
@@ -54,7 +53,7 @@ class Fixed(Auth):
 
 
 class TokenFile(Auth):
-    """A token in a file that someone rotates, such as a service account's."""
+    """A token in a file that is rotated, such as that of a service account."""
 
     def __init__(self, path: str, source: str, fallback: str, loop: asyncio.AbstractEventLoop) -> None:
         self._path = path
@@ -72,7 +71,7 @@ class TokenFile(Auth):
         except CredentialsError as error:
             if not self._lines:
                 raise
-            log.warning("Keeping the last token", err=error)
+            log.warning("Keeping the previous token", err=error)
         self._read_again = self._loop.time() + REREAD_SECONDS
         return self._lines
 
@@ -84,14 +83,14 @@ class TokenFile(Auth):
             problem = f"cannot read {self._path}: {error.strerror}"
             raise CredentialsError(self._source, "tokenFile", problem) from None
         except UnicodeDecodeError:
-            raise CredentialsError(self._source, "tokenFile", f"{self._path} holds no token") from None
+            raise CredentialsError(self._source, "tokenFile", f"{self._path} contains no token") from None
         if not token:
             raise CredentialsError(self._source, "tokenFile", f"{self._path} is empty")
         return token
 
 
 class Expiring(Auth):
-    """What plugins and identity providers hand out: good until a moment, fetched by one request for all."""
+    """Credentials of plugins and identity providers: they expire, and are fetched once for all waiting requests."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -112,4 +111,4 @@ class Expiring(Auth):
 
     @abc.abstractmethod
     async def _fetch(self) -> tuple[bytes, float]:
-        """New lines, and the wall-clock second until which they hold. Raises CredentialsError."""
+        """Return new lines, and the wall-clock time in seconds at which they expire. Raises CredentialsError."""

@@ -1,38 +1,38 @@
 """Exponential backoff with jitter: 0.8 s doubling to 30 s, times a random factor between 1 and 2.
 
-The delays are those of the watch machinery of Kubernetes' own clients, so that a cluster full of clients comes back
-in the same gentle way after its API server was down. Two quiet minutes start the series again.
+The delays are those of the watches in Kubernetes' own clients, so that many clients reconnect at the same moderate pace
+after an outage of the API server. After two minutes without a retry the series starts again.
 """
 
 import asyncio
 from collections.abc import Callable
 
 FIRST = 0.8
-LONGEST = 30.0
+MAX_DELAY = 30.0
 FACTOR = 2.0
-QUIET = 120.0
+RESET_AFTER = 120.0
 
 
 class Backoff:
-    """The delays before successive retries of one thing."""
+    """The delays before successive retries of one operation."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, random: Callable[[], float], longest: float = LONGEST) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, random: Callable[[], float], limit: float = MAX_DELAY) -> None:
         self._loop = loop
         self._random = random
-        self._longest = longest
+        self._limit = limit
         self._delay = FIRST
         self._last = float("-inf")
 
     def next(self, at_least: float = 0.0) -> float:
-        """The next delay in seconds; a server's Retry-After comes in as `at_least`."""
+        """Return the next delay in seconds; `at_least` is the server's Retry-After."""
         now = self._loop.time()
-        if now - self._last > QUIET:
+        if now - self._last > RESET_AFTER:
             self._delay = FIRST
         delay = max(self._delay * (1.0 + self._random()), at_least)
-        self._delay = min(self._delay * FACTOR, self._longest)
+        self._delay = min(self._delay * FACTOR, self._limit)
         self._last = now + delay
         return delay
 
     def reset(self) -> None:
-        """Begin anew: what failed has worked for a while."""
+        """Start the series again, after the operation has worked for a while."""
         self._delay = FIRST

@@ -1,8 +1,8 @@
-"""Standing for a coordinated election: the API server chooses the leader among those who have a LeaseCandidate.
+"""A candidate in a coordinated election, in which the API server chooses the leader among the LeaseCandidates.
 
-A candidate says which version it is. The server asks all candidates of a lease whether they are still there, by a
-pingTime later than their renewTime; who answers with a new renewTime may be chosen, and the server writes its name into
-the lease. A candidate that is not asked answers every five minutes, since one that is silent for long is removed.
+A LeaseCandidate contains the version of the instance. The server checks that a candidate is alive by setting a pingTime
+later than its renewTime; one that responds with a new renewTime can be chosen, and the server writes its name into the
+lease. A candidate without a ping still renews every five minutes, because the server removes stale candidates.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ ADVICE = (
     "start kube-apiserver v1.33 or newer with --feature-gates=CoordinatedLeaderElection=true "
     "--runtime-config=coordination.k8s.io/v1beta1=true, or turn the gate off here"
 )
-"""For those whose server has no LeaseCandidates."""
+"""Logged if the server does not have LeaseCandidates."""
 
 
 class Candidate:
-    """One contender, by the identity that it has in its lock."""
+    """One contender, under the identity of its lock."""
 
     def __init__(self, requests: Requests, lock: LeaseLock, clock: Clock, pause: float) -> None:
-        """`pause` is the time between two looks at what the server asks."""
+        """`pause` is the time in seconds between two reads of the LeaseCandidate."""
         self._requests = requests
         self._lock = lock
         self._clock = clock
@@ -40,19 +40,19 @@ class Candidate:
         self._problem = ""
 
     async def run(self) -> None:
-        """Stand for election until cancelled."""
+        """Keep the LeaseCandidate up to date until cancelled."""
         while True:
             try:
-                await self._look()
+                await self._renew()
                 self._problem = ""
             except CallError as error:
                 if str(error) != self._problem:
-                    # It is said once: without an answer nobody is elected, and nothing else can be done here.
-                    log.error("Unable to stand for election", err=error, lease=str(self._lock), **_advice(error))
+                    # Logged once per problem. Without a LeaseCandidate this instance cannot be elected.
+                    log.error("Unable to renew lease candidate", err=error, lease=str(self._lock), **_advice(error))
                 self._problem = str(error)
             await asyncio.sleep(self._pause)
 
-    async def _look(self) -> None:
+    async def _renew(self) -> None:
         namespace, name = self._lock.namespace, self._lock.identity
         now = format_micro_time(self._clock.now())
         try:
@@ -62,8 +62,8 @@ class Candidate:
             log.info("Created lease candidate", v=2, lease=str(self._lock), candidate=name)
         else:
             spec = found.get("spec") or {}
-            is_asked = (spec.get("pingTime") or "") > (spec.get("renewTime") or "")
-            if not is_asked and self._loop.time() < self._renewed_at + RENEW_SECONDS:
+            is_pinged = (spec.get("pingTime") or "") > (spec.get("renewTime") or "")
+            if not is_pinged and self._loop.time() < self._renewed_at + RENEW_SECONDS:
                 return
             candidate = {**found, "spec": {**spec, "renewTime": now}}
             await self._requests.put_lease_candidate(namespace, name, candidate)

@@ -1,6 +1,6 @@
-"""The ways to the API server: one for everything, and one of its own for the lease.
+"""The clients of the scheduler, on two channels to the API server: one for everything but the lease, one for the lease.
 
-The lease has its own connections, so that a server that is slow to bind pods cannot keep the leader from renewing.
+The lease has its own connections, so that slow bindings cannot prevent the leader from renewing.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from kubestow.telemetry.build import BuildInfo
 from kubestow.telemetry.metrics.client import ClientMetrics
 
 _LEASE_REQUESTS = 4
-"""Requests about the lease under way at a time."""
+"""Maximum number of concurrent requests for the lease."""
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """Who sends what; each has a rate limit of its own, as the configuration says."""
+    """The clients by purpose; each has its own rate limit, with the rates of the configuration."""
 
     watches: ApiClient
     writes: Requests
@@ -32,8 +32,7 @@ class Clients(msgspec.Struct, frozen=True):
     _channels: tuple[Channel, ...]
 
     @property
-    def ways(self) -> int:
-        """How many ways to servers there are."""
+    def channel_count(self) -> int:
         return len(self._channels)
 
     def close(self) -> None:
@@ -42,18 +41,18 @@ class Clients(msgspec.Struct, frozen=True):
 
 
 def access_of(configuration: SchedulerConfiguration, master: str) -> Access:
-    """Where the API server is and who we are there; raises CredentialsError."""
+    """Return the address and the credentials that the configuration names. Raises CredentialsError."""
     return find_access(configuration.clientConnection.kubeconfig, master)
 
 
 def user_agent(purpose: str) -> str:
-    """How we introduce ourselves, and who owns the fields we set; the same however the program was started."""
+    """Return the User-Agent, which is also the field manager of all writes: it must not depend on the command line."""
     build = BuildInfo()
     return f"kubestow/{build.git_version} ({build.platform}) kubernetes/{purpose}"
 
 
 async def get_once(access: Access, path: str, clock: Clock) -> bytes:
-    """The answer to a single request before the scheduler starts; raises ClientError."""
+    """Return the body of one GET, sent before the scheduler starts. Raises CallError."""
     channel = open_channel(access, clock=clock)
     try:
         client = ApiClient(channel, user_agent=user_agent("scheduler"))
@@ -69,7 +68,7 @@ def open_clients(
     metrics: ClientMetrics,
     client: Callable[..., ApiClient] = ApiClient,
 ) -> Clients:
-    """Build the clients, without talking yet; call it inside the running loop. Raises CredentialsError."""
+    """Create the clients without connecting yet. Call it inside the running loop. Raises CredentialsError."""
     loop = asyncio.get_running_loop()
     connection = configuration.clientConnection
     half_deadline = configuration.leaderElection.renewDeadline.seconds / 2
@@ -79,20 +78,26 @@ def open_clients(
     def limiter() -> TokenBucket:
         return TokenBucket(connection.qps, connection.burst, loop)
 
-    def patient(*, leisurely: bool = False) -> ApiClient:
-        agent = user_agent("scheduler")
-        return client(main, user_agent=agent, limiter=limiter(), metrics=metrics, patient=True, leisurely=leisurely)
+    def new_client(*, low_priority: bool = False) -> ApiClient:
+        return client(
+            main,
+            user_agent=user_agent("scheduler"),
+            limiter=limiter(),
+            metrics=metrics,
+            unlimited_wait=True,
+            low_priority=low_priority,
+        )
 
     electing = ApiClient(
         lease, user_agent=user_agent("leader-election"), limiter=limiter(), seconds=half_deadline, metrics=metrics
     )
     clients = Clients(
-        patient(),
-        Requests(patient()),
+        new_client(),
+        Requests(new_client()),
         # No pod waits for an event.
-        Requests(patient(leisurely=True)),
+        Requests(new_client(low_priority=True)),
         Requests(electing, half_deadline),
         (main, lease),
     )
-    metrics.transports.track(lambda: clients.ways)
+    metrics.transports.track(lambda: clients.channel_count)
     return clients

@@ -1,9 +1,8 @@
-"""One HTTP/1.1 connection: an asyncio protocol that sends one request at a time and parses the answer with httptools.
+"""One HTTP/1.1 connection: an asyncio protocol that sends one request at a time and parses the response with httptools.
 
-An answer is either collected (`exchange`) or fed piece by piece to a sink as it arrives (`stream`, for watches). The
-sink runs inside `data_received`, so the socket is not read on while it works: that is the back-pressure.
-Deadlines cost next to nothing: a timer is left running from one request to the next and looks, when it fires,
-whether there is anything overdue.
+A response is either collected (`exchange`) or fed piece by piece to a sink as it arrives (`stream`, for watches). The
+sink runs inside `data_received`, so the socket is not read while it works: that is the back-pressure.
+Deadlines are cheap: a timer keeps running from one request to the next and, when it fires, checks the current deadline.
 """
 
 import asyncio
@@ -22,31 +21,31 @@ _NEVER = math.inf
 
 
 class Sink(Protocol):
-    """Takes the body of a stream as it arrives; `silence` is how long the next piece may take to come."""
+    """Receives the body of a stream as it arrives; `silence` is the maximum time in seconds until the next piece."""
 
     silence: float
 
     def feed(self, piece: bytes) -> None:
-        """An exception ends the stream with that exception."""
+        """Process a piece; an exception raised here ends the stream with that exception."""
 
 
 class Response(Secretive, frozen=True, eq=False, gc=False):
-    """A complete answer; the body of a stream has gone to its sink."""
+    """A complete response; the body is empty if it was streamed to a sink."""
 
     status: int
     body: bytes
     head: bytes
-    """Begins with the headers. Hardly anybody asks for one, so they are left as they came."""
+    """The received bytes, which begin with the headers. Headers are rarely read, so they are parsed on demand."""
 
     def header(self, name: str) -> str:
-        """The value of a header, by its name in small letters; empty if it is not there."""
+        """Return the value of a header, by its lower-case name; empty if it is missing."""
         return _header(self.head, name)
 
 
 class Connection(asyncio.Protocol):
-    """A keep-alive connection; `reusable` says whether another request may follow.
+    """A keep-alive connection; `reusable` is false once no other request can follow.
 
-    An answer that is collected may have `largest_answer` bytes.
+    `largest_answer` is the maximum size in bytes of a collected response.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, largest_answer: float = math.inf) -> None:
@@ -63,18 +62,18 @@ class Connection(asyncio.Protocol):
         self._status = 0
         self._pieces: list[bytes] = []
         self._head = b""
-        """What has come of an answer until its headers were complete; empty before an answer has begun."""
+        """The response received so far, up to the end of its headers; empty before a response begins."""
         self._has_headers = False
         self.opened_at = self.idle_since = loop.time()
         self.served = 0
         self.reusable = True
 
-    # What users of a connection call.
+    # Called by users of the connection.
 
     def exchange(
         self, request: Sequence[bytes], deadline: float, answer: asyncio.Future[Response] | None = None
     ) -> asyncio.Future[Response]:
-        """Send a request, in pieces; the future, a new one if need be, gets the complete answer or a TransportError."""
+        """Send a request, in pieces; the future (a new one if None) gets the complete response or a TransportError."""
         answer = self._answer = self._loop.create_future() if answer is None else answer
         self.served += 1
         if self._transport is None:
@@ -90,26 +89,26 @@ class Connection(asyncio.Protocol):
     def stream(
         self, request: bytes, deadline: float, sink: Sink
     ) -> tuple[asyncio.Future[Response], asyncio.Future[None]]:
-        """Send a request whose answer, if it is a 200, goes to the sink as it arrives.
+        """Send a request whose response, if it is a 200, is fed to the sink as it arrives.
 
-        The first future is done when the answer has begun (or, for an error, is complete); the second when the
-        stream has ended: with None where the server ended it, else with the error.
+        The first future is done when the response has begun (or, for an error, is complete); the second when the
+        stream has ended: with None if the server ended it, else with the error.
         """
         self._sink = sink
         ended = self._ended = self._loop.create_future()
         return self.exchange((request,), deadline), ended
 
     def close(self) -> None:
-        """Drop the connection; whoever waits for an answer gets ConnectionLostError."""
+        """Drop the connection; a pending request fails with ConnectionLostError."""
         self.reusable = False
         if self._transport is not None:
             self._transport.abort()
         self._fail(ConnectionLostError("the connection was closed on this side"))
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports have the methods of asyncio's without being of its classes.
+        # The transports of uvloop have the methods of asyncio's but not its base classes.
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -137,13 +136,13 @@ class Connection(asyncio.Protocol):
         what = "in the middle of the answer" if self._head else "before an answer came"
         self._fail(ConnectionLostError(f"the server closed the connection {what}" + (f": {exc}" if exc else "")))
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_headers_complete(self) -> None:
         self._status = status = self._parser.get_status_code()
         self._has_headers = status >= 200
         if self._answer is None and status >= 200:
-            self._break(BadAnswerError("the server answered without being asked"))
+            self._break(BadAnswerError("the server sent an answer without a request"))
         elif status > 200:
             self._sink = None
         elif status == 200 and self._sink is not None and self._answer is not None and not self._answer.done():
@@ -157,7 +156,7 @@ class Connection(asyncio.Protocol):
             else:
                 self._pieces.append(piece)
             return
-        # At once, not gathered per read: measured, large batches cost more than they save.
+        # At once, not collected per read: measured, large batches cost more than they save.
         try:
             self._sink.feed(piece)
         except Exception as error:
@@ -171,7 +170,7 @@ class Connection(asyncio.Protocol):
             self.reusable = False
         self._complete()
 
-    # Endings.
+    # The end of a response or of the connection.
 
     def _complete(self) -> None:
         pieces, answer, ended, head = self._pieces, self._answer, self._ended, self._head
@@ -215,20 +214,20 @@ class Connection(asyncio.Protocol):
             if self._timer.when() <= deadline:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._look_for_overdue)
+        self._timer = self._loop.call_at(deadline, self._check_deadline)
 
-    def _look_for_overdue(self) -> None:
+    def _check_deadline(self) -> None:
         self._timer = None
         if self._deadline == _NEVER:
             return
         if self._loop.time() < self._deadline:
-            self._timer = self._loop.call_at(self._deadline, self._look_for_overdue)
+            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
         else:
-            self._break(self._overdue())
+            self._break(self._timeout())
 
-    def _overdue(self) -> TransportError:
+    def _timeout(self) -> TransportError:
         if self._sink is not None and self._head:
-            return TimedOutError(f"nothing came for {self._sink.silence:g} s")
+            return TimedOutError(f"no data received for {self._sink.silence:g} s")
         return TimedOutError("the server did not answer in time")
 
 
@@ -241,5 +240,5 @@ def _header(head: bytes, name: str) -> str:
 
 
 def _has_length(head: bytes) -> bool:
-    """Whether the server says where the answer ends; if not, it ends with the connection."""
+    """Return whether the headers define the end of the response; if not, it ends with the connection."""
     return bool(_header(head, "content-length") or _header(head, "transfer-encoding"))

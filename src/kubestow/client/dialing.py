@@ -1,4 +1,4 @@
-"""Opening a connection to the API server: straight or through a proxy, plain or TLS, within a time limit."""
+"""Opens connections to the API server: direct or through a proxy, plain or TLS, within a time limit."""
 
 import asyncio
 import math
@@ -17,14 +17,14 @@ from kubestow.client.tls import ResumingContext, TlsContexts
 
 CONNECT_SECONDS = 10.0
 _TICKET_SECONDS = 0.05
-"""How long others wait for the first connection's ticket."""
-_TICKET_LOOKS = 12
-# A peer that vanished without a word is noticed by the kernel after about a minute.
+"""Seconds for which further connections wait for the session ticket of the first one."""
+_TICKET_CHECKS = 12
+# The kernel detects a peer that disappeared without closing the connection after about a minute.
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """A server URL taken apart; `prefix` is the path in front of every API path."""
+    """The parts of a server URL; `prefix` is the path in front of every API path."""
 
     scheme: str
     host: str
@@ -39,7 +39,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 def parse_server(url: str, source: str, named: str) -> Endpoint:
-    """Raises CredentialsError. A server without a scheme is http, as for kubectl."""
+    """Parse a server URL; without a scheme it is http, as for kubectl. Raises CredentialsError if it is invalid."""
     text = url if "://" in url else f"http://{url}"
     try:
         parts = urlsplit(text)
@@ -47,7 +47,7 @@ def parse_server(url: str, source: str, named: str) -> Endpoint:
     except ValueError as error:
         raise CredentialsError(source, named, f"{url!r} is not a URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise CredentialsError(source, named, f"{url!r} is no server; write it as https://host:6443")
+        raise CredentialsError(source, named, f"{url!r} is not a server; write it as https://host:6443")
     return Endpoint(parts.scheme, host, port or (443 if parts.scheme == "https" else 80), parts.path.rstrip("/"))
 
 
@@ -73,11 +73,11 @@ class Dialer:
         self._seconds = seconds
         self._largest_answer = largest_answer
         self._context: ResumingContext | None = None
-        """With which a connection was opened last."""
-        self._patient_until = 0.0
-        """Until when others wait for what it takes to resume its session."""
-        self._looking = asyncio.Lock()
-        """Held by the one of them that looks for it."""
+        """The context of the latest connection."""
+        self._ticket_deadline = 0.0
+        """Time until which further connections wait for the ticket that lets them resume its session."""
+        self._polling = asyncio.Lock()
+        """Held by the connection that polls for the ticket."""
 
     async def __call__(self, deadline: float) -> Connection:
         endpoint = self._endpoint
@@ -91,28 +91,28 @@ class Dialer:
                 else:
                     connection = await self._through(self._proxy, context)
         except TimeoutError:
-            raise ConnectError(f"cannot connect to {self._way()}: no answer in time") from None
+            raise ConnectError(f"cannot connect to {self._route()}: no answer in time") from None
         except ssl.SSLCertVerificationError as error:
             what = f"certificate verify failed: {error.verify_message}"
-            raise UntrustedError(f"cannot connect to {self._way()}: {what}") from error
+            raise UntrustedError(f"cannot connect to {self._route()}: {what}") from error
         except OSError as error:
-            raise ConnectError(f"cannot connect to {self._way()}: {_reason(error)}") from error
+            raise ConnectError(f"cannot connect to {self._route()}: {_reason(error)}") from error
         return connection
 
-    def _way(self) -> str:
-        way = f"{self._endpoint.host}:{self._endpoint.port}"
-        return way if self._proxy is None else f"{way} through the proxy {self._proxy.host}:{self._proxy.port}"
+    def _route(self) -> str:
+        address = f"{self._endpoint.host}:{self._endpoint.port}"
+        return address if self._proxy is None else f"{address} through the proxy {self._proxy.host}:{self._proxy.port}"
 
     async def _wait_for_ticket(self, context: ResumingContext) -> None:
-        """Many connections are opened when all begins: let the first one's handshake shorten those of the others."""
+        """Wait for the ticket of the first connection, so that the many others at the start resume its session."""
         if context is not self._context:
-            self._context, self._patient_until = context, self._loop.time() + _TICKET_SECONDS
+            self._context, self._ticket_deadline = context, self._loop.time() + _TICKET_SECONDS
             return
-        async with self._looking:
-            for _ in range(_TICKET_LOOKS):
-                if self._loop.time() >= self._patient_until or context.can_resume():
+        async with self._polling:
+            for _ in range(_TICKET_CHECKS):
+                if self._loop.time() >= self._ticket_deadline or context.can_resume():
                     break
-                await asyncio.sleep(_TICKET_SECONDS / _TICKET_LOOKS)
+                await asyncio.sleep(_TICKET_SECONDS / _TICKET_CHECKS)
 
     def _new_connection(self) -> Connection:
         return Connection(self._loop, self._largest_answer)
@@ -161,7 +161,7 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
 
 
 def _reason(error: OSError) -> str:
-    """What is wrong, without the numbers and functions of Python and its libraries."""
+    """Return the message of an error without the error numbers and function names of Python and its libraries."""
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno).lower()
     return error.strerror or str(error)

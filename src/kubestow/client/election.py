@@ -1,13 +1,13 @@
 """Leader election on a Lease: at most one instance leads.
 
-A contender reads the lease again and again. It does not trust the times written there: it notes by its own monotonic
-clock when it last saw the lease change, and takes it over only when it has not changed for its whole duration. The
-leader renews; when it could not for the renew deadline, which is shorter than the lease's duration, or sees another
-holder, it stops at once, before anyone else may begin. A leader that stops in good order keeps renewing until its work
-has ended, then releases the lease, so that the next one need not wait.
+A contender reads the lease periodically. It does not trust the times in the lease: it records by its own monotonic
+clock when it last saw the lease change, and acquires it only if it has not changed for its whole duration. The leader
+renews; if it cannot within the renew deadline, which is shorter than the lease's duration, or sees another holder, it
+stops at once, before another instance may start. A leader that is shut down keeps renewing until its work has ended,
+then releases the lease, so that the next leader need not wait.
 
-In a coordinated election (see `candidate`) the API server writes the holder into the lease. Nobody takes it then; who
-is named renews it, until the server names another as the one to come.
+In a coordinated election (see `candidate`) the API server writes the holder into the lease. The contenders do not
+acquire it then; the holder renews it until the server names a preferred holder to succeed it.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ JITTER = 1.2
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """How long a lease lasts, how long the leader tries to renew it, how often anyone tries; in seconds."""
+    """The duration of the lease, the time the leader tries to renew it, and the interval of the tries, in seconds."""
 
     lease: float = 15.0
     renew_deadline: float = 10.0
@@ -45,9 +45,9 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 class Elector:
-    """One contender; `run` competes, leads, and ends when it leads no more.
+    """One contender; `run` competes, leads, and returns when it is no longer the leader.
 
-    `announce` is called when it becomes the leader and when it stops, with those words; it must not block.
+    `announce` is called with "became leader" or "stopped leading" when that happens; it must not block.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class Elector:
 
     @property
     def lease(self) -> str:
-        """The lease's name."""
+        """The name of the lease."""
         return self._lock.name
 
     @property
     def leader(self) -> str:
-        """The identity last seen to hold the lease; empty where nobody does."""
+        """The identity of the holder of the lease last seen; empty if there is none."""
         return self._observed.holder
 
     @property
@@ -93,21 +93,21 @@ class Elector:
 
     @property
     def may_act(self) -> bool:
-        """Whether nobody else can hold the lease at this very moment.
+        """Whether no other instance can hold the lease now. Check it before each irreversible action.
 
-        The answer counts from before the last renewal was sent, so it holds even after this process was stopped or
-        starved for a while and its timers come late: ask before each irreversible act.
+        The lease counts from before the last renewal was sent, so the result is right even if this process was stopped
+        or starved for a while and its timers are late.
         """
         return self.leads and self._loop.time() < self._sent_at + self._terms.lease
 
     def overdue(self, tolerated: float) -> bool:
-        """Whether this instance believes to lead although its lease ran out longer ago than tolerated."""
+        """Return whether this instance still leads although its lease expired more than `tolerated` seconds ago."""
         return self.leads and self._loop.time() - self._observed_at > self._terms.lease + tolerated
 
     async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Compete, then lead until `lead` ends; raises LeaseLostError when the lease is lost meanwhile.
+        """Compete, then lead until `lead` ends. Raises LeaseLostError if the lease is lost before that.
 
-        Cancelling cancels `lead` and waits for its end, still renewing, then releases the lease.
+        If cancelled: cancels `lead`, waits for its end while renewing, then releases the lease.
         """
         await self._acquire()
         leading = asyncio.create_task(lead(), name="leading")
@@ -142,7 +142,7 @@ class Elector:
         log.info("Successfully acquired lease", lock=str(self._lock))
 
     async def _renew(self) -> None:
-        """Returns when the lease is lost."""
+        """Renew the lease until it is lost."""
         while True:
             try:
                 async with asyncio.timeout(self._terms.renew_deadline):
@@ -158,7 +158,7 @@ class Elector:
                 log.info("Term of the lease has ended", lock=str(self._lock), next=self._observed.preferred)
                 return
             if not self.leads:
-                log.error("Lost lease", lock=str(self._lock), to=self.leader or "nobody")
+                log.error("Lost lease", lock=str(self._lock), to=self.leader or "no holder")
                 return
             await asyncio.sleep(self._terms.retry)
 
@@ -179,7 +179,7 @@ class Elector:
             self._observe(released)
 
     async def _try(self) -> bool:
-        """Acquire or renew, once; tells whether this instance holds the lease now."""
+        """Try once to acquire or renew the lease; return whether this instance holds it now."""
         started = self._loop.time()
         now = format_micro_time(self._clock.now())
         mine = Record(self._lock.identity, int(self._terms.lease), now, now, 0)
@@ -187,7 +187,7 @@ class Elector:
             try:
                 return await self._take(mine, self._observed, started)
             except CallError as error:
-                log.info("Lease could not be renewed at once, reading it", err=error, lock=str(self._lock))
+                log.info("Failed to renew lease at once, reading it", err=error, lock=str(self._lock))
         try:
             found = await self._lock.read()
         except NotFoundError:

@@ -1,4 +1,4 @@
-"""Error answers decoded into the failures of `model.failures`, and the one failure that is the client's own."""
+"""Decodes error responses into the exceptions of `kubestow.api.failures`; adds the client's own CredentialsError."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ _status_decoder = msgspec.json.Decoder(Status)
 
 
 class CredentialsError(CallError):
-    """A kubeconfig, token, certificate or plugin that cannot be used; names the source and the field."""
+    """A kubeconfig, token, certificate or plugin is invalid; the message names the source and the field."""
 
     def __init__(self, source: str, field: str, problem: str) -> None:
         super().__init__(f"{source}: {field}: {problem}" if field else f"{source}: {problem}")
@@ -20,10 +20,10 @@ class CredentialsError(CallError):
 
 
 def api_error(request: str, code: int, body: bytes | msgspec.Raw, retry_after: float | None = None) -> ApiError:
-    """The exception for an error answer; `request` is its method and path, for the message."""
+    """Return the exception for an error response; `request` is its method and path, for the message."""
     try:
         status = _status_decoder.decode(body)
     except NOT_JSON:
-        # A proxy or load balancer in between answers in its own words.
+        # A proxy or load balancer in between responds in its own format.
         status = Status(message=bytes(body[:_SHOWN_BODY]).decode("utf-8", "replace").strip(), code=code)
     return failure_of(request, code, status, retry_after)

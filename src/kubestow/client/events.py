@@ -1,10 +1,10 @@
-"""Events: told at once, written when there is time.
+"""Events: recorded at once, written in the background.
 
-`record` only notes an event in memory. The first of a kind is created at the server; the second turns it into a series
-by a patch; later ones only count, and the count is written every half hour while the series lasts and once when it has
-ended (six minutes without another). Workers write, as fast as their client's rate limit allows. A server that cannot be
-reached is tried twelve times about ten seconds apart; what it refuses is dropped. When too much is pending, new events
-are dropped: they never hold up scheduling.
+`record` only stores an event in memory. The first of a kind is created at the server; the second turns it into a series
+by a patch; later ones only increment a count, which is written every half hour while the series lasts and once after
+its end (six minutes without another event). Workers write as fast as the rate limit of their client allows. A write is
+tried twelve times, about ten seconds apart, if the server cannot be reached; events that the server rejects are
+dropped. If too many are pending, new events are dropped: they never delay scheduling.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ from kubestow.telemetry.metrics.client import ClientMetrics
 
 log = get_logger(__name__)
 
-MOST_TRIES = 12
+MAX_TRIES = 12
 RETRY_SECONDS = 10.0
 RETRY_JITTER = 0.25
 FINISH_SECONDS = 360.0
 REFRESH_SECONDS = 1800.0
 TIDY_SECONDS = 60.0
-MOST_PENDING = 50_000
+MAX_PENDING = 50_000
 WORKERS = 8
 
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_LONGEST_NAME = 253
+_MAX_NAME = 253
 
 
 QUEUE = "events"
-"""The recorder's name among the queues that are measured."""
+"""The name of the recorder in the workqueue_... metrics."""
 
 
 class _Meta(msgspec.Struct, gc=False):
@@ -71,7 +71,7 @@ class _Body(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class _Known(msgspec.Struct, gc=False):
-    """An event that was created, for as long as others may join it; `count` is 0 until there is a series."""
+    """A recent event that equal events are merged with; `count` is 0 until there is a series."""
 
     body: _Body
     at: float
@@ -81,7 +81,7 @@ class _Known(msgspec.Struct, gc=False):
 
 
 class _Write(msgspec.Struct, gc=False):
-    """What is to be written of an event: itself, or that it is a series by now."""
+    """A pending write of an event: its creation, or the state of its series if `count` is not 0."""
 
     body: _Body
     count: int
@@ -97,7 +97,7 @@ _Key = tuple[str, str, str, str, ObjectReference, ObjectReference | None]
 
 
 class EventRecorder:
-    """Takes events from anywhere in the loop; `run` writes them until cancelled."""
+    """Records events from any task of the loop; `run` writes them until cancelled."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class EventRecorder:
         hostname: str,
         clock: Clock,
         random: Callable[[], float],
-        most_pending: int = MOST_PENDING,
+        max_pending: int = MAX_PENDING,
         metrics: ClientMetrics | None = None,
     ) -> None:
         self.dropped = 0
@@ -116,14 +116,14 @@ class EventRecorder:
         self._random = random
         self._metrics = metrics or ClientMetrics()
         self._pending: deque[tuple[_Write | _CoreEvent, float]] = deque()
-        """What is to be written, and since when."""
+        """The pending writes, each with the time at which it was added."""
         self._idle: list[asyncio.Future[None]] = []
-        """Of those who write: who waits for something to write."""
+        """The futures of the workers that wait for a write."""
         self._emptied: asyncio.Future[None] | None = None
-        """Who waits until all is written."""
+        """The future of `drain`, which waits until everything is written."""
         self._writing: dict[int, float] = {}
-        self._most_pending = most_pending
-        # Both in order of age: an event moves from the first to the second when it becomes a series.
+        self._max_pending = max_pending
+        # Both ordered by age: an event moves from the first to the second when it becomes a series.
         self._singles: dict[_Key, _Known] = {}
         self._series: dict[_Key, _Known] = {}
         self._last_stamp = 0
@@ -141,7 +141,7 @@ class EventRecorder:
         note: str,
         related: ObjectReference | None = None,
     ) -> None:
-        """Note an event; `kind` is Normal or Warning, `controller` the scheduler's name."""
+        """Record an event; `kind` is Normal or Warning, `controller` is the name of the scheduler."""
         if kind not in ("Normal", "Warning"):
             raise ValueError(f"the kind of an event is Normal or Warning, not {kind!r}")
         now = self._clock.now()
@@ -151,7 +151,7 @@ class EventRecorder:
             known.count += 1
             known.last = now
             return
-        if len(self._pending) >= self._most_pending:
+        if len(self._pending) >= self._max_pending:
             self._drop()
             return
         known = self._singles.pop(key, None)
@@ -181,7 +181,7 @@ class EventRecorder:
     def announce(
         self, controller: str, lock: LeaseLock, what: str, *, reason: str = "LeaderElection", kind: str = "Normal"
     ) -> None:
-        """Note what happened to a contender, such as that it became leader: a core/v1 event about the lease."""
+        """Record a change of a contender, such as that it became leader, as a core/v1 event about the lease."""
         meta = lock.metadata
         now = self._clock.now()
         moment = format_time(now)
@@ -208,7 +208,7 @@ class EventRecorder:
             "reportingComponent": controller,
             "reportingInstance": "",
         }
-        if len(self._pending) >= self._most_pending:
+        if len(self._pending) >= self._max_pending:
             self._drop()
         else:
             self._put(_CoreEvent(lock.namespace, body))
@@ -220,7 +220,7 @@ class EventRecorder:
             tasks.create_task(self._tidy(), name="finish event series")
 
     async def drain(self, seconds: float) -> bool:
-        """Wait until all that is pending is written, at most that long; tells whether it is. `run` must be running."""
+        """Wait until everything is written, up to a limit; return whether it is. `run` must be running."""
         try:
             async with asyncio.timeout(seconds):
                 while self._pending or self._writing:
@@ -233,23 +233,23 @@ class EventRecorder:
     def _drop(self) -> None:
         self.dropped += 1
         if self.dropped % 1000 == 1:
-            log.warning("Events dropped: the server takes them too slowly", dropped=self.dropped)
+            log.warning("Events dropped: the server is too slow to write them", dropped=self.dropped)
 
     def _name(self, regarding: str, now: float) -> str:
-        # Two events of one object in the same instant must not get the same name.
+        # Two events of one object at the same time must not get the same name.
         self._last_stamp = max(int(now * 1e9), self._last_stamp + 1)
         name = f"{regarding}.{self._last_stamp:x}"
-        if len(name) > _LONGEST_NAME or _SUBDOMAIN.fullmatch(name) is None:
+        if len(name) > _MAX_NAME or _SUBDOMAIN.fullmatch(name) is None:
             return str(uuid.uuid4())
         return name
 
     @property
     def pending(self) -> int:
-        """How many events wait to be written."""
+        """The number of events that wait to be written."""
         return len(self._pending)
 
     def being_written(self) -> list[float]:
-        """For how many seconds each event that is being written has been."""
+        """Return how long each write in progress has taken so far, in seconds."""
         now = self._clock.now()
         return [now - since for since in self._writing.values()]
 
@@ -282,7 +282,7 @@ class EventRecorder:
                     self._emptied.set_result(None)
 
     async def _deliver(self, item: _Write | _CoreEvent) -> None:
-        for tries in range(MOST_TRIES):
+        for tries in range(MAX_TRIES):
             if tries:
                 self._metrics.work_retries.inc(QUEUE)
                 await asyncio.sleep(RETRY_SECONDS * (1.0 + RETRY_JITTER * self._random()))
@@ -298,13 +298,13 @@ class EventRecorder:
                 # A patch overtook the create it belongs to, and created the event itself.
                 if isinstance(item, _CoreEvent) or item.count == 0:
                     return
-                # It did not, the create was sooner: the patch will find the event next time.
+                # The event was created in the meantime: the next try patches it.
             except ApiError as error:
-                log.warning("The server refused an event, it is dropped", err=error)
+                log.warning("The server rejected an event; it is dropped", err=error)
                 return
             except CallError as error:
-                log.warning("An event could not be written, trying again later", err=error)
-        log.error("An event could not be written, it is dropped", tries=MOST_TRIES)
+                log.warning("Failed to write an event; it is retried later", err=error)
+        log.error("Failed to write an event; it is dropped", tries=MAX_TRIES)
 
     async def _continue(self, body: _Body, series: _Series) -> None:
         namespace, name = body.metadata.namespace, body.metadata.name

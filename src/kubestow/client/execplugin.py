@@ -1,7 +1,7 @@
 """Credential plugins: a command that prints an ExecCredential with a token or a client certificate.
 
-It is run when the last answer has expired or was refused, once for all requests that wait. Its standard error is ours,
-so that it can speak to the user; its standard output is never shown.
+It is run when the previous credential has expired or was rejected, once for all waiting requests. Its standard error is
+that of this process, so that it can prompt the user; its standard output is never shown.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ PLUGIN_SECONDS = 60.0
 
 
 class ExecPlugin(Secretive, frozen=True):
-    """How to run it; `place` is where the kubeconfig has it."""
+    """The command and its environment; `place` is the path of its entry in the kubeconfig."""
 
     command: str
     api_version: str
@@ -52,7 +52,7 @@ class _Credential(msgspec.Struct, rename="camel"):
 
 
 class ExecAuth(Expiring):
-    """Runs the plugin; a certificate it brings is shown by connections from then on."""
+    """Runs the plugin; new connections present the certificate that it returns."""
 
     def __init__(
         self,
@@ -80,8 +80,8 @@ class ExecAuth(Expiring):
             self._metrics.exec_plugin_calls.inc("plugin_execution_error", "1")
             raise
         if status.client_certificate_data:
-            shown = Certificate(status.client_certificate_data.encode(), status.client_key_data.encode())
-            if self._tls.show_certificate(shown):
+            certificate = Certificate(status.client_certificate_data.encode(), status.client_key_data.encode())
+            if self._tls.set_certificate(certificate):
                 self._pool.close_idle()
         expires = float("inf")
         if status.expiration_timestamp is not None:
@@ -102,7 +102,7 @@ class ExecAuth(Expiring):
         plugin = self._plugin
         interactive = plugin.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
         if plugin.interactive_mode == "Always" and not interactive:
-            raise self._problem("interactiveMode", "is Always, but standard input is no terminal")
+            raise self._problem("interactiveMode", "is Always, but standard input is not a terminal")
         spec: dict[str, Any] = {"interactive": interactive}
         if plugin.cluster is not None:
             spec["cluster"] = plugin.cluster
@@ -136,10 +136,10 @@ class ExecAuth(Expiring):
             credential = msgspec.json.decode(output, type=_Credential)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # The error would repeat parts of the output.
-            raise self._problem("command", "printed something that is no ExecCredential") from None
+            raise self._problem("command", "printed something that is not an ExecCredential") from None
         if credential.kind != "ExecCredential" or credential.api_version != self._plugin.api_version:
             raise self._problem(
-                "apiVersion", f"the plugin answered with another kind or version than {self._plugin.api_version}"
+                "apiVersion", f"the plugin returned another kind or version than {self._plugin.api_version}"
             )
         status = credential.status
         if status is None or not (status.token or status.client_certificate_data):

@@ -1,4 +1,4 @@
-"""The service account of the pod we run in: address from the environment, token and authority from mounted files."""
+"""The service account of the pod this process runs in: the address is in the environment, token and CA are in files."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ def runs_in_cluster(environ: Mapping[str, str], folder: str = FOLDER) -> bool:
 
 
 def in_cluster_access(environ: Mapping[str, str], folder: str = FOLDER) -> Access:
-    """Raises CredentialsError where this is no pod with a service account."""
+    """Return the access of the service account. Raises CredentialsError if this is not a pod with a service account."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     for variable, value in (("KUBERNETES_SERVICE_HOST", host), ("KUBERNETES_SERVICE_PORT", port)):
         if not value:

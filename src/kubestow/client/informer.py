@@ -1,9 +1,9 @@
-"""What is known of one resource, and who is told of changes.
+"""The objects of one resource, and the notification of its handler.
 
-The store is the last object by key, nothing else. Whatever comes in, from a list or a watch, is compared with it, so
-that a handler sees every object's life in order: add, updates, delete; never twice the same version. An object replaced
-by another of the same name (another uid) is a delete and an add. A handler may come late: it is told of everything
-there is by then.
+The store contains the latest version of each object by key. Every object received from a list or a watch is compared
+with it, so that a handler gets the changes of each object in order: add, updates, delete; never the same version twice.
+An object replaced by another of the same name (another UID) is a delete and an add. A handler that subscribes late is
+first notified of all existing objects.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ H = TypeVar("H", contravariant=True)
 
 
 class Handler(Protocol[H]):
-    """Is told of changes, inside the event loop; must not block."""
+    """Receives the changes of one resource. Called on the event loop; must not block."""
 
     def on_add(self, obj: H) -> None: ...
     def on_update(self, old: H, new: H) -> None: ...
     def on_delete(self, obj: H) -> None: ...
     def on_access(self, problem: str) -> None:
-        """Every object there is has been told (empty), or why none can be seen; at the start, and when that changes."""
+        """All objects have been added (empty), or why none can be read. Called at the start and when that changes."""
 
 
 class Informer(Generic[T]):
@@ -39,22 +39,22 @@ class Informer(Generic[T]):
         self.resource = resource
         self.objects: dict[str, T] = {}
         self.synced = asyncio.Event()
-        """Set once the handler has been told of everything."""
+        """Set once the handler has been notified of all objects."""
         self.unreadable = ""
-        """Why the objects cannot be seen, if that is so."""
+        """Why the objects cannot be read, else empty."""
         self._is_listed = False
         self._handler = handler
 
-    def tell(self, handler: Handler[T]) -> None:
-        """Tell this handler of every object there is, and of all changes from now on."""
+    def subscribe(self, handler: Handler[T]) -> None:
+        """Call a handler for every existing object, and for all changes from now on."""
         self._handler = handler
         for key, obj in self.objects.items():
-            self._tell(key, handler.on_add, obj)
+            self._notify(key, handler.on_add, obj)
         if self._is_listed:
-            self._tell_access(handler)
+            self._notify_access(handler)
 
     def put(self, obj: T) -> None:
-        """An object was added or modified."""
+        """Store an added or modified object and notify the handler."""
         meta = obj.metadata
         key = key_of(meta)
         old = self.objects.get(key)
@@ -76,57 +76,57 @@ class Informer(Generic[T]):
             log.unexpected(_HANDLER_FAILED, err=error, resource=self.resource.name, object=key)
 
     def remove(self, last: T) -> None:
-        """An object was deleted; `last` is its last state."""
+        """Remove a deleted object and notify the handler; `last` is its last state."""
         key = key_of(last.metadata)
         if self.objects.pop(key, None) is not None:
-            self._tell_deleted(key, last)
+            self._notify_deleted(key, last)
 
     def skip(self, unreadable: Unreadable) -> None:
-        """An object came that cannot be understood: keep what was known of it, unless it is gone."""
+        """Log an object that cannot be decoded; its previous version is kept unless it was deleted."""
         meta = unreadable.metadata
         key = key_of(meta)
         log.error(
-            "Object ignored: cannot be understood", err=unreadable.problem, resource=self.resource.name, object=key
+            "Ignoring object that cannot be decoded", err=unreadable.problem, resource=self.resource.name, object=key
         )
         if unreadable.type == "DELETED" and (old := self.objects.pop(key, None)) is not None:
-            self._tell_deleted(key, old)
+            self._notify_deleted(key, old)
 
     def replace(self, objects: Iterable[T], unreadable: Iterable[Unreadable] = ()) -> None:
-        """These are all the objects there are now."""
+        """Replace the content of the store by all objects of a list, and notify the handler of the differences."""
         present = set()
         listed = list(objects)
         for bad in unreadable:
             self.skip(bad)
             present.add(key_of(bad.metadata))
         present.update(key_of(obj.metadata) for obj in listed)
-        # Deletions first: what they free is seen before what may need it.
+        # Deletions first: they free resources that added objects may need.
         for key in [key for key in self.objects if key not in present]:
-            self._tell_deleted(key, self.objects.pop(key))
+            self._notify_deleted(key, self.objects.pop(key))
         for obj in listed:
             self.put(obj)
         self.set_access("")
 
     def set_access(self, problem: str) -> None:
-        """All objects are known (empty), or why they cannot be seen: nobody waits for them, what was known stays."""
+        """Mark the store as complete (empty), or as unreadable and why: it counts as synced, and objects are kept."""
         if self._is_listed and problem == self.unreadable:
             return
         self.unreadable, self._is_listed = problem, True
         if self._handler is not None:
-            self._tell_access(self._handler)
+            self._notify_access(self._handler)
 
-    def _tell_access(self, handler: Handler[T]) -> None:
+    def _notify_access(self, handler: Handler[T]) -> None:
         self.synced.set()
         try:
             handler.on_access(self.unreadable)
         except Exception as error:
             log.unexpected(_HANDLER_FAILED, err=error, resource=self.resource.name, event="access")
 
-    def _tell_deleted(self, key: str, last: T) -> None:
+    def _notify_deleted(self, key: str, last: T) -> None:
         if self._handler is not None:
-            self._tell(key, self._handler.on_delete, last)
+            self._notify(key, self._handler.on_delete, last)
 
-    def _tell(self, key: str, what: Callable[[T], None], obj: T) -> None:
+    def _notify(self, key: str, callback: Callable[[T], None], obj: T) -> None:
         try:
-            what(obj)
+            callback(obj)
         except Exception as error:
             log.unexpected(_HANDLER_FAILED, err=error, resource=self.resource.name, object=key)

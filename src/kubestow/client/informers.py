@@ -1,6 +1,6 @@
-"""All the resources that are watched: started together, their initial sync tracked one by one.
+"""The set of watched resources: started together, with the initial sync tracked per resource.
 
-What they hold can be asked for before anybody is there to be told of it: handlers may come later.
+The objects are requested by `start`, and the handlers subscribe later, in `run`.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ HandlerOf = Callable[[Resource[Any]], Handler[Any]]
 
 
 class Informers:
-    """The set; `watch` adds to it, `run` keeps it up to date until cancelled."""
+    """The set of informers; `watch` adds to it, `run` keeps it up to date until cancelled."""
 
     def __init__(self, client: ApiClient, random: Callable[[], float]) -> None:
         self._client = client
@@ -30,7 +30,7 @@ class Informers:
         self._tasks: list[asyncio.Task[None]] = []
 
     def watch(self, resource: Resource[T], *, last: bool = False) -> Informer[T]:
-        """Watch a resource from `start` on; one that is last is told of once all others are synced."""
+        """Watch a resource from `start` on; with `last`, its handler subscribes once all others are synced."""
         informer = Informer(resource)
         self._informers.append(informer)
         if last:
@@ -38,17 +38,18 @@ class Informers:
         return informer
 
     def start(self) -> None:
-        """Ask for everything there is, before `run` tells anybody of it."""
+        """Start to list and watch all resources, before `run` subscribes the handlers."""
         loop, refusals = asyncio.get_running_loop(), Refusals()
         for informer in self._informers:
             reflector = Reflector(self._client, informer, self._random, refusals)
             self._tasks.append(loop.create_task(reflector.run(), name=f"watch {informer.resource.name}"))
 
     async def run(self, handler_of: HandlerOf) -> None:
-        """Tell handlers of everything, and of what changes, until cancelled."""
+        """Notify the handlers of all objects and their changes until cancelled."""
         if not self._tasks:
             self.start()
-        self._tasks.append(asyncio.get_running_loop().create_task(self._tell(handler_of), name="tell of what there is"))
+        subscribing = self._subscribe(handler_of)
+        self._tasks.append(asyncio.get_running_loop().create_task(subscribing, name="subscribe handlers"))
         try:
             await asyncio.gather(*self._tasks)
         finally:
@@ -56,21 +57,21 @@ class Informers:
                 task.cancel()
             await asyncio.wait(self._tasks)
 
-    async def _tell(self, handler_of: HandlerOf) -> None:
+    async def _subscribe(self, handler_of: HandlerOf) -> None:
         first = [informer for informer in self._informers if informer not in self._last]
         for informer in first:
-            informer.tell(handler_of(informer.resource))
+            informer.subscribe(handler_of(informer.resource))
         for informer in first:
             await informer.synced.wait()
         for informer in self._last:
-            informer.tell(handler_of(informer.resource))
+            informer.subscribe(handler_of(informer.resource))
 
     def unsynced(self) -> list[str]:
-        """The resources whose initial state is not complete yet."""
+        """Return the names of the resources whose initial list is not complete yet."""
         return [informer.resource.name for informer in self._informers if not informer.synced.is_set()]
 
     async def wait_synced(self, seconds: float | None = None) -> None:
-        """Wait until every resource is synced; raises TimedOutError naming those that are not."""
+        """Wait until every resource is synced. Raises TimedOutError, which names those that are not."""
         try:
             async with asyncio.timeout(seconds):
                 for informer in self._informers:

@@ -1,7 +1,7 @@
 """kubeconfig files: read, merged, and reduced to the access of one context.
 
-Of several files the first to name a cluster, user, context or current-context wins. Paths inside a file are relative to
-it; data wins over files. Problems are told with the file and the field.
+If several files define a cluster, user, context or current-context, the first one wins. Paths in a file are relative to
+its folder; data takes precedence over files. Error messages name the file and the field.
 """
 
 import os
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kubestow.client.oidc import OidcSettings
 
 SCHEDULER_EXTENSION = "kubestow.dev/scheduler"
-"""The extension of a cluster that says where its scheduler serves pages."""
+"""The extension of a cluster that contains the URL of its scheduler's pages."""
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _PLACE = r"(?s)^(?P<problem>.*?) - at `\$\.?(?P<field>.*?)`$"
 
@@ -113,7 +113,7 @@ T = TypeVar("T")
 
 
 class _Found(msgspec.Struct, Generic[T]):
-    """A named entry and the file it stands in."""
+    """A named entry and the file that contains it."""
 
     path: Path
     entry: T
@@ -122,12 +122,12 @@ class _Found(msgspec.Struct, Generic[T]):
 def find_access(
     kubeconfig: str = "", master: str = "", environ: Mapping[str, str] = os.environ, context: str = ""
 ) -> Access:
-    """The access that the flags and the environment ask for; raises CredentialsError.
+    """Return the access that the flags and the environment name. Raises CredentialsError if there is none.
 
-    `context` is that of a kubeconfig to use instead of its current one.
+    `context` is used instead of the current context of a kubeconfig.
     """
     found: Access | None = None
-    # Unlike Path.expanduser it goes on for a user that nobody knows, as there are in containers.
+    # Unlike Path.expanduser this does not fail for a user without an entry in /etc/passwd, as in containers.
     home = Path(os.path.expanduser(environ.get("HOME") or "~")) / ".kube" / "config"
     if kubeconfig:
         found = load_kubeconfig([kubeconfig], must_exist=True, context=context)
@@ -147,11 +147,11 @@ def find_access(
 
 
 def load_kubeconfig(paths: Sequence[str], *, must_exist: bool = False, context: str = "") -> Access:
-    """Read and merge the files, and take a context, the current one if none is named.
+    """Read and merge the files, and return the access of a context, by default the current one.
 
-    Files that are not there are passed over unless they `must_exist`, or none is there.
+    Missing files are skipped unless `must_exist` is set or all are missing. Raises CredentialsError.
     """
-    asked_by = "--context" if context else "current-context"
+    field = "--context" if context else "current-context"
     given = [Path(path) for path in dict.fromkeys(filter(None, paths))]
     must_exist = must_exist or not any(path.exists() for path in given)
     files = [(path, _read(path, must_exist)) for path in given]
@@ -169,7 +169,7 @@ def load_kubeconfig(paths: Sequence[str], *, must_exist: bool = False, context: 
             contexts.setdefault(named.name, _Found(path, named.context or _Context()))
     if not context:
         raise CredentialsError(source, "current-context", "not set; `kubectl config use-context NAME` sets it")
-    chosen = _look_up(contexts, context, source, asked_by, "context")
+    chosen = _look_up(contexts, context, source, field, "context")
     where = f"contexts[{context}].context"
     cluster_found = _look_up(clusters, chosen.entry.cluster, str(chosen.path), f"{where}.cluster", "cluster")
     user_found = (
@@ -193,7 +193,7 @@ def _read(path: Path, must_exist: bool) -> _File:
         document = next(yaml_documents(text.decode()), None)
     except (DocumentError, UnicodeDecodeError) as error:
         place = re.search(r"line \d+", str(error))
-        # The error's own text may repeat a part of the line, which may hold a token.
+        # The error's own text may contain a part of the line, which may contain a token.
         raise CredentialsError(str(path), "", f"not YAML{f' at {place[0]}' if place else ''}") from None
     try:
         return msgspec.convert(document.tree if document is not None else {}, _File)
@@ -252,7 +252,7 @@ def _access(cluster_found: _Found[_Cluster], user_found: _Found[_User], context:
 
 def _scheduler(cluster: _Cluster) -> str:
     found = (one.extension for one in cluster.extensions or () if one.name == SCHEDULER_EXTENSION)
-    return next((str(said["server"]) for said in found if isinstance(said, dict) and "server" in said), "")
+    return next((str(content["server"]) for content in found if isinstance(content, dict) and "server" in content), "")
 
 
 def _beside(path: Path, named: str) -> str:
@@ -279,7 +279,7 @@ def _plugin(user: _User, path: Path, name: str, cluster: _Cluster, tls: TlsSetti
     plugin = user.exec
     if plugin is None:
         return None
-    # Imported only now: few have any.
+    # Imported on demand: rarely used.
     from kubestow.client.execplugin import ExecPlugin
 
     where = f"users[{name}].user.exec"
@@ -287,7 +287,7 @@ def _plugin(user: _User, path: Path, name: str, cluster: _Cluster, tls: TlsSetti
         raise CredentialsError(str(path), f"{where}.command", "not set")
     if plugin.api_version not in ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"):
         raise CredentialsError(
-            str(path), f"{where}.apiVersion", f"{plugin.api_version!r}; known is client.authentication.k8s.io/v1"
+            str(path), f"{where}.apiVersion", f"{plugin.api_version!r}; use client.authentication.k8s.io/v1"
         )
     modes = ("Never", "IfAvailable", "Always")
     if plugin.interactive_mode not in modes and (
@@ -330,7 +330,7 @@ def _oidc(user: _User, path: Path, name: str) -> "OidcSettings | None":
     provider = user.auth_provider
     if provider is None:
         return None
-    # Imported only now: few have any.
+    # Imported on demand: rarely used.
     from kubestow.client.oidc import OidcSettings
 
     where = f"users[{name}].user.auth-provider"

@@ -1,7 +1,7 @@
-"""The Lease that instances compete for: read, created and updated, with a record of who holds it.
+"""The Lease that instances compete for: read, created and updated, with a record of its holder.
 
-The lease last seen is kept as the server's JSON and sent back with a new spec, so that its resourceVersion makes the
-server refuse an update by anyone who has not seen the latest.
+The lease last seen is kept as the server's JSON and sent back with a new spec, so that the server rejects an update
+whose resourceVersion is not the latest.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from kubestow.client.requests import Requests
 
 
 class Record(Struct, frozen=True):
-    """Who holds a lease: the meaningful part of its spec."""
+    """The holder of a lease and its times: the relevant part of the spec."""
 
     holder: str = ""
     seconds: int = 0
@@ -20,13 +20,13 @@ class Record(Struct, frozen=True):
     renewed: str = ""
     transitions: int = 0
     strategy: str = ""
-    """How the API server chooses the holder, where it does."""
+    """The strategy by which the API server chooses the holder, if it does."""
     preferred: str = ""
-    """Whom the API server has chosen to come next; the holder's term is over then."""
+    """The next holder that the API server has chosen; if set, the current holder must stop."""
 
 
 class LeaseLock:
-    """One lease, as one contender sees it."""
+    """One lease, accessed by one contender."""
 
     def __init__(self, requests: Requests, namespace: str, name: str, identity: str) -> None:
         if not identity:
@@ -42,12 +42,12 @@ class LeaseLock:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Of the lease last seen."""
+        """The metadata of the lease last seen."""
         found: dict[str, Any] = self._lease.get("metadata") or {}
         return found
 
     async def read(self) -> Record:
-        """Raises NotFoundError where there is none."""
+        """Read the lease. Raises NotFoundError if it does not exist."""
         self._lease = await self._requests.get_lease(self.namespace, self.name)
         spec = self._lease.get("spec") or {}
         return Record(
@@ -61,7 +61,7 @@ class LeaseLock:
         )
 
     async def create(self, record: Record) -> None:
-        """Raises AlreadyExistsError where somebody was faster."""
+        """Create the lease. Raises AlreadyExistsError if it exists already."""
         lease = {
             "kind": "Lease",
             "apiVersion": "coordination.k8s.io/v1",
@@ -71,7 +71,7 @@ class LeaseLock:
         self._lease = await self._requests.create_lease(self.namespace, lease)
 
     async def update(self, record: Record) -> None:
-        """Raises ConflictError where somebody changed it since it was read."""
+        """Update the lease. Raises ConflictError if it changed since it was read."""
         lease = {
             **self._lease,
             "kind": "Lease",

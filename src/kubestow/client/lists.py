@@ -1,7 +1,7 @@
-"""Lists, page by page.
+"""Lists of a resource, page by page.
 
-From the API server's cache (resourceVersion=0 or a known version) a list comes in one piece; from its store, in pages
-of 500. When a continue token expires midway, the whole is asked for once more without pages.
+The API server returns a list from its cache (resourceVersion=0 or a known version) in one response, and a list from its
+store in pages of 500. If a continue token expires, the whole list is requested again without pages.
 """
 
 from functools import cache
@@ -29,12 +29,12 @@ class _Page(Base, Generic[T], frozen=True):
 
 @cache
 def _decoder(kind: type) -> "msgspec.json.Decoder[_Page[Any]] | None":
-    """Of a page of this kind; None where the codec must decode the objects."""
+    """Return the decoder of a page of this kind; None if the codec must decode the objects."""
     return None if keeps_source(kind) else msgspec.json.Decoder(_Page[kind])  # type: ignore[valid-type]
 
 
 class Listed(msgspec.Struct, Generic[T], frozen=True):
-    """All objects of a resource at one version; `in_pages` tells that the server cut the list."""
+    """All objects of a resource at one version; `in_pages` is set if the server split the list."""
 
     objects: list[T]
     unreadable: list[Unreadable]
@@ -50,7 +50,7 @@ class Lister(Generic[T]):
         self._resource = resource
 
     async def fetch(self, version: str, page: int = PAGE) -> Listed[T]:
-        """All objects, not older than the version ("0": any the server has at hand; "": the newest)."""
+        """Return all objects, not older than `version` ("0": any version the server has cached; "": the latest)."""
         objects: list[T] = []
         unreadable: list[Unreadable] = []
         token = ""
@@ -79,7 +79,7 @@ class Lister(Generic[T]):
             try:
                 page = fast.decode(body)
             except codec.NOT_JSON:
-                pass  # an item does not fit: find out which
+                pass  # an item cannot be decoded: find it below
             else:
                 objects += page.items
                 return page.metadata

@@ -1,6 +1,6 @@
 """OpenID Connect: an id token from the kubeconfig, refreshed at the identity provider when it has expired.
 
-Providers often hand out a new refresh token with every id token and void the old one, so both are written back into the
+Providers often return a new refresh token with every id token and revoke the old one, so both are written back to the
 kubeconfig, as kubectl does.
 """
 
@@ -37,7 +37,7 @@ _LEEWAY = 10.0
 
 
 class OidcSettings(Secretive, frozen=True):
-    """The `auth-provider` entry of a user: its kubeconfig, its place there, its settings."""
+    """The `auth-provider` entry of a user: its kubeconfig, its path in it, and its settings."""
 
     kubeconfig: str
     user: str
@@ -59,7 +59,7 @@ class _Claims(msgspec.Struct):
 
 
 class OidcAuth(Expiring):
-    """Holds the id token; asks the provider for the next one."""
+    """Provides the id token; requests the next one from the provider when it expires."""
 
     def __init__(self, settings: OidcSettings, source: str, environ: Mapping[str, str], clock: Clock) -> None:
         super().__init__(clock)
@@ -76,12 +76,12 @@ class OidcAuth(Expiring):
         if not config.get("refresh-token"):
             raise self._problem("refresh-token", "not set, and the id token is no longer valid; log in again")
         issuer = config["idp-issuer-url"].rstrip("/")
-        found = await self._ask("GET", f"{issuer}/.well-known/openid-configuration")
+        found = await self._request("GET", f"{issuer}/.well-known/openid-configuration")
         endpoint = self._decode(found, _Discovery).token_endpoint
         if not endpoint:
-            raise self._problem("idp-issuer-url", f"{issuer} does not say where tokens are refreshed")
+            raise self._problem("idp-issuer-url", f"{issuer} names no token endpoint")
         form = {"grant_type": "refresh_token", "refresh_token": config["refresh-token"]}
-        answer = await self._ask("POST", endpoint, urlencode(form).encode())
+        answer = await self._request("POST", endpoint, urlencode(form).encode())
         tokens = self._decode(answer, _Tokens)
         if not tokens.id_token:
             raise self._problem("idp-issuer-url", "the provider answered without an id token")
@@ -90,7 +90,7 @@ class OidcAuth(Expiring):
         self._write_back()
         return bearer(tokens.id_token), _expiry(tokens.id_token)
 
-    async def _ask(self, method: str, url: str, form: bytes = b"") -> bytes:
+    async def _request(self, method: str, url: str, form: bytes = b"") -> bytes:
         endpoint = parse_server(url, self._source, f"{self._settings.place}.config.idp-issuer-url")
         loop = asyncio.get_running_loop()
         proxy = proxy_from_environment(endpoint.scheme, endpoint.host, endpoint.port, self._environ)
@@ -105,7 +105,7 @@ class OidcAuth(Expiring):
         except ApiError as error:
             problem = f"the provider answered {error.code} to {method} {url}"
         except TransportError as error:
-            problem = f"the provider gives no answer: {error}"
+            problem = f"the provider does not answer: {error}"
         finally:
             channel.close()
         raise self._problem("idp-issuer-url", problem)
@@ -140,14 +140,14 @@ class OidcAuth(Expiring):
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise self._problem("idp-issuer-url", "the provider's answer is not what OpenID Connect asks for") from None
+            raise self._problem("idp-issuer-url", "the provider's answer does not conform to OpenID Connect") from None
 
     def _problem(self, named: str, problem: str) -> CredentialsError:
         return CredentialsError(self._source, f"{self._settings.place}.config.{named}", problem)
 
 
 def _expiry(token: str) -> float:
-    """When a JWT expires, a little early; a token that cannot be read counts as expired."""
+    """Return the time at which a JWT must be refreshed, shortly before it expires; 0 if it cannot be decoded."""
     try:
         payload = token.split(".")[1]
         claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims)

@@ -1,9 +1,9 @@
-"""Claims that JSON cannot carry to the API server and back unchanged, sent in protobuf.
+"""Updates of resource claims in protobuf, for claims that do not survive a round trip in JSON.
 
-A claim may have parameters for a driver. The server keeps them byte by byte, but tells them in JSON without the spaces
-that they may have come with, and takes what comes back for a change of what cannot change. In protobuf they stay as
-they are. Two messages one after the other are one message with the fields of both, of which the last counts unless it
-is a list: so what is to be added to a claim is written behind it, whatever else is in it.
+A claim may have opaque parameters for a driver. The server stores them byte by byte but returns them in JSON without
+insignificant spaces, and rejects an update with the result as a change of an immutable field. Protobuf preserves them.
+Two concatenated messages are one message with the fields of both: lists are joined, of other fields the last wins. So
+additions to a claim are appended to its message, whatever else it contains.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 _MAGIC = b"k8s\x00"
 _BYTES = 2
-"""How texts and messages are marked; an envelope has nothing else."""
+"""The wire type of strings and messages; an envelope has no other."""
 _TYPE, _OBJECT = 1, 2
 """Fields of the envelope."""
 _METADATA, _STATUS = 1, 3
@@ -26,58 +26,61 @@ _RESOURCE, _NAME, _UID = 3, 4, 5
 """Fields of a consumer."""
 
 
-def with_more(
+def with_additions(
     claim: bytes, version: str, finalizers: Sequence[str] = (), consumers: Sequence[ResourceClaimConsumer] = ()
 ) -> bytes:
-    """A claim as the server sent it, with these at the end of what it has; refused if it is of another version."""
+    """Return a claim, as received from the server, with more finalizers and consumers.
+
+    The server rejects the update unless `version` is the current one. Raises BadAnswerError if the claim is malformed.
+    """
     parts = dict(_fields(claim))
     metadata = length_delimited(_RESOURCE_VERSION, version.encode())
     metadata += b"".join(length_delimited(_FINALIZERS, name.encode()) for name in finalizers)
-    status = b"".join(length_delimited(_RESERVED_FOR, _consumer(of)) for of in consumers)
-    more = length_delimited(_METADATA, metadata) + (length_delimited(_STATUS, status) if status else b"")
+    status = b"".join(length_delimited(_RESERVED_FOR, _consumer_message(consumer)) for consumer in consumers)
+    additions = length_delimited(_METADATA, metadata) + (length_delimited(_STATUS, status) if status else b"")
     return (
         _MAGIC
         + length_delimited(_TYPE, parts.get(_TYPE, b""))
-        + length_delimited(_OBJECT, parts.get(_OBJECT, b"") + more)
+        + length_delimited(_OBJECT, parts.get(_OBJECT, b"") + additions)
     )
 
 
-def _consumer(of: ResourceClaimConsumer) -> bytes:
-    texts = ((_RESOURCE, of.resource), (_NAME, of.name), (_UID, of.uid))
+def _consumer_message(consumer: ResourceClaimConsumer) -> bytes:
+    texts = ((_RESOURCE, consumer.resource), (_NAME, consumer.name), (_UID, consumer.uid))
     return b"".join(length_delimited(number, text.encode()) for number, text in texts)
 
 
 def _fields(envelope: bytes) -> Iterator[tuple[int, bytes]]:
     if not envelope.startswith(_MAGIC):
-        raise BadAnswerError("a claim that was asked for in protobuf came as something else")
+        raise BadAnswerError("the server sent a claim that is not in the requested protobuf format")
     at = len(_MAGIC)
     while at < len(envelope):
         tag, at = _number(envelope, at)
         length, at = _number(envelope, at)
         if tag & 7 != _BYTES or at + length > len(envelope):
-            raise BadAnswerError("a claim came in protobuf that cannot be understood")
+            raise BadAnswerError("the server sent a claim with malformed protobuf")
         yield tag >> 3, envelope[at : at + length]
         at += length
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number, seven bits a byte, and where it ends."""
+    """Decode a varint; return the number and the position after it."""
     number = shift = 0
     while at < len(data):
         number |= (data[at] & 0x7F) << shift
-        at, shift, goes_on = at + 1, shift + 7, data[at] & 0x80
-        if not goes_on:
+        at, shift, continues = at + 1, shift + 7, data[at] & 0x80
+        if not continues:
             break
     return number, at
 
 
 def length_delimited(number: int, content: bytes) -> bytes:
-    """Return a field that is a text or a message."""
+    """Return a field that contains a string or a message."""
     return varint(number << 3 | _BYTES) + varint(len(content)) + content
 
 
 def varint(number: int) -> bytes:
-    """Return a number in as few bytes as it needs, seven bits in each."""
+    """Return a number in the fewest bytes, with seven bits in each."""
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)

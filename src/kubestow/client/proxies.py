@@ -1,7 +1,7 @@
-"""Proxies on the way to the API server: which one, and the handshake that opens a tunnel through it.
+"""Proxies for the API server: their selection, and the handshake that opens a tunnel.
 
-`proxy-url` of the kubeconfig wins; else HTTPS_PROXY, HTTP_PROXY and NO_PROXY decide as they do for kubectl.
-http and https proxies are asked to CONNECT, socks5 proxies to relay; names are resolved by the proxy.
+`proxy-url` of the kubeconfig has precedence; else HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply as for kubectl.
+http and https proxies receive a CONNECT, socks5 proxies a connect command; the proxy resolves host names.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from kubestow.client.errors import CredentialsError
 from kubestow.client.secretive import Secretive
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
-_LONGEST_ANSWER = 65536
+_MAX_RESPONSE = 65536
 
 
 class Proxy(Secretive, frozen=True):
@@ -28,7 +28,7 @@ class Proxy(Secretive, frozen=True):
 
 
 def parse_proxy(url: str, source: str, named: str) -> Proxy:
-    """Raises CredentialsError; never repeats the URL, which may hold a password."""
+    """Parse the URL of a proxy. Raises CredentialsError, without the URL, which may contain a password."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         host, port = parts.hostname, parts.port
@@ -36,7 +36,7 @@ def parse_proxy(url: str, source: str, named: str) -> Proxy:
         raise CredentialsError(source, named, "not a URL such as http://proxy.example:3128") from None
     if parts.scheme not in _DEFAULT_PORTS:
         known = ", ".join(sorted(_DEFAULT_PORTS))
-        raise CredentialsError(source, named, f"unknown kind of proxy {parts.scheme!r}; known are {known}")
+        raise CredentialsError(source, named, f"unknown kind of proxy {parts.scheme!r}; use one of {known}")
     if not host:
         raise CredentialsError(source, named, "names no host; write it as http://proxy.example:3128")
     return Proxy(
@@ -49,7 +49,7 @@ def parse_proxy(url: str, source: str, named: str) -> Proxy:
 
 
 def proxy_from_environment(scheme: str, host: str, port: int, environ: Mapping[str, str]) -> Proxy | None:
-    """The proxy the environment asks for; none for this machine itself."""
+    """Return the proxy that the environment sets for a host; None for loopback hosts."""
     variable = f"{scheme}_proxy"
     for named in (variable.upper(), variable):
         if url := environ.get(named):
@@ -98,7 +98,7 @@ def _is_excluded(host: str, port: int, excluded: str) -> bool:
 
 
 class Handshake(asyncio.Protocol):
-    """Talks to a proxy until the tunnel stands; then another protocol takes the transport over."""
+    """The protocol of a proxy connection until the tunnel is open; then another protocol takes over the transport."""
 
     def __init__(self) -> None:
         self._received = bytearray()
@@ -107,7 +107,7 @@ class Handshake(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports have the methods of asyncio's without being of its classes.
+        # The transports of uvloop have the methods of asyncio's but not its base classes.
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -119,12 +119,12 @@ class Handshake(asyncio.Protocol):
         self._wake()
 
     async def open_tunnel(self, proxy: Proxy, host: str, port: int) -> asyncio.Transport:
-        """Raises ConnectError where the proxy refuses."""
+        """Open a tunnel to a host and return its transport. Raises ConnectError if the proxy refuses."""
         assert self.transport is not None
         if proxy.scheme in ("http", "https"):
             await self._connect(proxy, host, port)
         else:
-            await self._relay(proxy, host, port)
+            await self._connect_socks(proxy, host, port)
         return self.transport
 
     async def _connect(self, proxy: Proxy, host: str, port: int) -> None:
@@ -135,14 +135,14 @@ class Handshake(asyncio.Protocol):
             request += f"Proxy-Authorization: Basic {pair}\r\n"
         self._send(f"{request}\r\n".encode())
         while (end := self._received.find(b"\r\n\r\n")) < 0:
-            if len(self._received) > _LONGEST_ANSWER:
-                raise ConnectError(f"proxy {proxy.host}:{proxy.port} answers no CONNECT")
+            if len(self._received) > _MAX_RESPONSE:
+                raise ConnectError(f"proxy {proxy.host}:{proxy.port} sent no valid answer to CONNECT")
             await self._read()
         first = bytes(self._received[:end]).split(b"\r\n")[0].decode("latin-1")
         if first.split(" ")[1:2] != ["200"]:
             raise ConnectError(f"proxy {proxy.host}:{proxy.port} refuses to connect to {target}: {first}")
 
-    async def _relay(self, proxy: Proxy, host: str, port: int) -> None:
+    async def _connect_socks(self, proxy: Proxy, host: str, port: int) -> None:
         self._send(b"\x05\x02\x00\x02" if proxy.user else b"\x05\x01\x00")
         method = (await self._take(2))[1]
         if method == 2 and proxy.user:
@@ -151,7 +151,7 @@ class Handshake(asyncio.Protocol):
             if (await self._take(2))[1] != 0:
                 raise ConnectError(f"proxy {proxy.host}:{proxy.port} refuses the user name and password")
         elif method != 0:
-            raise ConnectError(f"proxy {proxy.host}:{proxy.port} wants a way to log in that is not known here")
+            raise ConnectError(f"proxy {proxy.host}:{proxy.port} requires an unsupported authentication method")
         name = host.encode("idna")
         self._send(b"\x05\x01\x00\x03" + bytes([len(name)]) + name + port.to_bytes(2, "big"))
         _, code, _, kind = await self._take(4)

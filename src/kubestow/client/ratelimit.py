@@ -1,6 +1,7 @@
-"""The client's own limit: a token bucket of `burst` tokens, filled at `qps` tokens a second.
+"""The client's own rate limit: a token bucket of `burst` tokens, filled at `qps` tokens per second.
 
-A request takes its token at once and waits out the debt, so requests go in the order they came.
+A request takes its token at once, which may make the number negative, and waits until it would have been available. So
+requests are sent in the order of their arrival.
 """
 
 import asyncio
@@ -8,7 +9,7 @@ import math
 
 
 class TokenBucket:
-    """Queries per second with a burst; a rate that is not positive means no limit."""
+    """A limit of requests per second with a burst; `qps` of 0 or less means no limit."""
 
     __slots__ = ("_at", "_burst", "_loop", "_qps", "_tokens")
 
@@ -22,7 +23,7 @@ class TokenBucket:
         self._at = loop.time()
 
     def reserve(self) -> float:
-        """Take a token; returns the seconds to wait before acting on it."""
+        """Take a token; return the seconds to wait before the request is sent."""
         if self._qps == math.inf:
             return 0.0
         now = self._loop.time()
@@ -31,7 +32,7 @@ class TokenBucket:
         return 0.0 if self._tokens >= 0.0 else -self._tokens / self._qps
 
     async def wait(self, delay: float) -> None:
-        """Wait out a reservation; gives the token back when cancelled."""
+        """Wait for the delay of a reservation; give the token back if cancelled."""
         try:
             await asyncio.sleep(delay)
         except asyncio.CancelledError:

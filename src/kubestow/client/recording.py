@@ -1,4 +1,4 @@
-"""Events about pods, in the form that the event recorder takes them."""
+"""Converts events about pods to the arguments of the event recorder."""
 
 from kubestow.api.meta import ObjectReference
 from kubestow.api.pod import Pod
@@ -6,22 +6,22 @@ from kubestow.client.events import EventRecorder
 
 
 class PodRecorder:
-    """Notes events about pods, in the name of the profile that schedules them."""
+    """Records events about pods under the name of the profile that schedules them."""
 
     def __init__(self, events: EventRecorder) -> None:
         self._events = events
         self._closed = False
 
     def close(self) -> None:
-        """What is told from now on is dropped."""
+        """Drop all further events."""
         self._closed = True
 
     def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
         if self._closed:
             return
-        # An evicted pod may belong to another profile, or to nobody: the one that evicts it speaks.
-        speaker = pod if related is None else related
-        self._events.record(speaker.spec.schedulerName, _reference(pod), kind, reason, action, note)
+        # An evicted pod may belong to another profile or to none: report the profile of the pod that preempts it.
+        scheduled = pod if related is None else related
+        self._events.record(scheduled.spec.schedulerName, _reference(pod), kind, reason, action, note)
 
 
 def _reference(pod: Pod) -> ObjectReference:

@@ -1,10 +1,10 @@
-"""Keeps an informer in step with the server: list once, watch for ever, resume after whatever goes wrong.
+"""Keeps an informer in sync with the server: list once, then watch, and resume after every error.
 
-The initial state comes as a watch that begins with all objects and marks their end with a bookmark (watch-list);
-servers that refuse are listed instead. From then on the position (resourceVersion of the last event or bookmark) is
-enough to resume: a dropped, stalled or garbled watch is opened again from there after a pause. Only a position that
-the server no longer has (410), or one that brings no progress, costs a new list; the informer turns that into adds,
-updates and deletes.
+The initial state is received by a watch that begins with all objects and marks their end with a bookmark (watch-list),
+or by a list if the server rejects that. From then on the position (resourceVersion of the last event or bookmark) is
+enough to resume: a dropped, stalled or malformed watch is opened again at this position after a delay. Only a position
+that the server no longer has (410), or that makes no progress, requires a new list; the informer turns the differences
+into adds, updates and deletes.
 """
 
 import asyncio
@@ -34,31 +34,32 @@ from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 
-SHORTEST_WATCH = 300
-"""Seconds after which the server is asked to end a watch, plus as much again at random."""
+MIN_WATCH_SECONDS = 300
+"""The minimum timeout of a watch at the server; a random time up to the same length is added."""
 REFUSED_SECONDS = 300.0
-"""How seldom, at last, a server is asked again for what it lacks or forbids and the scheduler can do without."""
+"""The maximum delay between requests for an optional resource that the server lacks or forbids."""
 HEALTHY_SECONDS = 10.0
-MOST_RESUMES = 3
-"""Failures in a row without any event, after which the position is not trusted any more."""
+"""A watch that lasted this long resets the backoff."""
+MAX_RESUMES = 3
+"""Number of consecutive failures without any event after which the resource is listed again."""
 
 T = TypeVar("T", bound=ApiObject)
 
 
 class Reflector(Generic[T]):
-    """Runs one resource."""
+    """Lists and watches one resource."""
 
     def __init__(
         self, client: ApiClient, informer: Informer[T], random: Callable[[], float], refusals: Refusals
     ) -> None:
         self._client = client
-        self._told = refusals
+        self._refusal_log = refusals
         self._informer = informer
         self._resource = informer.resource
         self._loop = asyncio.get_running_loop()
         self._random = random
         self._backoff = Backoff(self._loop, random)
-        self._refusals = Backoff(self._loop, random, longest=REFUSED_SECONDS)
+        self._refused_backoff = Backoff(self._loop, random, limit=REFUSED_SECONDS)
         self._lister = Lister(client, informer.resource)
         self._position = ""
         self._position_is_gone = False
@@ -69,40 +70,40 @@ class Reflector(Generic[T]):
         self._refusal: type[ApiError] | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """List and watch until cancelled."""
         while True:
             started = self._loop.time()
             try:
-                brought_something = await self._once()
+                has_events = await self._run_once()
             except CallError as error:
                 if self._loop.time() - started >= HEALTHY_SECONDS:
                     self._backoff.reset()
                 await asyncio.sleep(self._delay_after(error))
             else:
-                if not brought_something and self._loop.time() - started < 1.0:
-                    log.info("Watch ended as soon as it began", v=4, resource=self._resource.name)
+                if not has_events and self._loop.time() - started < 1.0:
+                    log.info("Watch ended within a second, without events", v=4, resource=self._resource.name)
                     await asyncio.sleep(self._backoff.next())
 
-    async def _once(self) -> bool:
-        """One list or one watch, until it ends; tells whether it brought anything. Raises CallError."""
+    async def _run_once(self) -> bool:
+        """Run one list or one watch until it ends; return whether it had any objects or events. Raises CallError."""
         if not self._must_list:
-            return await self._follow(Watch(self._informer, self._position), {"resourceVersion": self._position})
+            return await self._watch(Watch(self._informer, self._position), {"resourceVersion": self._position})
         if self._streams_lists:
-            watch = Watch(self._informer, self._position, begins_with_all=True)
+            watch = Watch(self._informer, self._position, sends_initial=True)
             query = {
                 "resourceVersion": "" if self._position_is_gone else self._position,
                 "resourceVersionMatch": "NotOlderThan",
                 "sendInitialEvents": "true",
             }
             try:
-                brought_something = await self._follow(watch, query)
-                if watch.has_all:
-                    return brought_something
+                has_events = await self._watch(watch, query)
+                if watch.is_synced:
+                    return has_events
             except (BadRequestError, InvalidError, ServerFailedError, TimedOutError) as error:
-                if watch.has_all or isinstance(error, VersionTooLargeError):
+                if watch.is_synced or isinstance(error, VersionTooLargeError):
                     raise
                 self._streams_lists = not isinstance(error, BadRequestError | InvalidError)
-                log.info("No list by streaming, trying a plain one", v=4, err=error, resource=self._resource.name)
+                log.info("Watch-list failed, falling back to a list", v=4, err=error, resource=self._resource.name)
         await self._list()
         return True
 
@@ -113,10 +114,10 @@ class Reflector(Generic[T]):
         self._served_in_pages |= listed.in_pages and version == "0"
         self._informer.replace(listed.objects, listed.unreadable)
         self._position = listed.version
-        self._has_all()
+        self._mark_synced()
 
-    async def _follow(self, watch: Watch[T], query: dict[str, str]) -> bool:
-        seconds = SHORTEST_WATCH + int(self._random() * SHORTEST_WATCH)
+    async def _watch(self, watch: Watch[T], query: dict[str, str]) -> bool:
+        seconds = MIN_WATCH_SECONDS + int(self._random() * MIN_WATCH_SECONDS)
         query |= {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
         try:
             async with self._client.stream(self._resource.url(query), watch) as ended:
@@ -125,14 +126,14 @@ class Reflector(Generic[T]):
             if watch.failure is None:
                 raise
         finally:
-            if watch.has_all and (watch.events or self._must_list):
+            if watch.is_synced and (watch.events or self._must_list):
                 self._position = watch.position
-                self._has_all()
+                self._mark_synced()
         if watch.failure is not None:
             raise watch.failure
         return watch.events > 0
 
-    def _has_all(self) -> None:
+    def _mark_synced(self) -> None:
         self._must_list = self._position_is_gone = False
         self._failures = 0
         if self._refusal is not None:
@@ -142,26 +143,26 @@ class Reflector(Generic[T]):
     def _delay_after(self, error: CallError) -> float:
         name = self._resource.name
         if isinstance(error, ForbiddenError | NotFoundError):
-            return (self._refusals if self._refused(error) else self._backoff).next()
+            return (self._refused_backoff if self._is_optional(error) else self._backoff).next()
         if isinstance(error, GoneError | VersionTooLargeError):
-            # A list refused for its version means that even "not older than the position" asks too much.
+            # A list rejected for its version means that the server has nothing "not older than the position".
             self._position_is_gone = self._must_list
             self._must_list = True
             log.info("Listing again", v=4, err=error, resource=name)
         else:
             self._failures += 1
-            self._must_list |= self._failures >= MOST_RESUMES
+            self._must_list |= self._failures >= MAX_RESUMES
             log.warning("Listing again" if self._must_list else "Watching again", err=error, resource=name)
         return self._backoff.next(error.retry_after or 0.0)
 
-    def _refused(self, error: ApiError) -> bool:
-        """Tell it once; whether the scheduler goes on without."""
+    def _is_optional(self, error: ApiError) -> bool:
+        """Report a refusal once; return whether the scheduler continues without the resource."""
         lacking = isinstance(error, NotFoundError)
-        goes_on = bool(self._resource.group) if lacking else self._resource.optional
+        optional = bool(self._resource.group) if lacking else self._resource.optional
         problem = "does not have them" if lacking else "forbids to list and watch them"
         if type(error) is not self._refusal:
             self._refusal = type(error)
-            self._told.add(self._resource, problem, error, goes_on=goes_on)
-        if goes_on:
+            self._refusal_log.add(self._resource, problem, error, optional=optional)
+        if optional:
             self._informer.set_access(f"{self._resource.name}: the API server {problem}")
-        return goes_on
+        return optional

@@ -1,4 +1,4 @@
-"""What the server lacks or forbids is told in one line an API group, though each resource is asked for by itself."""
+"""Logs the resources that the server lacks or forbids: one line per API group, although each is a separate request."""
 
 import asyncio
 from typing import Any
@@ -10,31 +10,31 @@ from kubestow.telemetry.logs import get_logger
 log = get_logger(__name__)
 
 TOGETHER_SECONDS = 0.2
-"""How long the first refusal of a group waits for the others."""
+"""Seconds for which the first refusal of a group waits for the others."""
 
 
 class Refusals:
-    """Shared by those who may be refused."""
+    """The refusals that are not logged yet, shared by all reflectors."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._untold: dict[tuple[str, str, bool], list[tuple[str, ApiError]]] = {}
+        self._pending: dict[tuple[str, str, bool], list[tuple[str, ApiError]]] = {}
 
-    def add(self, resource: Resource[Any], problem: str, error: ApiError, *, goes_on: bool) -> None:
-        """Tell it in a moment; `goes_on`: the scheduler can do without."""
-        key = resource.group, problem, goes_on
-        if key not in self._untold:
-            self._untold[key] = []
-            self._loop.call_later(TOGETHER_SECONDS, self._tell, key)
-        self._untold[key].append((resource.name, error))
+    def add(self, resource: Resource[Any], problem: str, error: ApiError, *, optional: bool) -> None:
+        """Log a refusal after a short delay; with `optional` the scheduler continues without the resource."""
+        key = resource.group, problem, optional
+        if key not in self._pending:
+            self._pending[key] = []
+            self._loop.call_later(TOGETHER_SECONDS, self._log, key)
+        self._pending[key].append((resource.name, error))
 
-    def _tell(self, key: tuple[str, str, bool]) -> None:
-        _, problem, goes_on = key
-        refused = sorted(self._untold.pop(key), key=lambda each: each[0])
-        tell = log.warning if goes_on else log.error
-        tell(
+    def _log(self, key: tuple[str, str, bool]) -> None:
+        _, problem, optional = key
+        refused = sorted(self._pending.pop(key), key=lambda each: each[0])
+        write = log.warning if optional else log.error
+        write(
             f"The API server {problem}",
             err=refused[0][1],
             resource=", ".join(name for name, _ in refused),
-            consequence="going on without" if goes_on else "cannot go on before this is solved",
+            consequence="continuing without them" if optional else "cannot continue until this is solved",
         )

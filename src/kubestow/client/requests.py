@@ -1,7 +1,7 @@
-"""Every write the scheduler makes, and the reads that go with them: one thin method each.
+"""Every write of the scheduler, and the reads that belong to them: one thin method each.
 
-A method knows its path, content type and the shape of its body; objects that are sent back whole (volumes, claims,
-leases) come as their JSON, so that fields unknown here survive.
+A method defines the path, the content type and the form of the body. Objects that are sent back whole (volumes, claims,
+leases) are passed as JSON, so that fields unknown here are preserved.
 """
 
 from collections.abc import Coroutine, Mapping
@@ -27,12 +27,12 @@ from kubestow.client.reviews import (
 from kubestow.config.durations import Duration
 
 Body = bytes | Mapping[str, Any] | msgspec.Struct
-Sent = Coroutine[Any, Any, Response]
-"""A request to be awaited; most answers say nothing but that it succeeded."""
+PendingResponse = Coroutine[Any, Any, Response]
+"""A request to be awaited; for most, the response only confirms its success."""
 
 T = TypeVar("T")
-Asked = Coroutine[Any, Any, T]
-"""The same for one whose answer is read."""
+Pending = Coroutine[Any, Any, T]
+"""A request to be awaited, with its decoded response."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -40,8 +40,8 @@ _encoder = msgspec.json.Encoder()
 class Requests:
     """The requests, sent by one client.
 
-    `server_timeout` asks the server to give up as well after that many seconds, as every request of a client with a
-    time limit does.
+    `server_timeout` is the time limit in seconds that each request sets at the server, as other clients with a time
+    limit do.
     """
 
     def __init__(self, client: ApiClient, server_timeout: float | None = None) -> None:
@@ -50,7 +50,7 @@ class Requests:
 
     # Pods.
 
-    def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> Sent:
+    def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> PendingResponse:
         return self._send(
             "POST",
             f"/api/v1/namespaces/{namespace}/pods/{name}/binding",
@@ -62,70 +62,70 @@ class Requests:
             },
         )
 
-    def patch_pod_status(self, namespace: str, name: str, patch: Body) -> Sent:
-        """A strategic merge patch of the status subresource."""
+    def patch_pod_status(self, namespace: str, name: str, patch: Body) -> PendingResponse:
+        """Send a strategic merge patch of the status subresource."""
         return self._send("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}/status", patch, STRATEGIC_MERGE)
 
-    def delete_pod(self, namespace: str, name: str) -> Sent:
+    def delete_pod(self, namespace: str, name: str) -> PendingResponse:
         options = {"kind": "DeleteOptions", "apiVersion": "v1"}
         return self._send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}", options)
 
-    def patch_pod_group_status(self, namespace: str, name: str, patch: Body) -> Sent:
-        """The same of a pod group."""
+    def patch_pod_group_status(self, namespace: str, name: str, patch: Body) -> PendingResponse:
+        """Send a strategic merge patch of the status subresource."""
         path = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups/{name}/status"
         return self._send("PATCH", path, patch, STRATEGIC_MERGE)
 
     # Volumes and claims.
 
-    def put_volume(self, name: str, volume: Body) -> Asked[PersistentVolume]:
+    def put_volume(self, name: str, volume: Body) -> Pending[PersistentVolume]:
         return self._object(PersistentVolume, "PUT", f"/api/v1/persistentvolumes/{name}", volume)
 
-    def put_volume_claim(self, namespace: str, name: str, claim: Body) -> Asked[PersistentVolumeClaim]:
+    def put_volume_claim(self, namespace: str, name: str, claim: Body) -> Pending[PersistentVolumeClaim]:
         path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
         return self._object(PersistentVolumeClaim, "PUT", path, claim)
 
-    def get_resource_claim(self, namespace: str, name: str) -> Asked[ResourceClaim]:
+    def get_resource_claim(self, namespace: str, name: str) -> Pending[ResourceClaim]:
         return self._object(ResourceClaim, "GET", _resource_claims(namespace, f"/{name}"))
 
-    def create_resource_claim(self, namespace: str, claim: Body) -> Asked[ResourceClaim]:
+    def create_resource_claim(self, namespace: str, claim: Body) -> Pending[ResourceClaim]:
         return self._object(ResourceClaim, "POST", _resource_claims(namespace), claim)
 
     async def get_resource_claim_message(self, namespace: str, name: str) -> bytes:
-        """The claim in protobuf, from a server that has it so."""
+        """Return the claim in protobuf, or in JSON if the server does not support protobuf."""
         path = _resource_claims(namespace, f"/{name}") + self._query
         return (await self._client.request("GET", path, accept=f"{PROTOBUF}, {JSON}")).body
 
-    def put_resource_claim(self, namespace: str, name: str, claim: Body, content_type: str = JSON) -> Asked[Updated]:
-        """Nothing but metadata can change: the spec is what it is, and the status is written apart."""
+    def put_resource_claim(self, namespace: str, name: str, claim: Body, content_type: str = JSON) -> Pending[Updated]:
+        """Update the metadata: the spec is immutable, and the status is a subresource."""
         return self._object(Updated, "PUT", _resource_claims(namespace, f"/{name}"), claim, content_type)
 
     def put_resource_claim_status(
         self, namespace: str, name: str, claim: Body, content_type: str = JSON
-    ) -> Asked[ResourceClaim]:
+    ) -> Pending[ResourceClaim]:
         return self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}/status"), claim, content_type)
 
-    def patch_resource_claim_status(self, namespace: str, name: str, patch: Body) -> Asked[ResourceClaim]:
-        """A strategic merge patch of the status subresource."""
+    def patch_resource_claim_status(self, namespace: str, name: str, patch: Body) -> Pending[ResourceClaim]:
+        """Send a strategic merge patch of the status subresource."""
         path = _resource_claims(namespace, f"/{name}/status")
         return self._object(ResourceClaim, "PATCH", path, patch, STRATEGIC_MERGE)
 
-    def delete_resource_claim(self, namespace: str, name: str) -> Sent:
+    def delete_resource_claim(self, namespace: str, name: str) -> PendingResponse:
         options = {"kind": "DeleteOptions", "apiVersion": "v1"}
         return self._send("DELETE", _resource_claims(namespace, f"/{name}"), options)
 
     # Events.
 
-    def create_event(self, namespace: str, event: Body) -> Sent:
+    def create_event(self, namespace: str, event: Body) -> PendingResponse:
         return self._send("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", event)
 
-    def patch_event(self, namespace: str, name: str, patch: Body) -> Sent:
+    def patch_event(self, namespace: str, name: str, patch: Body) -> PendingResponse:
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events/{name}"
         return self._send("PATCH", path, patch, STRATEGIC_MERGE)
 
-    def create_core_event(self, namespace: str, event: Body) -> Sent:
+    def create_core_event(self, namespace: str, event: Body) -> PendingResponse:
         return self._send("POST", f"/api/v1/namespaces/{namespace}/events", event)
 
-    # Leases, as trees: what others wrote into them is sent back.
+    # Leases, as JSON trees: fields of other clients are sent back.
 
     async def get_lease(self, namespace: str, name: str) -> dict[str, Any]:
         return await self._object(dict[str, Any], "GET", _leases(namespace, f"/{name}"))
@@ -139,13 +139,13 @@ class Requests:
     async def get_lease_candidate(self, namespace: str, name: str) -> dict[str, Any]:
         return await self._object(dict[str, Any], "GET", _lease_candidates(namespace, f"/{name}"))
 
-    def create_lease_candidate(self, namespace: str, candidate: Body) -> Sent:
+    def create_lease_candidate(self, namespace: str, candidate: Body) -> PendingResponse:
         return self._send("POST", _lease_candidates(namespace), candidate)
 
-    def put_lease_candidate(self, namespace: str, name: str, candidate: Body) -> Sent:
+    def put_lease_candidate(self, namespace: str, name: str, candidate: Body) -> PendingResponse:
         return self._send("PUT", _lease_candidates(namespace, f"/{name}"), candidate)
 
-    # Who may read what we serve.
+    # Authentication and authorization of the clients of the scheduler's own server.
 
     async def review_token(self, token: str) -> TokenReviewStatus:
         spec = {"token": token}
@@ -164,7 +164,7 @@ class Requests:
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
         return (await self._object(SubjectAccessReview, "POST", path, body)).status
 
-    def _send(self, method: str, path: str, body: Body = b"", content_type: str = JSON) -> Sent:
+    def _send(self, method: str, path: str, body: Body = b"", content_type: str = JSON) -> PendingResponse:
         data = body if isinstance(body, bytes) else _encoder.encode(body)
         return self._client.request(method, path + self._query, data, content_type)
 
@@ -173,7 +173,7 @@ class Requests:
         try:
             return codec.decode(kind, answer.body)
         except codec.DecodeError as error:
-            raise BadAnswerError(f"{path}: the answer cannot be understood: {error}") from None
+            raise BadAnswerError(f"{path}: the answer cannot be decoded: {error}") from None
 
 
 def _resource_claims(namespace: str, rest: str = "") -> str:

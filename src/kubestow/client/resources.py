@@ -1,4 +1,4 @@
-"""What can be listed and watched: where it is, the Struct its objects decode to, and how much it is needed."""
+"""The resources that can be listed and watched: path, type of the decoded objects, and whether they are required."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
@@ -47,10 +47,10 @@ T = TypeVar("T", bound=ApiObject)
 class Resource(msgspec.Struct, Generic[T], frozen=True):
     """A resource across all namespaces.
 
-    Where the server lacks it there are no such objects, and the scheduler goes on, unless it is part of the core API,
-    which no server lacks. Where the server forbids it there may be objects we cannot see: the scheduler goes on only
-    if the resource is `optional`, that is, if not seeing it can do no harm, or whoever needs it asks first whether it
-    can be seen (`unreadable` of its lister).
+    If the server lacks it, there are no such objects and the scheduler continues, except for the core API, which every
+    server has. If the server forbids it, there may be objects that cannot be read: the scheduler continues only if the
+    resource is `optional`, that is, if missing objects do no harm, or if its users check first whether it can be read
+    (`unreadable` of its lister).
     """
 
     group: str
@@ -70,7 +70,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def url(self, parameters: Mapping[str, str]) -> str:
-        """The path with the selector and those parameters that have a value."""
+        """Return the path with the field selector and the parameters that are not empty."""
         query = {key: value for key, value in parameters.items() if value}
         if self.field_selector:
             query["fieldSelector"] = self.field_selector
@@ -78,14 +78,14 @@ class Resource(msgspec.Struct, Generic[T], frozen=True):
 
 
 def key_of(meta: Named) -> str:
-    """namespace/name, or the name alone for what has no namespace."""
+    """Return namespace/name, or only the name for an object without a namespace."""
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 PODS = Resource("", "v1", "pods", Pod, field_selector="status.phase!=Succeeded,status.phase!=Failed")
 NODES = Resource("", "v1", "nodes", Node)
 NAMESPACES = Resource("", "v1", "namespaces", Namespace)
-# The next four only tell which pods belong together, for spreading by preference.
+# The next four only group pods, for spreading by preference.
 SERVICES = Resource("", "v1", "services", Service, optional=True)
 REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", ReplicationController, optional=True)
 REPLICA_SETS = Resource("apps", "v1", "replicasets", ReplicaSet, optional=True)
@@ -98,13 +98,13 @@ CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", CSINode)
 CSI_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", CSIDriver)
 CSI_STORAGE_CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities", CSIStorageCapacity)
 VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", VolumeAttachment)
-# Servers before v1.34 do not have the next three; pods that claim devices are refused there.
+# Servers before v1.34 do not have the next three; pods that claim devices are rejected with them.
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceClaim, optional=True)
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice, optional=True)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass, optional=True)
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", DeviceTaintRule, optional=True)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", PodGroup)
-"""The last two are watched only where a feature says so."""
+"""The last two are watched only if their feature is enabled."""
 
 WATCHED: tuple[Resource[Any], ...] = (
     PODS,
@@ -126,4 +126,4 @@ WATCHED: tuple[Resource[Any], ...] = (
     RESOURCE_SLICES,
     DEVICE_CLASSES,
 )
-"""What the scheduler watches: what kube-scheduler watches by default."""
+"""The resources that the scheduler watches, which are those that kube-scheduler watches by default."""

@@ -1,4 +1,4 @@
-"""Questions about others' identity and rights, answered by the API server."""
+"""Requests by which the API server authenticates and authorizes clients of this process."""
 
 from kubestow.api.meta import Base
 

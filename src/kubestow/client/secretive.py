@@ -1,10 +1,10 @@
-"""Settings that hold secrets: what is printed of one is its name alone."""
+"""Structs that contain secrets: their repr is only the name of the class."""
 
 import msgspec
 
 
 class Secretive(msgspec.Struct, frozen=True):
-    """The base of such settings."""
+    """The base class of structs that contain secrets."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"

@@ -1,8 +1,8 @@
-"""TLS towards the API server: whom to trust, and the certificate to show.
+"""TLS to the API server: the trusted authorities and the client certificate.
 
-A context is made once and again whenever one of the files it was made from changes, so that rotated authorities and
-certificates are picked up by the next connection. Its first handshake is a full one; those that follow resume the
-session of an earlier one where the server allows it, for a third of the CPU on this side and less on the other.
+A context is created again whenever one of its files has changed, so that the next connection uses rotated authorities
+and certificates. The first handshake of a context is a full one; further ones resume an earlier session if the server
+allows it, which takes a third of the CPU time at the client and less at the server.
 """
 
 import os
@@ -15,7 +15,7 @@ from kubestow.client.secretive import Secretive
 
 
 class Certificate(Secretive, frozen=True):
-    """A certificate and its key, each as PEM or as the path of a PEM file; data wins."""
+    """A certificate and its key, each as PEM data or as the path of a PEM file; data takes precedence."""
 
     cert_data: bytes | None = None
     key_data: bytes | None = None
@@ -24,7 +24,7 @@ class Certificate(Secretive, frozen=True):
 
 
 class TlsSettings(msgspec.Struct, frozen=True):
-    """As written in a kubeconfig; `source` names it in errors."""
+    """The TLS settings of a kubeconfig; `source` names it in error messages."""
 
     source: str = ""
     ca_data: bytes | None = None
@@ -41,10 +41,10 @@ class ResumingContext(ssl.SSLContext):
     _session: ssl.SSLSession | None = None
 
     def can_resume(self) -> bool:
-        """Whether the server has given a ticket, which comes after its handshake."""
+        """Return whether the server has sent a session ticket, which follows the handshake."""
         latest = self._latest
-        # Before its handshake is over there is no session to ask for. One that was resumed will do for the next, too:
-        # whoever asks for a session gets a copy, for which OpenSSL reads the server's certificate again.
+        # Before the end of the handshake there is no session. A resumed session can be resumed again, so it is kept:
+        # reading `session` creates a copy, for which OpenSSL parses the server's certificate again.
         if latest is not None and latest.version() is not None and not latest.session_reused:
             session = latest.session
             if session is not None and session.has_ticket:
@@ -59,17 +59,17 @@ class ResumingContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
-        """What event loops call for a connection."""
+        """Create the TLS object of a connection. Called by the event loop."""
         self.can_resume()
         if isinstance(server_hostname, str) and server_hostname.isascii():
-            # As text, it would be encoded with tables that take milliseconds to load.
+            # A str would be encoded with tables that take milliseconds to load.
             server_hostname = server_hostname.encode()
         self._latest = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session or self._session)
         return self._latest
 
 
 class TlsContexts:
-    """Makes the context for the next connection."""
+    """Creates the context for the next connection."""
 
     def __init__(self, settings: TlsSettings) -> None:
         self._settings = settings
@@ -77,8 +77,8 @@ class TlsContexts:
         self._made: ResumingContext | None = None
         self._made_from: tuple[tuple[str, int, int], ...] = ()
 
-    def show_certificate(self, certificate: Certificate) -> bool:
-        """Show this certificate from now on; tells whether that is a change."""
+    def set_certificate(self, certificate: Certificate) -> bool:
+        """Set the client certificate of further connections; return whether it changed."""
         if certificate == self._certificate:
             return False
         self._certificate = certificate
@@ -86,7 +86,7 @@ class TlsContexts:
         return True
 
     def current(self) -> ResumingContext:
-        """Raises CredentialsError where the settings cannot be used."""
+        """Return the context for the next connection. Raises CredentialsError if the settings are invalid."""
         files = self._fingerprint()
         if self._made is None or files != self._made_from:
             self._made = _make(self._settings, self._certificate)
@@ -103,7 +103,7 @@ class TlsContexts:
             try:
                 stat = os.stat(path)
             except OSError:
-                continue  # reported with its field when the context is made
+                continue  # reported with its field when the context is created
             found.append((path, stat.st_mtime_ns, stat.st_ino))
         return tuple(found)
 
@@ -120,7 +120,7 @@ def _make(settings: TlsSettings, certificate: Certificate | None) -> ResumingCon
     else:
         context.load_default_certs()
     if certificate is not None:
-        _show(context, certificate, settings.source)
+        _load_certificate(context, certificate, settings.source)
     return context
 
 
@@ -137,7 +137,7 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
         raise CredentialsError(settings.source, named, f"cannot read {settings.ca_file}: {error.strerror}") from None
 
 
-def _show(context: ssl.SSLContext, certificate: Certificate, source: str) -> None:
+def _load_certificate(context: ssl.SSLContext, certificate: Certificate, source: str) -> None:
     cert = certificate.cert_data or read_pem(certificate.cert_file, source, "client-certificate")
     key = certificate.key_data or read_pem(certificate.key_file, source, "client-key")
     try:
@@ -149,23 +149,23 @@ def _show(context: ssl.SSLContext, certificate: Certificate, source: str) -> Non
 
 
 def load_pem(context: ssl.SSLContext, pem: bytes) -> None:
-    """Let a context show a certificate, given with its key; raises SSLError or ValueError."""
-    # Imported only now: it takes time, and few show a certificate.
+    """Load a certificate and its key into a context. Raises SSLError or ValueError if they are invalid."""
+    # Imported on demand: it is slow, and most users have no certificate.
     import tempfile
 
-    # OpenSSL's binding takes a path only; the file is readable by its owner alone and gone a moment later.
+    # Python's ssl module accepts only a path; the file is readable only by its owner and deleted at once.
     descriptor, path = tempfile.mkstemp(prefix="kubestow-", suffix=".pem")
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(pem)
-        # An encrypted key must fail, not ask at the terminal.
+        # An encrypted key must fail, not prompt at the terminal.
         context.load_cert_chain(path, password="")
     finally:
         os.unlink(path)
 
 
 def read_pem(path: str, source: str, named: str) -> bytes:
-    """Return the content of a file; raises CredentialsError with the source and the field that name it."""
+    """Return the content of a file. Raises CredentialsError, which names the source and the field."""
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -1,4 +1,4 @@
-"""One watch: the lines of a connection, applied to an informer as they arrive."""
+"""One watch: the events of a connection, applied to an informer as they arrive."""
 
 from typing import Generic, TypeVar
 
@@ -9,11 +9,11 @@ from kubestow.client.resources import ApiObject, key_of
 from kubestow.client.watchlines import Added, Bookmarked, Deleted, Failed, LineDecoder, Modified, Unreadable
 
 SILENCE_SECONDS = 150.0
-"""A watch that brings nothing for this long is given up; servers send a bookmark about every minute."""
+"""A watch without data for this time is abandoned; servers send a bookmark about every minute."""
 INITIAL_SILENCE_SECONDS = 30.0
-"""The same while the initial objects are awaited."""
+"""The limit while waiting for the initial objects."""
 FAILED_SILENCE_SECONDS = 5.0
-"""The same after an ERROR event: there is nothing more to come but the end."""
+"""The limit after an ERROR event, which only the end of the response follows."""
 _INITIAL_END = "k8s.io/initial-events-end"
 _CHANGED = (Modified, Added)
 
@@ -23,29 +23,29 @@ T = TypeVar("T", bound=ApiObject)
 class Watch(Generic[T]):
     """The sink of one watch.
 
-    `position` is the version up to which everything has been applied. A watch that begins with the initial objects
-    holds them back until the bookmark that ends them has come, so that a torn one leaves the informer as it was.
-    After an ERROR event the end of the answer is awaited, so that the connection can be used again.
+    `position` is the version up to which everything has been applied. With `sends_initial`, the watch begins with all
+    objects; they are collected until the bookmark at their end, so that an interrupted watch does not change the
+    informer. After an ERROR event the watch waits for the end of the response, so that the connection can be reused.
     """
 
-    def __init__(self, informer: Informer[T], position: str, *, begins_with_all: bool = False) -> None:
+    def __init__(self, informer: Informer[T], position: str, *, sends_initial: bool = False) -> None:
         self.position = position
         self.events = 0
         self.failure: ApiError | None = None
-        """What an ERROR event said."""
-        self.silence = INITIAL_SILENCE_SECONDS if begins_with_all else SILENCE_SECONDS
+        """The error of an ERROR event."""
+        self.silence = INITIAL_SILENCE_SECONDS if sends_initial else SILENCE_SECONDS
         self._informer = informer
         self._lines = LineDecoder(informer.resource.kind)
-        self._initial: dict[str, T] | None = {} if begins_with_all else None
+        self._initial: dict[str, T] | None = {} if sends_initial else None
         self._initial_unreadable: dict[str, Unreadable] = {}
 
     @property
-    def has_all(self) -> bool:
-        """Whether the informer holds everything up to the position."""
+    def is_synced(self) -> bool:
+        """Whether the informer contains everything up to the position."""
         return self._initial is None
 
     def feed(self, piece: bytes) -> None:
-        """Raises BadAnswerError for what is no event."""
+        """Apply the events that a piece completes. Raises BadAnswerError for an invalid event."""
         if self.failure is not None:
             return
         for event in self._lines.feed(piece):

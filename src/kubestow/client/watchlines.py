@@ -1,10 +1,10 @@
-"""The lines of a watch, decoded.
+"""Decodes the lines of a watch.
 
-Each line is decoded in one pass straight into a Struct chosen by its `type` (a tagged union). Of kinds that are kept
-whole, the object is cut out of the line and decoded. Only what does not fit, e.g. an object with nulls, or a line that
-is written otherwise, goes the longer way: `object` as raw JSON first, then by type.
-So do bookmarks: a watch that brings nothing else, because there are no objects, needs nothing to decode them with.
-An object that cannot be understood is reported by its metadata, so that one bad object does not stop a watch.
+Each line is decoded in one pass into a Struct selected by its `type` (a tagged union). For kinds that keep their JSON
+source, the object is cut out of the line and decoded. Only lines that do not match, e.g. an object with nulls, or other
+formatting, take the slow path: `object` as raw JSON first, then by type.
+Bookmarks take it, too: a watch without objects, which has only bookmarks, then needs no decoder of its kind.
+An object that cannot be decoded is reported with its metadata, so that one bad object does not stop a watch.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from kubestow.api.failures import BadAnswerError
 from kubestow.api.meta import Base
 from kubestow.client.resources import ApiObject
 
-LONGEST_LINE = 64 * 1024 * 1024
+MAX_LINE = 64 * 1024 * 1024
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -45,7 +45,7 @@ class Failed(Base, frozen=True, tag_field="type", tag="ERROR"):
 
 
 class PlainMeta(Base, frozen=True):
-    """As much metadata as even a strange object has."""
+    """The metadata that is decoded of an object that is otherwise unreadable."""
 
     name: str = ""
     namespace: str = ""
@@ -54,7 +54,7 @@ class PlainMeta(Base, frozen=True):
 
 
 class Unreadable(Base, frozen=True):
-    """An object that does not decode; `type` is the event's, `problem` names the field."""
+    """An object that cannot be decoded; `type` is that of the event, `problem` names the field."""
 
     type: str
     metadata: PlainMeta
@@ -68,13 +68,13 @@ class _OnlyMeta(Base, frozen=True):
 Line: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Bookmarked | Failed | Unreadable
 
 _BOOKMARK = b'{"type":"BOOKMARK"'
-"""How such a line begins, as API servers write it."""
+"""The beginning of a bookmark line as API servers write it."""
 _HEADS: dict[bytes, Callable[[Any], Added[Any] | Modified[Any] | Deleted[Any]]] = {
     b'{"type":"ADDED"': Added,
     b'{"type":"MODIFIED"': Modified,
     b'{"type":"DELETED"': Deleted,
 }
-"""How lines begin, before the object."""
+"""The beginnings of lines, up to the object."""
 
 _outer = msgspec.json.Decoder(WatchEvent)
 _only_meta = msgspec.json.Decoder(_OnlyMeta)
@@ -82,21 +82,21 @@ _bookmark = msgspec.json.Decoder(Bookmark)
 
 
 def keeps_source(kind: type) -> bool:
-    """Whether objects of this kind carry their JSON along, which only the codec adds."""
+    """Return whether objects of this kind contain their JSON source, which only the codec adds."""
     return any(field.name == "source" and field.type is msgspec.Raw for field in msgspec.structs.fields(kind))
 
 
 @cache
 def _decoder(kind: type) -> "msgspec.json.Decoder[Any] | None":
-    """Of all lines of a watch of this kind; None where the codec must decode the objects."""
+    """Return the decoder of all lines of a watch of this kind; None if the codec must decode the objects."""
     if keeps_source(kind):
         return None
-    # In one piece: made of two at a time, the union of types takes four times as long to make.
+    # As one Union: joining two types at a time takes four times as long.
     return msgspec.json.Decoder(Union[Added[kind], Modified[kind], Deleted[kind], Bookmarked, Failed])  # type: ignore[valid-type]  # noqa: UP007
 
 
 class LineDecoder(Generic[T]):
-    """Cuts a byte stream into lines and decodes them; keeps the beginning of a line until its end comes."""
+    """Splits a byte stream into lines and decodes them; buffers an incomplete line until its end arrives."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
@@ -104,7 +104,7 @@ class LineDecoder(Generic[T]):
         self._begun_bytes = 0
 
     def feed(self, piece: bytes) -> list[Line[T]]:
-        """The events that this piece completes; raises BadAnswerError for a line that is not JSON."""
+        """Return the events that a piece completes. Raises BadAnswerError for a line that is not JSON."""
         end = piece.rfind(b"\n") + 1
         if end == 0:
             self._keep(piece)
@@ -121,27 +121,27 @@ class LineDecoder(Generic[T]):
             try:
                 return fast.decode_lines(whole)
             except codec.NOT_JSON:
-                pass  # one of them does not fit: find out which
-        return [self._one(line) for line in _lines(whole) if line.strip()]
+                pass  # a line cannot be decoded: find it below
+        return [self._decode(line) for line in _lines(whole) if line.strip()]
 
     def _keep(self, piece: bytes) -> None:
         self._begun.append(piece)
         self._begun_bytes += len(piece)
-        if self._begun_bytes > LONGEST_LINE:
-            raise BadAnswerError(f"a line of the watch is longer than {LONGEST_LINE} bytes")
+        if self._begun_bytes > MAX_LINE:
+            raise BadAnswerError(f"a line of the watch is longer than {MAX_LINE} bytes")
 
-    def _one(self, line: bytes) -> Line[T]:
+    def _decode(self, line: bytes) -> Line[T]:
         head, _, rest = line.partition(b',"object":')
         kind = _HEADS.get(head)
         if kind is not None:
             try:
-                # As API servers write it: nothing follows the object but the end of the line.
+                # The format of API servers: only the end of the line follows the object.
                 return kind(codec.decode(self._kind, rest[:-1]))
             except codec.DecodeError:
                 pass
-        return self._any(line)
+        return self._decode_slowly(line)
 
-    def _any(self, line: bytes) -> Line[T]:
+    def _decode_slowly(self, line: bytes) -> Line[T]:
         try:
             event = _outer.decode(line)
             if event.type == "BOOKMARK":
@@ -164,7 +164,7 @@ class LineDecoder(Generic[T]):
 
 
 def _lines(whole: bytes) -> Iterator[bytes]:
-    """Each without its end: what `split` does, which looks at every byte by itself."""
+    """Yield the lines without their ends. Faster than `split`, which tests every byte separately."""
     start = 0
     while (end := whole.find(b"\n", start)) >= 0:
         yield whole[start:end]
@@ -172,7 +172,7 @@ def _lines(whole: bytes) -> Iterator[bytes]:
 
 
 def metadata_of(data: bytes | msgspec.Raw) -> PlainMeta:
-    """The metadata of an object that is otherwise not understood."""
+    """Return the metadata of an object that cannot be decoded."""
     try:
         return _only_meta.decode(data).metadata
     except codec.NOT_JSON:

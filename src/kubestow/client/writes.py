@@ -1,7 +1,7 @@
 """The scheduler's writes, sent to an API server.
 
-Objects that are sent back whole go out as they came, with the changes merged in, so that fields unknown here survive.
-Every write is preceded by the question whether this instance may act at all: after the lease has run out, it may not.
+Objects that are sent back whole are sent as received, with the changes merged in, so that fields unknown here are
+preserved. Before each write it is checked that this instance may act: after its lease has expired, it may not.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from kubestow.api.failures import BadAnswerError, ConflictError, InvalidError, L
 from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.api.pod_groups import Condition, PodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.client.protobuf import PROTOBUF, with_more
+from kubestow.client.protobuf import PROTOBUF, with_additions
 from kubestow.client.requests import Requests
 
 Tree = dict[str, Any]
@@ -27,9 +27,9 @@ _parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def merged(source: bytes | msgspec.Raw, kind: str, api_version: str, changes: Tree) -> bytes:
-    """The object with the changes in place, as JSON; kind and version are added, since lists leave them out.
+    """Return the object with the changes as JSON; kind and version are added, because lists omit them.
 
-    Who manages which field is left out, as by every client: the server knows, and it is half of what it sends.
+    managedFields are removed, as other clients do: the server has them, and they are half of the object.
     """
     unmanaged = {"managedFields": None, **changes.get("metadata", {})}
     return _encoder.encode(
@@ -38,7 +38,7 @@ def merged(source: bytes | msgspec.Raw, kind: str, api_version: str, changes: Tr
 
 
 def _merge(source: bytes | msgspec.Raw, changes: Tree) -> Tree:
-    """What is not changed stays the JSON that it was."""
+    """Merge changes into an object; unchanged parts keep their JSON."""
     try:
         parts: Tree = _parts.decode(source)
     except msgspec.ValidationError:
@@ -54,7 +54,7 @@ def _merge(source: bytes | msgspec.Raw, changes: Tree) -> Tree:
 
 
 class LiveApi:
-    """Carries out the scheduler's writes; `may_act` tells whether nobody else can be the leader now."""
+    """Executes the scheduler's writes; `may_act` returns whether no other instance can be the leader now."""
 
     def __init__(self, requests: Requests, may_act: Callable[[], bool]) -> None:
         self._requests = requests
@@ -73,13 +73,13 @@ class LiveApi:
             self._check()
             meta, is_error = pod.metadata, condition is not None and condition.reason == SCHEDULER_ERROR
             if is_error:
-                # What failed may have been the answer alone: of a pod that has changed since, nothing is said.
+                # The failed write may have succeeded without a response: do not patch a pod that has changed since.
                 patch["metadata"] = {"resourceVersion": meta.resourceVersion}
             with suppress(*((ConflictError,) if is_error else ())):
                 await self._requests.patch_pod_status(meta.namespace, meta.name, patch)
 
     async def annotate_pod(self, pod: Pod, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations, or remove those that are None. By way of the status, which is what a scheduler may patch."""
+        """Set annotations, or remove those that are None. Patches the status, which a scheduler may patch."""
         self._check()
         meta = pod.metadata
         patch = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
@@ -137,20 +137,20 @@ class LiveApi:
             return await self._requests.put_resource_claim_status(meta.namespace, meta.name, message, PROTOBUF)
 
     async def _message(self, claim: ResourceClaim, refused: InvalidError, **more: Sequence[Any]) -> bytes:
-        """A claim in protobuf, with more finalizers or consumers; raises the refusal again where that cannot help."""
+        """Return a claim in protobuf with more finalizers or consumers; raise `refused` again if that cannot help."""
         meta = claim.metadata
         if not any(more.values()) or b'"opaque"' not in bytes(claim.source):
             raise refused
         try:
             found = await self._requests.get_resource_claim_message(meta.namespace, meta.name)
-            return with_more(found, meta.resourceVersion, **more)
+            return with_additions(found, meta.resourceVersion, **more)
         except BadAnswerError:
             raise refused from None
 
     async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
         self._check()
         meta = claim.metadata
-        # A patch needs no newer version of the claim, and concerns no one but the pod.
+        # A patch does not need the latest version of the claim, and changes only the entry of the pod.
         patch = {"metadata": {"uid": meta.uid}, "status": {"reservedFor": [{"$patch": "delete", "uid": uid}]}}
         return await self._requests.patch_resource_claim_status(meta.namespace, meta.name, patch)
 
@@ -165,10 +165,10 @@ class LiveApi:
 
     def _check(self) -> None:
         if not self._may_act():
-            raise LeaseLostError("nothing is written any more: this instance is not the leader")
+            raise LeaseLostError("writes are rejected: this instance is not the leader")
 
 
 def _resource_claim(claim: ResourceClaim, changes: Tree) -> bytes:
-    # The source may be what was sent last; which version that has become, the metadata knows.
+    # The source may be the body sent last, whose resourceVersion is outdated; that of the metadata is current.
     meta = {"resourceVersion": claim.metadata.resourceVersion or None, **changes.get("metadata", {})}
     return merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", {**changes, "metadata": meta})

@@ -83,7 +83,7 @@ async def follow(
 ) -> None:
     """Record until cancelled."""
     channel = open_channel(access, clock=clock)
-    informers = Informers(ApiClient(channel, user_agent=user_agent("record"), patient=True), random.random)
+    informers = Informers(ApiClient(channel, user_agent=user_agent("record"), unlimited_wait=True), random.random)
     for resource in WATCHED:
         # All of a pod's life, its end included. Whoever may not see something records the rest.
         optional = resource not in (NODES, PODS)

@@ -153,14 +153,14 @@ class Gauge(Numbers):
         return sum(map(self.replaced, self._replaced))
 
 
-MOST_RECENT = 256
+MAX_RECENT = 256
 """Maximum number of values that are not counted yet."""
 
 
 class Observations:
     """Values with the same label values; the latest are kept in an array and counted in batches, which is cheaper.
 
-    A caller with several values may append them to `recent`, and calls `count` when it has MOST_RECENT.
+    A caller with several values may append them to `recent`, and calls `count` when it has MAX_RECENT.
     """
 
     __slots__ = ("_bounds", "counts", "recent", "total")
@@ -208,7 +208,7 @@ class Histogram(Family):
         except KeyError:
             recent = self._first(key)
         recent.append(value)
-        if len(recent) >= MOST_RECENT:
+        if len(recent) >= MAX_RECENT:
             self._observations[key].count()
 
     def of(self, *key: str) -> Observations:
