@@ -195,7 +195,7 @@ def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], 
         ),
         (
             (f"--client-ca-file={sys.executable}", "--master=http://127.0.0.1:1"),
-            f"--client-ca-file: {sys.executable} holds no certificates in PEM",
+            f"--client-ca-file: {sys.executable} contains no PEM certificates",
         ),
         (
             ("--allow-metric-labels-manifest=/no/such/file", "--master=http://127.0.0.1:1"),

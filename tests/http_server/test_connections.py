@@ -45,12 +45,12 @@ def test_connections_in_their_handshake_count(run: Run, tls: Tls) -> None:
     async def main() -> None:
         async with serving(Echo(), Limits(connections=2), tls) as served:
             waiting = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(2)]
-            await until(lambda: len(served.server._arriving) == 2)
+            await until(lambda: len(served.server._handshaking) == 2)
             with pytest.raises(OSError):  # noqa: PT011 reset or closed, as the moment has it
                 await served.client()
             waiting[0][1].write(b"nonsense\r\n\r\n")
             await Client(*waiting[0]).rest()
-            await until(lambda: len(served.server._arriving) == 1)
+            await until(lambda: len(served.server._handshaking) == 1)
             assert (await (await served.client()).ask(GET)).status == 200
             for _, writer in waiting:
                 writer.close()

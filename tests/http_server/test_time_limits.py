@@ -231,7 +231,7 @@ def test_a_tls_handshake_that_is_not_completed(tls: Tls) -> None:
             await _served_on(served)
             assert await Client(reader, writer).rest() == b""
             clock.check(LIMITS.handshake_seconds)
-            assert not served.server._arriving
+            assert not served.server._handshaking
             writer.close()
 
     run(main())

@@ -122,7 +122,7 @@ def test_authorities_are_looked_up_again(tmp_path: Path) -> None:
             trust = Trust(options, None, Authorities())
 
             async def read_by(shown: Path, **headers: str) -> int:
-                await trust.look_again(reader.server.contexts, reader.server.authenticator)
+                await trust.refresh(reader.server.contexts, reader.server.authenticator)
                 return (await reader.get("/metrics", shown=shown, headers=headers)).status
 
             assert await read_by(first) == 403
@@ -150,7 +150,7 @@ def test_they_are_looked_up_while_the_server_runs(monkeypatch: pytest.MonkeyPatc
         looked = asyncio.Event()
 
         class Watched(Trust):
-            async def look_again(self, *_: object) -> None:
+            async def refresh(self, *_: object) -> None:
                 looked.set()
 
         async with served(Setting()) as reader:

@@ -105,14 +105,14 @@ def test_another_certificate_for_another_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (ServerTls(cert_file="x"), "--tls-cert-file and --tls-private-key-file must be given both"),
+        (ServerTls(cert_file="x"), "--tls-cert-file and --tls-private-key-file must be set together"),
         (ServerTls(cert_file="/no/cert", key_file="/no/key"), "--tls-cert-file: cannot use /no/cert"),
         (ServerTls(cert_dir="/proc/nowhere"), "--cert-dir: cannot use /proc/nowhere"),
-        (ServerTls(min_version="TLS1"), "--tls-min-version: 'TLS1' is none of VersionTLS10"),
-        (ServerTls(cipher_suites=("TLS_NOPE",)), "--tls-cipher-suites: OpenSSL here does not have TLS_NOPE$"),
+        (ServerTls(min_version="TLS1"), "--tls-min-version: 'TLS1' is not one of VersionTLS10"),
+        (ServerTls(cipher_suites=("TLS_NOPE",)), "--tls-cipher-suites: not supported by this OpenSSL: TLS_NOPE$"),
         (
             ServerTls(cipher_suites=("TLS_AES_NOPE", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_HIGH")),
-            "--tls-cipher-suites: OpenSSL here does not have TLS_AES_NOPE, TLS_HIGH$",
+            "--tls-cipher-suites: not supported by this OpenSSL: TLS_AES_NOPE, TLS_HIGH$",
         ),
         (ServerTls(curves=(29, 23)), r"--tls-curve-preferences: must be one of 23 \(prime256v1\), "),
         (ServerTls(curves=(4588,)), "--tls-curve-preferences: must be one of 23"),

@@ -131,7 +131,7 @@ def test_records_that_are_off() -> None:
     off = Setting(open_paths=("/*",))
     for status, body in ask(off, PATH, f"{PATH}/default/big", f"{PATH}/podgroups/default/train"):
         assert (status, body["reason"]) == (404, "NotFound")
-        assert body["message"].startswith("records of decisions are off; --decision-records-bytes ")
+        assert body["message"].startswith("decision records are disabled; --decision-records-bytes ")
 
 
 def test_who_may_read(archive: Archive) -> None:

@@ -121,7 +121,7 @@ def test_one_at_a_time() -> None:
 
         first = asyncio.ensure_future(ask())
         await asyncio.sleep(0)
-        with pytest.raises(ApiError, match="being taken for somebody else") as refused:
+        with pytest.raises(ApiError, match="being taken for another client") as refused:
             ask()
         assert refused.value.code == 409
         await first

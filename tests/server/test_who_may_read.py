@@ -111,13 +111,13 @@ def test_answers_about_tokens_are_remembered_and_asked_for_once() -> None:
     async def main() -> None:
         unchecked: Any = reviews
         peer: Any = _Peer()
-        authenticator = Authenticator(reviews=unchecked, remember_seconds=5.0)
+        authenticator = Authenticator(reviews=unchecked, cache_seconds=5.0)
         request = _request(authorization="Bearer t")
-        users = await asyncio.gather(*(authenticator.user_of(request, peer) for _ in range(10)))
+        users = await asyncio.gather(*(authenticator.authenticate(request, peer) for _ in range(10)))
         assert {user.username for user in users} == {"a"}
         assert len(reviews.asked) == 1
         await asyncio.sleep(6.0)
-        await authenticator.user_of(request, peer)
+        await authenticator.authenticate(request, peer)
         assert len(reviews.asked) == 2
 
     run(main())
@@ -128,7 +128,7 @@ def test_without_an_api_server_to_ask_tokens_say_nothing() -> None:
 
     async def main() -> None:
         peer: Any = _Peer()
-        assert await Authenticator(reviews=None).user_of(_request(authorization="Bearer t"), peer) == ANONYMOUS
+        assert await Authenticator(reviews=None).authenticate(_request(authorization="Bearer t"), peer) == ANONYMOUS
         authorizer = Authorizer(reviews=None, open_paths=("/healthz",))
         await authorizer.check(ANONYMOUS, _request("/healthz"))
         with pytest.raises(ApiError):

@@ -1,10 +1,10 @@
-"""What the scheduler serves about itself, over HTTPS: health, metrics, configuration, flags, status.
+"""The HTTPS server of the scheduler: health, metrics, configuration, flags, status.
 
-    serving         listens; every request is authenticated, authorized, answered
-    tls             the certificate it shows, made where there is none, read again when it changes
-    authentication  who asks: a front proxy's word, a client certificate, a token that the API server knows
-    authorization   who may read: some paths everybody, the others who the API server allows
-    pages           which path is what; health, zpages, profiling (pprof), resource_metrics: those that take some making
+    serving         the server: every request is authenticated, authorized and answered
+    tls             the serving certificate: created if there is none, reloaded when it changes
+    authentication  the user of a request: from a front proxy, a client certificate, or a token the API server checks
+    authorization   access to paths: some are open to all, for the others the API server decides
+    pages           the handler of each path; health, zpages, profiling (pprof), resource_metrics: the larger pages
 
-Promise: nothing served changes what the scheduler does, save the verbosity of its log.
+Promise: no page changes the behaviour of the scheduler, except for the verbosity of its log.
 """

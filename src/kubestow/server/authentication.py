@@ -1,8 +1,8 @@
-"""Who asks.
+"""Authentication of requests.
 
-In this order: the user that a front proxy names in headers, if the proxy shows a certificate of its authority; the
-common name of a client certificate; the user of a bearer token, as the API server says. Who shows nothing is
-`system:anonymous`; who shows a token that nobody knows is refused.
+The user is, in this order: the one that a front proxy with a certificate of its authority names in headers; the common
+name of a client certificate; the user of a bearer token, according to the API server. A request without credentials is
+from `system:anonymous`; one with an invalid token is rejected.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from cryptography.x509.oid import NameOID
 from kubestow.api.failures import CallError
 from kubestow.client.requests import Requests
 from kubestow.client.reviews import ReviewedUser, TokenReviewStatus
+from kubestow.server.cache import ResponseCache
 from kubestow.server.http.connection import Connection
 from kubestow.server.http.errors import ApiError
 from kubestow.server.http.messages import Request
 from kubestow.server.http.receiving import COMMON_HEADERS
-from kubestow.server.remembering import Remembered
 from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
@@ -29,7 +29,7 @@ ANONYMOUS = ReviewedUser(username="system:anonymous", groups=("system:unauthenti
 
 @dataclass(frozen=True, slots=True)
 class FrontProxies:
-    """Proxies whose word about users is taken: the authorities of their certificates, and the headers they use."""
+    """The front proxies that may name users: the authorities of their certificates, and the headers they use."""
 
     authorities: tuple[x509.Certificate, ...]
     allowed_names: frozenset[str] = frozenset()
@@ -38,8 +38,8 @@ class FrontProxies:
     uid_headers: tuple[str, ...] = ()
     extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
 
-    def keeps(self, header: bytes) -> bool:
-        """Whether a header (in lower case) is one of theirs."""
+    def uses_header(self, header: bytes) -> bool:
+        """Return whether the proxies use a header (in lower case)."""
         name = header.decode("latin-1")
         exact = (*self.user_headers, *self.group_headers, *self.uid_headers)
         return name in (one.lower() for one in exact) or name.startswith(
@@ -47,7 +47,7 @@ class FrontProxies:
         )
 
     def user_of(self, request: Request, certificate: x509.Certificate) -> ReviewedUser | None:
-        """The user that a proxy names; None if it is no proxy, or names nobody."""
+        """Return the user that a proxy names; None if the certificate is not of a proxy, or if it names no user."""
         if not issued_by(certificate, self.authorities):
             return None
         if self.allowed_names and _common_name(certificate) not in self.allowed_names:
@@ -80,7 +80,7 @@ class FrontProxies:
 
 
 class Authenticator:
-    """Tells who asks; raises ApiError for those who say a lie."""
+    """Determines the user of a request."""
 
     def __init__(
         self,
@@ -88,24 +88,25 @@ class Authenticator:
         reviews: Requests | None,
         client_authorities: tuple[x509.Certificate, ...] = (),
         proxies: FrontProxies | None = None,
-        remember_seconds: float = 10.0,
+        cache_seconds: float = 10.0,
     ) -> None:
-        """`reviews` asks the API server about tokens; without it tokens are not looked at."""
+        """`reviews` sends tokens to the API server; without it tokens are ignored."""
         self._reviews = reviews
         self._client_authorities = client_authorities
         self._proxies = proxies
-        self._tokens: Remembered[str, TokenReviewStatus] = Remembered(self._ask, lambda _: remember_seconds)
+        self._tokens: ResponseCache[str, TokenReviewStatus] = ResponseCache(self._review, lambda _: cache_seconds)
 
     def trust(self, client_authorities: tuple[x509.Certificate, ...], proxies: FrontProxies | None) -> None:
-        """Believe certificates of these authorities from now on, and no others."""
+        """Replace the trusted authorities."""
         self._client_authorities = client_authorities
         self._proxies = proxies
 
-    def keeps(self, header: bytes) -> bool:
-        """Whether a header of requests is needed."""
-        return header in COMMON_HEADERS or (self._proxies is not None and self._proxies.keeps(header))
+    def needs_header(self, header: bytes) -> bool:
+        """Return whether a header of requests must be kept."""
+        return header in COMMON_HEADERS or (self._proxies is not None and self._proxies.uses_header(header))
 
-    async def user_of(self, request: Request, connection: Connection) -> ReviewedUser:
+    async def authenticate(self, request: Request, connection: Connection) -> ReviewedUser:
+        """Return the user of a request. Raises ApiError if its token is invalid or cannot be checked."""
         der = connection.peer_certificate_der
         if der is not None:
             certificate = x509.load_der_x509_certificate(der)
@@ -114,7 +115,7 @@ class Authenticator:
                 if user is not None:
                     return user
             if issued_by(certificate, self._client_authorities):
-                return _named_by(certificate)
+                return _subject_of(certificate)
         scheme, _, token = request.header(b"authorization").partition(" ")
         if self._reviews is None or scheme.lower() != "bearer" or not token.strip():
             return ANONYMOUS
@@ -122,21 +123,21 @@ class Authenticator:
 
     async def _user_of_token(self, token: str) -> ReviewedUser:
         try:
-            answer = await self._tokens.get(token)
+            status = await self._tokens.get(token)
         except CallError as error:
             log.error("Unable to authenticate the request", err=error)
             raise _unauthorized() from None
-        if not answer.authenticated:
+        if not status.authenticated:
             raise _unauthorized()
-        return answer.user
+        return status.user
 
-    async def _ask(self, token: str) -> TokenReviewStatus:
+    async def _review(self, token: str) -> TokenReviewStatus:
         assert self._reviews is not None
         return await self._reviews.review_token(token)
 
 
 def issued_by(certificate: x509.Certificate, authorities: tuple[x509.Certificate, ...]) -> bool:
-    """Whether one of the authorities signed it; that it is valid now, the handshake has seen to."""
+    """Return whether one of the authorities signed a certificate. The TLS handshake has checked its validity period."""
     for authority in authorities:
         try:
             certificate.verify_directly_issued_by(authority)
@@ -146,7 +147,7 @@ def issued_by(certificate: x509.Certificate, authorities: tuple[x509.Certificate
     return False
 
 
-def _named_by(certificate: x509.Certificate) -> ReviewedUser:
+def _subject_of(certificate: x509.Certificate) -> ReviewedUser:
     groups = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     return ReviewedUser(_common_name(certificate), "", (*(str(group.value) for group in groups), AUTHENTICATED))
 

@@ -1,4 +1,4 @@
-"""Certificates for those who bring none: self-signed, for localhost and the address listened on, good for a year."""
+"""Self-signed certificates, used if none is configured: for localhost and the serving address, valid for a year."""
 
 import ipaddress
 import os
@@ -34,7 +34,7 @@ class Pair(NamedTuple):
 
 
 def self_signed(hosts: list[str], now: datetime | None = None) -> Pair:
-    """A new certificate for names and addresses."""
+    """Create a certificate for host names and addresses."""
     now = now or datetime.now(UTC)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{hosts[0]}@{int(now.timestamp())}")])
@@ -60,7 +60,7 @@ def self_signed(hosts: list[str], now: datetime | None = None) -> Pair:
 
 
 def ensure_in(folder: Path, hosts: list[str]) -> tuple[str, str]:
-    """Paths of the certificate and key in a folder; made there unless both exist. Raises OSError."""
+    """Return the paths of certificate and key in a folder; create them unless both exist. Raises OSError."""
     certificate, key = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
     if not (certificate.exists() and key.exists()):
         pair = self_signed(hosts)
@@ -73,7 +73,7 @@ def ensure_in(folder: Path, hosts: list[str]) -> tuple[str, str]:
 
 
 def names_in(pem: bytes) -> tuple[str, ...]:
-    """The names and addresses a certificate is for."""
+    """Return the host names and addresses of a certificate."""
     certificate = x509.load_pem_x509_certificate(pem)
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -1,7 +1,7 @@
 """Health pages: /healthz, /livez, /readyz, with a page for each check below them.
 
-A page says `ok`, or with ?verbose how each check fares; ?exclude=NAME leaves a check out. Reasons are withheld from the
-page itself, which everybody may read, and told on the check's own page and in the log.
+A page contains `ok`, or with ?verbose the result of each check; ?exclude=NAME skips a check. The reason of a failure is
+not on the page itself, which is open to all, but on the page of the check and in the log.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ TEXT = b"text/plain; charset=utf-8"
 
 
 class Check(NamedTuple):
-    """Something that can be unwell: `problem` says what is wrong, or None."""
+    """A health check; `problem` returns the reason of a failure, or None if the check passes."""
 
     name: str
     problem: Callable[[], str | None]
@@ -28,11 +28,11 @@ class Check(NamedTuple):
 PING = Check("ping", lambda: None)
 
 OVERDUE_SECONDS = 20.0
-"""How long after the end of its lease a leader that has not stopped is still taken for healthy."""
+"""Seconds after the end of its lease for which a leader that has not stopped still counts as healthy."""
 
 
 def lease_check(elector: Elector) -> Check:
-    """Whether an instance goes on leading without a lease."""
+    """Return a check that fails if the instance still leads after its lease has expired."""
 
     def problem() -> str | None:
         overdue = elector.overdue(OVERDUE_SECONDS)
@@ -42,18 +42,18 @@ def lease_check(elector: Elector) -> Check:
 
 
 def sync_check(is_synced: Callable[[], bool], unsynced: Callable[[], list[str]]) -> Check:
-    """Whether everything that must be known before scheduling is known."""
+    """Return a check that passes once the initial objects of all resources have been processed."""
 
     def problem() -> str | None:
         if is_synced():
             return None
-        return f"handlers are not fully synchronized: {', '.join(unsynced()) or 'almost'}"
+        return f"handlers are not fully synchronized: {', '.join(unsynced()) or 'processing initial objects'}"
 
     return Check("sched-handler-sync", problem)
 
 
 class HealthPage:
-    """One of the pages, by its name without the slash."""
+    """A health page; `name` is its path without the slash."""
 
     def __init__(self, name: str, checks: Sequence[Check], metrics: HealthMetrics) -> None:
         self.name = name
@@ -61,7 +61,7 @@ class HealthPage:
         self._metrics = metrics
 
     def answer(self, request: Request) -> Response:
-        """The page itself."""
+        """Run the checks and return the page."""
         wanted = parse_qsl(request.raw_query.decode("latin-1"), keep_blank_values=True)
         excluded = {value for key, value in wanted if key == "exclude"}
         lines, failed = [], []
@@ -90,7 +90,7 @@ class HealthPage:
 
     @staticmethod
     def answer_check(check: Check) -> Response:
-        """The page of one check."""
+        """Run one check and return its page."""
         problem = check.problem()
         if problem is None:
             return Response(200, b"ok", content_type=TEXT)

@@ -1,6 +1,6 @@
-"""What a live scheduler knows, told to the log on request, and compared with what the API server says.
+"""Writes the state of a running scheduler to the log on request, and compares it with the API server.
 
-Differences may be no mistake: changes that are still on their way. Those that stay are.
+Differences may be changes that have not been received yet; differences that persist are errors.
 """
 
 from collections import Counter
@@ -20,14 +20,14 @@ log = get_logger(__name__)
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """The parts that are looked at, and the client that asks the server."""
+    """The components that are inspected, and the client for the comparison with the server."""
 
     cluster: Cluster
     queue: SchedulingQueue
     scheduler_names: Collection[str]
     client: ApiClient
 
-    def tell_what_is_known(self) -> None:
+    def log_state(self) -> None:
         """Write nodes, their pods and the queue to the log."""
         cluster, queue = self.cluster, self.queue
         pods_on: dict[int, list[str]] = {}
@@ -41,12 +41,12 @@ class Inspection(msgspec.Struct, frozen=True):
         log.info("Dump of scheduling queue", waiting=waiting, inFlight=[pod.key for pod in queue.in_flight_pods()])
 
     async def compare_with_server(self) -> list[str]:
-        """Write to the log, and return, what the server has and the scheduler does not know, and the reverse."""
+        """Log and return the nodes and pods that only the server or only the scheduler has."""
         try:
             nodes = await Lister(self.client, NODES).fetch("")
             pods = await Lister(self.client, PODS).fetch("")
         except CallError as error:
-            log.error("The API server cannot be asked what there is", err=error)
+            log.error("Unable to list nodes and pods for the comparison", err=error)
             return [str(error)]
         cluster, queue = self.cluster, self.queue
         known_nodes = {name for name in cluster.nodes.row_of if cluster.node(name) is not None}
@@ -60,12 +60,12 @@ class Inspection(msgspec.Struct, frozen=True):
             or (not pod.spec.nodeName and pod.spec.schedulerName in self.scheduler_names)
         }
         findings = {
-            "nodes unknown here": sorted({node.metadata.name for node in nodes.objects} - known_nodes),
-            "nodes the server does not have": sorted(known_nodes - {node.metadata.name for node in nodes.objects}),
-            "pods unknown here": sorted(key for uid, key in expected.items() if uid not in known),
-            "pods the server does not have": sorted(uid for uid in known if uid not in expected),
+            "nodes missing here": sorted({node.metadata.name for node in nodes.objects} - known_nodes),
+            "nodes missing at the server": sorted(known_nodes - {node.metadata.name for node in nodes.objects}),
+            "pods missing here": sorted(key for uid, key in expected.items() if uid not in known),
+            "pods missing at the server": sorted(uid for uid in known if uid not in expected),
         }
-        differences = [f"{what}: {', '.join(which)}" for what, which in findings.items() if which]
+        differences = [f"{kind}: {', '.join(names)}" for kind, names in findings.items() if names]
         if differences:
             log.warning("Cache mismatch", differences=differences)
         else:

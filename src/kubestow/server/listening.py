@@ -1,4 +1,4 @@
-"""Where the scheduler serves its pages."""
+"""The address at which the scheduler serves its pages."""
 
 import ipaddress
 import socket
@@ -9,7 +9,7 @@ from kubestow.server.http.listening import listen
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where to listen."""
+    """The address and port to listen on."""
 
     address: str = "0.0.0.0"  # noqa: S104 kube-scheduler's default
     port: int = 10259
@@ -17,14 +17,14 @@ class Listening:
 
     @property
     def host(self) -> str:
-        """The address; empty for all addresses, of both families."""
+        """The address; empty for all IPv4 and IPv6 addresses."""
         return "" if ipaddress.ip_address(self.address).is_unspecified else self.address
 
     @property
     def certificate_hosts(self) -> list[str]:
-        """Names for a certificate that is made up."""
+        """The host names of a self-signed certificate."""
         return ["localhost", "127.0.0.1", *filter(None, [self.host]), socket.gethostname()]
 
     def open(self) -> socket.socket:
-        """Raises ListenError."""
+        """Return a listening socket. Raises ListenError if the address cannot be used."""
         return listen(self.host, self.port, "--secure-port", share_port=self.share_port)

@@ -1,4 +1,4 @@
-"""What is served, where and to whom, as the flags say."""
+"""The options of the scheduler's server."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from kubestow.server.tls import ServerTls
 
 @dataclass(frozen=True, slots=True)
 class ServingOptions:
-    """What the flags about serving say."""
+    """The values of the serving flags."""
 
     listening: Listening = field(default_factory=Listening)
     tls: ServerTls = field(default_factory=ServerTls)
@@ -21,7 +21,7 @@ class ServingOptions:
     client_ca_file: str = ""
     proxy_ca_file: str = ""
     proxies: FrontProxies = field(default_factory=lambda: FrontProxies(()))
-    """As the flags say, without the authorities."""
+    """The flags about front proxies, without their authorities."""
     token_seconds: float = 10.0
     allowed_seconds: float = 10.0
     denied_seconds: float = 10.0
@@ -29,4 +29,4 @@ class ServingOptions:
     flags: Mapping[str, str] = field(default_factory=dict)
     set_verbosity: Callable[[int], None] = lambda _: None
     has_page: bool = False
-    """Whether the page for people is served, too."""
+    """Whether the web page is served, too."""

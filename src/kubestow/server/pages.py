@@ -1,4 +1,4 @@
-"""Which path is what."""
+"""The pages of the scheduler by path."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,20 +24,20 @@ from kubestow.telemetry.metrics.health import HealthMetrics
 from kubestow.telemetry.secrets import hide_in_text
 
 Stream = Callable[[Connection], None]
-"""An answer that goes on; is told where to."""
+"""Writes a response of unlimited length to a connection."""
 DECISIONS = "/debug/decisions"
 PROFILING = "/debug/pprof"
 Answer = Response | Stream | Awaitable[Response]
 Page = Callable[[Request], Answer]
-"""Or one that takes its time."""
+"""Returns the response to a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the pages are about."""
+    """The content of the pages."""
 
     configuration: Callable[[], SchedulerConfiguration]
-    """The one in use."""
+    """Returns the current configuration."""
     features: Features
     flags: Mapping[str, str]
     metrics: Metrics
@@ -45,23 +45,23 @@ class Subject:
     ready_checks: tuple[Check, ...]
     set_verbosity: Callable[[int], None]
     pods: Callable[[], Iterable[Pod]]
-    """All that are known, whoever schedules them."""
+    """Returns all pods, also those of other schedulers."""
     leads: Callable[[], bool]
     below: Mapping[str, Page] = field(default_factory=dict)
-    """Pages of others, by the path that they and all paths below them have."""
+    """Additional pages by path; each serves its path and all paths below it."""
     posts: Mapping[str, Page] = field(default_factory=dict)
-    """Those of others that take POST."""
+    """Additional pages for POST, by path."""
 
 
 class Pages:
-    """All pages; only GET and HEAD, save where a page takes PUT or POST."""
+    """All pages, for GET and HEAD; some paths also accept PUT or POST."""
 
     def __init__(self, subject: Subject, now: Callable[[], float] = time.time) -> None:
         self._subject = subject
         self._now = now
         self._started = now()
         resources = ResourceMetrics(subject.pods, subject.leads)
-        self._below_paths: dict[str, Page] = {DECISIONS: _no_decisions, **subject.below}
+        self._subtrees: dict[str, Page] = {DECISIONS: _no_decisions, **subject.below}
         self._pages: dict[str, Page] = {
             "/configz": lambda _: Response(200, self._configz()),
             "/metrics": lambda request: _metrics(subject.metrics, request),
@@ -69,7 +69,7 @@ class Pages:
             "/metrics/slis": lambda request: _metrics(subject.metrics.health, request),
             "/version": lambda _: Response(200, _version()),
         }
-        self._taking: dict[str, Page] = {}
+        self._put_pages: dict[str, Page] = {}
         for page in (
             HealthPage("healthz", subject.health_checks, subject.metrics.health),
             HealthPage("livez", (), subject.metrics.health),
@@ -81,34 +81,34 @@ class Pages:
         if subject.features.component_statusz:
             self._pages["/statusz"] = self._statusz
         if subject.configuration().enableProfiling:
-            self._taking["/debug/flags/v"] = self._set_verbosity
-            self._below_paths[PROFILING] = lambda request: self._profiling(request)
+            self._put_pages["/debug/flags/v"] = self._set_verbosity
+            self._subtrees[PROFILING] = lambda request: self._profiling(request)
 
     @property
     def paths(self) -> list[str]:
         """Every path that is served."""
-        return sorted(self._pages.keys() | self._taking.keys() | self._below_paths.keys())
+        return sorted(self._pages.keys() | self._put_pages.keys() | self._subtrees.keys())
 
     def answer(self, request: Request) -> Answer:
-        """The page of a path; raises ApiError where there is none."""
+        """Return the response to a request. Raises ApiError if there is no page for its path and method."""
         path = request.path
         if request.method in ("GET", "HEAD"):
-            page = self._pages.get(path) or self._below(path)
+            page = self._pages.get(path) or self._page_above(path)
         elif request.method == "PUT":
-            page = self._taking.get(path)
+            page = self._put_pages.get(path)
         elif request.method == "POST":
             page = self._subject.posts.get(path)
         else:
             page = None
         if page is not None:
             return page(request)
-        if path in self._pages or path in self._taking or self._below(path) is not None:
+        if path in self._pages or path in self._put_pages or self._page_above(path) is not None:
             message = f"the server does not allow the method {request.method} on {path}"
             raise ApiError(405, "MethodNotAllowed", message)
         raise ApiError(404, "NotFound", f"there is no page {path}; there are: {' '.join(self.paths)}")
 
-    def _below(self, path: str) -> Page | None:
-        for above, page in self._below_paths.items():
+    def _page_above(self, path: str) -> Page | None:
+        for above, page in self._subtrees.items():
             if path == above or path.startswith(f"{above}/"):
                 return page
         return None
@@ -129,7 +129,7 @@ class Pages:
 
     @cached_property
     def _profiling(self) -> Page:
-        # Imported only now: few ever ask.
+        # Imported on demand: rarely used.
         from kubestow.server.profiling import Profiling
 
         return Profiling().answer
@@ -144,7 +144,7 @@ class Pages:
 
 def _no_decisions(_: Request) -> Response:
     raise ApiError(
-        404, "NotFound", "records of decisions are off; --decision-records-bytes of kubestow scheduler turns them on"
+        404, "NotFound", "decision records are disabled; --decision-records-bytes of kubestow scheduler enables them"
     )
 
 

@@ -1,7 +1,7 @@
-"""Profiles in the format of pprof, so that `go tool pprof` and all that read its files open them.
+"""Profiles in the format of pprof, for `go tool pprof` and other programs that read it.
 
 A file is one gzipped protocol buffer: samples, each a stack of locations and some numbers; locations are lines of
-functions; names are indices into one table of strings. Only what is needed to write such a file is here.
+functions; names are indices into one table of strings. This module can only write such files.
 """
 
 import gzip
@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from kubestow.client.protobuf import length_delimited, varint
 
-# Numbers of fields, as pprof's profile.proto has them.
+# The field numbers of pprof's profile.proto.
 _SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRING = 1, 2, 4, 5, 6
 _TIME, _DURATION, _PERIOD_TYPE, _PERIOD = 9, 10, 11, 12
 _COMMENT, _DEFAULT_TYPE = 13, 14
 
 
 class Line(NamedTuple):
-    """Where in the program."""
+    """A line of the program."""
 
     function: str
     file: str
@@ -26,23 +26,23 @@ class Line(NamedTuple):
 
 
 Stack = tuple[Line, ...]
-"""The innermost line first."""
+"""The lines of a call stack, innermost first."""
 
 
 class Measure(NamedTuple):
-    """What a number counts, and in which unit."""
+    """The name and the unit of a number."""
 
     name: str
     unit: str
 
 
 def line_of(code: CodeType, number: int | None) -> Line:
-    """A line of a function, by its qualified name with the module's file."""
+    """Return a line of a function, with the function's qualified name and file."""
     return Line(code.co_qualname, code.co_filename, number or code.co_firstlineno)
 
 
 class Profile(NamedTuple):
-    """What was found; `write` makes a file of it."""
+    """A profile; `write` returns its file."""
 
     measures: Sequence[Measure]
     samples: Mapping[Stack, Sequence[int]]
@@ -52,7 +52,7 @@ class Profile(NamedTuple):
     comment: str = ""
 
     def write(self) -> bytes:
-        """The file."""
+        """Return the content of the file."""
         table = _Table()
         parts = [length_delimited(_SAMPLE_TYPE, table.measure(measure)) for measure in self.measures]
         for stack, values in self.samples.items():
@@ -67,7 +67,7 @@ class Profile(NamedTuple):
 
 
 class _Table:
-    """Strings, functions and locations, each written once and known by number."""
+    """Strings, functions and locations, each written once and referenced by number."""
 
     def __init__(self) -> None:
         self._strings = {"": 0}

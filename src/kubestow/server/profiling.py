@@ -1,11 +1,11 @@
-"""/debug/pprof: where the time goes, what takes memory, and what every task waits for.
+"""/debug/pprof: profiles of CPU time, memory and tasks.
 
-    profile     the main thread's stack, noted every 10 ms of processor time; ?seconds=30
-    heap        what was allocated and is still there, by the line that allocated it; ?seconds=5
-    goroutine   the stack of every task and of every thread; ?debug=1 as text
+    profile     the main thread's stack, sampled every 10 ms of CPU time; ?seconds=30
+    heap        live allocations by the line that made them; ?seconds=5
+    goroutine   the stack of every task and every thread; ?debug=1 as text
 
-Nothing is measured before somebody asks. Heap is Python's tracemalloc: with PYTHONTRACEMALLOC=10 in the environment it
-knows everything from the start on, else what happens from asking until the answer. It makes everything slower.
+Nothing is measured until a profile is requested. `heap` is Python's tracemalloc: with PYTHONTRACEMALLOC=10 in the
+environment it covers all allocations since the start, else those made during the request. It slows everything down.
 """
 
 import asyncio
@@ -26,25 +26,25 @@ from kubestow.server.http.messages import Request, Response
 from kubestow.server.pages import PROFILING
 from kubestow.server.pprof import Line, Measure, Profile, Stack, line_of
 
-LONGEST = 55.0
-"""Seconds; an answer must be there within a minute."""
+MAX_SECONDS = 55.0
+"""The maximum duration of a profile: the response must be complete within a minute."""
 INTERVAL_NS = 10_000_000
 _FRAMES = 16
-"""How many callers are kept of an allocation."""
+"""Number of stack frames kept of an allocation."""
 _NANOSECONDS = Measure("cpu", "nanoseconds")
 _OCTETS = b"application/octet-stream"
-_TELLS = {
-    "profile": "where processor time goes; ?seconds=30 says for how long to look",
-    "heap": "what was allocated and is still there; ?seconds=5 says for how long to look",
-    "goroutine": "what every task and every thread is at; ?debug=1 as text",
+_DESCRIPTIONS = {
+    "profile": "CPU time; ?seconds=30 sets the duration",
+    "heap": "live allocations; ?seconds=5 sets the duration",
+    "goroutine": "stacks of all tasks and threads; ?debug=1 as text",
 }
 
 
 class Profiling:
-    """The pages; each profile is taken by one reader at a time."""
+    """The profiling pages; each profile is taken for one client at a time."""
 
     def __init__(self) -> None:
-        self._under_way: set[str] = set()
+        self._running: set[str] = set()
         self._pages: dict[str, Callable[[Request], Awaitable[Response]]] = {
             "profile": self._profile,
             "heap": self._heap,
@@ -52,43 +52,43 @@ class Profiling:
         }
 
     def answer(self, request: Request) -> Response | Awaitable[Response]:
-        """The index, or a profile; raises ApiError."""
+        """Return the index or a profile. Raises ApiError if there is no such profile, or if it is being taken."""
         name = request.path.removeprefix(PROFILING).strip("/")
         if not name:
             return Response(200, _index(), content_type=b"text/html; charset=utf-8")
         page = self._pages.get(name)
         if page is None:
             raise ApiError(404, "NotFound", f"there is no profile {name}; there are: {', '.join(self._pages)}")
-        if name in self._under_way:
-            raise ApiError(409, "Conflict", f"the profile {name} is being taken for somebody else; try again later")
-        return self._alone(name, page, request)
+        if name in self._running:
+            raise ApiError(409, "Conflict", f"the profile {name} is being taken for another client; try again later")
+        return self._run_alone(name, page, request)
 
-    async def _alone(self, name: str, page: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
-        self._under_way.add(name)
+    async def _run_alone(self, name: str, page: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
+        self._running.add(name)
         try:
             return await page(request)
         finally:
-            self._under_way.discard(name)
+            self._running.discard(name)
 
     async def _profile(self, request: Request) -> Response:
         seconds, started = _seconds(request, 30.0), time.time_ns()
-        noted: Counter[Stack] = Counter()
+        sampled: Counter[Stack] = Counter()
 
-        def note(_: int, frame: FrameType | None) -> None:
-            noted[tuple(_lines(frame))] += 1
+        def sample(_: int, frame: FrameType | None) -> None:
+            sampled[tuple(_lines(frame))] += 1
 
-        before = signal.signal(signal.SIGPROF, note)
+        previous = signal.signal(signal.SIGPROF, sample)
         signal.setitimer(signal.ITIMER_PROF, INTERVAL_NS / 1e9, INTERVAL_NS / 1e9)
         try:
             await asyncio.sleep(seconds)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.signal(signal.SIGPROF, before)
+            signal.signal(signal.SIGPROF, previous)
         return _file(
             "profile",
             Profile(
                 (Measure("samples", "count"), _NANOSECONDS),
-                {stack: (count, count * INTERVAL_NS) for stack, count in noted.items()},
+                {stack: (count, count * INTERVAL_NS) for stack, count in sampled.items()},
                 (_NANOSECONDS, INTERVAL_NS),
                 started,
                 time.time_ns() - started,
@@ -111,7 +111,9 @@ class Profiling:
             stack = tuple(Line(_function(frame), frame.filename, frame.lineno) for frame in reversed(found.traceback))
             samples[stack] = (found.count, found.size)
         when = (
-            "since the start of the process" if since_start else f"within {seconds:g} s; PYTHONTRACEMALLOC knows more"
+            "since the start of the process"
+            if since_start
+            else f"within {seconds:g} s; set PYTHONTRACEMALLOC to include earlier ones"
         )
         space = Measure("inuse_space", "bytes")
         measures = (Measure("inuse_objects", "count"), space)
@@ -134,7 +136,7 @@ def _stacks() -> Iterator[tuple[str, Stack]]:
 
 
 def _awaited(waiting: Any) -> Iterator[Line]:
-    """From a coroutine to what it waits for, and so on."""
+    """Yield the lines of a coroutine and of the coroutines that it awaits, outermost first."""
     while waiting is not None:
         frame: FrameType | None = getattr(waiting, "cr_frame", None) or getattr(waiting, "gi_frame", None)
         if frame is None:
@@ -150,7 +152,7 @@ def _lines(frame: FrameType | None) -> Iterator[Line]:
 
 
 def _function(frame: tracemalloc.Frame) -> str:
-    """Allocations are known by line only; the line itself stands for the function's name."""
+    """Return the source line as the name: tracemalloc records no functions."""
     return linecache.getline(frame.filename, frame.lineno).strip() or frame.filename
 
 
@@ -167,8 +169,8 @@ def _seconds(request: Request, default: float) -> float:
         seconds = float(text) if text else default
     except ValueError:
         seconds = -1.0
-    if not 0.0 <= seconds <= LONGEST:
-        raise bad_request(f"seconds must be a number from 0 to {LONGEST:g}, not {text[:20]!r}")
+    if not 0.0 <= seconds <= MAX_SECONDS:
+        raise bad_request(f"seconds must be a number from 0 to {MAX_SECONDS:g}, not {text[:20]!r}")
     return seconds
 
 
@@ -179,6 +181,6 @@ def _file(name: str, profile: Profile) -> Response:
 
 def _index() -> bytes:
     rows = "".join(
-        f"<li><a href='{PROFILING}/{name}'>{name}</a>: {html.escape(what)}</li>" for name, what in _TELLS.items()
+        f"<li><a href='{PROFILING}/{name}'>{name}</a>: {html.escape(text)}</li>" for name, text in _DESCRIPTIONS.items()
     )
     return f"<html><head><title>{PROFILING}/</title></head><body><ul>{rows}</ul></body></html>\n".encode()

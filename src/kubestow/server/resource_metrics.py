@@ -1,4 +1,4 @@
-"""/metrics/resources: what every pod asks for and is limited to, as the scheduler and the kubelet count it."""
+"""/metrics/resources: the requests and limits of every pod, as computed by the scheduler and the kubelet."""
 
 from collections.abc import Callable, Iterable
 
@@ -13,7 +13,7 @@ _BYTES = (MEMORY, EPHEMERAL_STORAGE, "storage")
 
 
 class ResourceMetrics:
-    """The page; the pods are asked for each time, and only the leader tells them."""
+    """The page, computed from all pods at each scrape; empty unless this instance is the leader."""
 
     def __init__(self, pods: Callable[[], Iterable[Pod]], leads: Callable[[], bool]) -> None:
         self._pods = pods
@@ -22,16 +22,16 @@ class ResourceMetrics:
             Gauge(
                 f"kube_pod_resource_{name}",
                 STABLE,
-                f"{text}, by pod and resource, in the unit of the resource.",
+                f"{text} of a pod, by resource, in the unit of the resource.",
                 _LABELS,
             )
-            for name, text in (("limit", "What a pod is limited to"), ("request", "What a pod asks for"))
+            for name, text in (("limit", "Resource limit"), ("request", "Resource request"))
         )
         for family, declared in zip(self._families, (declared_limits, declared_requests), strict=True):
             family.watch(lambda declared=declared: self._values(declared))  # type: ignore[misc]
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """The page, and its Content-Type."""
+        """Return the page and its Content-Type."""
         return exposition.render(self._families if self._leads() else (), accept)
 
     def _values(self, declared: Callable[[Pod], Nanos]) -> dict[Key, float]:

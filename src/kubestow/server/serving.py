@@ -1,4 +1,4 @@
-"""Listens; every request is authenticated, then authorized, then answered."""
+"""The server of the scheduler's pages: every request is authenticated, authorized and answered."""
 
 import asyncio
 import socket
@@ -23,7 +23,7 @@ from kubestow.telemetry.logs import get_logger
 log = get_logger(__name__)
 
 LIMITS = Limits(connections=1_000, body=64 * 1024, unsent=1024 * 1024)
-"""Readers are few, and what is sent here is a number; who does not keep up with a stream is better cut off."""
+"""Clients are few, the only request body is a number, and a client too slow for a stream is disconnected."""
 _REFRESH_SECONDS = 60.0
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -35,11 +35,11 @@ SAFE = (
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
-"""What browsers are told: all that is shown comes from here, and what is data is never anything else."""
+"""Headers for browsers: load content only from this server, and never interpret data as another type."""
 
 
 async def respond(work: Coroutine[Any, Any, Answer], connection: Connection, method: str) -> None:
-    """Answer a request with what comes of some work, or with why nothing does."""
+    """Await the answer to a request and send it; an exception becomes an error response."""
     try:
         answer = await work
         if isinstance(answer, Awaitable):
@@ -52,7 +52,7 @@ async def respond(work: Coroutine[Any, Any, Answer], connection: Connection, met
         response = Response(error.code, msgspec.json.encode(error.status()), headers=error.headers)
     except Exception as error:
         log.unexpected("Request failed", err=error, method=method)
-        refusal = ApiError(500, "InternalError", "something went wrong here; the scheduler's log tells more")
+        refusal = ApiError(500, "InternalError", "internal error; see the scheduler's log")
         response = Response(500, msgspec.json.encode(refusal.status()))
     connection.respond(msgspec.structs.replace(response, headers=(*response.headers, *SAFE)))
 
@@ -71,8 +71,8 @@ class SecureServer:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def start(self, listener: socket.socket) -> None:
-        """Answer whoever connects to the socket."""
-        self._server = Server(self._take, LIMITS, kept_headers=self.authenticator.keeps)
+        """Start to accept connections on a listening socket."""
+        self._server = Server(self._on_request, LIMITS, kept_headers=self.authenticator.needs_header)
         self.port = self._server.start(listener, self.contexts.context)
         self._spawn(self._refresh())
 
@@ -83,7 +83,7 @@ class SecureServer:
         if self._server is not None:
             await self._server.stop()
 
-    def _take(self, request: Request, connection: Connection) -> None:
+    def _on_request(self, request: Request, connection: Connection) -> None:
         self._spawn(respond(self._answer(request, connection), connection, request.method))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -92,7 +92,7 @@ class SecureServer:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, request: Request, connection: Connection) -> Answer:
-        user = await self.authenticator.user_of(request, connection)
+        user = await self.authenticator.authenticate(request, connection)
         await self.authorizer.check(user, request)
         return self.pages.answer(request)
 
@@ -101,4 +101,4 @@ class SecureServer:
             await asyncio.sleep(_REFRESH_SECONDS)
             self.contexts.refresh()
             if self.trust is not None:
-                await self.trust.look_again(self.contexts, self.authenticator)
+                await self.trust.refresh(self.contexts, self.authenticator)

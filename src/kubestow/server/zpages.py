@@ -1,4 +1,4 @@
-"""/flagz and /statusz: as text for people; as JSON or YAML for who asks for the kind by name in the Accept header."""
+"""/flagz and /statusz: as text by default; as JSON or YAML if the Accept header names the kind."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -23,13 +23,13 @@ _FORMATS = ("application/json", "application/yaml")
 
 
 def flagz(request: Request, flags: Mapping[str, str]) -> Response:
-    """The value of every flag."""
+    """Return the page with the value of every flag."""
     lines = [f"{name}={value}" for name, value in sorted(flags.items())]
     return _answer(request, "Flagz", lines, {"flags": dict(flags)})
 
 
 def statusz(request: Request, started: float, now: float, paths: Sequence[str]) -> Response:
-    """Which version runs, since when, and what it serves."""
+    """Return the page with the version, the start time and the paths of the server."""
     build = BuildInfo()
     emulated = f"{build.major}.{build.minor}"
     start = datetime.fromtimestamp(started, UTC)
@@ -56,7 +56,7 @@ def statusz(request: Request, started: float, now: float, paths: Sequence[str]) 
 
 
 def _answer(request: Request, kind: str, lines: list[str], fields: dict[str, Any]) -> Response:
-    """In the first form that the Accept header names and that there is; raises ApiError where there is none."""
+    """Return the page in the first supported format of the Accept header. Raises ApiError if none is supported."""
     accept = request.header(b"accept").replace(" ", "") or "*/*"
     for part in accept.split(","):
         form, *parameters = part.split(";")
@@ -67,7 +67,7 @@ def _answer(request: Request, kind: str, lines: list[str], fields: dict[str, Any
         wanted = (settings.get("g"), settings.get("as"))
         if form in _FORMATS and wanted == (_GROUP, kind) and settings.get("v") in (_VERSION, _OLD_VERSION):
             return _structured(kind, form, settings["v"], fields)
-    raise ApiError(406, "NotAcceptable", f"only these are served: text/plain, and {' and '.join(_FORMATS)} with "
+    raise ApiError(406, "NotAcceptable", f"supported formats: text/plain, and {' and '.join(_FORMATS)} with "
                    f";v={_VERSION};g={_GROUP};as={kind}")  # fmt: skip
 
 

@@ -243,7 +243,7 @@ class _Process:
             asyncio.get_running_loop().add_signal_handler(number, stop, number.name)
 
     def _inspect(self, live: "LiveScheduler") -> None:
-        live.inspection.tell_what_is_known()
+        live.inspection.log_state()
         if self._comparing is None or self._comparing.done():
             self._comparing = asyncio.create_task(
                 live.inspection.compare_with_server(), name="compare with the API server"

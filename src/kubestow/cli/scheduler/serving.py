@@ -71,7 +71,7 @@ class Serving:
                 reviews=None if authentication is None else Requests(authentication),
                 client_authorities=authorities.of_clients(),
                 proxies=authorities.front_proxies(options.proxies),
-                remember_seconds=options.token_seconds,
+                cache_seconds=options.token_seconds,
             ),
             Authorizer(
                 reviews=None if authorization is None else Requests(authorization),

@@ -1,5 +1,5 @@
 """An HTTP/1.1 server on asyncio and httptools: requests in, responses and chunked streams out.
 
-Shared by all that listens: the embedded control plane and the scheduler's own pages. Of Kubernetes it knows one thing,
-that refusals are Status objects.
+Used by the embedded control plane and by the server of the scheduler's pages. Its only dependency on Kubernetes is that
+errors are Status objects.
 """

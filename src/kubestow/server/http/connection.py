@@ -1,11 +1,11 @@
 """One client connection.
 
-Requests are handed to the application one at a time and in order; the application answers, now or later, with a
-response, or turns the exchange into a stream of chunks. What a client sends ahead stays unparsed until the answers
-before it are on their way, and each request gets a turn of the event loop: a thousand at once hold up nobody else.
+Requests are passed to the application one at a time and in order; the application answers, now or later, with a
+response, or with a stream of chunks. Pipelined requests are not parsed until the responses before them are on their
+way, and each request has its own turn of the event loop, so that a thousand at once do not block other connections.
 
-No timer runs for a request. The server sweeps over all connections every so often, and one that is found at the same
-stage for too long is ended.
+There is no timer per request. The server sweeps over all connections periodically and ends one that has been at the
+same stage for too long.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Application = Callable[[Request, "Connection"], None]
 
 
 class Stage(enum.Enum):
-    """What a connection is at."""
+    """The stage of a connection; each has a time limit. TAKING: the client receives what was sent."""
 
     IDLE = enum.auto()
     HEAD = enum.auto()
@@ -39,7 +39,7 @@ class Stage(enum.Enum):
 
 
 class Connection(asyncio.Protocol):
-    """Speaks HTTP/1.1 with one client; is one of `connections` while it lasts."""
+    """The HTTP/1.1 protocol of one client connection, which is in `connections` while it is open."""
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._sender: Sender
         self._open = False
-        """Whether answers can still be sent."""
+        """Whether responses can still be sent."""
         self._busy = False
-        """Whether a request waits for its answer, or the next for its turn."""
+        """Whether a request waits for its response, or the next request for its turn."""
         self._answered = False
-        """Whether the answer is complete, though not handed over yet."""
+        """Whether the response is complete but not passed to the transport yet."""
         self._reading_paused = False
         self._wants_body = True
         self._on_lost: Callable[[], None] | None = None
-        self._most_unsent = 0
+        self._max_unsent = 0
         self._exchanges = 0
         self._seen: tuple[Stage, int] | None = None
         self._seen_at = 0.0
@@ -72,11 +72,11 @@ class Connection(asyncio.Protocol):
         self.peer_certificate_der: bytes | None = None
         self.identity: Any = None
 
-    # The event loop calls these.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._sender = Sender(self._transport, self._cleared)
+        self._sender = Sender(self._transport, self._on_clear)
         self._open = True
         self._connections.add(self)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
@@ -110,14 +110,14 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _advance(self) -> None:
-        """Begins the next request, if it is there in full."""
+        """Pass the next request to the application, if it has been received completely."""
         if not self._open:
             return
         receiver = self._receiver
         try:
             request = receiver.next()
         except ApiError as error:
-            self._refuse(error)
+            self._reject(error)
             return
         if self._reading_paused and (request is None or receiver.unread <= self._limits.pipelined):
             self._reading_paused = False
@@ -131,8 +131,8 @@ class Connection(asyncio.Protocol):
             receiver.continue_due = False
             self._sender.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _refuse(self, error: ApiError) -> None:
-        """Answers for the last time. What still comes is read over: closing at once might lose the answer."""
+    def _reject(self, error: ApiError) -> None:
+        """Send an error as the last response. Further data is ignored: closing at once might lose the response."""
         self._open = False
         response = Response(error.code, msgspec.json.encode(error.status()))
         self._sender.write(response.head(close=True) + response.body)
@@ -142,10 +142,10 @@ class Connection(asyncio.Protocol):
         if self._sender.clear and self._transport.can_write_eof():
             self._transport.write_eof()
 
-    # The application calls these.
+    # Called by the application.
 
     def respond(self, response: Response) -> None:
-        """Answers the current request."""
+        """Send the response to the current request."""
         if not self._open:
             return
         head = response.head(close=not self._receiver.keeps_alive)
@@ -160,48 +160,48 @@ class Connection(asyncio.Protocol):
     def open_stream(
         self, content_type: bytes, on_lost: Callable[[], None], first: bytes = b"", headers: Headers = ()
     ) -> None:
-        """Answers the current request with `first` and chunks to come; `on_lost` is called if the client goes away."""
+        """Answer the current request with `first` and further chunks; call `on_lost` if the client disconnects."""
         if not self._open:
             on_lost()
             return
         self._on_lost = on_lost
         self._sender.write(stream_head(content_type, headers))
         self._sender.write(first)
-        self._most_unsent = self._limits.unsent + self._sender.unsent
+        self._max_unsent = self._limits.unsent + self._sender.unsent
 
     def write(self, data: bytes) -> None:
-        """Sends bytes of a stream that are framed already; cuts off a client that has left too much untaken."""
+        """Send a framed chunk of a stream; disconnect a client that has too many unsent bytes."""
         if not self._open:
             return
-        if self._sender.unsent > self._most_unsent:
+        if self._sender.unsent > self._max_unsent:
             self.abort()
         else:
             self._sender.write(data)
 
     def end_stream(self) -> None:
-        """Ends the stream; the connection can be used again."""
+        """End the stream; the connection can be used again."""
         self._on_lost = None
         if self._open:
             self._sender.write(LAST_CHUNK)
             self._finish()
 
     def abort(self) -> None:
-        """Drops the connection and whatever is unsent."""
+        """Close the connection at once; unsent bytes are lost."""
         self._open = False
         self._transport.abort()
 
     def close(self) -> None:
-        """Closes the connection once everything that was handed over is sent."""
+        """Close the connection once everything passed to the transport is sent."""
         self._open = False
         self._transport.close()
 
-    def _cleared(self) -> None:
+    def _on_clear(self) -> None:
         if self._answered:
             self._answered = False
             self._finish()
 
     def _finish(self) -> None:
-        """Goes on once the answer is handed over, not before: answers that nobody takes do not pile up."""
+        """Continue once the response is passed to the transport, not before: unread responses must not accumulate."""
         if not self._sender.clear:
             self._answered = True
         elif not self._receiver.keeps_alive:
@@ -211,23 +211,23 @@ class Connection(asyncio.Protocol):
         else:
             self._busy = False
 
-    # The server calls this.
+    # Called by the server.
 
     def sweep(self, now: float) -> None:
-        """Ends the connection if it has been at the same stage for too long, without getting on."""
+        """End the connection if it has been at the same stage for too long without progress."""
         stage, seconds, progress = self._stage()
         seen = (stage, self._exchanges)
         elapsed = now - self._seen_at
         if seen != self._seen or progress - self._seen_progress > self._limits.least_rate * elapsed:
             self._seen, self._seen_at, self._seen_progress = seen, now, progress
         elif elapsed > seconds:
-            self._give_up(stage)
+            self._end_stage(stage)
 
     def _stage(self) -> tuple[Stage, float, int]:
-        """What the connection is at, for how many seconds it may be, and how many bytes it has got on so far."""
+        """Return the current stage, its time limit in seconds, and its progress in bytes."""
         limits, receiver = self._limits, self._receiver
         if self._sender.unsent:
-            return Stage.TAKING, limits.taking_seconds, self._sender.taken
+            return Stage.TAKING, limits.taking_seconds, self._sender.sent
         if not self._open:
             return Stage.CLOSING, limits.closing_seconds, 0
         if self._on_lost is not None:
@@ -240,12 +240,12 @@ class Connection(asyncio.Protocol):
             return Stage.HEAD, limits.head_seconds, receiver.progress
         return Stage.IDLE, limits.idle_seconds, 0
 
-    def _give_up(self, stage: Stage) -> None:
+    def _end_stage(self, stage: Stage) -> None:
         if stage in (Stage.TAKING, Stage.CLOSING):
             self.abort()
         elif stage is Stage.ANSWER:
-            self._refuse(ApiError(504, "Timeout", f"there is no answer after {self._limits.answer_seconds:g} seconds"))
+            self._reject(ApiError(504, "Timeout", f"there is no answer after {self._limits.answer_seconds:g} seconds"))
         elif stage is Stage.BODY or self._receiver.unread:
-            self._refuse(ApiError(408, "RequestTimeout", "the request takes too long to arrive"))
+            self._reject(ApiError(408, "RequestTimeout", "the request takes too long to arrive"))
         else:
             self.close()

@@ -1,10 +1,10 @@
-"""Refusals, written on the wire as a Kubernetes Status object."""
+"""Error responses: Kubernetes Status objects."""
 
 from typing import Any
 
 
 class ApiError(Exception):
-    """A request that cannot be carried out, with the Status that says why."""
+    """A request failed; contains the Status of the response."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class ApiError(Exception):
         self.metadata = metadata or {}
 
     def status(self) -> dict[str, Any]:
-        """The Status object for this error."""
+        """Return the Status object of this error."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -41,10 +41,10 @@ class ApiError(Exception):
 
 
 def bad_request(message: str) -> ApiError:
-    """The request itself makes no sense."""
+    """Return the error for an invalid request."""
     return ApiError(400, "BadRequest", message)
 
 
 def too_large(limit: int) -> ApiError:
-    """The body is over the limit."""
+    """Return the error for a body over the limit."""
     return ApiError(413, "RequestEntityTooLarge", f"the request body is larger than {limit} bytes")

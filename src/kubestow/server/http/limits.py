@@ -1,4 +1,4 @@
-"""What clients may cost a server. Sizes are in bytes; `docs/reference/serving.md` tells what happens beyond each."""
+"""Limits of a server per client. Sizes are in bytes; `docs/reference/serving.md` describes the effect of each."""
 
 from dataclasses import dataclass
 
@@ -8,38 +8,38 @@ _MEBIBYTE = 1024 * _KIBIBYTE
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a server; a connection beyond one of them is refused or cut, and all others are served on."""
+    """The limits of a server; a connection that exceeds one is rejected or closed, without effect on the others."""
 
     connections: int = 10_000
-    """How many may be open; never more than three quarters of the files that the process may open."""
+    """Maximum number of open connections; also limited to three quarters of the open files of the process."""
     url: int = 16 * _KIBIBYTE
     head: int = 64 * _KIBIBYTE
-    """Request line and headers together."""
+    """Maximum size of request line and headers together."""
     headers: int = 100
-    """How many headers a request may have."""
+    """Maximum number of headers of a request."""
     body: int = 3 * _MEBIBYTE
-    """The body of a request; a chunked one is counted as it is sent."""
+    """Maximum size of the body of a request; of a chunked one, with its chunk sizes and trailers."""
     pipelined: int = 64 * _KIBIBYTE
-    """How much a client may send ahead of the answers before it is no longer read."""
+    """Maximum size of pipelined requests; a client that sends more is not read until it receives responses."""
     unsent: int = 16 * _MEBIBYTE
-    """How much of a stream a client may leave untaken, beside what the stream began with."""
+    """Maximum size of the unsent part of a stream, not counting the initial data of the stream."""
     handshake_seconds: float = 10.0
     head_seconds: float = 10.0
-    """From a connection's or a request's first byte to the end of its headers."""
+    """Time limit from the start of a connection or the first byte of a request to the end of its headers."""
     body_seconds: float = 30.0
     answer_seconds: float = 60.0
-    """How long the application may take; streams go on for as long as they like."""
+    """Time limit of the application for a response; streams are not limited."""
     taking_seconds: float = 30.0
-    """How long a client may take what it is sent."""
+    """Time limit for a client to receive a response."""
     closing_seconds: float = 5.0
-    """How long a client that was refused, or whose connection is closed, may stay."""
+    """Time limit for a client to close a rejected or closed connection."""
     idle_seconds: float = 300.0
-    """How long a connection without a request is kept."""
+    """Time for which a connection without a request is kept open."""
     least_rate: int = 4 * _KIBIBYTE
-    """Bytes a second; for a client that sends or takes more, the time begins anew."""
+    """Bytes per second; the time limit starts again for a client that sends or receives more."""
 
     @property
     def sweep_seconds(self) -> float:
-        """How often to look for connections beyond a limit of time."""
+        """The interval at which connections beyond a time limit are closed."""
         return min(self.head_seconds, self.body_seconds, self.answer_seconds,
                    self.taking_seconds, self.closing_seconds, self.idle_seconds) / 2  # fmt: skip

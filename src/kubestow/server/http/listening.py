@@ -1,4 +1,4 @@
-"""Opening the socket that a server listens on. Whoever connects before the server takes it is kept by the kernel."""
+"""Opens the socket that a server listens on. The kernel queues connections until the server accepts them."""
 
 import errno
 import socket
@@ -7,13 +7,13 @@ _BACKLOG = 1024
 
 
 class ListenError(Exception):
-    """The address cannot be listened on; the message says why and what to do."""
+    """The address cannot be used; the message contains the reason and a remedy."""
 
 
 def listen(address: str, port: int, flag: str, *, share_port: bool = False) -> socket.socket:
-    """A socket that listens; without an address, on all of both families. Raises ListenError, which names the flag.
+    """Return a listening socket; an empty address means all IPv4 and IPv6 addresses, port 0 any free port.
 
-    Port 0 leaves the choice to the system.
+    Raises ListenError, which names the flag, if the address cannot be used.
     """
     try:
         return _listen(address, port, share_port)

@@ -1,4 +1,4 @@
-"""What goes over a connection: requests, with only the headers anybody asks for, and responses."""
+"""Requests, with only the headers that are needed, and responses."""
 
 from functools import cached_property, lru_cache
 from http import HTTPStatus
@@ -23,13 +23,13 @@ class Request:
         self.body = body
         self.user: Any = None
         self.annotations: dict[str, Any] = {}
-        """What is to be said of it in the audit log."""
+        """The annotations of the request in the audit log."""
         raw_path, _, self.raw_query = target.partition(b"?")
         self.raw_path = raw_path
 
     @cached_property
     def path(self) -> str:
-        """The path, decoded."""
+        """The decoded path."""
         try:
             text = self.raw_path.decode("ascii")
             return unquote(text, errors="strict") if "%" in text else text
@@ -38,17 +38,17 @@ class Request:
 
     @cached_property
     def query(self) -> dict[str, str]:
-        """Parameters after the question mark; of repeated ones the last counts."""
+        """The query parameters; of repeated ones, the last."""
         if not self.raw_query:
             return {}
         try:
             text = self.raw_query.decode("ascii")
             return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=100))
         except (UnicodeDecodeError, ValueError) as error:
-            raise bad_request("the query string cannot be read") from error
+            raise bad_request("the query string is invalid") from error
 
     def header(self, name: bytes) -> str:
-        """A header's value; empty if absent."""
+        """Return the value of a header; empty if it is missing."""
         return self.headers.get(name, b"").decode("latin-1")
 
 
@@ -61,7 +61,7 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     headers: Headers = ()
 
     def head(self, *, close: bool) -> bytes:
-        """Everything before the body."""
+        """Return everything before the body."""
         more = _lines(self.headers)
         if close:
             more += b"Connection: close\r\n"
@@ -69,7 +69,7 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 
 
 def stream_head(content_type: bytes, headers: Headers = ()) -> bytes:
-    """Everything before the first chunk of a stream."""
+    """Return everything before the first chunk of a stream."""
     return b"%b%bTransfer-Encoding: chunked\r\n\r\n" % (_start(200, content_type), _lines(headers))
 
 
@@ -83,7 +83,7 @@ def _start(status: int, content_type: bytes) -> bytes:
 
 
 def chunk(data: bytes) -> bytes:
-    """A chunk of a stream, framed."""
+    """Return the data framed as a chunk of a stream."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
