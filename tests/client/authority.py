@@ -1,4 +1,4 @@
-"""Certificates for the tests: an authority and what it signs."""
+"""Certificates for tests: an authority and the certificates it signs."""
 
 import ipaddress
 import ssl
@@ -46,7 +46,7 @@ class Authority:
         return self._sign(self._name, self._key, x509.BasicConstraints(ca=True, path_length=None))
 
     def issue(self, name: str, *hosts: str, expired: bool = False) -> tuple[bytes, bytes]:
-        """A certificate and its key, as PEM."""
+        """Return a certificate and its key, as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = []
         for host in hosts:
@@ -61,7 +61,7 @@ class Authority:
         return self._sign(_named(name), key, *extensions, expired=expired), private
 
     def server_context(self, folder: Path, *hosts: str, ask_clients: bool = False) -> ssl.SSLContext:
-        """What a server with a certificate for these hosts needs."""
+        """Return the context of a server with a certificate for these hosts."""
         certificate, key = self.issue("server", *hosts)
         both = folder / "server.pem"
         both.write_bytes(certificate + key)

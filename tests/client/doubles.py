@@ -1,4 +1,4 @@
-"""Small objects and stand-ins the tests of the client share."""
+"""Small objects and test doubles for the tests of the client."""
 
 import asyncio
 from typing import Any
@@ -24,12 +24,12 @@ def node(name: str, version: int) -> dict[str, Any]:
 
 
 def middle() -> float:
-    """Randomness that is always the same."""
+    """Return a constant instead of a random number."""
     return 0.5
 
 
 class FixedClock:
-    """A wall clock that stands where the test puts it."""
+    """A wall clock that the test sets."""
 
     def __init__(self, seconds: float = 1_800_000_000.0) -> None:
         self.seconds = seconds
@@ -39,7 +39,7 @@ class FixedClock:
 
 
 class SkewedClock:
-    """A wall clock that goes with the loop's time, but is wrong."""
+    """A wall clock that advances with the loop's time, but is wrong by a constant."""
 
     def __init__(self, skew: float = 0.0) -> None:
         self._offset = 1_800_000_000.0 + skew
@@ -49,7 +49,7 @@ class SkewedClock:
 
 
 class Noted:
-    """A handler that notes what it is told, as short words."""
+    """A handler that records its calls as short texts."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []

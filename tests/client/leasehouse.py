@@ -1,4 +1,4 @@
-"""A server that keeps one lease, as an API server does: versions, conflicts, not found."""
+"""A server with one lease that behaves like an API server: versions, conflicts, not found."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ class LeaseHouse:
         self.version = 100
         self.down = False
         self.unreachable: set[str] = set()
-        """Contenders, by user agent, whose requests are swallowed."""
+        """User agents of the contenders whose requests are ignored."""
         self.writes: list[tuple[float, dict[str, Any]]] = []
 
     @property

@@ -1,4 +1,4 @@
-"""A scripted API server: the test says how every request is answered, misbehaviour included."""
+"""A scripted API server: the test defines the response to every request, including errors."""
 
 import asyncio
 import contextlib
@@ -73,7 +73,7 @@ class Answer:
         self._transport.write(b"0\r\n\r\n")
 
     def drop(self) -> None:
-        """End the connection once what was written is out."""
+        """Close the connection once everything written is sent."""
         self._transport.close()
 
     async def client_left(self) -> None:
@@ -97,7 +97,7 @@ class _Peer(asyncio.Protocol):
         self._body = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports have the methods of asyncio's without being of its classes.
+        # The transports of uvloop have the methods of asyncio's but not its base classes.
         self._transport = cast("asyncio.Transport", transport)
         self._server.connections += 1
         self._server.transports.add(self._transport)
@@ -156,7 +156,7 @@ class ScriptedServer:
 
 @contextlib.asynccontextmanager
 async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedServer]:
-    """A scripted server on a free port of this machine."""
+    """Run a scripted server on a free local port."""
     state = ScriptedServer(script)
     loop = asyncio.get_running_loop()
     listener = await loop.create_server(lambda: _Peer(state), "127.0.0.1", 0, ssl=tls)
@@ -173,7 +173,7 @@ async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIte
 
 @contextlib.contextmanager
 def opened(server: ScriptedServer | int, access: Access | None = None, **options: Any) -> Iterator[Channel]:
-    """A channel to the server, closed at the end."""
+    """Open a channel to the server and close it at the end."""
     port = server if isinstance(server, int) else server.port
     access = access or Access("test", f"http://127.0.0.1:{port}")
     channel = open_channel(access, environ={}, clock=FixedClock(), **options)

@@ -1,4 +1,4 @@
-"""Who we are: tokens from files, plugins and identity providers, and what happens when the server refuses them."""
+"""Credentials: tokens from files, plugins and identity providers, and their renewal after the server rejects them."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ from kubestow.client.tls import TlsSettings
 
 
 def guarded(*accepted: str) -> Script:
-    """Answers only those who show one of these tokens."""
+    """Return a script that answers only requests with one of these tokens."""
 
     async def script(request: Request, answer: Answer) -> None:
         if request.headers.get("authorization") in {f"Bearer {token}" for token in accepted}:
@@ -50,7 +50,7 @@ def access_with(port: int, **identity: Any) -> Access:
 
 
 def test_static_credentials() -> None:
-    """A token or a password is sent with every request, and so is whom we act for."""
+    """A token or a password is sent with every request, and so are the impersonation headers."""
 
     async def main() -> None:
         async with serving(guarded("t")) as server:
@@ -69,7 +69,7 @@ def test_static_credentials() -> None:
 
 
 def test_token_file_is_read_again(tmp_path: Path) -> None:
-    """A rotated token is picked up within a minute."""
+    """A rotated token is used within a minute."""
     path = tmp_path / "token"
     path.write_text("first\n")
 
@@ -88,7 +88,7 @@ def test_token_file_is_read_again(tmp_path: Path) -> None:
 
 
 def test_expired_token_is_read_again_at_once(tmp_path: Path) -> None:
-    """A 401 makes the client read the file before its time and send the request again."""
+    """After a 401 the client reads the file early and sends the request again."""
     path = tmp_path / "token"
     path.write_text("old")
 
@@ -112,7 +112,7 @@ def test_expired_token_is_read_again_at_once(tmp_path: Path) -> None:
 
 
 def test_watch_with_an_expired_token(tmp_path: Path) -> None:
-    """A watch refused with 401 is opened again with the renewed token."""
+    """A watch rejected with 401 is opened again with the renewed token."""
     path = tmp_path / "token"
     path.write_text("old")
 
@@ -141,7 +141,7 @@ def test_watch_with_an_expired_token(tmp_path: Path) -> None:
 
 
 def test_unreadable_token_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """At the start it is an error that names the file; later the last token is kept."""
+    """At the start it is an error that names the file; later the previous token is kept."""
     path = tmp_path / "token"
 
     async def main() -> None:
@@ -161,8 +161,8 @@ def test_unreadable_token_file(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     assert "Keeping the previous token" in caplog.text
 
 
-def test_more_than_one_way_to_log_in() -> None:
-    """Contradicting credentials are refused before anything is sent."""
+def test_more_than_one_kind_of_credentials() -> None:
+    """Conflicting credentials are rejected before any request."""
 
     async def main() -> None:
         with pytest.raises(CredentialsError, match="token, username"):
@@ -172,7 +172,7 @@ def test_more_than_one_way_to_log_in() -> None:
 
 
 def plugin_script(folder: Path, body: str) -> ExecPlugin:
-    """A plugin that counts its runs in a file, then does as told."""
+    """Return a plugin that counts its runs in a file, then runs `body`."""
     path = folder / "plugin"
     path.write_text(
         f"#!{sys.executable}\nimport json, os, sys\n"
@@ -193,8 +193,8 @@ def plugin_script(folder: Path, body: str) -> ExecPlugin:
     )
 
 
-def test_plugin_delivers_a_token_until_it_expires(tmp_path: Path) -> None:
-    """The plugin runs once for many requests, again when its answer has expired, again after a 401."""
+def test_plugin_returns_a_token_until_it_expires(tmp_path: Path) -> None:
+    """The plugin runs once for many requests, again when its token has expired, and again after a 401."""
     plugin = plugin_script(
         tmp_path,
         """
@@ -224,7 +224,7 @@ def test_plugin_delivers_a_token_until_it_expires(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("sys.exit(3)", "failed with exit code 3"),
         ("print('SECRET')", "printed something that is not an ExecCredential"),
@@ -233,13 +233,13 @@ def test_plugin_delivers_a_token_until_it_expires(tmp_path: Path) -> None:
         ("answer(clientCertificateData='SECRET')", "a certificate without its key"),
     ],
 )
-def test_failing_plugin_is_named_and_its_output_kept_secret(tmp_path: Path, body: str, said: str) -> None:
-    """The error names the field of the kubeconfig and never repeats what the plugin printed."""
+def test_failing_plugin_is_named_and_its_output_kept_secret(tmp_path: Path, body: str, message: str) -> None:
+    """The error names the field of the kubeconfig and never contains the output of the plugin."""
     plugin = plugin_script(tmp_path, body)
 
     async def main() -> None:
         channel = open_channel(access_with(1, plugin=plugin), environ={"PATH": "/bin"}, clock=FixedClock())
-        with pytest.raises(CredentialsError, match=said) as caught:
+        with pytest.raises(CredentialsError, match=message) as caught:
             await client_of(channel).request("GET", "/a")
         assert "users[u].user.exec" in str(caught.value)
         assert "SECRET" not in str(caught.value)
@@ -247,8 +247,8 @@ def test_failing_plugin_is_named_and_its_output_kept_secret(tmp_path: Path, body
     asyncio.run(main())
 
 
-def test_missing_plugin_comes_with_its_hint() -> None:
-    """A command that is not there: the hint of the kubeconfig says how to get it."""
+def test_missing_plugin_is_reported_with_its_hint() -> None:
+    """The error for a missing command contains the install hint of the kubeconfig."""
     plugin = ExecPlugin("no-such-login", "client.authentication.k8s.io/v1", install_hint="apt install it")
 
     async def main() -> None:
@@ -259,8 +259,8 @@ def test_missing_plugin_comes_with_its_hint() -> None:
     run(main())
 
 
-def test_plugin_delivers_a_certificate(tmp_path: Path) -> None:
-    """A certificate from a plugin is shown to the server."""
+def test_plugin_returns_a_certificate(tmp_path: Path) -> None:
+    """The client presents the certificate of a plugin to the server."""
     authority = Authority()
     cert, key = authority.issue("me")
     plugin = plugin_script(tmp_path, f"answer(clientCertificateData={cert.decode()!r}, clientKeyData={key.decode()!r})")
@@ -335,7 +335,7 @@ def test_identity_provider_refreshes_the_token(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "message"),
     [
         ({"/realm/.well-known/openid-configuration": (404, {})}, "the provider answered 404"),
         ({"/realm/.well-known/openid-configuration": (200, {})}, "names no token endpoint"),
@@ -344,8 +344,8 @@ def test_identity_provider_refreshes_the_token(tmp_path: Path) -> None:
         ({"/token": (200, {"access_token": "SECRET"})}, "without an id token"),
     ],
 )
-def test_provider_that_fails(tmp_path: Path, answers: dict[str, tuple[int, Any]], said: str) -> None:
-    """The error names the provider's entry in the kubeconfig and repeats no token."""
+def test_provider_that_fails(tmp_path: Path, answers: dict[str, tuple[int, Any]], message: str) -> None:
+    """The error names the provider's entry in the kubeconfig and contains no token."""
 
     async def provider(request: Request, answer: Answer) -> None:
         good = {"token_endpoint": f"http://{request.headers['host']}/token"}
@@ -355,7 +355,7 @@ def test_provider_that_fails(tmp_path: Path, answers: dict[str, tuple[int, Any]]
         async with serving(provider) as idp:
             settings = oidc_settings(tmp_path, idp.port, "expired")
             channel = open_channel(access_with(1, oidc=settings), environ={}, clock=FixedClock())
-            with pytest.raises(CredentialsError, match=said) as caught:
+            with pytest.raises(CredentialsError, match=message) as caught:
                 await client_of(channel).request("GET", "/a")
             assert "auth-provider.config.idp-issuer-url" in str(caught.value)
             assert "SECRET" not in str(caught.value)

@@ -22,7 +22,7 @@ LATER = "2999-01-01T00:00:00.000000Z"
 
 
 class Coordinator(LeaseHouse):
-    """A server that keeps candidates, too; the test chooses among them."""
+    """A server that also stores candidates; the test chooses among them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Coordinator(LeaseHouse):
             answer.reply(200 if request.method == "PUT" else 201, request.json)
 
     def choose(self, name: str) -> None:
-        """Name the holder, as the server does: without a time at which it began."""
+        """Set the holder as the server does: without an acquire time."""
         self.version += 1
         spec = {
             "holderIdentity": name,
@@ -96,8 +96,8 @@ async def standing() -> AsyncIterator[tuple[Coordinator, Standing]]:
                 await one.stop()
 
 
-def test_a_candidate_introduces_itself() -> None:
-    """With its version and the strategy it is chosen by; it does not take the lease itself."""
+def test_a_candidate_is_created_with_its_version() -> None:
+    """The candidate contains its version and strategy; it does not acquire the lease itself."""
 
     async def main() -> None:
         async with standing() as (server, one):
@@ -111,8 +111,8 @@ def test_a_candidate_introduces_itself() -> None:
     run(main())
 
 
-def test_who_is_asked_answers_and_who_is_not_keeps_quiet() -> None:
-    """A ping is answered at the next look; else only every five minutes."""
+def test_a_ping_is_answered() -> None:
+    """A ping is answered at the next read; without pings the candidate is renewed every five minutes."""
 
     async def main() -> None:
         async with standing() as (server, _):
@@ -128,8 +128,8 @@ def test_who_is_asked_answers_and_who_is_not_keeps_quiet() -> None:
     run(main())
 
 
-def test_who_is_chosen_leads_and_keeps_the_strategy() -> None:
-    """The lease is renewed with what the server wrote into it; released at the end, it can be given to another."""
+def test_the_chosen_candidate_leads_and_keeps_the_strategy() -> None:
+    """The lease is renewed with the fields that the server set; once released, the server can assign it to another."""
 
     async def main() -> None:
         async with standing() as (server, one):
@@ -148,8 +148,8 @@ def test_who_is_chosen_leads_and_keeps_the_strategy() -> None:
     run(main())
 
 
-def test_nobody_takes_a_lease_that_has_run_out() -> None:
-    """Giving it to somebody else is for the server to do."""
+def test_an_expired_lease_is_not_acquired() -> None:
+    """Only the server assigns the lease to another holder."""
 
     async def main() -> None:
         async with standing() as (server, one):
@@ -161,7 +161,7 @@ def test_nobody_takes_a_lease_that_has_run_out() -> None:
     run(main())
 
 
-def test_a_term_ends_when_another_is_to_come() -> None:
+def test_a_preferred_holder_ends_the_lead() -> None:
     """The leader stops at once and does not renew."""
 
     async def main() -> None:
@@ -178,8 +178,8 @@ def test_a_term_ends_when_another_is_to_come() -> None:
     run(main())
 
 
-def test_a_server_without_candidates_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """With what to do; and nobody leads."""
+def test_missing_lease_candidates_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The error contains advice, and there is no leader."""
 
     async def main() -> None:
         async with standing() as (server, one):
@@ -188,5 +188,5 @@ def test_a_server_without_candidates_is_told_once(caplog: pytest.LogCaptureFixtu
             assert not one.elector.leads
 
     run(main())
-    told = [record.getMessage() for record in caplog.records if "Unable to renew" in record.getMessage()]
-    assert len(told) == 1
+    logged = [record.getMessage() for record in caplog.records if "Unable to renew" in record.getMessage()]
+    assert len(logged) == 1

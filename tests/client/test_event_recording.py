@@ -1,4 +1,4 @@
-"""Recording events: series, retries, limits; and that recording itself never waits."""
+"""Recording of events: series, retries and limits; recording never waits."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ def scheduled(recorder: EventRecorder, regarding: ObjectReference = POD, note: s
 
 
 def test_first_event_is_created() -> None:
-    """The body says who, what, about whom; its name is the object's and the moment."""
+    """The body contains the reporter, the reason and the object; its name is the object's name and the time."""
 
     async def main() -> None:
         async with recording(accept) as (server, recorder):
@@ -69,8 +69,8 @@ def test_first_event_is_created() -> None:
     run(main())
 
 
-def test_the_way_of_an_event_is_told() -> None:
-    """Whoever measures hears when an event begins to wait, when it is being written, and when it is done."""
+def test_the_stages_of_an_event_are_measured() -> None:
+    """The metrics record when an event starts to wait, when it is being written, and when it is done."""
 
     async def main() -> None:
         metrics = ClientMetrics()
@@ -88,7 +88,7 @@ def test_the_way_of_an_event_is_told() -> None:
 
 
 def test_repeated_event_becomes_a_series() -> None:
-    """The second of a kind patches the first, later ones only count, and the count is written when it has ended."""
+    """The second event of a kind patches the first, later ones increment the count, which is written at the end."""
 
     async def main() -> None:
         async with recording(accept) as (server, recorder):
@@ -112,8 +112,8 @@ def test_repeated_event_becomes_a_series() -> None:
     run(main())
 
 
-def test_lasting_series_is_refreshed_every_half_hour() -> None:
-    """A series that goes on is written again, so that it does not expire at the server."""
+def test_long_series_is_refreshed_every_half_hour() -> None:
+    """A continuing series is written again, so that it does not expire at the server."""
 
     async def main() -> None:
         async with recording(accept) as (server, recorder):
@@ -128,8 +128,8 @@ def test_lasting_series_is_refreshed_every_half_hour() -> None:
     run(main())
 
 
-def test_different_events_are_not_joined() -> None:
-    """Another version of the object, another reason or another object is another event; the note does not matter."""
+def test_different_events_are_not_merged() -> None:
+    """Events differ if the object, its version or the reason differs; the note does not matter."""
 
     async def main() -> None:
         async with recording(accept) as (server, recorder):
@@ -145,7 +145,7 @@ def test_different_events_are_not_joined() -> None:
 
 
 def test_expired_event_is_created_again_with_its_series() -> None:
-    """Events expire at the server: a patch that finds none creates it, count included."""
+    """Events expire at the server: if a patch finds no event, it is created again with its count."""
 
     async def forgetful(request: Request, answer: Answer) -> None:
         if request.method == "PATCH":
@@ -165,8 +165,8 @@ def test_expired_event_is_created_again_with_its_series() -> None:
     run(main())
 
 
-def test_unreachable_server_is_tried_again() -> None:
-    """Without an answer an event is tried every ten seconds or a little more, at most twelve times."""
+def test_unreachable_server_is_retried() -> None:
+    """Without a response an event is tried about every ten seconds, at most twelve times."""
     times: list[float] = []
 
     async def dead(request: Request, answer: Answer) -> None:
@@ -183,8 +183,8 @@ def test_unreachable_server_is_tried_again() -> None:
     run(main())
 
 
-def test_refused_event_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    """What the server refuses is not tried again."""
+def test_rejected_event_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    """An event that the server rejects is not retried."""
 
     async def refuse(request: Request, answer: Answer) -> None:
         answer.error(403, "Forbidden", "the namespace is being terminated")
@@ -200,7 +200,7 @@ def test_refused_event_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     assert "being terminated" in caplog.text
 
 
-def test_an_event_that_exists_already_is_nothing_to_tell(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_event_that_exists_already_is_not_an_error(caplog: pytest.LogCaptureFixture) -> None:
     """Its series was written first, by a patch that found no event and created it: nothing is missing."""
 
     async def exists(request: Request, answer: Answer) -> None:
@@ -217,8 +217,8 @@ def test_an_event_that_exists_already_is_nothing_to_tell(caplog: pytest.LogCaptu
     assert caplog.text == ""
 
 
-def test_stalled_server_never_holds_up_the_caller() -> None:
-    """With a server that does not answer, recording returns at once; beyond the limit events are dropped."""
+def test_stalled_server_never_blocks_the_caller() -> None:
+    """With a server that does not respond, recording returns at once; beyond the limit events are dropped."""
 
     async def stall(request: Request, answer: Answer) -> None:
         await answer.client_left()
@@ -236,7 +236,7 @@ def test_stalled_server_never_holds_up_the_caller() -> None:
 
 
 def test_rate_limit_of_the_client_applies() -> None:
-    """Events leave no faster than their client's rate limit."""
+    """Events are sent no faster than the rate limit of their client."""
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -253,7 +253,7 @@ def test_rate_limit_of_the_client_applies() -> None:
 
 @pytest.mark.parametrize("name", ["system:thing", "UPPER", "x" * 250])
 def test_object_names_that_events_cannot_have(name: str) -> None:
-    """An event about an object whose name is no valid event name gets a random one."""
+    """An event about an object whose name is not a valid event name gets a random name."""
 
     async def main() -> None:
         async with recording(accept) as (server, recorder):
@@ -266,8 +266,8 @@ def test_object_names_that_events_cannot_have(name: str) -> None:
     run(main())
 
 
-def test_unknown_kind_of_event() -> None:
-    """Only Normal and Warning exist."""
+def test_invalid_kind_of_event() -> None:
+    """Only Normal and Warning are valid."""
 
     async def main() -> None:
         async with recording(accept) as (_, recorder):
@@ -278,7 +278,7 @@ def test_unknown_kind_of_event() -> None:
 
 
 def test_election_is_announced_as_a_core_event() -> None:
-    """Who became leader is a core/v1 event about the lease."""
+    """A new leader is reported by a core/v1 event about the lease."""
 
     async def main() -> None:
         async with recording(accept) as (server, recorder):

@@ -1,4 +1,4 @@
-"""Several resources at once: their sync is tracked one by one."""
+"""Several resources at once: their sync is tracked separately."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from kubestow.client.resources import NODES, PODS
 
 
 def test_sync_is_tracked_per_resource() -> None:
-    """While nodes are forbidden they are named as missing; when they come, all is synced."""
+    """While nodes are forbidden they are listed as unsynced; once they are received, all is synced."""
     allowed = asyncio.Event()
 
     async def script(request: Request, answer: Answer) -> None:
@@ -48,8 +48,8 @@ def test_sync_is_tracked_per_resource() -> None:
     run(main())
 
 
-def test_what_comes_last_is_told_last() -> None:
-    """What is to come last is asked for with the others, but told only when all of those are synced."""
+def test_the_last_resource_is_delivered_last() -> None:
+    """The last resource is requested with the others, but its handler is called only when all others are synced."""
     asked: list[str] = []
 
     async def script(request: Request, answer: Answer) -> None:
@@ -81,8 +81,8 @@ def test_what_comes_last_is_told_last() -> None:
     run(main())
 
 
-def test_what_is_asked_for_before_anybody_listens_is_told_later() -> None:
-    """Watches may begin before there are handlers: these are told what there is by then, and what comes after."""
+def test_handlers_can_subscribe_late() -> None:
+    """Watches can start before there are handlers, which are then called for existing objects and further changes."""
 
     async def script(request: Request, answer: Answer) -> None:
         answer.begin_stream()

@@ -1,4 +1,4 @@
-"""From what comes in to what a handler is told."""
+"""The store of an informer: from received objects to calls of the handler."""
 
 import asyncio
 import logging
@@ -19,8 +19,8 @@ def make(name: str, version: int, uid: str = "") -> Pod:
     return msgspec.convert(pod(name, version, uid), Pod)
 
 
-def test_a_life_in_order() -> None:
-    """Add, update, delete, each with the right states."""
+def test_changes_are_delivered_in_order() -> None:
+    """Add, update and delete are delivered in order, each with the right states."""
     noted = Noted()
     informer = Informer(PODS, noted)
     informer.put(make("a", 1))
@@ -30,8 +30,8 @@ def test_a_life_in_order() -> None:
     assert informer.objects == {}
 
 
-def test_what_is_known_is_not_told_again() -> None:
-    """The same version twice, and the deletion of something unknown, are silent."""
+def test_known_versions_are_not_delivered_again() -> None:
+    """The same version twice, and the deletion of an unknown object, cause no call."""
     noted = Noted()
     informer = Informer(PODS, noted)
     informer.put(make("a", 1))
@@ -41,7 +41,7 @@ def test_what_is_known_is_not_told_again() -> None:
 
 
 def test_recreated_object_is_a_delete_and_an_add() -> None:
-    """Another uid under the same name is another object."""
+    """Another UID under the same name is another object."""
     noted = Noted()
     informer = Informer(PODS, noted)
     informer.put(make("a", 1, "first"))
@@ -49,8 +49,8 @@ def test_recreated_object_is_a_delete_and_an_add() -> None:
     assert noted.seen == ["+a@1", "-a@1", "+a@5"]
 
 
-def test_replace_tells_the_difference() -> None:
-    """A new list yields deletes, adds and updates, and nothing for what is unchanged."""
+def test_replace_delivers_the_differences() -> None:
+    """A new list causes deletes, adds and updates, and no call for unchanged objects."""
     noted = Noted()
     informer = Informer(PODS, noted)
     informer.replace([make("gone", 1), make("same", 2), make("changed", 3)])
@@ -61,7 +61,7 @@ def test_replace_tells_the_difference() -> None:
 
 
 def test_synced_once() -> None:
-    """Only the first complete state is announced, even if it is empty."""
+    """Only the first complete state is reported, even if it is empty."""
     noted = Noted()
     informer = Informer(PODS, noted)
     informer.replace([])
@@ -75,7 +75,7 @@ objects = st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 3)
 @settings(deadline=None)
 @given(st.lists(objects, max_size=6))
 def test_a_handler_can_always_rebuild_the_state(states: list[dict[str, tuple[int, str]]]) -> None:
-    """Whatever lists follow each other, applying what the handler is told gives exactly the last list."""
+    """After any sequence of lists, the calls of the handler add up to exactly the last list."""
     mirror: dict[str, Pod] = {}
 
     class Mirror:
@@ -101,7 +101,7 @@ def test_a_handler_can_always_rebuild_the_state(states: list[dict[str, tuple[int
 
 
 def test_unreadable_object_keeps_its_last_state() -> None:
-    """An object that cannot be understood any more stays as it was, in a watch and in a list, until it is deleted."""
+    """An object that can no longer be decoded keeps its last state, in a watch and in a list, until it is deleted."""
     noted = Noted()
     informer = Informer(PODS, noted)
     informer.put(make("a", 1))
@@ -131,7 +131,7 @@ def test_failing_handler_does_not_stop_the_others(caplog: pytest.LogCaptureFixtu
 
 
 def test_waiting_for_sync() -> None:
-    """`synced` can be awaited."""
+    """A caller can wait for `synced`."""
 
     async def main() -> None:
         informer = Informer(PODS, Noted())

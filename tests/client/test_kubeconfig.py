@@ -1,4 +1,4 @@
-"""Reading kubeconfigs: what is found where, and what is said when it is wrong."""
+"""Loading of kubeconfigs: the resulting access, and the messages for errors."""
 
 import base64
 import os
@@ -38,8 +38,8 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def test_everything_a_kubeconfig_can_say(tmp_path: Path) -> None:
-    """Server, authority, certificate, token, names, proxy, impersonation."""
+def test_all_fields_of_a_kubeconfig(tmp_path: Path) -> None:
+    """Server, authority, certificate, token, names, proxy and impersonation."""
     user = {
         "client-certificate-data": encoded(b"CERT"),
         "client-key": "keys/me.key",
@@ -74,14 +74,14 @@ def test_everything_a_kubeconfig_can_say(tmp_path: Path) -> None:
     )
 
 
-def test_secrets_do_not_show() -> None:
-    """The text form of an access holds neither token nor password nor key."""
+def test_secrets_are_not_in_the_repr() -> None:
+    """The repr of an access contains neither token nor password nor key."""
     access = Access("here", "https://x", identity=Identity(token="SECRET", password="SECRET"))
     assert "SECRET" not in repr(access)
 
 
 def test_first_of_several_files_wins(tmp_path: Path) -> None:
-    """Of several files each name is taken from the first that has it; missing files are passed over."""
+    """Of several files each name is taken from the first that has it; missing files are skipped."""
     first = {"clusters": [{"name": "c", "cluster": {"server": "https://first"}}]}
     second = config({"token": "second"})
     second["clusters"].append({"name": "other", "cluster": {"server": "https://other"}})
@@ -91,15 +91,15 @@ def test_first_of_several_files_wins(tmp_path: Path) -> None:
     assert (access.server, access.identity.token) == ("https://first", "second")
 
 
-def test_none_of_several_files_is_there(tmp_path: Path) -> None:
-    """It is not the context that is missing."""
+def test_all_of_several_files_are_missing(tmp_path: Path) -> None:
+    """The error is about the files, not about a missing context."""
     environ = {"KUBECONFIG": os.pathsep.join([str(tmp_path / "one"), str(tmp_path / "two")]), "HOME": str(tmp_path)}
     with pytest.raises(CredentialsError, match="/one: no such file"):
         find_access(environ=environ)
 
 
 def test_another_context(tmp_path: Path) -> None:
-    """The current context counts; without a user, nobody logs in."""
+    """The named context is used; without a user there are no credentials."""
     tree = config()
     tree["clusters"].append({"name": "d", "cluster": {"server": "https://two"}})
     tree["contexts"].append({"name": "second", "context": {"cluster": "d"}})
@@ -109,7 +109,7 @@ def test_another_context(tmp_path: Path) -> None:
 
 
 def test_master_replaces_the_address_only(tmp_path: Path) -> None:
-    """--master keeps the identity of the kubeconfig; alone it means nobody in particular."""
+    """--master keeps the identity of the kubeconfig; alone it means no credentials."""
     path = written(tmp_path / "config", config({"token": "t"}))
     access = find_access(path, master="http://elsewhere:8080", environ={"HOME": str(tmp_path)})
     assert (access.server, access.identity.token) == ("http://elsewhere:8080", "t")
@@ -118,7 +118,7 @@ def test_master_replaces_the_address_only(tmp_path: Path) -> None:
 
 
 def test_home_is_the_last_resort(tmp_path: Path) -> None:
-    """Without flags, variables or a pod, ~/.kube/config is read; without that, the error says what to do."""
+    """Without flags, variables or a pod, ~/.kube/config is read; without that, the error lists the options."""
     environ = {"HOME": str(tmp_path)}
     with pytest.raises(CredentialsError, match="--kubeconfig"):
         find_access(environ=environ)
@@ -128,7 +128,7 @@ def test_home_is_the_last_resort(tmp_path: Path) -> None:
 
 
 def test_pod_with_a_service_account(tmp_path: Path) -> None:
-    """In a pod, address, token and authority come from where Kubernetes puts them."""
+    """In a pod, address, token and authority are those that Kubernetes provides."""
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(CredentialsError, match=r"token: no such file"):
         in_cluster_access(environ, str(tmp_path))
@@ -142,7 +142,7 @@ def test_pod_with_a_service_account(tmp_path: Path) -> None:
 
 
 def test_exec_plugin(tmp_path: Path) -> None:
-    """A plugin's command is relative to the kubeconfig if it has a slash; it is told of the cluster if it asks."""
+    """A plugin's command with a slash is relative to the kubeconfig; the plugin gets the cluster if it requests it."""
     exec_entry = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": "./login",
@@ -170,7 +170,7 @@ V1 = "client.authentication.k8s.io/v1"
 
 
 @pytest.mark.parametrize(
-    ("tree", "said"),
+    ("tree", "message"),
     [
         ("{", "not YAML at line"),
         ("[]", "Expected `object`"),
@@ -193,30 +193,30 @@ V1 = "client.authentication.k8s.io/v1"
         (config({"auth-provider": {"name": "oidc"}}), r"auth-provider.config.idp-issuer-url: not set"),
     ],
 )
-def test_errors_name_the_file_and_the_field(tmp_path: Path, tree: Any, said: str) -> None:
-    """Whatever is wrong, the message begins with the file, names the field and says what is the matter."""
+def test_errors_name_the_file_and_the_field(tmp_path: Path, tree: Any, message: str) -> None:
+    """Every message begins with the file, names the field and describes the problem."""
     path = written(tmp_path / "config", tree)
-    with pytest.raises(CredentialsError, match=said) as caught:
+    with pytest.raises(CredentialsError, match=message) as caught:
         load_kubeconfig([path])
     assert str(caught.value).startswith(path)
 
 
 def test_explicit_file_must_exist(tmp_path: Path) -> None:
-    """A file named by flag must be there."""
+    """A file named by flag must exist."""
     with pytest.raises(CredentialsError, match="no such file"):
         find_access(str(tmp_path / "nothing"), environ={})
 
 
 def test_broken_yaml_does_not_show_its_content(tmp_path: Path) -> None:
-    """The error for a file that is not YAML does not quote it."""
+    """The error for a file that is not YAML does not contain its content."""
     path = written(tmp_path / "config", "users:\n- user: {token: SECRET\n- {")
     with pytest.raises(CredentialsError) as caught:
         load_kubeconfig([path])
     assert "SECRET" not in str(caught.value)
 
 
-def test_a_user_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without HOME and without an entry in the user database, as in a container: only the flags count."""
+def test_a_user_without_an_entry_in_the_user_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without HOME and without an entry in the user database, as in a container, only the flags apply."""
 
     def unknown(_: int) -> None:
         raise KeyError

@@ -1,4 +1,4 @@
-"""Electing a leader: who leads when, and that it is never two."""
+"""Leader election: which contender leads when, and that there are never two leaders."""
 
 import asyncio
 import contextlib
@@ -20,12 +20,12 @@ from kubestow.client.requests import Requests
 
 
 class Contender:
-    """An elector that notes when it leads."""
+    """An elector that records when it leads."""
 
     def __init__(self, name: str, server: ScriptedServer, seed: int = 1, skew: float = 0.0) -> None:
         self.name = name
         self.working = False
-        self.said: list[str] = []
+        self.announced: list[str] = []
         self.led = asyncio.Event()
         self._stack = contextlib.ExitStack()
         channel = self._stack.enter_context(opened(server))
@@ -36,7 +36,7 @@ class Contender:
             Terms(),
             clock=SkewedClock(skew),
             random=random.Random(seed).random,
-            announce=lambda _, what: self.said.append(what),
+            announce=lambda _, what: self.announced.append(what),
         )
         self.task = asyncio.create_task(self.elector.run(self._lead))
 
@@ -59,7 +59,7 @@ class Contender:
 async def contest(
     *names: str, skew: float = 0.0
 ) -> AsyncIterator[tuple[LeaseHouse, list[Contender], Callable[[], None]]]:
-    """Contenders at one server, started one after the other; the last value checks that at most one may act."""
+    """Run contenders at one server, started one after the other; the last value checks that at most one may act."""
     house = LeaseHouse()
     async with serving(house) as server:
         contenders: list[Contender] = []
@@ -79,15 +79,15 @@ async def contest(
 
 
 async def watch_for(seconds: float, check: Callable[[], None]) -> None:
-    """Let time pass and check at every step."""
+    """Let time pass and run a check at every step."""
     end = asyncio.get_running_loop().time() + seconds
     while asyncio.get_running_loop().time() < end:
         check()
         await asyncio.sleep(0.25)
 
 
-def test_first_comes_to_lead_and_keeps_renewing() -> None:
-    """The first contender creates the lease, renews it every two seconds, and the second waits."""
+def test_first_contender_leads_and_keeps_renewing() -> None:
+    """The first contender creates the lease and renews it every two seconds; the second waits."""
 
     async def main() -> None:
         async with contest("one", "two") as (house, (one, two), check):
@@ -105,8 +105,8 @@ def test_first_comes_to_lead_and_keeps_renewing() -> None:
 
 
 @pytest.mark.parametrize("skew", [0.0, -86_400.0, 86_400.0])
-def test_killed_leader_is_followed_after_the_lease_ran_out(skew: float) -> None:
-    """A leader cut off stops within its renew deadline; only later does the other begin, whatever its clock says."""
+def test_killed_leader_is_replaced_after_the_lease_expires(skew: float) -> None:
+    """A disconnected leader stops within its renew deadline; the other starts after that, whatever its clock shows."""
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -124,13 +124,13 @@ def test_killed_leader_is_followed_after_the_lease_ran_out(skew: float) -> None:
             assert first_of_two - cut < 15 + 2 * 4.4 + 2
             assert house.lease is not None
             assert house.lease["spec"]["leaseTransitions"] == 1
-            assert one.said == ["became leader", "stopped leading"]
+            assert one.announced == ["became leader", "stopped leading"]
 
     run(main())
 
 
-def test_released_lease_is_taken_without_waiting() -> None:
-    """A leader that stops in good order gives the lease up; the next takes it at its next try."""
+def test_released_lease_is_acquired_without_waiting() -> None:
+    """A leader that is shut down releases the lease; the next one acquires it at its next try."""
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -148,8 +148,8 @@ def test_released_lease_is_taken_without_waiting() -> None:
     run(main())
 
 
-def test_work_that_needs_time_to_end_keeps_the_lease() -> None:
-    """While the leader finishes its work after a stop, it renews, so that nobody begins before it has ended."""
+def test_lease_is_kept_until_the_work_has_ended() -> None:
+    """While the leader finishes its work after a stop, it renews, so that no other starts before its end."""
 
     async def main() -> None:
         house = LeaseHouse()
@@ -182,7 +182,7 @@ def test_work_that_needs_time_to_end_keeps_the_lease() -> None:
 
 
 def test_another_holder_stops_the_leader_at_once() -> None:
-    """A leader that finds somebody else in the lease does not wait for its deadline."""
+    """A leader that finds another holder in the lease does not wait for its deadline."""
 
     async def main() -> None:
         async with contest("one") as (house, (one,), _):
@@ -199,7 +199,7 @@ def test_another_holder_stops_the_leader_at_once() -> None:
 
 
 def test_short_outage_is_survived() -> None:
-    """A server that is down for less than the renew deadline costs nobody the lease."""
+    """If the server is down for less than the renew deadline, the leader keeps the lease."""
 
     async def main() -> None:
         async with contest("one", "two") as (house, (one, two), check):
@@ -216,7 +216,7 @@ def test_short_outage_is_survived() -> None:
 
 
 def test_stopped_process_may_not_act_when_it_wakes() -> None:
-    """A leader whose process stood still past its lease knows that it may not act, before any timer has run."""
+    """A leader whose process was stopped past its lease may not act, even before any timer has run."""
 
     async def main() -> None:
         async with contest("one") as (_, (one,), _):
@@ -232,7 +232,7 @@ def test_stopped_process_may_not_act_when_it_wakes() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_failures_never_make_two_leaders(seed: int) -> None:
-    """Whatever is cut off and comes back, at no moment may two act."""
+    """With contenders disconnected at random, at most one may act at any time."""
     chance = random.Random(seed)
 
     async def main() -> None:
@@ -249,14 +249,14 @@ def test_random_failures_never_make_two_leaders(seed: int) -> None:
     ("terms", "named"),
     [((10, 10, 2), "leaseDuration"), ((15, 2.4, 2), "renewDeadline"), ((15, 10, 0), "retryPeriod")],
 )
-def test_terms_that_cannot_work_are_refused(terms: tuple[float, float, float], named: str) -> None:
+def test_invalid_terms_are_rejected(terms: tuple[float, float, float], named: str) -> None:
     """The error names the setting."""
     with pytest.raises(ValueError, match=named):
         Terms(*terms)
 
 
 def test_end_of_the_work_ends_the_lead() -> None:
-    """When the work ends by itself, or fails, the lease is released and the failure passed on."""
+    """When the work ends or fails, the lease is released and the exception raised."""
 
     async def fail() -> None:
         await asyncio.sleep(3)

@@ -1,4 +1,4 @@
-"""Keeping up with a server that misbehaves: what is asked, and what the handler sees in the end."""
+"""List and watch at a faulty server: the requests that are sent, and the resulting calls of the handler."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ Step = Callable[[Request, Answer], Awaitable[None]]
 
 
 class Steps:
-    """Answers the first request by the first step, and so on; then stays silent."""
+    """Answers the first request by the first step, and so on; then does not respond."""
 
     def __init__(self, *steps: Step) -> None:
         self._steps = list(steps)
@@ -52,14 +52,14 @@ async def reflecting(
 
 
 async def until(condition: Callable[[], bool], seconds: float = 600.0) -> None:
-    """Wait (in virtual time) until it is so."""
+    """Wait (in virtual time) until a condition holds."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 what is awaited belongs to the code under test
             await asyncio.sleep(0.2)
 
 
 def initial(*objects: dict[str, Any], version: str) -> Step:
-    """A watch-list that delivers these objects and then stays open."""
+    """Return a watch-list that sends these objects and then stays open."""
 
     async def step(request: Request, answer: Answer) -> None:
         assert request.query["sendInitialEvents"] == "true"
@@ -72,7 +72,7 @@ def initial(*objects: dict[str, Any], version: str) -> Step:
 
 
 def then(first: Step, *actions: Callable[[Answer], None]) -> Step:
-    """The first step, and more of the same stream."""
+    """Return the first step followed by more actions on the same stream."""
 
     async def step(request: Request, answer: Answer) -> None:
         await first(request, answer)
@@ -84,7 +84,7 @@ def then(first: Step, *actions: Callable[[Answer], None]) -> Step:
 
 
 def watch(*actions: Callable[[Answer], None]) -> Step:
-    """A plain watch that does these things one after the other."""
+    """Return a plain watch that performs actions one after the other."""
 
     async def step(request: Request, answer: Answer) -> None:
         assert request.query["watch"] == "true"
@@ -125,7 +125,7 @@ def gone(answer: Answer) -> None:
 
 
 def test_streamed_list_then_events() -> None:
-    """The initial objects are told together when their end is marked, then changes as they come."""
+    """The initial objects are delivered together at the bookmark that ends them, then changes as they arrive."""
     script = Steps(
         then(
             initial(pod("a", 1), pod("b", 2), version="5"),
@@ -147,8 +147,8 @@ def test_streamed_list_then_events() -> None:
     run(main())
 
 
-def test_torn_initial_stream_tells_nothing() -> None:
-    """A streamed list that breaks off leaves the handler untouched; the next attempt starts from nothing."""
+def test_interrupted_initial_stream_has_no_effect() -> None:
+    """A streamed list that is interrupted does not reach the handler; the next attempt starts again."""
 
     async def half(request: Request, answer: Answer) -> None:
         answer.begin_stream()
@@ -169,7 +169,7 @@ def test_torn_initial_stream_tells_nothing() -> None:
     "refusal", [refuse(400, "BadRequest"), refuse(422, "Invalid", "sendInitialEvents is forbidden")]
 )
 def test_servers_that_do_not_stream_lists(refusal: Step) -> None:
-    """Then pages are listed, the watch starts where the list ended, and streaming is not tried again."""
+    """Pages are listed instead, the watch starts where the list ended, and streaming is not tried again."""
     script = Steps(
         refusal,
         page("10", pod("a", 1), token="next"),
@@ -191,8 +191,8 @@ def test_servers_that_do_not_stream_lists(refusal: Step) -> None:
     run(main())
 
 
-def test_expired_page_token_costs_one_full_list() -> None:
-    """When a continue token expires, the whole list is asked for at once."""
+def test_expired_page_token_causes_one_full_list() -> None:
+    """When a continue token expires, the whole list is requested at once."""
     script = Steps(
         refuse(400),
         page("10", pod("a", 1), token="next"),
@@ -213,7 +213,7 @@ def test_expired_page_token_costs_one_full_list() -> None:
 
 
 def test_dropped_watch_resumes_from_the_last_event() -> None:
-    """After a drop the watch goes on from the last event or bookmark: nothing is listed, told twice or missed."""
+    """The watch resumes from the last event or bookmark: no new list, no event twice or missed."""
     script = Steps(
         then(initial(pod("a", 1), version="5"), event("ADDED", pod("b", 6)), drop),
         watch(lambda answer: answer.bookmark("9"), drop),
@@ -230,7 +230,7 @@ def test_dropped_watch_resumes_from_the_last_event() -> None:
 
 
 def test_watch_that_the_server_ends_is_opened_again_at_once() -> None:
-    """The orderly end of a watch is no failure: no pause."""
+    """The regular end of a watch is not an error: no delay."""
     script = Steps(
         then(initial(pod("a", 1), version="5"), lambda answer: answer.end_stream()),
         watch(event("MODIFIED", pod("a", 6))),
@@ -244,8 +244,8 @@ def test_watch_that_the_server_ends_is_opened_again_at_once() -> None:
     run(main())
 
 
-def test_kept_alive_connection_closed_meanwhile_costs_no_pause() -> None:
-    """A watch that meets a connection the server is just closing is opened on another at once."""
+def test_kept_alive_connection_closed_meanwhile_causes_no_delay() -> None:
+    """A watch on a connection that the server is just closing is opened on another connection at once."""
 
     async def closing(request: Request, answer: Answer) -> None:
         answer.drop()
@@ -265,7 +265,7 @@ def test_kept_alive_connection_closed_meanwhile_costs_no_pause() -> None:
 
 
 def test_gone_position_is_listed_again() -> None:
-    """410, as an event or as an answer, leads to a new list not older than the position, and its differences."""
+    """410, as an event or a response, causes a new list not older than the position, which delivers the differences."""
     script = Steps(
         then(initial(pod("a", 1), pod("b", 2), version="5"), gone),
         then(initial(pod("b", 8), pod("c", 9), version="20"), drop),
@@ -284,7 +284,7 @@ def test_gone_position_is_listed_again() -> None:
 
 
 def test_position_that_the_server_never_reaches_is_forgotten() -> None:
-    """After a restore from backup the server may be behind us: the next list takes whatever it has."""
+    """After a restore from backup the server may be older than the position: the next list accepts any version."""
     too_large = refuse(504, "Timeout", "Too large resource version: 500, current: 7")
     script = Steps(then(initial(version="500"), gone), too_large, initial(pod("a", 3), version="7"))
 
@@ -297,7 +297,7 @@ def test_position_that_the_server_never_reaches_is_forgotten() -> None:
 
 
 def test_half_line_at_the_end_is_not_an_event() -> None:
-    """A line cut off by a drop is ignored and comes again whole."""
+    """A line cut off by a drop is ignored and received again completely."""
     whole = line("ADDED", pod("b", 6))
     script = Steps(
         then(initial(version="5"), lambda answer: answer.chunk(whole[:40]), drop),
@@ -313,7 +313,7 @@ def test_half_line_at_the_end_is_not_an_event() -> None:
     run(main())
 
 
-def test_wrong_json_breaks_the_watch_not_the_state() -> None:
+def test_invalid_json_ends_the_watch_and_keeps_the_state() -> None:
     """A line that is not JSON ends the connection; the watch resumes before it."""
     script = Steps(
         then(initial(pod("a", 1), version="5"), lambda answer: answer.chunk(b"<html>oops</html>\n")),
@@ -329,7 +329,7 @@ def test_wrong_json_breaks_the_watch_not_the_state() -> None:
 
 
 def test_silent_watch_is_opened_again() -> None:
-    """A connection that brings nothing for two and a half minutes is taken for dead."""
+    """A connection without data for two and a half minutes is considered dead."""
     script = Steps(initial(pod("a", 1), version="5"), watch(event("MODIFIED", pod("a", 6))))
 
     async def main() -> None:
@@ -344,8 +344,8 @@ def test_silent_watch_is_opened_again() -> None:
     run(main())
 
 
-def test_server_that_ignores_the_wish_to_stream_is_listed() -> None:
-    """Objects without the bookmark that ends them: after a while a plain list is asked for."""
+def test_server_that_ignores_the_watch_list_is_listed() -> None:
+    """Without the bookmark at the end of the initial objects a plain list is requested after a while."""
 
     async def ignorant(request: Request, answer: Answer) -> None:
         answer.begin_stream()
@@ -362,7 +362,7 @@ def test_server_that_ignores_the_wish_to_stream_is_listed() -> None:
 
 
 def test_server_that_ends_the_stream_too_early_is_listed() -> None:
-    """An end in good order, before the bookmark that marks all: a plain list is asked for at once."""
+    """If the stream ends before the bookmark of the initial objects, a plain list is requested at once."""
 
     async def brief(request: Request, answer: Answer) -> None:
         answer.begin_stream()
@@ -379,8 +379,8 @@ def test_server_that_ends_the_stream_too_early_is_listed() -> None:
     run(main())
 
 
-def test_something_that_is_no_api_server_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """A proxy that answers everything with a page to log in at: nothing is known, and the log says why."""
+def test_a_server_that_is_not_an_api_server_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A proxy answers every request with a login page: nothing is synced, and the log contains the reason."""
 
     async def log_in(request: Request, answer: Answer) -> None:
         answer.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n<html>Log in!</html>")
@@ -395,8 +395,8 @@ def test_something_that_is_no_api_server_is_told(caplog: pytest.LogCaptureFixtur
     assert "JSON" in caplog.text
 
 
-def test_pauses_grow_and_are_jittered() -> None:
-    """While the server fails, attempts come at 0.8 s doubling to 30 s, times the jitter."""
+def test_delays_grow_and_are_jittered() -> None:
+    """While the server fails, the delays are 0.8 s doubling to 30 s, times the jitter."""
     times: list[float] = []
 
     async def failing(request: Request, answer: Answer) -> None:
@@ -412,8 +412,8 @@ def test_pauses_grow_and_are_jittered() -> None:
     run(main())
 
 
-def test_retry_after_lengthens_the_pause() -> None:
-    """A 429 to a watch is waited out as long as the server says."""
+def test_retry_after_lengthens_the_delay() -> None:
+    """After a 429 the watch waits for the time that the server sets."""
     script = Steps(refuse(429, "TooManyRequests", Retry_After="90"), initial(pod("a", 1), version="5"))
 
     async def main() -> None:
@@ -426,7 +426,7 @@ def test_retry_after_lengthens_the_pause() -> None:
 
 
 def test_position_without_progress_is_listed_again() -> None:
-    """A watch that fails three times in a row without an event is not trusted: a list follows."""
+    """After three failures of a watch in a row without an event a list follows."""
     failure = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "cannot decode"}
     script = Steps(
         then(initial(pod("a", 1), version="5"), drop),
@@ -443,8 +443,8 @@ def test_position_without_progress_is_listed_again() -> None:
     run(main())
 
 
-def test_lacking_resource_counts_as_empty(caplog: pytest.LogCaptureFixture) -> None:
-    """A group the server does not have: said once, synced as empty; when it appears, its objects are told."""
+def test_missing_resource_counts_as_empty(caplog: pytest.LogCaptureFixture) -> None:
+    """A missing resource is logged once and synced as empty; when it appears, its objects are delivered."""
     caplog.set_level(logging.INFO)
     classes = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass)
     script = Steps(refuse(404, "NotFound"), refuse(404), refuse(404), then(initial(node("gpu", 3), version="5"), drop))
@@ -463,10 +463,10 @@ def test_lacking_resource_counts_as_empty(caplog: pytest.LogCaptureFixture) -> N
 
 
 @pytest.mark.parametrize(("code", "words"), [(403, "forbids to list and watch them"), (404, "does not have them")])
-def test_optional_resource_is_asked_for_ever_more_seldom(
+def test_optional_resource_is_requested_less_and_less_often(
     code: int, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At first soon, as a right may be about to be given, then every few minutes; said once."""
+    """The delays grow from short ones, as a right may just be missing, to minutes; it is logged once."""
     caplog.set_level(logging.INFO)
 
     async def main() -> None:
@@ -482,8 +482,8 @@ def test_optional_resource_is_asked_for_ever_more_seldom(
     assert caplog.text.count(words) == 1
 
 
-def test_resource_that_is_taken_away_keeps_what_was_known() -> None:
-    """Its last objects stay, and it can be asked that nothing more is seen of them."""
+def test_resource_that_becomes_forbidden_keeps_its_objects() -> None:
+    """The last objects stay, and the informer reports why they can no longer be read."""
     drop_then_refuse = then(initial(node("gpu", 3), version="5"), drop)
 
     async def main() -> None:
@@ -495,8 +495,8 @@ def test_resource_that_is_taken_away_keeps_what_was_known() -> None:
     run(main())
 
 
-def test_forbidden_resource_that_matters_holds_up(caplog: pytest.LogCaptureFixture) -> None:
-    """Nodes that may not be listed: said once as an error, not synced until it is allowed."""
+def test_forbidden_required_resource_is_not_synced(caplog: pytest.LogCaptureFixture) -> None:
+    """Forbidden nodes are logged once as an error, and not synced until they are allowed."""
     script = Steps(*[refuse(403, "Forbidden", "cannot list nodes")] * 4, initial(node("n", 1), version="5"))
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""The same over uvloop, whose transports are not asyncio's: plain, TLS, through proxies, watching."""
+"""The client on uvloop, whose transports are not asyncio's: plain, TLS, through proxies, watches."""
 
 import asyncio
 import ssl
@@ -35,7 +35,7 @@ async def script(request: Request, answer: Answer) -> None:
 
 @pytest.mark.parametrize("tls", [True, False])
 def test_requests_and_watches(tmp_path: Path, tls: bool) -> None:
-    """Answers, drops, time limits and watches work alike."""
+    """Responses, drops, time limits and watches work as on asyncio."""
     authority = Authority()
     context = authority.server_context(tmp_path, "127.0.0.1") if tls else None
 
@@ -64,7 +64,7 @@ def test_requests_and_watches(tmp_path: Path, tls: bool) -> None:
 @pytest.mark.parametrize("outer_tls", [True, False])
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_tunnels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outer_tls: bool, loop: str) -> None:
-    """TLS to the server inside a tunnel, itself inside TLS to the proxy if the proxy wants that."""
+    """TLS to the server inside a tunnel, which may itself be inside TLS to the proxy."""
     authority = Authority()
     (tmp_path / "ca").write_bytes(authority.pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca"))

@@ -1,4 +1,4 @@
-"""Events about pods, told in the right name."""
+"""Events about pods under the name of the right profile."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ def _recorder(events: Events) -> PodRecorder:
     return PodRecorder(unchecked)
 
 
-def test_events_speak_in_the_name_of_the_profile() -> None:
-    """About a victim, the preemptor's profile speaks."""
+def test_events_are_reported_by_the_profile() -> None:
+    """An event about a victim is reported by the profile of the preemptor."""
     events = Events()
     recorder = _recorder(events)
     recorder.event(_pod("a", "one"), "Normal", "Scheduled", "Binding", "note")
@@ -37,8 +37,8 @@ def test_events_speak_in_the_name_of_the_profile() -> None:
     assert (reference.uid, reference.resourceVersion, reference.apiVersion) == ("u-victim", "7", "v1")
 
 
-def test_a_closed_recorder_is_silent() -> None:
-    """What is abandoned at the end is no news."""
+def test_a_closed_recorder_drops_events() -> None:
+    """Events after `close` are dropped."""
     events = Events()
     recorder = _recorder(events)
     recorder.close()

@@ -1,4 +1,4 @@
-"""Proxies: which is used for what, and the tunnels through them."""
+"""Proxies: their selection, and the tunnels through them."""
 
 import socket
 from pathlib import Path
@@ -59,8 +59,8 @@ def test_requests_through_a_proxy(tmp_path: Path, scheme: str, verdict: bytes, f
     run(main())
 
 
-def test_proxy_that_is_not_there() -> None:
-    """It is the proxy that is told, not the server alone."""
+def test_unreachable_proxy() -> None:
+    """The error names the proxy, not only the server."""
 
     async def main() -> None:
         access = Access("kc", "http://kube.example:6443", proxy_url=f"http://127.0.0.1:{unused}")
@@ -76,20 +76,20 @@ def test_proxy_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "verdict", "said"),
+    ("scheme", "verdict", "message"),
     [
         ("http", b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "refuses to connect to .*: HTTP/1.1 407"),
         ("socks5", b"\x05\x05\x00\x01", "cannot reach .*: code 5"),
     ],
 )
-def test_proxy_that_refuses(scheme: str, verdict: bytes, said: str) -> None:
-    """What the proxy says is part of the error."""
+def test_proxy_that_refuses(scheme: str, verdict: bytes, message: str) -> None:
+    """The error contains the message of the proxy."""
 
     async def main() -> None:
         async with serving(accept) as server, proxying(server.port, verdict) as (port, _):
             access = Access("kc", "http://kube.example:6443", proxy_url=f"{scheme}://127.0.0.1:{port}")
             channel = open_channel(access, environ={}, clock=FixedClock())
-            with pytest.raises(ConnectError, match=said):
+            with pytest.raises(ConnectError, match=message):
                 await client_of(channel).request("GET", "/a")
 
     run(main())
@@ -113,15 +113,15 @@ def test_proxy_that_refuses(scheme: str, verdict: bytes, said: str) -> None:
     ],
 )
 def test_proxy_of_the_environment(host: str, excluded: str, proxied: bool) -> None:
-    """HTTPS_PROXY applies unless NO_PROXY, or being this machine, excludes the host."""
+    """HTTPS_PROXY applies unless NO_PROXY excludes the host or it is this machine."""
     environ = {"https_proxy": "proxy:3128", "NO_PROXY": excluded}
     assert (proxy_from_environment("https", host, 6443, environ) is not None) is proxied
     assert proxy_from_environment("http", host, 6443, environ) is None
 
 
 @pytest.mark.parametrize("url", ["ftp://me:SECRET@x", "http://", "http://me:SECRET@x:port"])
-def test_proxies_that_cannot_be(url: str) -> None:
-    """The error names the field and keeps a password in the URL to itself."""
+def test_invalid_proxies(url: str) -> None:
+    """The error names the field and does not contain a password of the URL."""
     with pytest.raises(CredentialsError, match="proxy-url") as caught:
         parse_proxy(url, "kc", "proxy-url")
     assert "SECRET" not in str(caught.value)

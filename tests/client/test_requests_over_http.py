@@ -1,4 +1,4 @@
-"""One request: what is sent, what comes back, what happens when the server or the network misbehaves."""
+"""One request: what is sent and returned, and the handling of server and network errors."""
 
 import asyncio
 import socket
@@ -32,7 +32,7 @@ async def echo(request: Request, answer: Answer) -> None:
 
 
 def test_sends_method_path_headers_and_body() -> None:
-    """A request arrives with its path, query, content type, user agent and body as given."""
+    """A request arrives with the given path, query, content type, user agent and body."""
 
     async def main() -> None:
         async with serving(echo) as server:
@@ -49,7 +49,7 @@ def test_sends_method_path_headers_and_body() -> None:
 
 
 def test_keeps_one_connection_for_successive_requests() -> None:
-    """Requests one after the other share a connection."""
+    """Successive requests share a connection."""
 
     async def main() -> None:
         async with serving(echo) as server:
@@ -62,8 +62,8 @@ def test_keeps_one_connection_for_successive_requests() -> None:
     run(main())
 
 
-def test_bounds_requests_under_way() -> None:
-    """With room for two, ten requests use two connections and all are answered."""
+def test_limits_concurrent_requests() -> None:
+    """With a limit of two, ten requests use two connections, and all are answered."""
     most = 0
     under_way = 0
 
@@ -85,8 +85,8 @@ def test_bounds_requests_under_way() -> None:
     run(main())
 
 
-def test_a_turn_that_never_comes_is_a_timeout() -> None:
-    """A request that waits for room longer than it may ends as TimedOutError; the room is not lost."""
+def test_a_request_without_a_slot_times_out() -> None:
+    """A request that waits too long for a slot fails with TimedOutError; the slot is not lost."""
 
     async def hang_first(request: Request, answer: Answer) -> None:
         if request.path != "/hang":
@@ -108,7 +108,7 @@ def test_a_turn_that_never_comes_is_a_timeout() -> None:
 
 
 def test_no_answer_in_time() -> None:
-    """A server that never answers is given up after the request's time, and the connection with it."""
+    """A request without a response ends at its time limit, and so does its connection."""
 
     async def silent(request: Request, answer: Answer) -> None:
         await answer.client_left()
@@ -125,7 +125,7 @@ def test_no_answer_in_time() -> None:
 
 
 def test_lost_post_is_not_sent_again() -> None:
-    """A POST whose connection is lost may have been carried out: the caller is told, nothing is repeated."""
+    """A POST whose connection is lost may have been executed: the caller gets an error, and it is not repeated."""
 
     async def drop(request: Request, answer: Answer) -> None:
         answer.drop()
@@ -161,7 +161,7 @@ def test_lost_get_is_sent_once_more() -> None:
 
 
 def test_refused_connection() -> None:
-    """No server at all is a ConnectError that names the address."""
+    """If there is no server, the error is a ConnectError that names the address."""
 
     async def main() -> None:
         with opened(port) as channel, pytest.raises(ConnectError, match=f"127.0.0.1:{port}: connection refused$"):
@@ -177,7 +177,7 @@ def test_refused_connection() -> None:
     "garbage", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 banana\r\n\r\n", b"\x16\x03\x01\x00\x01", b"{}\n"]
 )
 def test_what_is_not_http(garbage: bytes) -> None:
-    """A peer that does not speak HTTP is a BadAnswerError."""
+    """If the peer does not use HTTP, the error is a BadAnswerError."""
 
     async def speak(request: Request, answer: Answer) -> None:
         answer.raw(garbage)
@@ -191,7 +191,7 @@ def test_what_is_not_http(garbage: bytes) -> None:
 
 
 def test_headers_without_end() -> None:
-    """A peer that sends nothing but headers does not take all memory."""
+    """Endless headers do not exhaust the memory."""
 
     async def babble(request: Request, answer: Answer) -> None:
         answer.raw(b"HTTP/1.1 200 OK\r\n")
@@ -209,7 +209,7 @@ def test_headers_without_end() -> None:
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
 def test_answer_cut_into_pieces(cut: int) -> None:
-    """An answer is the same wherever the network cuts it."""
+    """A response is the same wherever the network splits it."""
 
     async def pieces(request: Request, answer: Answer) -> None:
         whole = b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\nLOCATION: /b\r\n\r\n" + b'{"some":"json"}'[:14]
@@ -247,7 +247,7 @@ def test_body_until_the_connection_closes() -> None:
 
 
 def test_a_connection_for_one_request_is_closed_on_this_side() -> None:
-    """A server that will not take another request need not close it; the client does not leave it behind."""
+    """The client closes the connection itself if the server accepts no further request."""
     left = asyncio.Event()
 
     async def last(request: Request, answer: Answer) -> None:
@@ -264,8 +264,8 @@ def test_a_connection_for_one_request_is_closed_on_this_side() -> None:
     run(main())
 
 
-def test_interim_answers_are_passed_over() -> None:
-    """A 1xx answer is not the answer."""
+def test_interim_responses_are_ignored() -> None:
+    """A 1xx response is not the final one."""
 
     async def interim(request: Request, answer: Answer) -> None:
         answer.raw(b"HTTP/1.1 103 Early Hints\r\nLocation: x\r\n\r\n")
@@ -297,7 +297,7 @@ def test_interim_answers_are_passed_over() -> None:
     ],
 )
 def test_errors_are_typed_and_carry_the_status(code: int, reason: str, kind: type[ApiError]) -> None:
-    """An error answer becomes the exception of its reason, with the server's words."""
+    """An error response becomes the exception of its reason, with the server's message."""
 
     async def refuse(request: Request, answer: Answer) -> None:
         answer.error(code, reason, "because")
@@ -314,14 +314,14 @@ def test_errors_are_typed_and_carry_the_status(code: int, reason: str, kind: typ
     run(main())
 
 
-def test_an_error_of_the_api_server_speaks_for_itself() -> None:
-    """Its message is what a pod's condition and event will say, with nothing put before it."""
+def test_an_error_of_the_api_server_has_no_prefix() -> None:
+    """Its message goes into a pod's condition and event without a prefix."""
     body = b'{"kind":"Status","reason":"Forbidden","code":403,"message":"pods \\"a\\" is forbidden: not today"}'
     assert str(api_error("POST /a/binding", 403, body)) == 'pods "a" is forbidden: not today'
 
 
-def test_an_error_without_words_says_what_was_asked() -> None:
-    """Where the server says little, the request and the code are all there is to tell."""
+def test_an_error_without_a_message_names_the_request() -> None:
+    """If the server sends no message, the error consists of the request and the code."""
     body = b'{"kind":"Status","reason":"Forbidden","code":403}'
     assert str(api_error("POST /a/binding", 403, body)) == "POST /a/binding: 403 Forbidden"
     assert str(api_error("GET /a", 500, b"")) == "GET /a: 500 without a message"
@@ -329,7 +329,7 @@ def test_an_error_without_words_says_what_was_asked() -> None:
 
 
 def test_error_of_something_in_between() -> None:
-    """An error page of a proxy is quoted, in part, with the request it answers."""
+    """The beginning of a proxy's error page is quoted, with the request."""
     error = api_error("GET /a", 502, b"<html>" + b"bad gateway " * 1000)
     assert str(error).startswith("GET /a: 502 <html>")
     assert type(error) is ServerFailedError
@@ -338,7 +338,7 @@ def test_error_of_something_in_between() -> None:
 
 
 def test_retry_after_is_honoured() -> None:
-    """429 with Retry-After is tried again after that time, and so is 503."""
+    """429 with Retry-After is retried after that time, and so is 503."""
 
     async def busy(request: Request, answer: Answer) -> None:
         if len(seen) == 0:
@@ -362,7 +362,7 @@ def test_retry_after_is_honoured() -> None:
 
 @pytest.mark.parametrize("header", [{}, {"Retry_After": "soon"}, {"Retry_After": "600"}])
 def test_no_retry_without_a_usable_retry_after(header: dict[str, str]) -> None:
-    """Without Retry-After, or with one beyond the request's time, the error is the caller's at once."""
+    """Without Retry-After, or with one beyond the time limit, the error is raised at once."""
 
     async def busy(request: Request, answer: Answer) -> None:
         answer.error(429, "TooManyRequests", "slow down", **header)
@@ -376,8 +376,8 @@ def test_no_retry_without_a_usable_retry_after(header: dict[str, str]) -> None:
     run(main())
 
 
-def test_cancelled_request_frees_its_room() -> None:
-    """Cancelling a request closes its connection and makes room for the next."""
+def test_cancelled_request_frees_its_slot() -> None:
+    """Cancelling a request closes its connection and frees the slot for the next."""
 
     async def hang(request: Request, answer: Answer) -> None:
         if request.path == "/hang":
@@ -401,7 +401,7 @@ def test_cancelled_request_frees_its_room() -> None:
 
 
 def test_rate_limit_paces_requests() -> None:
-    """After the burst, requests leave at the configured rate, in order."""
+    """After the burst, requests are sent at the configured rate, in order."""
     times: list[float] = []
 
     async def note(request: Request, answer: Answer) -> None:
@@ -421,7 +421,7 @@ def test_rate_limit_paces_requests() -> None:
     run(main())
 
 
-def test_rate_limit_beyond_the_requests_time_is_told_at_once() -> None:
+def test_rate_limit_beyond_the_time_limit_fails_at_once() -> None:
     """A request that its own rate limit would delay too long fails at once and gives its token back."""
 
     async def main() -> None:
@@ -438,8 +438,8 @@ def test_rate_limit_beyond_the_requests_time_is_told_at_once() -> None:
     run(main())
 
 
-def test_patient_client_waits_for_its_rate_limit_however_long() -> None:
-    """For a patient client a request's time begins when the rate limit lets it go."""
+def test_wait_for_the_rate_limit_can_be_unlimited() -> None:
+    """With `unlimited_wait` a request's time starts when the rate limit lets it go."""
 
     async def main() -> None:
         async with serving(echo) as server:
@@ -453,7 +453,7 @@ def test_patient_client_waits_for_its_rate_limit_however_long() -> None:
 
 
 def test_every_attempt_is_counted() -> None:
-    """By code, host and verb, with time and sizes; retries once more."""
+    """Requests are counted by code, host and verb, with time and sizes; retries are also counted separately."""
     metrics = ClientMetrics()
 
     async def flaky(request: Request, answer: Answer) -> None:

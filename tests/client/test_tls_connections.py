@@ -1,4 +1,4 @@
-"""Connections over TLS: whom we trust, what we show, and how rotation is noticed."""
+"""Connections over TLS: trusted authorities, client certificates, and their rotation."""
 
 import asyncio
 import ssl
@@ -33,20 +33,20 @@ async def get(context: ssl.SSLContext, **tls: Any) -> int:
 
 
 def test_trusted_server(tmp_path: Path) -> None:
-    """A server signed by the authority of the kubeconfig is talked to, on one connection."""
+    """Requests to a server signed by the kubeconfig's authority succeed, on one connection."""
     authority = Authority()
     assert run(get(authority.server_context(tmp_path, "127.0.0.1"), ca_data=authority.pem)) == 1
 
 
 def test_unknown_authority(tmp_path: Path) -> None:
-    """A server signed by somebody else is refused."""
+    """A server signed by another authority is rejected."""
     context = Authority().server_context(tmp_path, "127.0.0.1")
     with pytest.raises(ConnectError, match=r"^cannot connect to 127.0.0.1:\d+: certificate verify failed: [a-z -]+$"):
         run(get(context, ca_data=Authority().pem))
 
 
 def test_wrong_name_and_server_name(tmp_path: Path) -> None:
-    """The certificate must be for the host, or for tls-server-name where that is given."""
+    """The certificate must be for the host, or for tls-server-name if that is set."""
     authority = Authority()
     context = authority.server_context(tmp_path, "kube.example")
     with pytest.raises(ConnectError, match=r"(Hostname|IP address) mismatch"):
@@ -55,13 +55,13 @@ def test_wrong_name_and_server_name(tmp_path: Path) -> None:
 
 
 def test_insecure_server_is_not_checked(tmp_path: Path) -> None:
-    """insecure-skip-tls-verify means what it says."""
+    """With insecure-skip-tls-verify any certificate is accepted."""
     assert run(get(Authority().server_context(tmp_path, "elsewhere"), insecure=True)) == 1
 
 
 @pytest.mark.parametrize("from_files", [True, False])
 def test_client_certificate(tmp_path: Path, from_files: bool) -> None:
-    """A server that asks for a certificate gets ours, from data or from files; without, it hangs up."""
+    """The client presents its certificate, from data or from files; without one, the server closes the connection."""
     authority = Authority()
     context = authority.server_context(tmp_path, "127.0.0.1", ask_clients=True)
     cert, key = authority.issue("me")
@@ -79,7 +79,7 @@ def test_client_certificate(tmp_path: Path, from_files: bool) -> None:
 def test_handshakes_are_shortened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: Callable[..., Any], tickets: int, resumed: int
 ) -> None:
-    """Connections opened after the first resume its session, if the server gives tickets; it is copied once."""
+    """Connections after the first resume its session, if the server sends tickets; it is copied once."""
     copies: list[ssl.SSLObject] = []
     session: Any = ssl.SSLObject.session
 
@@ -117,7 +117,7 @@ def test_handshakes_are_shortened(
     assert len(copies) == 1 or not tickets
 
 
-def test_rotated_files_are_picked_up(tmp_path: Path) -> None:
+def test_rotated_files_are_used(tmp_path: Path) -> None:
     """When the authority's file changes, the next connection uses it; until then the context is kept."""
     path = tmp_path / "ca"
     path.write_bytes(Authority().pem)
@@ -132,8 +132,8 @@ def test_rotated_files_are_picked_up(tmp_path: Path) -> None:
     assert first.get_ca_certs() != second.get_ca_certs()
 
 
-def test_new_certificate_is_shown_once(tmp_path: Path) -> None:
-    """Only another certificate than the last one makes a new context."""
+def test_an_unchanged_certificate_keeps_the_context(tmp_path: Path) -> None:
+    """Only a changed certificate creates a new context."""
     authority = Authority()
     contexts = TlsContexts(TlsSettings(ca_data=authority.pem))
     shown = Certificate(*authority.issue("me"))
@@ -143,7 +143,7 @@ def test_new_certificate_is_shown_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (TlsSettings("kc", ca_data=b"nonsense"), "kc: certificate-authority-data: not a PEM certificate"),
         (TlsSettings("kc", ca_file="/no/such"), "kc: certificate-authority: cannot read /no/such"),
@@ -161,14 +161,14 @@ def test_new_certificate_is_shown_once(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_unusable_settings_are_named(settings: TlsSettings, said: str) -> None:
+def test_invalid_settings_are_named(settings: TlsSettings, message: str) -> None:
     """Errors name the kubeconfig, the field and the file."""
-    with pytest.raises(CredentialsError, match=said):
+    with pytest.raises(CredentialsError, match=message):
         TlsContexts(settings).current()
 
 
 def test_certificate_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key that OpenSSL must read from a file is gone right after."""
+    """The file with the key, which OpenSSL requires, is deleted at once."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     TlsContexts(TlsSettings(certificate=Certificate(*Authority().issue("me")))).current()
     assert list(tmp_path.iterdir()) == []

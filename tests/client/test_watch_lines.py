@@ -1,4 +1,4 @@
-"""Cutting and decoding the lines of a watch."""
+"""Splitting and decoding the lines of a watch."""
 
 import itertools
 import json
@@ -39,7 +39,7 @@ EXPECTED = [(Added, "1"), (Modified, "2"), (Deleted, "3"), (Bookmarked, "7")]
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
-def test_events_are_the_same_however_the_stream_is_cut(cuts: list[int]) -> None:
+def test_events_are_the_same_however_the_stream_is_split(cuts: list[int]) -> None:
     """Wherever pieces begin and end, in the middle of a line or of a character, the events are the same."""
     decoder = LineDecoder(Pod)
     edges = [0, *sorted(cuts), len(STREAM)]
@@ -47,8 +47,8 @@ def test_events_are_the_same_however_the_stream_is_cut(cuts: list[int]) -> None:
     assert shapes(events) == EXPECTED
 
 
-def test_bookmarks_need_nothing_that_objects_are_decoded_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes time to make, and most resources of most clusters have no objects when a scheduler starts."""
+def test_bookmarks_need_no_decoder_of_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Creating a decoder is slow, and most resources of most clusters have no objects when a scheduler starts."""
     made: list[type] = []
     monkeypatch.setattr("kubestow.client.watchlines._decoder", made.append)
     decoder = LineDecoder(Pod)
@@ -59,7 +59,7 @@ def test_bookmarks_need_nothing_that_objects_are_decoded_with(monkeypatch: pytes
     assert made == [Pod]
 
 
-def test_unfinished_line_is_held_back() -> None:
+def test_incomplete_line_is_buffered() -> None:
     """A line without its end yields nothing."""
     assert LineDecoder(Pod).feed(line("ADDED", pod("a", 1))[:-1]) == []
 
@@ -77,7 +77,7 @@ def test_type_after_the_object() -> None:
     assert shapes(LineDecoder(Pod).feed(data)) == [(Added, "1")]
 
 
-def test_nulls_are_taken_as_absent() -> None:
+def test_nulls_count_as_absent() -> None:
     """An object with nulls, as Go clients write them, is decoded among others."""
     strange = pod("b", 2)
     strange["metadata"]["labels"] = None
@@ -86,8 +86,8 @@ def test_nulls_are_taken_as_absent() -> None:
     assert shapes(events) == [(Added, "1"), (Added, "2")]
 
 
-def test_object_that_does_not_fit_is_named_and_the_rest_kept() -> None:
-    """One object of the wrong shape is reported with its name; its neighbours are decoded."""
+def test_invalid_object_is_named_and_the_rest_decoded() -> None:
+    """An object of the wrong shape is reported with its name; its neighbours are decoded."""
     bad = pod("bad", 2, containers=17)
     first, second, third = LineDecoder(Pod).feed(
         line("ADDED", pod("a", 1)) + line("MODIFIED", bad) + line("ADDED", pod("c", 3))
@@ -100,7 +100,7 @@ def test_object_that_does_not_fit_is_named_and_the_rest_kept() -> None:
 
 
 def test_unknown_type_of_event() -> None:
-    """A type that is not known is reported, not fatal."""
+    """An unknown type is reported and does not end the watch."""
     [event] = LineDecoder(Pod).feed(line("RENAMED", pod("a", 1)))
     assert isinstance(event, Unreadable)
     assert "RENAMED" in event.problem
@@ -108,13 +108,13 @@ def test_unknown_type_of_event() -> None:
 
 @pytest.mark.parametrize("garbage", [b"<html>\n", b'{"type":"ADDED","obj\n', b"\xff\xfe\n", b"[]\n", b"17\n"])
 def test_malformed_line(garbage: bytes) -> None:
-    """What is not an event at all means the stream is broken."""
+    """A line that is not an event is an error of the stream."""
     with pytest.raises(BadAnswerError, match="not an event"):
         LineDecoder(Pod).feed(line("ADDED", pod("a", 1)) + garbage)
 
 
 def test_endless_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line that never ends is given up at a limit."""
+    """A line that never ends is rejected at a limit."""
     monkeypatch.setattr("kubestow.client.watchlines.MAX_LINE", 1000)
     decoder = LineDecoder(Pod)
     decoder.feed(b"x" * 900)
@@ -123,7 +123,7 @@ def test_endless_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_objects_that_are_written_back_keep_their_json() -> None:
-    """A volume claim carries the JSON it came as, with fields the scheduler does not know."""
+    """A volume claim contains the received JSON, with fields that the scheduler does not know."""
     claim = {"metadata": {"name": "c", "resourceVersion": "4", "finalizers": ["x"]}, "spec": {"unknown": 1}}
     [event] = LineDecoder(PersistentVolumeClaim).feed(line("ADDED", claim))
     assert isinstance(event, Added)
@@ -144,14 +144,14 @@ CLAIM = '{"metadata":{"name":"c","resourceVersion":"4"},"spec":{"unknown":",\\"o
     ],
 )
 def test_objects_that_are_written_back_are_cut_out_of_any_line(written: str) -> None:
-    """However a line is written, the JSON that an object carries is its own and nothing else."""
+    """In any format of the line, the JSON source of an object is exactly its own."""
     [event] = LineDecoder(PersistentVolumeClaim).feed(written.encode() + b"\n")
     assert isinstance(event, Modified)
     assert bytes(event.object.source).decode() == CLAIM
 
 
 @pytest.mark.parametrize("rest", ['{"metadata":{"name":"c"},"spec":17}}', "17}"])
-def test_an_object_to_be_written_back_that_does_not_fit(rest: str) -> None:
+def test_an_invalid_object_to_be_written_back(rest: str) -> None:
     """It is reported like any other."""
     [event] = LineDecoder(PersistentVolumeClaim).feed(f'{{"type":"ADDED","object":{rest}\n'.encode())
     assert isinstance(event, Unreadable)
@@ -159,6 +159,6 @@ def test_an_object_to_be_written_back_that_does_not_fit(rest: str) -> None:
 
 
 def test_a_line_about_an_object_to_be_written_back_that_is_cut_off() -> None:
-    """It is no event."""
+    """It is not an event."""
     with pytest.raises(BadAnswerError, match="not an event"):
         LineDecoder(PersistentVolumeClaim).feed(f'{{"type":"ADDED","object":{CLAIM}\n'.encode())

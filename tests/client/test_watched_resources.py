@@ -1,4 +1,4 @@
-"""What the scheduler watches, and where."""
+"""The watched resources and their paths."""
 
 import pytest
 
@@ -30,7 +30,7 @@ PATHS = """
 
 
 def test_same_paths_as_kube_scheduler() -> None:
-    """Every resource that kube-scheduler watches by default is there; of others, two that need a feature."""
+    """Every resource that kube-scheduler watches by default is present; of others, two that need a feature."""
     known = {found.path for found in vars(resources).values() if isinstance(found, Resource)}
     assert (
         known - {DEVICE_TAINT_RULES.path, POD_GROUPS.path}
@@ -40,7 +40,7 @@ def test_same_paths_as_kube_scheduler() -> None:
 
 
 def test_only_pods_are_selected() -> None:
-    """Finished pods are not asked for; everything else is taken whole."""
+    """Finished pods are excluded; all other resources are watched completely."""
     selected = {f.plural for f in vars(resources).values() if isinstance(f, Resource) and f.field_selector}
     assert selected == {"pods"}
     assert PODS.url({}) == "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
@@ -48,11 +48,11 @@ def test_only_pods_are_selected() -> None:
 
 
 @pytest.mark.parametrize(("group", "name"), [("", "things"), ("example.com", "things.example.com")])
-def test_names_for_people(group: str, name: str) -> None:
+def test_names_in_messages(group: str, name: str) -> None:
     """Messages name a resource as kubectl does."""
     assert Resource(group, "v1", "things", Node).name == name
 
 
 def test_keys() -> None:
-    """Objects of a namespace are keyed with it."""
+    """The key of an object with a namespace contains it."""
     assert (key_of(ObjectMeta("a", "ns")), key_of(ObjectMeta("a"))) == ("ns/a", "a")

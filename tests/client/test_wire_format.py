@@ -1,7 +1,7 @@
 """What is sent for each write, compared with what kube-scheduler sends.
 
-A few records stand here; where the environment variable KUBESTOW_WIRE names a file of recorded requests (one JSON
-object a line: method, path, headers, body), all of it is compared.
+A few records are below; if the environment variable KUBESTOW_WIRE names a file of recorded requests (one JSON object
+per line: method, path, headers, body), all of it is compared.
 """
 
 import json
@@ -221,7 +221,7 @@ def record_of(spec: dict[str, Any]) -> Record:
 
 
 def meaningful(body: dict[str, Any]) -> dict[str, Any]:
-    """Without fields that say nothing, and with the moment in an event's name levelled."""
+    """Return a record without empty fields, and with the time in an event's name replaced."""
     kept = {k: v for k, v in body.items() if not k.startswith("deprecated") and not (k == "eventTime" and v is None)}
     if kept.get("kind") == "Event":
         name = re.sub(r"\.[0-9a-f]{16}$", ".MOMENT", kept["metadata"]["name"])
@@ -236,7 +236,7 @@ def moment_of(body: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("record", recorded())
 def test_sent_as_kube_scheduler_sends_it(record: dict[str, Any]) -> None:
-    """Method, path, query, content type and the meaningful fields of the body are equal."""
+    """Method, path, query, content type and the relevant fields of the body are equal."""
 
     async def accept(request: Request, answer: Answer) -> None:
         answer.reply(200, request.json if request.body else {})
@@ -277,8 +277,8 @@ def test_claim_that_is_read_again() -> None:
     run(main())
 
 
-def test_reviews_of_identity_and_rights() -> None:
-    """Tokens and rights of those who read from us are asked for in the form the API server knows."""
+def test_token_and_access_reviews() -> None:
+    """Tokens and rights of clients are sent in the form of the API server."""
 
     async def judge(request: Request, answer: Answer) -> None:
         if request.path == "/apis/authentication.k8s.io/v1/tokenreviews":

@@ -1,4 +1,4 @@
-"""The scheduler's writes on their way to the API server: whole objects, patches, and only while leading."""
+"""The scheduler's writes to the API server: whole objects, patches, and only while leading."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ POD = codec.convert(
 
 
 class Requests:
-    """Notes what is asked of it, and answers with what it was given."""
+    """Records its calls, and returns their arguments."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -50,8 +50,8 @@ def _tree(kind: str, **fields: Any) -> dict[str, Any]:
     return {"kind": kind, "metadata": {"name": "x", "namespace": "d", "annotations": {"a": "1"}}, **fields}
 
 
-def test_changes_are_merged_into_the_object_as_it_came() -> None:
-    """What is unknown survives; None removes; kind and version are added; managed fields are the server's business."""
+def test_changes_are_merged_into_the_received_object() -> None:
+    """Unknown fields are kept; None removes; kind and version are added; managed fields are left to the server."""
     meta = {"name": "x", "labels": {"l": "1"}, "managedFields": [{"manager": "kubectl"}]}
     source = json.dumps({"metadata": meta, "spec": {"novel": [1], "old": 1}}).encode()
     result = merged(source, "Thing", "v9", {"metadata": {"annotations": {"a": "b"}}, "spec": {"old": None, "new": {}}})
@@ -72,8 +72,8 @@ def test_changes_are_merged_into_the_object_as_it_came() -> None:
         (ResourceClaim, "update_resource_claim_status", "put_resource_claim_status", ("d", "x")),
     ],
 )
-def test_objects_go_back_whole(kind: type, method: str, request_name: str, where: tuple[str, ...]) -> None:
-    """Each kind under its own path, with the fields this scheduler does not know."""
+def test_objects_are_sent_back_whole(kind: type, method: str, request_name: str, where: tuple[str, ...]) -> None:
+    """Each kind has its own path and keeps the fields that this scheduler does not know."""
     requests = Requests()
     obj: object = codec.convert(kind, _tree(kind.__name__, novel={"kept": True}))
     asyncio.run(getattr(_api(requests), method)(obj, {"metadata": {"annotations": {"b": "2"}}}))
@@ -85,8 +85,8 @@ def test_objects_go_back_whole(kind: type, method: str, request_name: str, where
     assert body["kind"] == kind.__name__
 
 
-def test_a_claim_that_was_just_written_is_written_again_in_the_version_it_has_become() -> None:
-    """Of the first answer, the metadata is all that is read; the rest is as it was sent."""
+def test_a_claim_is_written_again_with_its_new_version() -> None:
+    """Only the metadata of the first response is used; the rest is as sent."""
     requests = Requests()
     claim = codec.convert(ResourceClaim, _tree("ResourceClaim", spec={"novel": 1}, status={"rare": True}))
 
@@ -103,7 +103,7 @@ def test_a_claim_that_was_just_written_is_written_again_in_the_version_it_has_be
 
 
 class Strict(Requests):
-    """Refuses claims in JSON; has one in protobuf, without anything in it."""
+    """Rejects claims in JSON; returns an empty one in protobuf."""
 
     message = b"k8s\x00" + b"\x0a\x02tm" + b"\x12\x05claim"
 
@@ -123,7 +123,7 @@ OPAQUE = {"devices": {"config": [{"opaque": {"driver": "d", "parameters": {"a": 
 
 
 def test_a_claim_with_parameters_that_json_changes() -> None:
-    """Finalizers and consumers are added in protobuf, to the version that is known."""
+    """Finalizers and consumers are added in protobuf, to the known version."""
     requests = Strict()
     claim = codec.convert(ResourceClaim, _tree("ResourceClaim", spec=OPAQUE))
     claim = replace(claim, metadata=replace(claim.metadata, resourceVersion="7", finalizers=("old",)))
@@ -139,8 +139,8 @@ def test_a_claim_with_parameters_that_json_changes() -> None:
     start = b"k8s\x00" + b"\x0a\x02tm"
     metadata = b"\x32\x017" + b"\x72\x03new"
     assert first == (start + b"\x12\x0f" + b"claim" + b"\x0a\x08" + metadata, PROTOBUF)
-    told = b"\x1a\x04pods" + b"\x22\x01p" + b"\x2a\x82\x01" + b"u" * 130
-    status = b"\x1a\x91\x01" + b"\x12\x8e\x01" + told
+    fields = b"\x1a\x04pods" + b"\x22\x01p" + b"\x2a\x82\x01" + b"u" * 130
+    status = b"\x1a\x91\x01" + b"\x12\x8e\x01" + fields
     body = b"claim" + b"\x0a\x03" + b"\x32\x017" + status
     assert second == (start + b"\x12" + bytes([len(body) & 0x7F | 0x80, len(body) >> 7]) + body, PROTOBUF)
 
@@ -155,8 +155,8 @@ def test_a_claim_with_parameters_that_json_changes() -> None:
         (OPAQUE, {"metadata": {"finalizers": ["new"]}}, b"k8s\x00\x08\x01"),
     ],
 )
-def test_a_claim_that_is_invalid_all_the_same(spec: Any, changes: Any, message: bytes) -> None:
-    """What the server said of it is what is told: nothing to add, no parameters, no server that speaks protobuf."""
+def test_a_claim_that_is_invalid_in_protobuf_too(spec: Any, changes: Any, message: bytes) -> None:
+    """The server's error is raised: without additions, without parameters, or without protobuf at the server."""
     requests = Strict()
     requests.message = message
     claim = codec.convert(ResourceClaim, _tree("ResourceClaim", spec=spec))
@@ -164,8 +164,8 @@ def test_a_claim_that_is_invalid_all_the_same(spec: Any, changes: Any, message: 
         asyncio.run(_api(requests).update_resource_claim(claim, changes))
 
 
-def test_a_patch_that_says_nothing_new_is_not_sent() -> None:
-    """The same nominated node is no news; another one is."""
+def test_a_patch_without_changes_is_not_sent() -> None:
+    """The same nominated node is not written again; another one is."""
     requests = Requests()
     api = _api(requests)
     asyncio.run(api.patch_pod_status(POD, nominated_node="n"))
@@ -175,7 +175,7 @@ def test_a_patch_that_says_nothing_new_is_not_sent() -> None:
 
 
 def test_nothing_is_written_without_the_lease() -> None:
-    """Every kind of write is refused before it is sent."""
+    """Every kind of write is rejected before it is sent."""
     requests = Requests()
     api = _api(requests, leads=False)
     volume = codec.convert(PersistentVolume, _tree("PersistentVolume"))
@@ -197,5 +197,5 @@ def test_nothing_is_written_without_the_lease() -> None:
 
 
 def test_raw_sources_are_accepted() -> None:
-    """As the codec keeps them."""
+    """The sources that the codec keeps are accepted."""
     assert json.loads(merged(msgspec.Raw(b'{"a": 1}'), "K", "v1", {"a": 2}))["a"] == 2

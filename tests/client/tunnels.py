@@ -1,4 +1,4 @@
-"""A proxy that speaks just enough CONNECT and SOCKS5 to open tunnels."""
+"""A proxy with the parts of CONNECT and SOCKS5 that open tunnels."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ class _Relay(asyncio.Protocol):
 
 
 class _Proxy(asyncio.Protocol):
-    """Speaks just enough CONNECT and SOCKS5."""
+    """Implements the parts of CONNECT and SOCKS5 that open tunnels."""
 
     def __init__(self, seen: list[bytes], target: int, verdict: bytes) -> None:
         self._seen = seen
@@ -32,7 +32,7 @@ class _Proxy(asyncio.Protocol):
         self._out: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports have the methods of asyncio's without being of its classes.
+        # The transports of uvloop have the methods of asyncio's but not its base classes.
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -69,7 +69,7 @@ class _Proxy(asyncio.Protocol):
 async def proxying(
     target: int, verdict: bytes, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[tuple[int, list[bytes]]]:
-    """A proxy on a free port, and what is said to it before the tunnel stands."""
+    """Run a proxy on a free port; the second value is what it received before the tunnel was open."""
     seen: list[bytes] = []
     loop = asyncio.get_running_loop()
     listener = await loop.create_server(lambda: _Proxy(seen, target, verdict), "127.0.0.1", 0, ssl=tls)

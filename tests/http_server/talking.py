@@ -1,4 +1,4 @@
-"""A server on loopback and clients that talk to it in bytes, all in one event loop."""
+"""A server on loopback and clients that send and receive bytes, all in one event loop."""
 
 import asyncio
 import socket
@@ -23,7 +23,7 @@ PATIENT = Limits(
     taking_seconds=600.0,
     closing_seconds=600.0,
 )
-"""Where time is real, a machine that stands still for a while is nobody's fault."""
+"""Limits for tests in real time, which a slow machine must not exceed."""
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -32,14 +32,14 @@ def get(path: str) -> bytes:
 
 
 def post(body: bytes, **headers: str) -> bytes:
-    """A request with a body, and with other headers than a Content-Length if any are given."""
+    """Return a request with a body, with other headers than a Content-Length if any are given."""
     named = headers or {"Content_Length": str(len(body))}
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in named.items())
     return f"POST / HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode() + body
 
 
 async def until(holds: Callable[[], object], every: float = 0.01) -> None:
-    """Waits until something holds."""
+    """Wait until a condition holds."""
     while True:
         if holds():
             return
@@ -47,7 +47,7 @@ async def until(holds: Callable[[], object], every: float = 0.01) -> None:
 
 
 class Echo:
-    """Answers each request with its path and body at once, or when told to; remembers all."""
+    """Answers each request with its path and body, at once or when `answer` is called; records all."""
 
     def __init__(self, *, at_once: bool = True) -> None:
         self.at_once = at_once
@@ -63,7 +63,7 @@ class Echo:
             self.answer()
 
     def answer(self) -> None:
-        """Answers all that are unanswered."""
+        """Answer all pending requests."""
         unanswered, self._unanswered = self._unanswered, []
         for connection, response in unanswered:
             connection.respond(response)
@@ -90,13 +90,13 @@ class Client:
         await self._writer.drain()
 
     async def head(self) -> Answer:
-        """The next answer without its body."""
+        """Return the next response without its body."""
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:-2])}
         return Answer(int(head[0].split()[1]), headers)
 
     async def answer(self) -> Answer:
-        """The next answer."""
+        """Return the next response."""
         head = await self.head()
         return head._replace(body=await self.exactly(int(head.headers.get("content-length", "0"))))
 
@@ -111,7 +111,7 @@ class Client:
         return await self._reader.readexactly(size)
 
     async def rest(self) -> bytes:
-        """All that still comes before the server closes the connection, or drops it."""
+        """Return everything received until the server closes the connection."""
         came = b""
         try:
             while data := await self._reader.read(2**16):
@@ -125,7 +125,7 @@ class Client:
 
 
 class Served:
-    """A server that runs."""
+    """A running server."""
 
     def __init__(self, server: Server, port: int, tls: ssl.SSLContext | None) -> None:
         self.server = server
@@ -135,11 +135,11 @@ class Served:
 
     @property
     def connections(self) -> set[Connection]:
-        """Those that are open."""
+        """The open connections."""
         return self.server._connections
 
     async def client(self, receive_buffer: int = 0) -> Client:
-        """A new connection; with a small buffer the system takes little that the client does not read."""
+        """Open a connection; with a small buffer the system accepts little that the client does not read."""
         sock = socket.socket()
         sock.setblocking(False)
         if receive_buffer:
@@ -166,7 +166,7 @@ class Tls(NamedTuple):
 async def serving(
     application: Application, limits: Limits | None = None, tls: Tls | None = None, address: str = "127.0.0.1"
 ) -> AsyncIterator[Served]:
-    """A server until the end of the block, which must come; in virtual time with the limits that everybody has."""
+    """Run a server until the end of the block; in virtual time with the default limits."""
     virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
     server = Server(application, limits or (Limits() if virtual else PATIENT))
     port = server.start(listen(address, 0, "--port"), tls.server if tls else None)

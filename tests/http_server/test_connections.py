@@ -1,4 +1,4 @@
-"""How many there may be, and what they share."""
+"""The limit of connections, and what they share."""
 
 import asyncio
 import errno
@@ -20,7 +20,7 @@ async def _is_closed(client: Client) -> bool:
 
 
 def test_one_connection_too_many_is_closed(run: Run, caplog: pytest.LogCaptureFixture) -> None:
-    """Those that are there are served on; when one leaves there is room again. The log tells, once."""
+    """The existing ones are still served; when one closes, another can connect. The log has one warning."""
 
     async def main() -> None:
         async with serving(Echo(), Limits(connections=3)) as served:
@@ -40,7 +40,7 @@ def test_one_connection_too_many_is_closed(run: Run, caplog: pytest.LogCaptureFi
 
 
 def test_connections_in_their_handshake_count(run: Run, tls: Tls) -> None:
-    """They cost most. One that fails makes room."""
+    """A failed handshake frees its slot."""
 
     async def main() -> None:
         async with serving(Echo(), Limits(connections=2), tls) as served:
@@ -59,7 +59,7 @@ def test_connections_in_their_handshake_count(run: Run, tls: Tls) -> None:
 
 
 def test_connections_leave_files_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of what the process may open."""
+    """A quarter of the files that the process may open."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (4, 4))
 
     async def main() -> None:
@@ -72,8 +72,8 @@ def test_connections_leave_files_for_others(monkeypatch: pytest.MonkeyPatch) -> 
     asyncio.run(main())
 
 
-def test_running_out_of_files_is_survived(caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody new is let in for a moment; those who wait are let in after that."""
+def test_running_out_of_files_is_temporary(caplog: pytest.LogCaptureFixture) -> None:
+    """New connections wait in the queue of the kernel, and are accepted later."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -106,8 +106,8 @@ def test_a_shared_response_cannot_be_changed() -> None:
             setattr(shared, field, None)
 
 
-def test_all_addresses_are_of_both_families(run: Run) -> None:
-    """Where nothing is said about the address, IPv4 and IPv6 clients are served on the same port."""
+def test_all_addresses_are_ipv4_and_ipv6(run: Run) -> None:
+    """Without an address, IPv4 and IPv6 clients are served on the same port."""
 
     async def main() -> None:
         async with serving(Echo(), address="") as served:

@@ -1,4 +1,4 @@
-"""docs/reference/serving.md."""
+"""The limits in docs/reference/serving.md."""
 
 import re
 from dataclasses import asdict
@@ -15,14 +15,14 @@ def _number(text: str, unit: str) -> float:
     return float(text.replace(",", "")) * UNITS.get(unit, 1)
 
 
-def test_the_page_tells_every_limit() -> None:
+def test_the_page_has_every_limit() -> None:
     """Each field with its default."""
     rows = re.findall(r"^\|.*\| `(\w+)` \| ([\d,]+) ?([\w/]*)", PAGE, re.MULTILINE)
     assert {field: _number(text, unit) for field, text, unit in rows} == asdict(Limits())
 
 
-def test_the_page_tells_how_the_scheduler_differs() -> None:
-    """Three limits, and how often times are looked at."""
+def test_the_page_has_the_limits_of_the_scheduler() -> None:
+    """Three limits, and the interval of the sweep."""
     assert asdict(LIMITS) == asdict(Limits()) | {"connections": 1000, "body": 64 * 1024, "unsent": 1024 * 1024}
     assert "three limits that are lower: 1,000 connections, bodies of 64 KiB, and 1 MiB of a stream untaken" in PAGE
     assert f"every {LIMITS.sweep_seconds:g} seconds" in PAGE

@@ -1,4 +1,4 @@
-"""Clients that send requests ahead of the answers."""
+"""Clients that send requests ahead of the responses."""
 
 import asyncio
 
@@ -10,11 +10,11 @@ from kubestow.server.http.limits import Limits
 from kubestow.server.http.messages import Request, Response
 
 _READ = 256 * 1024
-"""How much an event loop reads from a socket at once."""
+"""Maximum number of bytes that an event loop reads from a socket at once."""
 
 
 def test_ten_thousand_requests_at_once_are_answered_in_order(run: Run, tls: Tls) -> None:
-    """However many arrive together; little of it is kept, and all of that as bytes."""
+    """However many arrive together; only a limited part is buffered, and only as bytes."""
     kept = 0
     echo = Echo()
 
@@ -35,7 +35,7 @@ def test_ten_thousand_requests_at_once_are_answered_in_order(run: Run, tls: Tls)
 
 
 def test_others_are_served_between_the_requests_of_one_client() -> None:
-    """Each request takes a turn of the event loop."""
+    """Each request has its own turn of the event loop."""
     echo = Echo()
 
     async def main() -> None:
@@ -49,8 +49,8 @@ def test_others_are_served_between_the_requests_of_one_client() -> None:
     asyncio.run(main())
 
 
-def test_what_is_sent_ahead_of_an_answer_waits_unread(run: Run) -> None:
-    """One request is with the application, the next ones are bytes, most of them still with the client."""
+def test_pipelined_requests_are_not_parsed(run: Run) -> None:
+    """One request is at the application; the next ones are unparsed bytes, most of them not read yet."""
     echo = Echo(at_once=False)
 
     async def main() -> None:
@@ -69,8 +69,8 @@ def test_what_is_sent_ahead_of_an_answer_waits_unread(run: Run) -> None:
     run(main())
 
 
-def test_answers_that_nobody_takes_do_not_pile_up() -> None:
-    """The next request waits until the client takes the answer; a client that takes none is cut off."""
+def test_unread_responses_do_not_accumulate() -> None:
+    """The next request waits until the client receives the response; a client that does not is disconnected."""
     unsent = answered = 0
 
     def application(request: Request, connection: Connection) -> None:
@@ -92,7 +92,7 @@ def test_answers_that_nobody_takes_do_not_pile_up() -> None:
 
 
 def test_requests_with_bodies_follow_each_other(run: Run) -> None:
-    """Known length, chunked, none: each begins where the one before ends, wherever the bytes are cut."""
+    """Known length, chunked, none: each begins where the previous one ends, wherever the bytes are split."""
     chunked = post(b"5\r\nab\r\n\r\r\n3;x=y\r\n\n\r\n\r\n0\r\nX: y\r\n\r\n", Transfer_Encoding="chunked")
     sent = post(b"one\r\n\r\n") + chunked + GET + b"\r\n" + post(b"") + post(b"four")
     bodies = [b"/one\r\n\r\n", b"/ab\r\n\r\n\r\n", b"/", b"/", b"/four"]

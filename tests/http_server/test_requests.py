@@ -1,4 +1,4 @@
-"""What makes a request too large, what makes it none, and where it ends."""
+"""Requests that are too large, invalid requests, and the end of a request."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ LIMITS = Limits(url=1000, head=4000, headers=20, body=5000)
 
 
 async def _refused(client: Client) -> Answer:
-    """A refusal is a Status, and the last thing that comes."""
+    """An error is a Status, and the last response of a connection."""
     answer = await client.answer()
     assert answer.headers["connection"] == "close"
     assert json.loads(answer.body)["code"] == answer.status
@@ -47,8 +47,8 @@ def _headers(count: int, size: int = 0) -> bytes:
         pytest.param(post(b"0\r\n" + b"a: b\r\n" * 1000, Transfer_Encoding="chunked"), 413, id="trailers"),
     ],
 )
-def test_too_much_is_refused(sent: bytes, status: int, run: Run) -> None:
-    """With the status that says what is too large; the application hears nothing of it."""
+def test_requests_beyond_a_limit_are_rejected(sent: bytes, status: int, run: Run) -> None:
+    """The status names the limit; the application is not called."""
     echo = Echo()
 
     async def main() -> None:
@@ -71,8 +71,8 @@ def test_too_much_is_refused(sent: bytes, status: int, run: Run) -> None:
         pytest.param(post(b"1000\r\n" + b"x" * 4096 + b"\r\n0\r\n\r\n", Transfer_Encoding="chunked"), id="chunks"),
     ],
 )
-def test_what_is_just_within_the_limits_is_answered(sent: bytes) -> None:
-    """And the connection goes on."""
+def test_requests_just_within_the_limits_are_answered(sent: bytes) -> None:
+    """The connection stays open."""
 
     async def main() -> None:
         async with serving(Echo(), LIMITS) as served:
@@ -120,8 +120,8 @@ CHUNKED = "Transfer-Encoding: chunked"
         (f"Upgrade: h2c\r\nConnection: Upgrade\r\n{CHUNKED}", "0\r\n\r\n", 400),
     ],
 )
-def test_a_request_that_may_be_read_in_two_ways_is_refused(headers: str, body: str, status: int) -> None:
-    """Where its body ends must not be a matter of opinion: a proxy in front may have another one."""
+def test_ambiguous_requests_are_rejected(headers: str, body: str, status: int) -> None:
+    """The end of its body must be unambiguous: a proxy in front may read it differently."""
     echo = Echo()
 
     async def main() -> None:
@@ -143,8 +143,8 @@ def test_a_request_that_may_be_read_in_two_ways_is_refused(headers: str, body: s
         pytest.param(b"hello\r\n\r\n", id="nothing"),
     ],
 )
-def test_what_is_no_request_is_refused(sent: bytes) -> None:
-    """With 400."""
+def test_invalid_requests_are_rejected(sent: bytes) -> None:
+    """The status is 400."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -156,7 +156,7 @@ def test_what_is_no_request_is_refused(sent: bytes) -> None:
 
 
 def test_trailers_are_not_headers() -> None:
-    """A proxy that strips headers may let them pass as trailers."""
+    """A proxy that removes headers may let them pass as trailers."""
     echo = Echo()
     body = b"0\r\nAuthorization: Bearer stolen\r\nAccept: x\r\n\r\n"
 
@@ -169,7 +169,7 @@ def test_trailers_are_not_headers() -> None:
     assert echo.requests[0].headers == {b"transfer-encoding": b"chunked"}
 
 
-def test_a_client_that_asks_before_it_sends_the_body_is_told_to_go_on(run: Run) -> None:
+def test_a_client_that_waits_before_the_body_gets_a_100_continue(run: Run) -> None:
     """Expect: 100-continue."""
 
     async def main() -> None:
@@ -181,8 +181,8 @@ def test_a_client_that_asks_before_it_sends_the_body_is_told_to_go_on(run: Run) 
     run(main())
 
 
-def test_another_protocol_is_not_spoken() -> None:
-    """The request is answered as it is, and the connection closed: what follows may be in that protocol."""
+def test_protocol_upgrades_are_ignored() -> None:
+    """The request is answered as it is, and the connection closed: the following bytes may be in the other protocol."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -195,8 +195,8 @@ def test_another_protocol_is_not_spoken() -> None:
     asyncio.run(main())
 
 
-def test_a_refusal_reaches_a_client_that_still_sends(run: Run) -> None:
-    """What it sends is read over, so that no reset overtakes the answer."""
+def test_an_error_reaches_a_client_that_still_sends(run: Run) -> None:
+    """Its data is read and discarded, so that no reset overtakes the response."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -212,10 +212,10 @@ def test_a_refusal_reaches_a_client_that_still_sends(run: Run) -> None:
     st.booleans(),
     st.lists(st.integers(1, 60), min_size=1),
 )
-def test_requests_do_not_depend_on_how_the_bytes_are_cut(
+def test_requests_do_not_depend_on_how_the_bytes_are_split(
     bodies: list[bytes | None], chunked: bool, sizes: list[int]
 ) -> None:
-    """Any number of them, in pieces of any size."""
+    """Any number of requests, in pieces of any size."""
     sent = b""
     for body in bodies:
         if body is None:

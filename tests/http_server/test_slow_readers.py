@@ -1,4 +1,4 @@
-"""Clients that do not take what they asked for."""
+"""Clients that do not receive the responses."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ LIMITS = Limits()
 
 
 class Streams:
-    """Answers / with a stream, of which the test says what comes; /large with a large body, /small with a small one."""
+    """Answers / with a stream that the test writes to, /large with a large body, /small with a small one."""
 
     def __init__(self, first: bytes = b"") -> None:
         self.open: list[Connection] = []
@@ -38,7 +38,7 @@ class Streams:
 
 
 async def _gone(served: Served, connection: Connection) -> float:
-    """How long until a connection is cut."""
+    """Return the seconds until a connection is closed."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     await until(lambda: connection not in served.connections, every=0.5)
@@ -53,8 +53,8 @@ async def _begun(served: Served, streams: Streams, path: str) -> tuple[Client, C
     return client, streams.open[-1]
 
 
-def test_a_large_answer_that_nobody_takes() -> None:
-    """Little of it is handed to the system, and it is let go of when the time is over; others are served."""
+def test_a_large_response_that_is_not_received() -> None:
+    """Little of it is passed to the system, and it is discarded at the time limit; others are served."""
     streams = Streams()
 
     async def main() -> None:
@@ -71,7 +71,7 @@ def test_a_large_answer_that_nobody_takes() -> None:
 
 @pytest.mark.parametrize("path", ["/", "/large"])
 def test_tls_hides_nothing(path: str, run: Run, tls: Tls) -> None:
-    """A TLS transport does not tell what lies in the socket below; little is put there, and the client is cut off."""
+    """A TLS transport does not report the buffer of its socket; little is in it, and the client is disconnected."""
     streams = Streams(b"x" * LARGE)
 
     async def main() -> None:
@@ -85,8 +85,8 @@ def test_tls_hides_nothing(path: str, run: Run, tls: Tls) -> None:
     run(main())
 
 
-def test_a_large_answer_arrives_whole(run: Run, tls: Tls) -> None:
-    """In slices, with others served between them."""
+def test_a_large_response_arrives_whole(run: Run, tls: Tls) -> None:
+    """In slices, with other requests served between them."""
     streams = Streams()
 
     async def main() -> None:
@@ -101,7 +101,7 @@ def test_a_large_answer_arrives_whole(run: Run, tls: Tls) -> None:
 
 
 def test_a_slow_reader_that_makes_progress_gets_everything() -> None:
-    """Minutes later, and the connection goes on."""
+    """It takes minutes, and the connection stays open."""
     streams = Streams()
 
     async def main() -> None:
@@ -117,8 +117,8 @@ def test_a_slow_reader_that_makes_progress_gets_everything() -> None:
     virtualtime.run(main())
 
 
-def test_a_stream_whose_reader_falls_behind_is_cut_off_at_once(run: Run, tls: Tls) -> None:
-    """When more than the limit is untaken; the application is told, and another reader of the same is not harmed."""
+def test_a_stream_whose_reader_falls_behind_is_closed_at_once(run: Run, tls: Tls) -> None:
+    """If more than the limit is unsent; the application is notified, and other readers are not affected."""
     streams = Streams()
     piece = chunk(b"x" * 10_000)
 
@@ -147,8 +147,8 @@ def test_a_stream_whose_reader_falls_behind_is_cut_off_at_once(run: Run, tls: Tl
     run(main())
 
 
-def test_what_a_stream_begins_with_may_be_larger_than_the_limit(run: Run) -> None:
-    """A watch that starts with everything there is; what comes before it is taken is still sent."""
+def test_the_start_of_a_stream_may_be_larger_than_the_limit(run: Run) -> None:
+    """A watch that starts with all objects; chunks before the client has received them are still sent."""
     streams = Streams(chunk(b"x" * 5_000_000))
 
     async def main() -> None:
@@ -164,8 +164,8 @@ def test_what_a_stream_begins_with_may_be_larger_than_the_limit(run: Run) -> Non
     run(main())
 
 
-def test_a_stream_whose_reader_stops_is_cut_off_in_time() -> None:
-    """Though it is within the limit of bytes."""
+def test_a_stream_whose_reader_stops_is_closed_at_the_time_limit() -> None:
+    """Although it is within the limit of bytes."""
     streams = Streams(b"x" * 20_000_000)
 
     async def main() -> None:
@@ -178,8 +178,8 @@ def test_a_stream_whose_reader_stops_is_cut_off_in_time() -> None:
     virtualtime.run(main())
 
 
-def test_a_reader_who_is_gone_before_the_stream_begins_is_told_of() -> None:
-    """The application is told at once, so that it keeps nothing for nobody."""
+def test_a_reader_that_disconnects_before_the_stream_begins_is_reported() -> None:
+    """The application is notified at once, so that it keeps no data for the client."""
     lost: list[str] = []
     late: list[Callable[[], None]] = []
 
@@ -200,7 +200,7 @@ def test_a_reader_who_is_gone_before_the_stream_begins_is_told_of() -> None:
 
 
 def test_a_closing_connection_does_not_wait_for_its_reader_for_ever() -> None:
-    """The client asked to close after the answer, and then does not take it."""
+    """The client requested to close after the response, and then does not receive it."""
     streams = Streams()
 
     async def main() -> None:

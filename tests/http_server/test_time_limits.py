@@ -1,4 +1,4 @@
-"""Clients and applications that take their time. Time is virtual, the limits are those everybody has."""
+"""Slow clients and applications. Time is virtual, and the limits are the defaults."""
 
 import asyncio
 
@@ -10,23 +10,23 @@ from kubestow.server.http.messages import Request, Response, chunk
 
 LIMITS = Limits()
 SLACK = 2.1 * LIMITS.sweep_seconds
-"""How much later than promised the sweep may come."""
+"""Maximum delay of the sweep after a time limit."""
 
 
 class Clock:
-    """Tells how long something took."""
+    """Measures durations."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
 
     def check(self, seconds: float) -> None:
-        """The time since then is the limit, or a little more."""
+        """Check that the elapsed time is the limit, or slightly more."""
         assert seconds <= self._loop.time() - self._began <= seconds + SLACK
 
 
 async def _served_on(served: Served) -> None:
-    """Others are served."""
+    """Check that other clients are served."""
     assert (await (await served.client()).ask(get("/other"))).body == b"/other"
 
 
@@ -44,7 +44,7 @@ async def _cut_while_dripping(client: Client, byte: bytes) -> int:
 
 
 def test_half_a_head() -> None:
-    """408 when its time is over."""
+    """408 at the time limit."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -58,8 +58,8 @@ def test_half_a_head() -> None:
     run(main())
 
 
-def test_a_head_that_drips() -> None:
-    """A byte now and then does not prolong it."""
+def test_a_head_that_arrives_byte_by_byte() -> None:
+    """Single bytes do not extend the time limit."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -72,7 +72,7 @@ def test_a_head_that_drips() -> None:
 
 
 def test_a_connection_without_a_request() -> None:
-    """Closed without a word, empty lines or not."""
+    """It is closed without a response, with or without empty lines."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -86,7 +86,7 @@ def test_a_connection_without_a_request() -> None:
 
 
 def test_half_a_body() -> None:
-    """408 when its time is over."""
+    """408 at the time limit."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -100,8 +100,8 @@ def test_half_a_body() -> None:
     run(main())
 
 
-def test_a_body_that_drips() -> None:
-    """A byte now and then prolongs it by next to nothing; of a known length and in chunks."""
+def test_a_body_that_arrives_byte_by_byte() -> None:
+    """Single bytes hardly extend the time limit, with a known length and in chunks."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -118,7 +118,7 @@ def test_a_body_that_drips() -> None:
 
 
 def test_a_slow_body_that_makes_progress_is_waited_for() -> None:
-    """A mebibyte over a thin line, which takes minutes."""
+    """A mebibyte over a slow connection, which takes minutes."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -134,7 +134,7 @@ def test_a_slow_body_that_makes_progress_is_waited_for() -> None:
 
 
 def test_an_idle_connection() -> None:
-    """Kept for a while, then closed without a word."""
+    """It is kept for a while, then closed without a response."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -146,8 +146,8 @@ def test_an_idle_connection() -> None:
     run(main())
 
 
-def test_a_connection_that_is_used_now_and_then() -> None:
-    """Kept for ever."""
+def test_a_connection_that_is_used_occasionally() -> None:
+    """It is never closed."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -160,7 +160,7 @@ def test_a_connection_that_is_used_now_and_then() -> None:
 
 
 def test_a_stream_is_never_idle() -> None:
-    """However little it has to say; after its end the connection can be used again."""
+    """Without any data, too; after its end the connection can be used again."""
     streams: list[Connection] = []
 
     def application(request: Request, connection: Connection) -> None:
@@ -184,7 +184,7 @@ def test_a_stream_is_never_idle() -> None:
 
 
 def test_an_application_that_does_not_answer() -> None:
-    """504, for this client alone; the answer that comes too late goes nowhere."""
+    """504, only for this client; a later response is discarded."""
     stuck, echo = Echo(at_once=False), Echo()
 
     def application(request: Request, connection: Connection) -> None:
@@ -204,8 +204,8 @@ def test_an_application_that_does_not_answer() -> None:
     run(main())
 
 
-def test_a_client_that_stays_after_a_refusal() -> None:
-    """Its connection is dropped, whatever it still sends."""
+def test_a_client_that_stays_after_an_error() -> None:
+    """Its connection is closed, even if it still sends."""
 
     async def main() -> None:
         async with serving(Echo()) as served:
@@ -221,7 +221,7 @@ def test_a_client_that_stays_after_a_refusal() -> None:
 
 
 def test_a_tls_handshake_that_is_not_completed(tls: Tls) -> None:
-    """The connection is dropped, and others get theirs meanwhile."""
+    """The connection is closed, and other handshakes succeed meanwhile."""
 
     async def main() -> None:
         async with serving(Echo(), tls=tls) as served:

@@ -1,4 +1,4 @@
-"""Runs in which everything that metrics count happens: a scheduler in trouble, and a client at a server that fails."""
+"""Runs in which every metric gets a value: a scheduler with failures, and a client at a faulty server."""
 
 import asyncio
 import shlex
@@ -43,7 +43,7 @@ FEATURES = Features.parse("SchedulerAsyncAPICalls=true")
 
 
 class Doorman:
-    """Lets pods with the label `wait` wait, and sends those with the label `later` away once; no event helps."""
+    """Lets pods with the label `wait` wait, and rejects those with the label `later` once; no event requeues them."""
 
     name = "Doorman"
 
@@ -62,12 +62,12 @@ class Doorman:
 
 @contextmanager
 def everything_happens(metrics: Metrics) -> Iterator[None]:
-    """Inside, everything has happened, and something still waits everywhere."""
+    """Run all scenarios, and keep pods waiting in every queue until the end of the block."""
     asyncio.run(_credentials(metrics.client))
     run(_requests(metrics.client))
     run(_election(metrics.client))
     HealthPage("healthz", [PING], metrics.health).answer(PageRequest("GET", b"/healthz", {}, b""))
-    # A few classes of equal pods are enough to make room for new ones.
+    # A few classes of equal pods are enough to evict the oldest one.
     with (
         patch("kubestow.scheduler.cycle.sharing.sharing._CACHED_ROWS_LIMIT", 128),
         SchedulerHarness(plugins=[Doorman], features=FEATURES, latency=0.25, metrics=metrics.scheduler) as harness,
@@ -80,7 +80,7 @@ def everything_happens(metrics: Metrics) -> Iterator[None]:
 def _scheduling(harness: SchedulerHarness) -> None:
     cluster = harness.cluster
     cluster.add(make_node("n1", cpu="64"))
-    # A device that is never made ready, for a claim that is made for the pod.
+    # A device that never becomes ready, for a claim that is created for the pod.
     cluster.add(device_class(extendedResourceName="example.com/gpu"))
     cluster.add(device_slice("n1", [device("gpu", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])]))
     cluster.add(make_pod("gpu", resources={"example.com/gpu": 1}, priority=10))
@@ -91,7 +91,7 @@ def _scheduling(harness: SchedulerHarness) -> None:
             cluster.add(make_pod(f"kind-{kind}-{number}", cpu=f"{kind}m", priority=10))
     cluster.add(make_pod("later", labels={"later": "yes"}, priority=10))
     harness.run_for(400.0)
-    # Allowed before it is known that it waits: its binding has to let that go first.
+    # Allowed before the write that it waits is sent: its binding has to wait for that write.
     cluster.add(make_pod("short", labels={"wait": "yes"}, priority=10))
     harness.run_for(0.1)
     for waiting in harness.core.waiting_pods:
@@ -112,7 +112,7 @@ def _scheduling(harness: SchedulerHarness) -> None:
 
 
 def _reloading(harness: SchedulerHarness, metrics: ReloadMetrics) -> None:
-    """Nothing has changed."""
+    """Reload an unchanged configuration."""
     setup = Setup(config.default(FEATURES), in_tree_registry(), PluginCollection())
 
     async def load() -> Setup:
@@ -123,7 +123,7 @@ def _reloading(harness: SchedulerHarness, metrics: ReloadMetrics) -> None:
 
 
 async def _requests(metrics: ClientMetrics) -> None:
-    """Events at a server that is at first too busy, then fails."""
+    """Write events at a server that is too busy at first, then drops a connection."""
     asked = 0
 
     async def troubled(request: Request, answer: Answer) -> None:
@@ -153,7 +153,7 @@ async def _requests(metrics: ClientMetrics) -> None:
 
 
 async def _election(metrics: ClientMetrics) -> None:
-    """A leader whose lease is written to by somebody else in between."""
+    """Run a leader whose lease is changed by another client."""
     house = LeaseHouse()
     async with serving(house) as server:
         with opened(server) as channel:
@@ -172,16 +172,16 @@ async def _election(metrics: ClientMetrics) -> None:
 
 
 async def _credentials(metrics: ClientMetrics) -> None:
-    """A plugin that is asked again, since the server does not take what it said."""
+    """Run a plugin twice, because the server rejects its token."""
 
     async def refuse(request: Request, answer: Answer) -> None:
         answer.error(401, "Unauthorized", "Unauthorized")
 
-    said = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}'
+    credential = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}'
     plugin = ExecPlugin(
         "/bin/sh",
         "client.authentication.k8s.io/v1",
-        args=("-c", f"echo {shlex.quote(said)}"),
+        args=("-c", f"echo {shlex.quote(credential)}"),
         interactive_mode="Never",
         place="users[u].user.exec",
     )

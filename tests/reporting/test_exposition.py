@@ -1,4 +1,4 @@
-"""The page of metrics: its text, its formats, and how one is chosen."""
+"""The exposition of metrics: its text, its formats, and their selection."""
 
 import io
 import math
@@ -31,7 +31,7 @@ def families() -> list[Family]:
 
 
 def test_text() -> None:
-    """Families have help and type, samples are ordered by label values, and unused metrics are left out."""
+    """Families have help and type, samples are sorted by label values, and unused metrics are omitted."""
     page, content_type = render(families())
     assert content_type == TEXT
     assert page.decode() == (
@@ -54,7 +54,7 @@ def test_text() -> None:
 
 
 def test_openmetrics() -> None:
-    """OpenMetrics names counters without their ending, writes bounds with a point, and marks the end."""
+    """OpenMetrics declares counters without `_total`, writes bounds with a decimal point, and marks the end."""
     page, content_type = render(families(), "application/openmetrics-text")
     assert content_type == OPENMETRICS
     text = page.decode()
@@ -83,12 +83,12 @@ def test_openmetrics() -> None:
     ],
 )
 def test_the_format_is_what_kube_scheduler_serves(accept: str, content_type: str) -> None:
-    """Text, also to Prometheus, which prefers OpenMetrics and would see buckets of other names; that only alone."""
+    """Prometheus gets text although it prefers OpenMetrics, in which the names of buckets differ."""
     assert render([], accept)[1] == content_type
 
 
-def test_other_programs_can_read_both() -> None:
-    """Prometheus' own reader finds the same in both formats."""
+def test_prometheus_parses_both_formats() -> None:
+    """The parsers of Prometheus find the same metrics in both formats."""
     metrics = Metrics()
     with everything_happens(metrics):
         text = list(text_string_to_metric_families(metrics.render()[0].decode()))
@@ -118,19 +118,19 @@ def test_other_programs_can_read_both() -> None:
     ],
 )
 def test_numbers(value: float, text: str) -> None:
-    """Numbers look as Go writes them."""
+    """Numbers have Go's format."""
     assert number(value) == text
 
 
 @given(st.floats(allow_nan=False))
-def test_numbers_lose_nothing(value: float) -> None:
-    """Every number can be read back."""
+def test_numbers_are_exact(value: float) -> None:
+    """Every number can be parsed back exactly."""
     assert float(number(value)) == value
 
 
-def test_a_source_that_fails_takes_only_its_own_metric() -> None:
+def test_a_source_that_fails_hides_only_its_own_metric() -> None:
     """The other metrics are served, and the failure is logged with the metric's name."""
-    broken = Gauge("broken", ALPHA, "Cannot be told.", "name")
+    broken = Gauge("broken", ALPHA, "Cannot be read.", "name")
     broken.watch(lambda: {(): 1 / 0})
     stream = io.StringIO()
     output = LogOutput(LogOptions(), err=stream)

@@ -1,4 +1,4 @@
-"""How log records look, as text and as JSON."""
+"""The formats of log records: text and JSON."""
 
 import json
 import logging
@@ -95,7 +95,7 @@ def test_json(given: logging.LogRecord, fields: dict[str, Any]) -> None:
     ],
 )
 def test_quoting(text: str, quoted: str) -> None:
-    """Strings are quoted as Go quotes them."""
+    """Strings are quoted as in Go."""
     assert quote(text) == quoted
 
 
@@ -104,13 +104,13 @@ class Unshowable:
         raise RuntimeError("no")
 
 
-def test_a_value_that_cannot_be_shown_harms_nothing() -> None:
-    """A value that cannot be turned into text says so instead of raising."""
+def test_a_value_that_cannot_be_shown_does_not_raise() -> None:
+    """A value that cannot be converted to text is replaced by a message instead of raising."""
     assert "Unshowable cannot be shown: RuntimeError('no')" in TextFormatter().format(entry(value=Unshowable()))
 
 
-def test_any_handler_can_take_a_record() -> None:
-    """Python's own formatter shows the text and the values, and a name for every verbosity."""
+def test_any_handler_can_format_a_record() -> None:
+    """Python's own formatter writes the text and the values, and a name for every verbosity."""
     ordinary = logging.Formatter("%(levelname)s %(name)s: %(message)s")
     record = entry(v=3, error=ValueError("bad"), pod="a/b", token="t0ps3cret")
     assert ordinary.format(record) == 'V3 kubestow.scheduler.queue.retry: Moved err="bad" pod="a/b" token="<redacted>"'

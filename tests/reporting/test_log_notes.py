@@ -1,4 +1,4 @@
-"""Warnings of the modules of a package, told as notes."""
+"""Warnings of the modules of a package as notes."""
 
 from kubestow.simulator.in_memory.virtual_loop import VirtualClock
 from kubestow.telemetry.log_notes import noting
@@ -6,10 +6,10 @@ from kubestow.telemetry.logs import get_logger
 
 
 def test_the_same_cause_is_noted_once_a_minute() -> None:
-    """However many modules and resources it meets; what is no warning, of another package, or later, is not noted."""
-    clock, said = VirtualClock(), list[str]()
+    """For all modules and resources; info lines, other packages, and records after the block are not noted."""
+    clock, notes = VirtualClock(), list[str]()
     log, other = get_logger("kubestow.client.something"), get_logger("kubestow.scheduler.queue.something")
-    with noting("kubestow.client", said.append, clock):
+    with noting("kubestow.client", notes.append, clock):
         for resource in ("nodes", "pods"):
             log.warning("Watching again", err="cannot connect", resource=resource)
         log.error("Lost something", resource="pods")
@@ -18,4 +18,4 @@ def test_the_same_cause_is_noted_once_a_minute() -> None:
         clock.seconds += 61
         log.warning("Watching again", err="cannot connect", resource="nodes")
     log.warning("Watching again", err="cannot resolve", resource="nodes")
-    assert said == ["cannot connect", 'Lost something resource="pods"', "cannot connect"]
+    assert notes == ["cannot connect", 'Lost something resource="pods"', "cannot connect"]

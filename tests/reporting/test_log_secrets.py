@@ -1,4 +1,4 @@
-"""Secrets never reach a log, whatever way they come."""
+"""Secrets never reach a log in any form."""
 
 import logging
 from typing import Any
@@ -38,7 +38,7 @@ def lines(message: str, error: BaseException | str | None = None, **values: Any)
     ids=str,
 )
 def test_values(values: dict[str, Any]) -> None:
-    """Values with a telling name and credentials inside of text are replaced, in every format."""
+    """Values under the name of a secret, and credentials in text, are replaced in every format."""
     for line in lines("Login", **values):
         assert HIDDEN not in line
         assert "redacted" in line or "bytes" in line
@@ -60,14 +60,14 @@ def test_values(values: dict[str, Any]) -> None:
     ],
 )
 def test_messages_and_errors(text: str) -> None:
-    """Messages and errors of others may carry credentials; they are cut out, the rest stays."""
+    """Credentials in messages and errors are replaced; the rest of the text is kept."""
     for line in (*lines(text), *lines("Failed", error=RuntimeError(text))):
         assert HIDDEN not in line
         assert "<redacted>" in line
 
 
-def test_tokens_are_known_by_their_look() -> None:
-    """A JSON web token is hidden even where nothing announces it."""
+def test_tokens_are_recognized_by_their_form() -> None:
+    """A JSON web token is replaced wherever it is."""
     assert hide_in_text(f"got {JWT} from server") == "got <redacted> from server"
 
 
@@ -75,6 +75,6 @@ def test_tokens_are_known_by_their_look() -> None:
     "text",
     ["invalid token: expired", "the basic scheduler", "default/web:80@n1", "https://host:6443/api", "tokenreviews"],
 )
-def test_ordinary_text_stays(text: str) -> None:
-    """What only looks a little like credentials is kept."""
+def test_ordinary_text_is_kept(text: str) -> None:
+    """Text that only resembles credentials is kept."""
     assert hide_in_text(text) == text

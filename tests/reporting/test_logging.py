@@ -1,4 +1,4 @@
-"""Who may say how much, and where it goes."""
+"""Verbosity of the loggers, and the output of log lines."""
 
 import ast
 import io
@@ -35,13 +35,13 @@ def open_output() -> Iterator[Open]:
         output.close()
 
 
-def said(text: str) -> list[str]:
-    """The severities and messages of the lines."""
+def messages(text: str) -> list[str]:
+    """Return the severities and messages of the lines."""
     return [f"{line[0]} {line.partition('] ')[2]}" for line in text.splitlines()]
 
 
-def test_nothing_is_said_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    """Until something is set up to take it, logging anything writes nothing."""
+def test_nothing_is_written_without_an_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an output, log records are not written."""
     log = get_logger("kubestow.some.module")
     log.info("News")
     log.error("Trouble", err="x")
@@ -49,7 +49,7 @@ def test_nothing_is_said_unless_asked_for(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_verbosity(open_output: Open) -> None:
-    """News up to the verbosity is told, errors and warnings always, by loggers made before and after."""
+    """Info lines are written up to the verbosity, errors and warnings always, by loggers created before and after."""
     early = get_logger("kubestow.early")
     streams = open_output(verbosity=3)
     for log in (early, get_logger("kubestow.late")):
@@ -59,12 +59,12 @@ def test_verbosity(open_output: Open) -> None:
         log.warning("Careful")
         log.error("Trouble", err=ValueError("bad"))
     expected = ['I "Always"', 'I "Details" pod="a/b"', 'W "Careful"', 'E "Trouble" err="bad"']
-    assert said(streams.err()) == expected * 2
+    assert messages(streams.err()) == expected * 2
     assert streams.out() == ""
 
 
-def test_klog_s_order_and_lines(open_output: Open) -> None:
-    """An error is first in errors, and a value like others in news; a line is not quoted, unless it were several."""
+def test_order_and_lines_of_klog(open_output: Open) -> None:
+    """`err` is first in errors, and a value like others in info lines; `line` quotes only several lines."""
     streams = open_output(verbosity=1)
     log = get_logger("kubestow.words")
     log.info("No fit", pod="a/b", err="too large")
@@ -73,7 +73,7 @@ def test_klog_s_order_and_lines(open_output: Open) -> None:
     log.line('FLAG: --v="1"', v=1)
     log.line("details", v=2)
     log.line("one\ntwo")
-    assert said(streams.err()) == [
+    assert messages(streams.err()) == [
         'I "No fit" pod="a/b" err="too large"',
         'I "Again" pod="a/b" err="TimeoutError"',
         'E "No answer" err="gone" pod="a/b"',
@@ -83,17 +83,17 @@ def test_klog_s_order_and_lines(open_output: Open) -> None:
 
 
 def test_verbosity_changes_while_running(open_output: Open) -> None:
-    """Verbosity can be raised in a running scheduler."""
+    """The verbosity can be raised in a running scheduler."""
     streams = open_output()
     log = get_logger("kubestow.running")
     log.info("Before", v=5)
     streams.output.set_verbosity(5)
     log.info("After", v=5)
-    assert said(streams.err()) == ['I "After"']
+    assert messages(streams.err()) == ['I "After"']
 
 
 def test_the_caller_is_named(open_output: Open) -> None:
-    """Every line says which file it comes from."""
+    """Every line contains the file of its caller."""
     streams = open_output()
     get_logger(__name__).info("Here")
     assert " test_logging.py:" in streams.err()
@@ -113,28 +113,28 @@ def test_the_caller_is_named(open_output: Open) -> None:
     ],
 )
 def test_more_verbosity_for_some_modules(open_output: Open, text: str, name: str, verbosity: int) -> None:
-    """--vmodule raises the verbosity of the modules it matches, by the first pattern that does."""
+    """--vmodule raises the verbosity of the modules of the first pattern that matches."""
     open_output(verbosity=2, modules=parse_modules(text))
     log = get_logger(name)
     assert log.is_enabled(verbosity)
     assert not log.is_enabled(verbosity + 1)
 
 
-def test_module_patterns_are_read() -> None:
+def test_module_patterns_are_parsed() -> None:
     """Empty parts between commas are ignored."""
     assert parse_modules("") == ()
     assert parse_modules("a=1,,b*=2") == (ModuleLevel("a", 1), ModuleLevel("b*", 2))
 
 
 @pytest.mark.parametrize("text", ["a", "a=", "=3", "a=x", "a=-1"])
-def test_bad_module_patterns_are_named(text: str) -> None:
-    """A pattern without a level is an error that shows how it is written."""
+def test_invalid_module_patterns_are_named(text: str) -> None:
+    """The error for a pattern without a level shows the syntax."""
     with pytest.raises(ValueError, match="is not PATTERN=LEVEL, such as"):
         parse_modules(text)
 
 
-def test_bad_options() -> None:
-    """An unknown format or a verbosity that means nothing is refused."""
+def test_invalid_options() -> None:
+    """An unknown format or an invalid verbosity is rejected."""
     with pytest.raises(ValueError, match="unknown log format 'xml': choose one of json, text"):
         LogOptions(format="xml")
     with pytest.raises(ValueError, match=r"must be -1 \(warnings only\) or more, not -2"):
@@ -142,20 +142,20 @@ def test_bad_options() -> None:
 
 
 def test_split_streams_with_a_buffer(open_output: Open) -> None:
-    """News is collected until the buffer is full, an error comes, or it is flushed; errors go to the other stream."""
+    """Info lines are buffered until the buffer is full or flushed, or an error is logged, which has another stream."""
     streams = open_output(split_stream=True, info_buffer_size=150)
     log = get_logger("kubestow.split")
     log.info("One")
     assert streams.out() == ""
     log.error("Trouble")
-    assert said(streams.out()) == ['I "One"']
-    assert said(streams.err()) == ['E "Trouble"']
+    assert messages(streams.out()) == ['I "One"']
+    assert messages(streams.err()) == ['E "Trouble"']
     log.info("Two")
     streams.output.flush()
-    assert said(streams.out())[1:] == ['I "Two"']
+    assert messages(streams.out())[1:] == ['I "Two"']
     for _ in range(3):
         log.info("Three")
-    assert said(streams.out())[2:] == ['I "Three"'] * 3
+    assert messages(streams.out())[2:] == ['I "Three"'] * 3
 
 
 def test_json_format(open_output: Open) -> None:
@@ -166,23 +166,23 @@ def test_json_format(open_output: Open) -> None:
     assert streams.err().endswith('"msg":"News","v":0,"pod":{"name":"b","namespace":"a"}}\n')
 
 
-def test_libraries_come_out_the_same_way(open_output: Open) -> None:
-    """Warnings and errors told to Python's logging are written; news of libraries only when much is wanted."""
+def test_records_of_libraries_have_the_same_format(open_output: Open) -> None:
+    """Their warnings and errors are always written, other records only at a high verbosity."""
     streams = open_output()
     library = logging.getLogger("some.library")
-    library.info("news")
+    library.info("info_lines")
     library.warning("careful with %s", "that")
-    assert said(streams.err()) == ['W "careful with that" logger="some.library"']
+    assert messages(streams.err()) == ['W "careful with that" logger="some.library"']
     streams.output.set_verbosity(4)
-    library.info("news")
+    library.info("info_lines")
     library.debug("noise")
     streams.output.set_verbosity(10)
     library.debug("details")
-    assert said(streams.err())[1:] == ['I "news" logger="some.library"', 'I "details" logger="some.library"']
+    assert messages(streams.err())[1:] == ['I "info_lines" logger="some.library"', 'I "details" logger="some.library"']
 
 
-def test_unforeseen_errors_tell_where(open_output: Open) -> None:
-    """An exception is shown with its stack, from the project's loggers and from libraries."""
+def test_unexpected_errors_have_a_stack_trace(open_output: Open) -> None:
+    """An exception is written with its stack trace, from the project's loggers and from libraries."""
     streams = open_output()
     try:
         raise RuntimeError("boom")
@@ -195,15 +195,15 @@ def test_unforeseen_errors_tell_where(open_output: Open) -> None:
 
 
 def test_a_library_call_with_wrong_arguments(open_output: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message whose arguments do not fit is written as it is, with the fault."""
+    """A message whose arguments do not fit is written unformatted, with the error."""
     streams = open_output()
     monkeypatch.setattr(logging.getLogger(), "handlers", [streams.output])
     logging.getLogger("some.library").error("%d things", "many")
-    assert 'E "%d things" err=' in said(streams.err())[0]
+    assert 'E "%d things" err=' in messages(streams.err())[0]
 
 
 def test_python_warnings_are_logged(open_output: Open) -> None:
-    """What libraries warn of becomes a line, too."""
+    """Warnings of the warnings module are logged, too."""
     streams = open_output()
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -212,8 +212,8 @@ def test_python_warnings_are_logged(open_output: Open) -> None:
     assert "UserWarning: old way" in streams.err()
 
 
-def test_a_reader_that_went_away_is_no_error() -> None:
-    """Writing to a closed stream is given up silently."""
+def test_a_closed_stream_is_not_an_error() -> None:
+    """Errors of writing to a closed stream are ignored."""
     closed = io.StringIO()
     closed.close()
     output = LogOutput(LogOptions(), closed, closed)
@@ -225,16 +225,16 @@ def test_a_reader_that_went_away_is_no_error() -> None:
 
 
 def test_only_warnings(open_output: Open) -> None:
-    """Without news, warnings and errors are still told."""
+    """Without info lines, warnings and errors are still written."""
     streams = open_output(verbosity=NO_NEWS)
     log = get_logger("kubestow.quiet")
     log.info("News")
     log.warning("Careful")
-    assert said(streams.err()) == ['W "Careful"']
+    assert messages(streams.err()) == ['W "Careful"']
 
 
 def test_records_reach_the_handlers_of_a_program_that_embeds_the_scheduler(caplog: pytest.LogCaptureFixture) -> None:
-    """Levels are set as for any library, by the name of a package; the record names module, verbosity and caller."""
+    """Levels are set as for any library, by the name of a package; the record contains module, verbosity and caller."""
     caplog.set_level(logging.INFO - 3, "kubestow.scheduler.queue")
     get_logger("kubestow.scheduler.queue.retry").info("Moved", v=3, pod="a/b")
     get_logger("kubestow.scheduler.queue.retry").info("Details", v=4)
@@ -249,7 +249,7 @@ def test_records_reach_the_handlers_of_a_program_that_embeds_the_scheduler(caplo
 
 
 def test_every_module_logs_the_same_way() -> None:
-    """Modules take their logger from one place, under their own name: only so -v and --vmodule reach all of them."""
+    """Loggers are created in one way, under the module's name, so that -v and --vmodule apply to all of them."""
     for path in sorted(PACKAGE.rglob("*.py")):
         code = re.sub(r'""".*?"""', "", path.read_text(), flags=re.DOTALL)
         assert not re.search(r"\bprint\(", code), path
@@ -257,22 +257,22 @@ def test_every_module_logs_the_same_way() -> None:
         assert path.name == "logs.py" or set(re.findall(r"get_logger\((.*)\)", code)) <= {"__name__"}, path
 
 
-def news() -> dict[str, int]:
-    """The verbosity of all news in the project, by message."""
-    told = {}
+def info_lines() -> dict[str, int]:
+    """Return the verbosity of all info lines of the project, by message."""
+    found = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "log.info":
-                values = {word.arg: word.value for word in node.keywords}
-                told[ast.unparse(node.args[0]).strip("'\"")] = ast.literal_eval(values.get("v", ast.Constant(0)))
-    return told
+                values = {keyword.arg: keyword.value for keyword in node.keywords}
+                found[ast.unparse(node.args[0]).strip("'\"")] = ast.literal_eval(values.get("v", ast.Constant(0)))
+    return found
 
 
-def test_the_page_says_what_is_told() -> None:
-    """The page about logging gives examples of what each verbosity adds; they are logged so, and no row is missing."""
+def test_the_page_has_the_verbosities() -> None:
+    """The page about logging has examples for each verbosity, which are right, and has a row for each verbosity."""
     page = (PACKAGE.parents[1] / "docs/reference/logging.md").read_text()
     rows = re.findall(r"^\| (\d+) \| .* \| (.*) \|$", page, re.MULTILINE)
-    told = news()
+    found = info_lines()
     examples = {message: int(v) for v, cell in rows for message in re.findall(r"`(.+?)`", cell)}
-    assert examples == {message: told[message] for message in examples}
-    assert set(told.values()) <= {int(v) for v, _ in rows}
+    assert examples == {message: found[message] for message in examples}
+    assert set(found.values()) <= {int(v) for v, _ in rows}

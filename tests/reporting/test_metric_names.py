@@ -1,4 +1,4 @@
-"""Metrics have the names, types, labels, buckets and levels of kube-scheduler's."""
+"""Metrics have the names, types, labels, buckets and stability levels of kube-scheduler."""
 
 import ast
 import re
@@ -39,7 +39,7 @@ def expected() -> dict[str, Metric]:
 
 
 def shown(page: str) -> dict[str, Metric]:
-    """What a page of metrics in text form shows, read line by line."""
+    """Return the metrics of a page in text format, parsed line by line."""
     metrics: dict[str, Metric] = {}
     for block in re.split(r"^# HELP ", page, flags=re.MULTILINE)[1:]:
         (head, kind, *samples) = block.splitlines()
@@ -51,40 +51,40 @@ def shown(page: str) -> dict[str, Metric]:
     return metrics
 
 
-NEVER_FED = {
+NEVER_UPDATED = {
     "cardinality_enforcement_unexpected_categorizations_total": "only with --allow-metric-labels",
     "disabled_metrics_total": "only with --disabled-metrics",
     "hidden_metrics_total": "no metric is hidden in this version",
-    "rest_client_transport_cert_rotation_gc_calls_total": "nothing is collected behind one's back",
+    "rest_client_transport_cert_rotation_gc_calls_total": "transports are closed explicitly",
 }
-"""Metrics that kube-scheduler shows as 0, and that are 0 here, too."""
+"""Metrics that are 0 in kube-scheduler, and here, too."""
 
 
-def is_fed(family: Family) -> bool:
+def is_updated(family: Family) -> bool:
     if isinstance(family, Histogram):
         return any(sum(observed.counts) for observed in family.read().values())
     assert isinstance(family, Numbers)
     return any(family.read().values()) if not family.labels else bool(family.read())
 
 
-def test_everything_is_fed() -> None:
-    """After everything has happened, every metric has a value, under the name, labels and buckets of the table.
+def test_every_metric_is_updated() -> None:
+    """After all scenarios every metric has a value, under the name, labels and buckets of the table.
 
-    So the table and the reference page, which is made from the same declarations, list nothing that is never fed.
+    So the table and the reference page, which is generated from the same declarations, have no unused metric.
     """
     metrics = Metrics(FEATURES)
     with everything_happens(metrics):
         page, _ = metrics.render()
-        unfed = {family.name for family in metrics.registry.families() if not is_fed(family)}
-        health = [is_fed(family) for family in metrics.health.registry.families()]
+        unused = {family.name for family in metrics.registry.families() if not is_updated(family)}
+        health = [is_updated(family) for family in metrics.health.registry.families()]
     assert shown(page.decode()) == expected()
-    assert unfed == NEVER_FED.keys()
+    assert unused == NEVER_UPDATED.keys()
     assert health == [True, True, True]
 
 
 @with_reference
-def test_the_table_has_what_a_kube_scheduler_served() -> None:
-    """Type, labels and buckets of everything that one was seen to serve, but for what Go says of itself."""
+def test_the_table_equals_a_kube_scheduler() -> None:
+    """Type, labels and buckets of all metrics that a kube-scheduler served, except those of the Go runtime."""
     mine = expected()
     seen = {}
     for line in (REFERENCE / "metrics.txt").read_text().splitlines()[1:]:
@@ -101,15 +101,15 @@ def test_the_table_has_what_a_kube_scheduler_served() -> None:
         ("SchedulerAsyncPreemption=false", "scheduler_preemption_goroutines_"),
     ],
 )
-def test_metrics_of_features_that_are_off(gates: str, prefix: str) -> None:
-    """A metric that belongs to a feature is not served while the feature is off."""
+def test_metrics_of_disabled_features(gates: str, prefix: str) -> None:
+    """A metric of a feature is not served while the feature is disabled."""
     assert any(name.startswith(prefix) for name in expected())
     served = [family.name for family in Metrics(Features.parse(gates)).registry.families()]
     assert not [name for name in served if name.startswith(prefix)]
 
 
-def test_nothing_is_shown_before_it_happens() -> None:
-    """At the start only metrics without labels, and those that are always known, have values."""
+def test_metrics_without_values_are_not_shown() -> None:
+    """At the start only metrics without labels, and those that are read from their source, have values."""
     names = shown(Metrics().render()[0].decode()).keys()
     assert "scheduler_schedule_attempts_total" not in names
     assert {name for name in names if name.startswith("scheduler_")} == {

@@ -1,4 +1,4 @@
-"""The flags about metrics: disabled ones are not served, label values that are not allowed are shown as one."""
+"""The metrics flags: disabled metrics are not served, label values that are not allowed are merged."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def page(options: MetricOptions) -> str:
 
 
 def test_disabled_metrics_are_not_served() -> None:
-    """They are counted as disabled; the others stay."""
+    """They are counted as disabled; the others are served."""
     text = page(metric_options(disabled=["scheduler_schedule_attempts_total", "no_such_metric"]))
     assert "scheduler_schedule_attempts_total" not in text
     assert "scheduler_scheduling_attempt_duration_seconds_count" in text
@@ -30,7 +30,7 @@ def test_disabled_metrics_are_not_served() -> None:
 
 
 def test_label_values_that_are_not_allowed() -> None:
-    """They are summed up as `unexpected`, in counters and histograms, and counted."""
+    """They are merged as `unexpected`, in counters and histograms, and counted."""
     text = page(metric_options(allowed=ALLOWED))
     assert 'attempts_total{profile="a",result="error"} 1\n' in text
     assert 'attempts_total{profile="unexpected",result="error"} 3\n' in text
@@ -43,7 +43,7 @@ def test_label_values_that_are_not_allowed() -> None:
 
 
 def test_label_values_of_gauges() -> None:
-    """Each counts once and for good, for each label; numbers of counters count wherever they are read."""
+    """Each counts once, for each label; numbers of counters are also counted if they are read from a source."""
     allowed = {
         "scheduler_unschedulable_pods,plugin": "A",
         "scheduler_unschedulable_pods,profile": "a",
@@ -63,7 +63,7 @@ def test_label_values_of_gauges() -> None:
 
 
 def test_allowed_values_from_a_manifest(tmp_path: Path) -> None:
-    """A file says the same as the flag; an empty one allows everything."""
+    """A file has the same effect as the flag; an empty one allows everything."""
     manifest = tmp_path / "allowed.yaml"
     manifest.write_text("".join(f'"{key}": "{value}"\n' for key, value in ALLOWED.items()))
     assert metric_options(allowed_manifest=str(manifest)) == metric_options(allowed=ALLOWED)
@@ -72,7 +72,7 @@ def test_allowed_values_from_a_manifest(tmp_path: Path) -> None:
 
 
 def test_hidden_metrics_of_the_previous_version() -> None:
-    """They may be asked for; none is hidden."""
+    """They can be requested; no metric is hidden."""
     assert metric_options(hidden_for_version="1.35") == MetricOptions()
 
 
@@ -90,15 +90,15 @@ def test_hidden_metrics_of_the_previous_version() -> None:
         ),
     ],
 )
-def test_bad_flags(flags: dict[str, Any], message: str) -> None:
-    """A bad flag is an error that names the flag and what is wrong."""
+def test_invalid_flags(flags: dict[str, Any], message: str) -> None:
+    """The error names the flag and the problem."""
     with pytest.raises(MetricOptionsError, match=message):
         metric_options(**flags)
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "a,b: [x]", "a: {", "7: x"])
-def test_bad_manifests(tmp_path: Path, text: str) -> None:
-    """A manifest that does not map texts to texts is refused by name."""
+def test_invalid_manifests(tmp_path: Path, text: str) -> None:
+    """A manifest that does not map strings to strings is rejected; the error names the file."""
     manifest = tmp_path / "allowed.yaml"
     manifest.write_text(text)
     with pytest.raises(MetricOptionsError, match=r"--allow-metric-labels-manifest .*allowed.yaml: "):

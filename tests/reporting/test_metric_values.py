@@ -1,4 +1,4 @@
-"""What is told to metrics comes out under the right names and labels."""
+"""The values of metrics, under the right names and labels."""
 
 import math
 from pathlib import Path
@@ -21,7 +21,7 @@ from kubestow.telemetry.metrics.registry import Registry
 
 
 def values(registry: Registry, prefix: str) -> dict[str, float]:
-    """Samples whose names begin so, as `name label=value`; of histograms, sum and count."""
+    """Return samples by prefix, as `name label=value`; of histograms, sum and count."""
     return {
         " ".join((sample.name.removeprefix(prefix), *(f"{label}={value}" for label, value in sample.labels.items()))): (
             sample.value
@@ -38,7 +38,7 @@ def metrics() -> Metrics:
 
 
 def test_gauges_are_set_or_tracked() -> None:
-    """What is tracked is read anew each time, and takes the place of what was set."""
+    """A tracked number is read each time, and replaces a set one."""
     gauge = Gauge("g", ALPHA, "", "place")
     gauge.set(1, "a")
     gauge.track(lambda: len(waiting), "b")
@@ -50,7 +50,7 @@ def test_gauges_are_set_or_tracked() -> None:
 
 
 def test_sources_add_up() -> None:
-    """Several profiles tell of their plugins under one name."""
+    """Several profiles report their plugins under one name."""
     counter = Counter("c", ALPHA, "", "plugin")
     counter.watch(lambda: {("A",): 2})
     counter.watch(lambda: {("A",): 3, ("B",): 1})
@@ -58,8 +58,8 @@ def test_sources_add_up() -> None:
     assert counter.read() == {("A",): 6, ("B",): 1}
 
 
-def test_health_checks_have_a_page_of_their_own(metrics: Metrics) -> None:
-    """The last result and how often there was which, by check and endpoint, not on the common page; and the start."""
+def test_health_checks_have_their_own_page(metrics: Metrics) -> None:
+    """The page has the last result and the counts by check and endpoint, and the start time."""
     problem = None
     page = HealthPage("healthz", [Check("ping", lambda: problem)], metrics.health)
     request = Request("GET", b"/healthz", {}, b"")
@@ -68,9 +68,9 @@ def test_health_checks_have_a_page_of_their_own(metrics: Metrics) -> None:
     problem = "tired"
     page.answer(request)
     text = metrics.health.render()[0].decode()
-    told = [line for line in text.splitlines() if not line.startswith("#")]
-    assert told.pop().startswith("process_start_time_seconds ")
-    assert told == [
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert lines.pop().startswith("process_start_time_seconds ")
+    assert lines == [
         'kubernetes_healthcheck{name="ping",type="healthz"} 0',
         'kubernetes_healthchecks_total{name="ping",status="error",type="healthz"} 1',
         'kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 2',
@@ -79,7 +79,7 @@ def test_health_checks_have_a_page_of_their_own(metrics: Metrics) -> None:
 
 
 def test_features_and_version() -> None:
-    """Every gate is told with its stage, and the version under Kubernetes' labels."""
+    """Every gate is shown with its stage, and the version with Kubernetes' labels."""
     metrics = Metrics(Features.parse("GangScheduling=true,GenericWorkload=true"), build=BuildInfo(git_commit="abc"))
     gates = values(metrics.registry, "kubernetes_feature_enabled")
     assert gates[" name=GangScheduling stage=ALPHA"] == 1
@@ -92,7 +92,7 @@ def test_features_and_version() -> None:
 
 
 def test_the_process(tmp_path: Path) -> None:
-    """Numbers of the process come from /proc; limits may be absent."""
+    """Numbers of the process are read from /proc; limits can be missing."""
     own = tmp_path / "self"
     (own / "fd").mkdir(parents=True)
     (own / "fd" / "0").touch()
@@ -105,19 +105,19 @@ def test_the_process(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text("cpu 1\nbtime 1000\n")
     registry = Registry(MetricOptions())
     add_process_metrics(registry, tmp_path)
-    told = values(registry, "process_")
-    assert told["open_fds"] == 1
-    assert told["max_fds"] == 1024
-    assert told["virtual_memory_max_bytes"] == float(2**64 - 1)
-    assert told["virtual_memory_bytes"] == 20
-    assert told["network_receive_bytes_total"] == 70
-    assert told["network_transmit_bytes_total"] == 80
-    assert told["start_time_seconds"] > 1000
-    assert told["cpu_seconds_total"] > 0
+    found = values(registry, "process_")
+    assert found["open_fds"] == 1
+    assert found["max_fds"] == 1024
+    assert found["virtual_memory_max_bytes"] == float(2**64 - 1)
+    assert found["virtual_memory_bytes"] == 20
+    assert found["network_receive_bytes_total"] == 70
+    assert found["network_transmit_bytes_total"] == 80
+    assert found["start_time_seconds"] > 1000
+    assert found["cpu_seconds_total"] > 0
 
 
-def test_without_proc_nothing_is_told_of_the_process(tmp_path: Path) -> None:
-    """Where there is no /proc, those metrics are left out."""
+def test_without_proc_the_process_has_no_metrics(tmp_path: Path) -> None:
+    """The metrics of the process are omitted."""
     registry = Registry(MetricOptions())
     add_process_metrics(registry, tmp_path)
     assert values(registry, "process_") == {}
@@ -135,7 +135,7 @@ def test_histograms_count_every_value_once(seen: list[float], bounds: list[float
     assert read.total == pytest.approx(sum(seen))
 
 
-def test_bad_declarations_are_refused() -> None:
+def test_invalid_declarations_are_rejected() -> None:
     """Labels out of order and names used twice are errors that name the metric."""
     with pytest.raises(ValueError, match="labels of x must be in alphabetical order, not b a"):
         Counter("x", ALPHA, "", "b a")
@@ -143,5 +143,5 @@ def test_bad_declarations_are_refused() -> None:
     known = registry.add(Counter("x", ALPHA, ""))
     with pytest.raises(ValueError, match="two metrics named x"):
         registry.add(Counter("x", ALPHA, "other"))
-    # A plugin that is made again goes on counting.
+    # A plugin that is created again continues to count.
     assert registry.add(Counter("x", ALPHA, "")) is known

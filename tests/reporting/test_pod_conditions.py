@@ -1,4 +1,4 @@
-"""Pod conditions: what is written when a pod cannot be scheduled or has to go, and when nothing is."""
+"""Pod conditions of pods that cannot be scheduled and of victims, and when they are not written."""
 
 from typing import Any
 
@@ -43,19 +43,19 @@ def pod(*conditions: PodCondition, generation: int = 3, nominated: str = "") -> 
 def test_condition_of_a_pod_that_was_not_scheduled(
     before: tuple[PodCondition, ...], reason: str, message: str, transition: str
 ) -> None:
-    """The time of transition moves only when the status itself changes."""
+    """The transition time changes only with the status."""
     assert scheduling_condition(pod(*before), reason, message, NOW) == PodCondition(
         "PodScheduled", "False", reason, message, 3, transition
     )
 
 
-def test_nothing_new_is_not_written() -> None:
-    """The same status, reason and message again are no news, even for a newer generation of the pod."""
+def test_an_unchanged_condition_is_not_written() -> None:
+    """The same status, reason and message are not written again, even for a newer generation of the pod."""
     assert scheduling_condition(pod(REJECTED, generation=9), "Unschedulable", "no room", NOW) is None
 
 
 def test_condition_of_a_victim() -> None:
-    """A victim is told by which scheduler and for what it has to go; once is enough."""
+    """The condition of a victim names the scheduler and the cause; it is written once."""
     condition = disruption_target(pod(BOUND), "default-scheduler", NOW)
     assert condition == PodCondition(
         "DisruptionTarget",
@@ -69,7 +69,7 @@ def test_condition_of_a_victim() -> None:
 
 
 def test_victim_of_a_pod_group() -> None:
-    """A victim of a whole group of pods is told so."""
+    """The condition names a pod group as the cause."""
     condition = disruption_target(pod(), "gangs", NOW, beneficiary="podgroup")
     assert condition is not None
     assert condition.message == "gangs: preempting to accommodate a higher priority podgroup"
@@ -143,7 +143,7 @@ def test_status_patch(
     ],
     ids=["short", "just-fits", "too-long", "bytes-count", "no-torn-letter"],
 )
-def test_notes_are_cut_to_what_an_event_may_carry(message: str, fitting: str) -> None:
-    """A note has at most 1024 bytes; a cut one says so at its end and tears no letter apart."""
+def test_notes_are_truncated_to_the_limit_of_events(message: str, fitting: str) -> None:
+    """A note has at most 1024 bytes; a truncated one has a mark at its end and is not cut inside a character."""
     assert fitting_note(message) == fitting
     assert len(fitting.encode()) <= MAX_NOTE_BYTES

@@ -1,4 +1,4 @@
-"""What the metrics of pod groups come to, attempt by attempt."""
+"""The metrics of pod groups, attempt by attempt."""
 
 from collections.abc import Callable
 from typing import Any
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[Callable[[SchedulerHarness], None], float, dict[str, int]
     "refused": (refused, 1.0, {"unschedulable": 1}),
     "preempting": (preempting, 60.0, {"waiting_on_preemption": 1, "scheduled": 1}),
 }
-"""What happens, and what it has come to after so many seconds."""
+"""The scenario, its duration in seconds, and the expected results."""
 
 
 def measured(registry: Registry, results: dict[str, int]) -> None:
@@ -65,8 +65,8 @@ def measured(registry: Registry, results: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_attempt_at_a_group_is_counted_once(name: str) -> None:
-    """By its result, however many pods the group has."""
+def test_every_attempt_of_a_group_is_counted_once(name: str) -> None:
+    """By its result, independent of the number of its pods."""
     happens, seconds, results = CASES[name]
     registry = Registry()
     with SchedulerHarness(features=features(), metrics=SchedulerMetrics(registry, features())) as world:
@@ -75,8 +75,8 @@ def test_every_attempt_at_a_group_is_counted_once(name: str) -> None:
         measured(registry, results)
 
 
-def test_an_attempt_that_goes_wrong() -> None:
-    """A plugin that fails makes it an error."""
+def test_an_attempt_that_fails() -> None:
+    """An attempt with a failing plugin counts as an error."""
     registry = Registry()
     metrics = SchedulerMetrics(registry, features())
     with SchedulerHarness(features=features(), metrics=metrics, plugins=[Breaks]) as world:
@@ -85,8 +85,8 @@ def test_an_attempt_that_goes_wrong() -> None:
         measured(registry, {"error": 1})
 
 
-def test_without_groups_the_metrics_are_not_there() -> None:
-    """As long as the gate is off."""
+def test_without_groups_the_metrics_are_not_served() -> None:
+    """While the feature gate is disabled."""
     registry = Registry()
     SchedulerMetrics(registry, Features())
     assert values(registry, "scheduler_podgroup_") == {}

@@ -26,7 +26,7 @@ from kubestow.telemetry.metrics.catalogue import Metrics
 
 
 class Reviews:
-    """Knows a few tokens, and who may read what; notes every question."""
+    """Answers reviews of a few tokens and rights; records every request."""
 
     def __init__(self, tokens: dict[str, str] | None = None, allowed: set[tuple[str, str, str]] | None = None) -> None:
         self.tokens = tokens or {}
@@ -51,7 +51,7 @@ class Reviews:
 
 @dataclass
 class Setting:
-    """What a test may choose."""
+    """The options of a test."""
 
     reviews: Reviews = field(default_factory=Reviews)
     health: tuple[Check, ...] = ()
@@ -77,7 +77,7 @@ class Answer:
 
 
 class Reader:
-    """Asks the server; every call is a connection of its own."""
+    """Sends requests to the server, each on a new connection."""
 
     def __init__(self, server: SecureServer) -> None:
         self.server = server
@@ -108,7 +108,7 @@ class Reader:
 
 @asynccontextmanager
 async def served(setting: Setting) -> AsyncIterator[Reader]:
-    """A server until the end of the block."""
+    """Run a server until the end of the block."""
     subject = Subject(
         config.default,
         setting.features,

@@ -1,4 +1,4 @@
-"""Whose certificates are trusted: files that flags name come first, then what the cluster has written down."""
+"""The trusted authorities: the files of the flags come first, then the ConfigMap of the cluster."""
 
 import asyncio
 from pathlib import Path
@@ -39,8 +39,8 @@ def find(options: ServingOptions, *, refused: int = 0, known: Authorities | None
     return run(main())
 
 
-def test_the_cluster_is_asked() -> None:
-    """Its word about headers and names replaces that of the flags."""
+def test_the_authorities_of_the_cluster() -> None:
+    """The cluster's settings of headers and names replace those of the flags."""
     found = find(ServingOptions())
     assert found.pem.decode() == f"{CLIENTS}\n{PROXIES}"
     assert len(found.of_clients()) == 1
@@ -51,7 +51,7 @@ def test_the_cluster_is_asked() -> None:
 
 
 def test_files_come_first(tmp_path: Path) -> None:
-    """And where the proxies' authorities are a file, the flags say the rest about proxies."""
+    """If the proxies' authorities are in a file, the other settings of proxies are those of the flags."""
     file = tmp_path / "ca.pem"
     file.write_text(OTHERS)
     found = find(ServingOptions(proxy_ca_file=str(file)))
@@ -61,22 +61,22 @@ def test_files_come_first(tmp_path: Path) -> None:
     assert proxies.allowed_names == frozenset(("given",))
 
 
-def test_a_failed_lookup_is_tolerated_unless_the_flags_say_otherwise() -> None:
-    """Without authorities nobody's certificate counts."""
+def test_a_failed_lookup_is_tolerated_unless_the_flags_exclude_it() -> None:
+    """Without authorities no certificate is accepted."""
     found = find(ServingOptions(), refused=403)
     assert (found.pem, found.of_clients(), found.front_proxies(FrontProxies(()))) == (b"", (), None)
     with pytest.raises(ForbiddenError):
         find(ServingOptions(tolerates_lookup_failure=False), refused=403)
 
 
-def test_nothing_to_find_is_no_failure() -> None:
-    """A cluster without front proxies and client certificates has not written anything down."""
+def test_a_missing_config_map_is_not_an_error() -> None:
+    """A cluster without front proxies and client certificates has no ConfigMap."""
     assert find(ServingOptions(tolerates_lookup_failure=False), refused=404) == Authorities()
 
 
 @pytest.mark.parametrize("tolerates", [True, False])
-def test_a_failed_lookup_changes_nothing_later(tolerates: bool, tmp_path: Path) -> None:
-    """What the cluster said before stays; files are read all the same."""
+def test_a_later_failed_lookup_changes_nothing(tolerates: bool, tmp_path: Path) -> None:
+    """The cluster's previous authorities are kept; files are still read."""
     file = tmp_path / "ca.pem"
     file.write_text(OTHERS)
     known = Authorities(CLIENTS, PROXIES, {"requestheader-allowed-names": '["front"]'})
@@ -90,13 +90,13 @@ def test_a_failed_lookup_changes_nothing_later(tolerates: bool, tmp_path: Path) 
 
 
 def test_a_lookup_can_be_skipped() -> None:
-    """Then only files count."""
+    """Then only the files are used."""
     assert find(ServingOptions(skips_lookup=True)) == Authorities()
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
-def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None) -> None:
-    """With its flag."""
+def test_an_invalid_file_is_named(tmp_path: Path, content: str | None) -> None:
+    """The error names the flag."""
     file = tmp_path / "ca.pem"
     if content is not None:
         file.write_text(content)
@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None
 
 
 def test_authorities_are_looked_up_again(tmp_path: Path) -> None:
-    """Certificates of a new one count without a restart, those of an old one no more; a bad file changes nothing."""
+    """Certificates of a new authority are accepted without a restart, those of a removed one are not."""
     old, new = Authority("old"), Authority("new")
     first, second, proxy = tmp_path / "first.pem", tmp_path / "second.pem", tmp_path / "proxy.pem"
     first.write_bytes(b"".join(old.issue("monitor")))
@@ -143,7 +143,7 @@ def test_authorities_are_looked_up_again(tmp_path: Path) -> None:
 
 
 def test_they_are_looked_up_while_the_server_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every minute, here sooner."""
+    """Every minute; the test uses a shorter interval."""
     monkeypatch.setattr("kubestow.server.serving._REFRESH_SECONDS", 0.01)
 
     async def main() -> None:

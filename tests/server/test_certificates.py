@@ -1,4 +1,4 @@
-"""The certificate that is shown: given, found, or made; and read again when it changes."""
+"""The serving certificate: configured, found or created; reloaded when it changes."""
 
 import asyncio
 import os
@@ -39,8 +39,8 @@ def _write(paths: tuple[str, ...], contents: tuple[bytes, ...]) -> None:
         os.utime(path, (1, len(content)))
 
 
-def test_made_in_a_folder_and_found_there_again(tmp_path: Path) -> None:
-    """The key is for its owner alone; the next start shows the same certificate."""
+def test_created_in_a_folder_and_found_there_again(tmp_path: Path) -> None:
+    """The key is readable only by its owner; the next start uses the same certificate."""
     folder = tmp_path / "certs"
 
     async def main() -> x509.Certificate:
@@ -53,8 +53,8 @@ def test_made_in_a_folder_and_found_there_again(tmp_path: Path) -> None:
     assert names_in((folder / "kube-scheduler.crt").read_bytes()) == ("localhost", "127.0.0.1")
 
 
-def test_made_in_memory() -> None:
-    """Without a folder every start has a certificate of its own."""
+def test_created_in_memory() -> None:
+    """Without a folder every start creates a new certificate."""
 
     async def main() -> x509.Certificate:
         async with served(Setting()) as reader:
@@ -63,8 +63,8 @@ def test_made_in_memory() -> None:
     assert asyncio.run(main()) != asyncio.run(main())
 
 
-def test_a_rotated_certificate_is_shown_to_the_next_client(tmp_path: Path) -> None:
-    """A bad one is not: the old one is kept."""
+def test_a_rotated_certificate_is_used_for_new_connections(tmp_path: Path) -> None:
+    """After a bad file the previous certificate is kept."""
     authority = Authority()
     certificate, key = _issue(authority, tmp_path, "first")
 
@@ -83,7 +83,7 @@ def test_a_rotated_certificate_is_shown_to_the_next_client(tmp_path: Path) -> No
 
 
 def test_another_certificate_for_another_name(tmp_path: Path) -> None:
-    """By the domains given, wildcards among them, else by the names in the certificate."""
+    """The certificate is selected by the given domains, also wildcards, else by the names in the certificate."""
     authority = Authority()
     given = _issue(authority, tmp_path, "given")
     named = _issue(authority, tmp_path, "named", "by.its.own")
@@ -118,14 +118,14 @@ def test_another_certificate_for_another_name(tmp_path: Path) -> None:
         (ServerTls(curves=(4588,)), "--tls-curve-preferences: must be one of 23"),
     ],
 )
-def test_settings_that_cannot_be_used_name_the_flag(settings: ServerTls, words: str) -> None:
-    """Before anything is served."""
+def test_invalid_settings_name_the_flag(settings: ServerTls, words: str) -> None:
+    """The error is raised before anything is served."""
     with pytest.raises(TlsError, match=words):
         ServerContexts(settings, HOSTS)
 
 
-def test_the_oldest_version_and_the_ciphers() -> None:
-    """They are what the flags say; suites of TLS 1.3 are always on."""
+def test_the_minimum_version_and_the_ciphers() -> None:
+    """The flags set them; the suites of TLS 1.3 are always enabled."""
     settings = ServerTls(
         min_version="VersionTLS13", cipher_suites=("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256")
     )
@@ -136,7 +136,7 @@ def test_the_oldest_version_and_the_ciphers() -> None:
 
 
 def _client() -> ssl.SSLContext:
-    """One that takes any certificate."""
+    """Return a context that accepts any certificate."""
     client = ssl.create_default_context()
     client.check_hostname = False
     client.verify_mode = ssl.CERT_NONE
@@ -144,7 +144,7 @@ def _client() -> ssl.SSLContext:
 
 
 def _agree(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
-    """Whether a handshake succeeds."""
+    """Return whether a handshake succeeds."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)]
     for _ in range(4):
@@ -159,7 +159,7 @@ def _agree(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
 
 
 def test_the_key_exchange() -> None:
-    """Is the one that the flag names, and no other."""
+    """Only the key exchange of the flag is accepted."""
     context = ServerContexts(ServerTls(curves=(24,)), HOSTS).context
     known, other = _client(), _client()
     known.set_ecdh_curve("secp384r1")
@@ -181,8 +181,8 @@ def test_the_key_exchange() -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1")
-def test_older_clients_are_refused_in_the_handshake(flag: str, newest: ssl.TLSVersion, agrees: bool) -> None:
-    """The oldest version is what the flag says, TLS 1.2 if it says nothing."""
+def test_older_clients_are_rejected_in_the_handshake(flag: str, newest: ssl.TLSVersion, agrees: bool) -> None:
+    """The minimum version is that of the flag, by default TLS 1.2."""
     context = ServerContexts(ServerTls(min_version=flag), HOSTS).context
     client = _client()
     client.set_ciphers("ALL:@SECLEVEL=0")
@@ -193,8 +193,8 @@ def test_older_clients_are_refused_in_the_handshake(flag: str, newest: ssl.TLSVe
 @pytest.mark.parametrize(
     ("cipher", "agrees"), [("ECDHE-ECDSA-AES128-GCM-SHA256", True), ("ECDHE-ECDSA-AES256-GCM-SHA384", False)]
 )
-def test_other_ciphers_are_refused_in_the_handshake(cipher: str, agrees: bool) -> None:
-    """Up to TLS 1.2 those that the flag names are spoken, and no others."""
+def test_other_ciphers_are_rejected_in_the_handshake(cipher: str, agrees: bool) -> None:
+    """Up to TLS 1.2 only the ciphers of the flag are accepted."""
     settings = ServerTls(cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",))
     client = _client()
     client.maximum_version = ssl.TLSVersion.TLSv1_2

@@ -1,4 +1,4 @@
-"""/debug/decisions: who may read it, what can be asked for, and the stream."""
+"""/debug/decisions: access, parameters, and the stream."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from server.serving import Reader, Reviews, Setting, served
 
 @pytest.fixture(scope="module")
 def archive() -> Archive:
-    """What was decided about three pods, one of them twice."""
+    """Return the decisions about three pods, one of which was tried twice."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         world.cluster.add(make_node("n1", cpu="2"))
         world.cluster.add(make_pod("fits", cpu="1"))
@@ -52,7 +52,7 @@ def pods(answer: tuple[int, Any]) -> list[str]:
 
 
 def test_all_decisions_newest_first(setting: Setting) -> None:
-    """Without what is said of nodes, unless that is asked for."""
+    """Details of nodes are included only on request."""
     plain, with_nodes = ask(setting, PATH, f"{PATH}?nodes=true&limit=1")
     assert pods(plain) == ["default/big", "default/big", "other/elsewhere", "default/fits"]
     assert not any("nodes" in item for item in plain[1]["items"])
@@ -79,14 +79,14 @@ FILTERS = {
 
 
 def test_filters(setting: Setting) -> None:
-    """Each alone, and together."""
+    """Each parameter alone, and combined."""
     answers = ask(setting, *(f"{PATH}?{query}" for query in FILTERS))
     assert dict(zip(FILTERS, map(pods, answers), strict=True)) == FILTERS
 
 
 def test_one_pod(setting: Setting) -> None:
-    """All that is known of it, with nodes; a pod nobody has heard of is not found."""
-    found, unknown, incomplete = ask(setting, f"{PATH}/default/big", f"{PATH}/default/nobody", f"{PATH}/default")
+    """The page has all decisions about the pod, with nodes; an unknown pod is not found."""
+    found, unknown, incomplete = ask(setting, f"{PATH}/default/big", f"{PATH}/default/unknown", f"{PATH}/default")
     assert pods(found) == ["default/big", "default/big"]
     newest, oldest = found[1]["items"]
     assert (newest["chosen"], oldest["chosen"]) == ("n2", None)
@@ -96,12 +96,12 @@ def test_one_pod(setting: Setting) -> None:
         "reasons": ["Insufficient cpu"],
     }
     assert unknown[0] == incomplete[0] == 404
-    assert "nothing is known about a pod default/nobody" in unknown[1]["message"]
+    assert "nothing is known about a pod default/unknown" in unknown[1]["message"]
     assert f"{PATH}/NAMESPACE/POD" in incomplete[1]["message"]
 
 
-def test_one_pod_and_what_was_not_decided_about_it(setting: Setting) -> None:
-    """It is known, so nothing is missing: the list is empty."""
+def test_one_pod_without_matching_decisions(setting: Setting) -> None:
+    """The pod is known, so the list is empty."""
     queries = ("node=zz", "outcome=error", "before=1", "until=2020-01-01T00:00:00Z")
     assert [pods(answer) for answer in ask(setting, *(f"{PATH}/default/fits?{query}" for query in queries))] == [[]] * 4
 
@@ -118,24 +118,24 @@ WRONG = {
 }
 
 
-def test_wrong_questions_are_refused(setting: Setting) -> None:
-    """By the name of the parameter."""
+def test_invalid_parameters_are_rejected(setting: Setting) -> None:
+    """The error names the parameter."""
     answers = ask(setting, *(f"{PATH}?{query}" for query in WRONG))
     assert [status for status, _ in answers] == [400] * len(WRONG)
     for (_, body), words in zip(answers, WRONG.values(), strict=True):
         assert words in body["message"]
 
 
-def test_records_that_are_off() -> None:
-    """What was asked for is not there, and the answer says which flag changes that."""
+def test_disabled_records() -> None:
+    """The response is 404 and names the flag that enables them."""
     off = Setting(open_paths=("/*",))
     for status, body in ask(off, PATH, f"{PATH}/default/big", f"{PATH}/podgroups/default/train"):
         assert (status, body["reason"]) == (404, "NotFound")
         assert body["message"].startswith("decision records are disabled; --decision-records-bytes ")
 
 
-def test_who_may_read(archive: Archive) -> None:
-    """Whom the API server allows, path by path, as with every other page."""
+def test_access(archive: Archive) -> None:
+    """The API server decides for each path, as for all other pages."""
     reviews = Reviews({"good": "reader"}, {("reader", "get", PATH)})
     setting = Setting(reviews, below={PATH: DecisionPages(archive).answer})
 
@@ -158,7 +158,7 @@ class Following:
         self.writer = writer
 
     async def until(self, start: bytes) -> bytes:
-        """The next line that starts so."""
+        """Return the next line with a prefix."""
         async with asyncio.timeout(300):
             while not (line := await self.reader.readline()).startswith(start):
                 assert line, "the stream has ended"
@@ -175,20 +175,20 @@ async def follow(reader: Reader, query: str = "", page: str = PATH) -> Following
     return following
 
 
-def tell_again(archive: Archive) -> None:
-    """As if all had been decided just now."""
+def deliver_again(archive: Archive) -> None:
+    """Deliver all decisions again as if they were new."""
     for record in list(archive.recorder)[::-1]:
         for listener in list(archive.recorder.listeners):
             listener(record)
 
 
 def test_a_stream_of_decisions(archive: Archive, setting: Setting) -> None:
-    """Server-sent events, of what the query asks for; whoever goes away is forgotten."""
+    """Server-sent events of the decisions that match the query; a client that disconnects is removed."""
 
     async def main() -> None:
         async with served(setting) as reader:
             following = await follow(reader, "&pod=big")
-            tell_again(archive)
+            deliver_again(archive)
             assert await following.until(b"id: ") == b"id: 3\n"
             data = await following.until(b"data: ")
             assert json.loads(data.removeprefix(b"data: "))["outcome"] == "unschedulable"
@@ -199,15 +199,15 @@ def test_a_stream_of_decisions(archive: Archive, setting: Setting) -> None:
     asyncio.run(main())
 
 
-def test_a_slow_reader_is_cut_off(archive: Archive, setting: Setting) -> None:
-    """What it does not take does not pile up; nobody else notices."""
+def test_a_slow_client_is_disconnected(archive: Archive, setting: Setting) -> None:
+    """Unsent data does not accumulate, and other clients are not affected."""
 
     async def main() -> None:
         async with served(setting) as reader:
             slow = await follow(reader)
             slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
             for _ in range(20_000):
-                tell_again(archive)
+                deliver_again(archive)
                 await asyncio.sleep(0)
                 if not archive.recorder.listeners:
                     break
@@ -218,7 +218,7 @@ def test_a_slow_reader_is_cut_off(archive: Archive, setting: Setting) -> None:
 
 
 def test_followers_are_limited(setting: Setting) -> None:
-    """One too many is told so."""
+    """A client beyond the limit gets an error."""
 
     async def main() -> int:
         async with served(setting) as reader:

@@ -1,4 +1,4 @@
-"""The scheduler's port: every path for every kind of caller, as docs/reference/who-gets-in.md has it."""
+"""The scheduler's port: every path for every kind of caller, as in docs/reference/who-gets-in.md."""
 
 import asyncio
 import ssl
@@ -43,12 +43,12 @@ CALLERS: dict[str, tuple[dict[str, Any], int, int]] = {
     "an expired certificate": ({"shown": "expired"}, REFUSED_BY_TLS, REFUSED_BY_TLS),
     "a certificate of another authority": ({"shown": "other"}, REFUSED_BY_TLS, REFUSED_BY_TLS),
 }
-"""What each shows, and how it fares at open paths and at the others."""
+"""The credentials of each caller, and the results at open paths and at the others."""
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Certificates in files, and the authority's."""
+    """Return the certificates of the callers as files, and that of the authority."""
     folder, authority = tmp_path_factory.mktemp("shown"), Authority()
     made = {
         "good": authority.issue("reader"),
@@ -67,7 +67,7 @@ async def _status(reader: Reader, path: str, how: dict[str, Any]) -> int:
         answer = await reader.get(path, **how)
     except (ssl.SSLError, ConnectionError):
         return REFUSED_BY_TLS
-    # Whoever gets in learns that there is no such page, or that it only takes PUT.
+    # An authorized user gets the error that there is no such page, or that it only accepts PUT.
     return SERVED if answer.status in (404, 405) else answer.status
 
 
@@ -84,7 +84,7 @@ def _setting(authority: bytes) -> Setting:
 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_every_path(caller: str, shown: dict[str, Path]) -> None:
-    """Open paths tell health to whoever does not show something false; the others only those who may."""
+    """Open paths are readable without credentials, but not with invalid ones; the others only by authorized users."""
     how, at_open, at_others = CALLERS[caller]
     given = {key: shown[value] if key == "shown" else value for key, value in how.items()}
 
@@ -101,14 +101,14 @@ def _rows() -> Iterator[tuple[str, str, str]]:
         yield caller, words.get(at_open, str(at_open)), words.get(at_others, str(at_others))
 
 
-def test_the_page_says_so() -> None:
-    """The table in the documentation is this one."""
+def test_the_page_has_this_table() -> None:
+    """The table of the documentation equals this one."""
     text = PAGE.read_text()
     for caller, at_open, at_others in _rows():
         assert f"| {caller} | {at_open} | {at_others} |" in text
 
 
-def test_all_paths_are_here() -> None:
+def test_all_paths_are_listed() -> None:
     """A new page must be added to the list above."""
 
     async def main() -> set[str]:
@@ -120,7 +120,7 @@ def test_all_paths_are_here() -> None:
 
 
 def test_other_methods_change_nothing() -> None:
-    """POST, DELETE and PATCH are refused even to those who may do them."""
+    """POST, DELETE and PATCH are rejected even for authorized users."""
 
     async def main() -> list[int]:
         setting = _setting(Authority().pem)

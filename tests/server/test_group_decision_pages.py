@@ -1,4 +1,4 @@
-"""/debug/decisions/podgroups: what was decided about pod groups."""
+"""/debug/decisions/podgroups: the decisions about pod groups."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ PAGE = f"{PATH}/{GROUPS}"
 
 @pytest.fixture(scope="module")
 def archive() -> Archive:
-    """A group that is refused, and placed later; and one that is placed at once."""
+    """Return the decisions about a group that is rejected and placed later, and one that is placed at once."""
     with SchedulerHarness(record_bytes=1 << 24, features=features()) as world:
         world.cluster.add(make_node("n1", cpu="2"))
         add_gang(world, "big", 3)
@@ -37,8 +37,8 @@ def setting(archive: Archive) -> Setting:
     return Setting(open_paths=("/*",), below={PATH: DecisionPages(archive).answer})
 
 
-def test_groups_by_what_is_asked_for(setting: Setting) -> None:
-    """All of them, newest first, and those that a parameter leaves."""
+def test_groups_by_parameter(setting: Setting) -> None:
+    """All groups, newest first, and those that match a parameter."""
     expected = {
         "": ["big", "small", "big"],
         "?outcome=unschedulable": ["big"],
@@ -57,8 +57,8 @@ def test_groups_by_what_is_asked_for(setting: Setting) -> None:
         assert [item["podGroup"] for item in body["items"]] == [f"default/{name}" for name in names]
 
 
-def test_groups_that_are_not_known(setting: Setting) -> None:
-    """Not found, in words that say what was looked for; a wrong parameter is named."""
+def test_unknown_groups(setting: Setting) -> None:
+    """The 404 names the group; an invalid parameter is named."""
     unknown, wrong, pod = ask(setting, f"{PAGE}/default/none", f"{PAGE}?nodes=true", f"{PATH}/{GROUPS}/pod")
     assert (unknown[0], unknown[1]["message"]) == (
         404,
@@ -70,7 +70,7 @@ def test_groups_that_are_not_known(setting: Setting) -> None:
 
 
 def test_a_stream_of_groups(archive: Archive, setting: Setting) -> None:
-    """As with pods; those who follow pods are not told of groups."""
+    """As for pods; a stream of pods does not contain groups."""
 
     async def main() -> None:
         async with served(setting) as reader:

@@ -1,4 +1,4 @@
-"""Health pages: ok or not, in short or at length, check by check."""
+"""Health pages: the result, brief or verbose, for all checks or a single one."""
 
 import asyncio
 
@@ -20,22 +20,22 @@ def _ask(*paths: str, health: tuple[Check, ...] = (), ready: tuple[Check, ...] =
     return asyncio.run(main())
 
 
-def test_all_well() -> None:
-    """Everybody reads ok; with ?verbose what was looked at."""
+def test_all_checks_pass() -> None:
+    """The page contains ok; with ?verbose the checks."""
     short, long, alive = _ask("/readyz", "/readyz?verbose", "/livez", ready=(WELL,))
     assert short == (200, "ok")
     assert long == (200, "[+]first ok\nreadyz check passed\n")
     assert alive == (200, "ok")
 
 
-def test_something_wrong() -> None:
-    """500 with all checks, but not why: that is told on the check's own page only."""
+def test_a_check_fails() -> None:
+    """500 with all checks but without the reasons, which are only on the pages of the checks."""
     status, text = _ask("/healthz", health=(WELL, ILL))[0]
     assert (status, text) == (500, "[+]first ok\n[-]second failed: reason withheld\nhealthz check failed\n")
 
 
 def test_a_check_has_a_page() -> None:
-    """It is not open to everybody unless a flag says so."""
+    """It is not open to all unless a flag makes it so."""
 
     async def main() -> None:
         setting = Setting(health=(WELL, ILL), open_paths=("/healthz/*",))
@@ -65,6 +65,6 @@ def test_a_check_has_a_page() -> None:
         ),
     ],
 )
-def test_checks_can_be_left_out(query: str, expected: tuple[int, str]) -> None:
-    """By name, several times; names that are none are told."""
+def test_checks_can_be_excluded(query: str, expected: tuple[int, str]) -> None:
+    """By name, several times; unknown names are reported."""
     assert _ask(f"/healthz{query}", health=(WELL, ILL)) == [expected]

@@ -1,4 +1,4 @@
-"""The pages besides health: what they say, and which there are."""
+"""The pages besides health: their content and their list."""
 
 import asyncio
 import json
@@ -73,15 +73,15 @@ def _ask(path: str, setting: Setting | None = None, **more: object) -> Answer:
 
 
 def test_metrics_in_both_formats() -> None:
-    """Prometheus' text by default, OpenMetrics for who takes nothing else."""
+    """Prometheus' text by default, OpenMetrics for clients that accept nothing else."""
     assert _ask("/metrics").content_type.startswith("text/plain; version=0.0.4")
     answer = _ask("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0"})
     assert answer.content_type.startswith("application/openmetrics-text")
     assert answer.text.endswith("# EOF\n")
 
 
-def test_health_checks_are_metrics_of_their_own() -> None:
-    """At /metrics/slis, once a check was made."""
+def test_health_checks_have_their_own_metrics_page() -> None:
+    """They are at /metrics/slis once a check has run."""
 
     async def main() -> tuple[str, str]:
         async with served(_setting()) as reader:
@@ -96,21 +96,21 @@ def test_health_checks_are_metrics_of_their_own() -> None:
 
 
 def test_the_configuration() -> None:
-    """As kube-scheduler shows it, under componentconfig."""
+    """In kube-scheduler's form, under componentconfig."""
     shown = json.loads(_ask("/configz").text)["componentconfig"]
     assert shown["kind"] == "KubeSchedulerConfiguration"
     assert shown["profiles"][0]["schedulerName"] == "default-scheduler"
 
 
 def test_the_version() -> None:
-    """The version of Kubernetes that this one does as."""
+    """The version of Kubernetes whose behaviour is reproduced."""
     shown = json.loads(_ask("/version").text)
     assert (shown["major"], shown["minor"]) == ("1", "36")
     assert shown["gitVersion"].startswith("v1.36")
 
 
 def test_flags_as_text_and_as_json() -> None:
-    """JSON only for who asks for the kind by name."""
+    """JSON only if the Accept header names the kind."""
     assert "\nsecure-port=10259\nv=4\n" in _ask("/flagz").text
     answer = _ask("/flagz", headers={"Accept": "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"})
     shown = json.loads(answer.text)
@@ -121,15 +121,15 @@ def test_flags_as_text_and_as_json() -> None:
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/json;v=v9;g=config.k8s.io;as=Flagz", "image/png"])
-def test_forms_that_there_are_not(accept: str) -> None:
-    """The answer names those that there are."""
+def test_unsupported_formats(accept: str) -> None:
+    """The error lists the supported formats."""
     answer = _ask("/flagz", headers={"Accept": accept})
     assert answer.status == 406
     assert "text/plain" in json.loads(answer.text)["message"]
 
 
 def test_the_status() -> None:
-    """Since when it runs, and which pages there are."""
+    """The page contains the start time and the paths."""
     text = _ask("/statusz").text
     assert "Up: 0 hr 00 min 00 sec" in text
     assert "/metrics" in text
@@ -141,34 +141,34 @@ def test_the_status() -> None:
     assert shown["paths"] == ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/version"]
 
 
-def test_what_pods_ask_for() -> None:
-    """As kube-scheduler adds it up and writes it: sidecars, init containers, the pod as a whole, limits, units."""
+def test_requests_and_limits_of_pods() -> None:
+    """As in kube-scheduler: sidecars, init containers, resources of the whole pod, limits, units."""
     page = _ask("/metrics/resources", _setting(pods=PODS)).text
     assert [line for line in page.splitlines() if not line.startswith("#")] == RESOURCES.strip().splitlines()
 
 
-def test_only_the_leader_tells_what_pods_ask_for() -> None:
-    """So that nothing is counted twice."""
+def test_only_the_leader_serves_requests_and_limits() -> None:
+    """Otherwise they would be counted twice."""
     answer = _ask("/metrics/resources", _setting(pods=PODS, leads=False))
     assert (answer.status, answer.text) == (200, "")
 
 
 def test_pages_behind_feature_gates() -> None:
-    """Without the gate there is no page."""
+    """Without the feature gate there is no page."""
     without = _setting(features=Features.parse("ComponentFlagz=false,ComponentStatusz=false"))
     assert _ask("/flagz", without).status == 404
     assert _ask("/statusz", without).status == 404
 
 
 def test_no_such_page() -> None:
-    """The answer says which there are."""
+    """The error lists the pages."""
     answer = _ask("/nope")
     assert answer.status == 404
     assert "/metrics" in json.loads(answer.text)["message"]
 
 
-def test_pages_are_only_read() -> None:
-    """POST is refused; HEAD is a GET without the text."""
+def test_pages_are_read_only() -> None:
+    """POST is rejected; HEAD is a GET without the body."""
     assert _ask("/metrics", method="POST").status == 405
     answer = _ask("/metrics", method="HEAD")
     assert (answer.status, answer.text) == (200, "")

@@ -1,4 +1,4 @@
-"""/debug/pprof: profiles that pprof's tools open, taken only while somebody asks."""
+"""/debug/pprof: profiles in pprof's format, taken only on request."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ from server.serving import Answer, Setting, served
 
 
 def burn(seconds: float) -> int:
-    """Takes processor time, not only time."""
+    """Use CPU time."""
     end, count = time.process_time() + seconds, 0
     while time.process_time() < end:
         count += 1
@@ -40,7 +40,7 @@ def _asked(path: str, *, works: bool = False) -> Answer:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protocol buffer, as far as profiles have them."""
+    """Return the fields of a protocol buffer, limited to the types in profiles."""
     at = 0
 
     def varint() -> int:
@@ -68,8 +68,8 @@ def _strings(profile: bytes) -> list[str]:
     return [bytes(value).decode() for field, value in _fields(gzip.decompress(profile)) if field == 6 and value]
 
 
-def test_processor_time() -> None:
-    """The function that takes it is in the profile; afterwards nothing is measured any more."""
+def test_cpu_time() -> None:
+    """The function that uses it is in the profile; afterwards sampling has stopped."""
     answer = _asked("/debug/pprof/profile?seconds=3", works=True)
     assert (answer.status, answer.content_type) == (200, "application/octet-stream")
     strings = _strings(answer.raw)
@@ -79,7 +79,7 @@ def test_processor_time() -> None:
 
 
 def test_memory() -> None:
-    """By the line that allocated it; the tracing ends with the answer."""
+    """By the line that allocated it; tracing stops with the response."""
     answer = _asked("/debug/pprof/heap?seconds=0.3")
     strings = _strings(answer.raw)
     assert {"inuse_objects", "inuse_space", "bytes"} <= set(strings)
@@ -88,7 +88,7 @@ def test_memory() -> None:
 
 
 def test_memory_since_the_start() -> None:
-    """Where tracing is on already, it stays on."""
+    """If tracing was enabled before, it stays enabled."""
     tracemalloc.start(4)
     try:
         answer = _asked("/debug/pprof/heap")
@@ -109,7 +109,7 @@ def test_tasks() -> None:
 
 
 def test_one_at_a_time() -> None:
-    """Who comes second is told; when the first is done, the next one may."""
+    """A second request gets an error until the first has finished."""
 
     async def main() -> None:
         profiling = Profiling()
@@ -131,15 +131,15 @@ def test_one_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("seconds", ["much", "-1", "56", "nan"])
-def test_senseless_times(seconds: str) -> None:
-    """The parameter is named."""
+def test_invalid_durations(seconds: str) -> None:
+    """The error names the parameter."""
     answer = _asked(f"/debug/pprof/profile?seconds={seconds}")
     assert answer.status == 400
     assert "seconds must be" in answer.text
 
 
 def test_the_index() -> None:
-    """Lists what there is; others are told so."""
+    """It lists the profiles; the error for other names does, too."""
     answer = _asked("/debug/pprof/")
     assert all(f"/debug/pprof/{name}" in answer.text for name in ("profile", "heap", "goroutine"))
     answer = _asked("/debug/pprof/mutex")

@@ -1,4 +1,4 @@
-"""Who may read: open paths everybody, the others whom the API server knows and allows; answers are remembered."""
+"""Access to pages: open paths, authentication and authorization by the API server, and the cache of its decisions."""
 
 import asyncio
 import json
@@ -28,8 +28,8 @@ def _ask(setting: Setting, path: str, **more: Any) -> Answer:
     return asyncio.run(main())
 
 
-def test_nobody_may_read_without_being_allowed() -> None:
-    """Who shows nothing is anonymous, and refused by name."""
+def test_anonymous_clients_are_rejected() -> None:
+    """A client without credentials is anonymous, and is rejected by this name."""
     reviews = Reviews()
     answer = _ask(Setting(reviews), "/metrics")
     assert answer.status == 403
@@ -38,29 +38,29 @@ def test_nobody_may_read_without_being_allowed() -> None:
     assert reviews.asked == [("access", "system:anonymous", "get", "/metrics")]
 
 
-def test_open_paths_ask_nobody() -> None:
-    """Health is read by everybody, and the API server is not bothered."""
+def test_open_paths_need_no_review() -> None:
+    """Health is readable by all, without requests to the API server."""
     reviews = Reviews()
     assert _ask(Setting(reviews), "/healthz").status == 200
     assert reviews.asked == []
 
 
 def test_a_known_and_allowed_user_reads() -> None:
-    """The token is looked up, then the right."""
+    """The token is reviewed, then the access."""
     reviews = Reviews({"good": "monitor"}, {("monitor", "get", "/metrics")})
     assert _ask(Setting(reviews), "/metrics", token="good").status == 200
     assert reviews.asked == [("token", "good"), ("access", "monitor", "get", "/metrics")]
 
 
-def test_an_unknown_token_is_refused() -> None:
-    """Even for open paths: who shows a token must mean it."""
+def test_an_unknown_token_is_rejected() -> None:
+    """Also for open paths."""
     answer = _ask(Setting(Reviews()), "/healthz", token="bad")
     assert answer.status == 401
     assert json.loads(answer.text)["reason"] == "Unauthorized"
 
 
-def test_an_api_server_that_is_away_lets_nobody_in() -> None:
-    """Neither identity nor rights are guessed."""
+def test_without_an_api_server_no_request_is_allowed() -> None:
+    """Neither identity nor rights are assumed."""
     reviews = Reviews({"good": "monitor"})
     reviews.failure = ConnectError("away")
     assert _ask(Setting(reviews), "/metrics", token="good").status == 401
@@ -79,8 +79,8 @@ class _Peer:
     peer_certificate_der: bytes | None = None
 
 
-def test_answers_about_rights_are_remembered_for_a_while() -> None:
-    """Yes and no have their own times."""
+def test_access_reviews_are_cached() -> None:
+    """Allowed and denied access have separate times."""
     reviews = Reviews(allowed={("a", "get", "/metrics")})
 
     async def main() -> None:
@@ -104,8 +104,8 @@ def test_answers_about_rights_are_remembered_for_a_while() -> None:
     run(main())
 
 
-def test_answers_about_tokens_are_remembered_and_asked_for_once() -> None:
-    """Many requests with one token at a time are one question."""
+def test_token_reviews_are_cached_and_merged() -> None:
+    """Concurrent requests with one token cause one review."""
     reviews = Reviews({"t": "a"})
 
     async def main() -> None:
@@ -123,8 +123,8 @@ def test_answers_about_tokens_are_remembered_and_asked_for_once() -> None:
     run(main())
 
 
-def test_without_an_api_server_to_ask_tokens_say_nothing() -> None:
-    """Everybody is anonymous, and only open paths are read."""
+def test_without_reviews_tokens_are_ignored() -> None:
+    """All clients are anonymous, and only open paths are readable."""
 
     async def main() -> None:
         peer: Any = _Peer()
@@ -138,7 +138,7 @@ def test_without_an_api_server_to_ask_tokens_say_nothing() -> None:
 
 
 def test_masters_read_everything() -> None:
-    """Without asking."""
+    """Without a review."""
 
     async def main() -> None:
         authorizer = Authorizer(reviews=None, open_paths=())
@@ -152,7 +152,7 @@ def _certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def test_a_client_certificate_names_its_user(tmp_path: Path) -> None:
-    """By its common name, if --client-ca-file's authority signed it."""
+    """The user is its common name, if the authority of --client-ca-file signed it."""
     authority = Authority()
     shown = tmp_path / "client.pem"
     shown.write_bytes(b"".join(authority.issue("monitor")))
@@ -162,8 +162,8 @@ def test_a_client_certificate_names_its_user(tmp_path: Path) -> None:
     assert _ask(setting, "/metrics").status == 403
 
 
-def test_a_front_proxy_speaks_for_others(tmp_path: Path) -> None:
-    """If its certificate is of the proxies' authority and its name is allowed; anybody else's headers are nothing."""
+def test_a_front_proxy_names_users(tmp_path: Path) -> None:
+    """If its certificate is of the proxies' authority and its name is allowed; the headers of others are ignored."""
     proxies, clients = Authority("proxies"), Authority("clients")
     good, other, client = tmp_path / "good.pem", tmp_path / "other.pem", tmp_path / "client.pem"
     good.write_bytes(b"".join(proxies.issue("front")))

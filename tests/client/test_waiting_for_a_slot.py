@@ -1,4 +1,4 @@
-"""Requests that wait because as many as may be are under way."""
+"""Requests that wait for a slot."""
 
 import asyncio
 
@@ -23,8 +23,8 @@ async def hang(request: Request, answer: Answer) -> None:
         await slow(request, answer)
 
 
-def test_low_priority_requests_let_others_go_first() -> None:
-    """Where there is room for one at a time, they get no turn for ten seconds, then one in eight."""
+def test_low_priority_requests_are_sent_last() -> None:
+    """With one slot, they get none for ten seconds, then every eighth."""
 
     async def main() -> None:
         async with serving(slow) as server:
@@ -51,7 +51,7 @@ def test_low_priority_requests_let_others_go_first() -> None:
 
 
 def test_a_request_that_is_cancelled_while_it_waits_is_never_sent() -> None:
-    """Its turn goes to the next, and not before there is room."""
+    """The next request is sent instead, and not before there is a slot."""
 
     async def main() -> None:
         async with serving(slow) as server:
@@ -67,7 +67,7 @@ def test_a_request_that_is_cancelled_while_it_waits_is_never_sent() -> None:
     run(main())
 
 
-def test_a_request_that_waited_and_is_cancelled_under_way_frees_its_room() -> None:
+def test_a_request_that_waited_and_is_cancelled_in_progress_frees_its_slot() -> None:
     """Its connection is closed; the next request gets another one."""
 
     async def main() -> None:
@@ -84,8 +84,8 @@ def test_a_request_that_waited_and_is_cancelled_under_way_frees_its_room() -> No
     run(main())
 
 
-def test_a_request_that_waited_may_still_be_answered_too_late() -> None:
-    """What is left of its time counts from when it was sent; whoever is behind it goes on."""
+def test_a_request_that_waited_can_time_out_after_it_was_sent() -> None:
+    """Its deadline also applies after it was sent; the request behind it continues."""
 
     async def main() -> None:
         async with serving(hang) as server:
@@ -102,8 +102,8 @@ def test_a_request_that_waited_may_still_be_answered_too_late() -> None:
     run(main())
 
 
-def test_a_request_whose_turn_comes_in_the_moment_it_is_cancelled_passes_it_on() -> None:
-    """Nobody left a connection for it, so it was to open one."""
+def test_a_request_cancelled_when_it_gets_its_slot_passes_it_on() -> None:
+    """There was no connection for it, so it had to open one."""
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
