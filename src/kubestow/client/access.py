@@ -77,10 +77,7 @@ def open_channel(
     clock: Clock,
     metrics: ClientMetrics | None = None,
 ) -> Channel:
-    """Create a channel to the server without connecting yet. Call it inside the running loop.
-
-    Raises CredentialsError if the address, the proxy, the certificates or the credentials are invalid.
-    """
+    """Create a channel, without connecting yet, in the running loop. Raises CredentialsError if `access` is invalid."""
     loop = asyncio.get_running_loop()
     endpoint = parse_server(access.server, access.source, access.server_field)
     proxy = (

@@ -5,6 +5,7 @@ The lease has its own connections, so that slow bindings cannot prevent the lead
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -78,24 +79,15 @@ def open_clients(
     def limiter() -> TokenBucket:
         return TokenBucket(connection.qps, connection.burst, loop)
 
-    def new_client(*, low_priority: bool = False) -> ApiClient:
-        return client(
-            main,
-            user_agent=user_agent("scheduler"),
-            limiter=limiter(),
-            metrics=metrics,
-            unlimited_wait=True,
-            low_priority=low_priority,
-        )
-
+    new_client = partial(client, main, user_agent=user_agent("scheduler"), metrics=metrics, unlimited_wait=True)
     electing = ApiClient(
         lease, user_agent=user_agent("leader-election"), limiter=limiter(), seconds=half_deadline, metrics=metrics
     )
     clients = Clients(
-        new_client(),
-        Requests(new_client()),
+        new_client(limiter=limiter()),
+        Requests(new_client(limiter=limiter())),
         # No pod waits for an event.
-        Requests(new_client(low_priority=True)),
+        Requests(new_client(limiter=limiter(), low_priority=True)),
         Requests(electing, half_deadline),
         (main, lease),
     )

@@ -29,10 +29,7 @@ _RESOURCE, _NAME, _UID = 3, 4, 5
 def with_additions(
     claim: bytes, version: str, finalizers: Sequence[str] = (), consumers: Sequence[ResourceClaimConsumer] = ()
 ) -> bytes:
-    """Return a claim, as received from the server, with more finalizers and consumers.
-
-    The server rejects the update unless `version` is the current one. Raises BadAnswerError if the claim is malformed.
-    """
+    """Return a received claim with additions, which the server accepts only at this version. Raises BadAnswerError."""
     parts = dict(_fields(claim))
     metadata = length_delimited(_RESOURCE_VERSION, version.encode())
     metadata += b"".join(length_delimited(_FINALIZERS, name.encode()) for name in finalizers)

@@ -1,7 +1,6 @@
 """The client's own rate limit: a token bucket of `burst` tokens, filled at `qps` tokens per second.
 
-A request takes its token at once, which may make the number negative, and waits until it would have been available. So
-requests are sent in the order of their arrival.
+A request takes its token at once and waits until it is available, so requests are sent in the order of their arrival.
 """
 
 import asyncio

@@ -43,10 +43,7 @@ class Authorities:
         return _certificates(self.clients, _CLIENTS)
 
     def front_proxies(self, given: FrontProxies) -> FrontProxies | None:
-        """Return the front proxies; the cluster's settings override the flags (`given`). None without authorities.
-
-        Raises TlsError if the authorities are invalid.
-        """
+        """Return the proxies, None without authorities; the cluster's settings override `given`. Raises TlsError."""
         if not self.proxies:
             return None
 

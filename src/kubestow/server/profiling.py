@@ -111,9 +111,7 @@ class Profiling:
             stack = tuple(Line(_function(frame), frame.filename, frame.lineno) for frame in reversed(found.traceback))
             samples[stack] = (found.count, found.size)
         when = (
-            "since the start of the process"
-            if since_start
-            else f"within {seconds:g} s; set PYTHONTRACEMALLOC to include earlier ones"
+            "since the start of the process" if since_start else f"within {seconds:g} s; PYTHONTRACEMALLOC adds earlier"
         )
         space = Measure("inuse_space", "bytes")
         measures = (Measure("inuse_objects", "count"), space)

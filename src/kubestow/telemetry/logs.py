@@ -32,8 +32,7 @@ logging.getLogger("kubestow").addHandler(logging.NullHandler())
 class ModuleLevel(msgspec.Struct, frozen=True):
     """A higher verbosity for the modules that a pattern matches.
 
-    The pattern is a glob for the last part of the module's name (`retry`), or, if it contains a slash, for the whole
-    name (`kubestow/scheduler/queue/*`).
+    The pattern is a glob for the module's own name (`retry`), or with slashes for its path (`kubestow/client/*`).
     """
 
     pattern: str

@@ -23,7 +23,6 @@ class HealthMetrics:
                 "name status type",
             )
         )
-
         add_start_time(self.registry)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:

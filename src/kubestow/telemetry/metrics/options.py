@@ -33,10 +33,7 @@ def metric_options(
     allowed_manifest: str = "",
     hidden_for_version: str = "",
 ) -> MetricOptions:
-    """Parse --disabled-metrics, --allow-metric-labels[-manifest] and --show-hidden-metrics-for-version.
-
-    Raises MetricOptionsError if a value is invalid.
-    """
+    """Parse the values of the metrics flags. Raises MetricOptionsError if one is invalid."""
     if hidden_for_version not in ("", PREVIOUS_VERSION):
         raise MetricOptionsError(
             f"--show-hidden-metrics-for-version must be omitted or {PREVIOUS_VERSION}, the previous minor version, "

@@ -19,8 +19,7 @@ class Registry:
     def add(self, family: F, *, served: bool = True) -> F:
         """Add a metric, or return the existing one of the same declaration: a plugin may be created more than once.
 
-        A metric that is not served can be updated but is not shown. Raises ValueError if the name is used by a
-        metric of another declaration.
+        A metric that is not served can be updated but is not shown. Raises ValueError if the declarations differ.
         """
         known = self._known.setdefault(family.name, family)
         if known is not family:
