@@ -131,7 +131,7 @@ def _tell(figures: Path) -> None:
 
 
 def placed(address: str) -> float:
-    """Pods a second, as the page has it."""
+    """Pods per second, as the page has it."""
     place, _, token = address.partition("#token=")
     connection = http.client.HTTPConnection(place.split("/")[2])
     connection.request("GET", "/ui/api/v1/times", headers={"Authorization": f"Bearer {token}"})

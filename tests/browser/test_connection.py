@@ -112,7 +112,7 @@ def test_roles_decide_who_may_look(browser: Browser, guarded: Running, tmp_path:
     with scheduler(guarded.control_plane.kubeconfig_path, tmp_path) as address, tab(browser, address) as page:
         page.get_by_label("Token").fill("t-eve")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_have_text("This token may not look")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Access denied")
         expect(page.get_by_role("alert")).to_contain_text('User "eve" cannot get path "/ui/api/v1')
         expect(page.get_by_role("main")).to_contain_text("kubectl create clusterrole")
         expect(page.get_by_role("navigation")).to_have_count(0)

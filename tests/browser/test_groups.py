@@ -55,10 +55,10 @@ def test_a_group_tells_what_stopped_it(browser: Browser, racks: Up) -> None:
     with tab(browser, address_of(racks)) as page:
         go(page, "#/groups")
         row = page.get_by_role("row").filter(has_text="default/train")
-        expect(row).to_contain_text("4 pods wait")
+        expect(row).to_contain_text("4 pods pending")
         row.get_by_role("link").click()
         main = page.get_by_role("main")
-        expect(main).to_contain_text("Placements that were tried")
+        expect(main).to_contain_text("Evaluated placements")
         expect(page.locator(".placements")).to_contain_text("3 of 4 pods found a node")
         expect(page.locator(".placements")).to_contain_text("Insufficient cpu")
         expect(page.locator(".fits")).to_contain_text("minCount")

@@ -49,7 +49,7 @@ def kubectl(kubeconfig: Path, *arguments: str, text: str | None = None) -> None:
 def test_a_pending_pod_is_understood_and_mended(page: Page, kubeconfig: Path) -> None:
     """It shows up by itself; the page says what would help; once that is done, it is seen leaving."""
     go(page, "#/queue?filter=big")
-    expect(page.get_by_role("main")).to_contain_text("No pod is like that")
+    expect(page.get_by_role("main")).to_contain_text("No matching pods")
     kubectl(kubeconfig, "create", "-f", "-", text=BIG)
     row = page.get_by_role("row").filter(has_text="default/big")
     expect(row).to_contain_text("Unschedulable")
@@ -74,7 +74,7 @@ def test_preemption_tells_candidates_and_victims(page: Page, kubeconfig: Path) -
     attempts = page.get_by_role("group", name="Attempts").get_by_role("button")
     attempts.first.click()
     main = page.get_by_role("main")
-    expect(main).to_contain_text("Room is made on batch-")
+    expect(main).to_contain_text("Nominated node: batch-")
     expect(main).to_contain_text("default/report-")
     expect(page.get_by_role("region", name="Candidates").get_by_role("row")).to_have_count(10)
 

@@ -16,7 +16,7 @@ VIEWS = {
     "queue": "default/held",
     "decisions": "default/shop-",
     "groups": "No pod groups",
-    "time": "Pods a second",
+    "time": "Pods per second",
     "compare": "Another configuration",
     "try": "Pods as YAML or JSON",
     "configuration": "NodeResourcesFit",
@@ -82,7 +82,7 @@ def test_a_decision_tells_why_and_what_would_help(page: Page) -> None:
     go(page, f"#/pod/{pending_pod(page)}")
     main = page.get_by_role("main")
     expect(main).to_contain_text("0/33 nodes are available")
-    outcomes = page.get_by_role("list", name="What became of the nodes")
+    outcomes = page.get_by_role("list", name="Outcomes of nodes")
     expect(outcomes.get_by_role("button")).to_have_count(2)
     outcomes.get_by_role("button", name="untolerated taint").click()
     table = page.get_by_role("grid", name="Nodes and their scores")
@@ -97,14 +97,14 @@ def test_a_placed_pod_shows_the_runner_up(page: Page) -> None:
     main = page.get_by_role("main")
     expect(main).to_contain_text("Chosen over the runner-up")
     expect(main).to_contain_text("NodeResourcesBalancedAllocation")
-    expect(page.get_by_role("list", name="Where its time went")).to_contain_text("Bind (DefaultBinder)")
+    expect(page.get_by_role("list", name="Timeline")).to_contain_text("Bind (DefaultBinder)")
 
 
 def test_a_pod_is_tried(page: Page, cluster: Up) -> None:
     """It is told where it would go, nothing is created, and mistakes are named."""
     go(page, "#/try")
     page.get_by_role("button", name="Try", exact=True).click()
-    expect(page.get_by_role("main")).to_contain_text("would go to")
+    expect(page.get_by_role("main")).to_contain_text("would run on")
     page.get_by_label("Pods as YAML or JSON").fill("kind: Pod\nspec: {}")
     page.get_by_role("button", name="Try", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("line 1: needs apiVersion")
@@ -134,7 +134,7 @@ def test_the_past_can_be_looked_at(page: Page) -> None:
     expect(slider).to_be_enabled()
     slider.focus()
     page.keyboard.press("Home")
-    expect(page.locator(".banner.past")).to_contain_text("This is")
+    expect(page.locator(".banner.past")).to_contain_text("State at")
     expect(pods).not_to_have_text("Pods69")
     assert "at=" in page.url
     page.get_by_role("navigation").get_by_role("link", name="Queue").click()
@@ -197,7 +197,7 @@ def test_axe_finds_nothing_serious(browser: Browser, cluster: Up, scheme: str) -
         pod = pending_pod(page)
         page.add_script_tag(path=AXE)
         places = {f"#/{view}": words for view, words in VIEWS.items()}
-        places |= {f"#/pod/{pod}": "Would fit if", "#/cluster?node=web-3": "Refused here lately"}
+        places |= {f"#/pod/{pod}": "Would fit if", "#/cluster?node=web-3": "Recent rejections"}
         found = []
         for place, words in places.items():
             go(page, place)

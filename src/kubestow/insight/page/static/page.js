@@ -1,4 +1,4 @@
-// The shell: the bar, the list of views, and the view that the address names.
+// The frame of the page: the header, the list of views, and the current view.
 import { html, mount, signal, useEffect, useRef, Icon } from "./lib/ui.js";
 import { access } from "./lib/api.js";
 import { about, failure, queue, seconds, start } from "./lib/data.js";
@@ -30,22 +30,22 @@ const VIEWS = {
 	pod: { title: "Decision", under: "decisions", view: PodDecision },
 };
 
-const asking = signal(false);
+const keysShown = signal(false);
 
-/** Keys that work anywhere outside a field: / finds, ? helps, g and a letter goes to a view. */
+/** Keyboard shortcuts outside of input fields: / focuses the search, ? shows the keys, g and a letter opens a view. */
 function useKeys() {
 	useEffect(() => {
-		let going = 0;
+		let pressedG = 0;
 		const onKey = (event) => {
 			if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input,textarea,select,dialog")) return;
 			const view = Object.entries(VIEWS).find(([, { key }]) => key === event.key)?.[0];
 			if (event.key === "/") document.getElementById("search")?.focus();
-			else if (event.key === "?") asking.value = true;
+			else if (event.key === "?") keysShown.value = true;
 			else if (event.key === "l" && moment() != null) setOptions({ at: null });
 			else if (event.key === "g") {
-				going = Date.now();
+				pressedG = Date.now();
 				return;
-			} else if (view && Date.now() - going < 1500) go(view);
+			} else if (view && Date.now() - pressedG < 1500) go(view);
 			else return;
 			event.preventDefault();
 		};
@@ -57,30 +57,30 @@ function useKeys() {
 function Keys() {
 	const ref = useRef(null);
 	useEffect(() => {
-		if (asking.value) ref.current.showModal();
-	}, [asking.value]);
-	return html`<dialog ref=${ref} aria-label="Keys" onClose=${() => { asking.value = false; }}>
+		if (keysShown.value) ref.current.showModal();
+	}, [keysShown.value]);
+	return html`<dialog ref=${ref} aria-label="Keys" onClose=${() => { keysShown.value = false; }}>
 		<h2>Keys</h2>
-		<dl><dt><kbd>/</kbd></dt><dd>find</dd>
+		<dl><dt><kbd>/</kbd></dt><dd>search</dd>
 			${Object.values(VIEWS).filter(({ key }) => key).map(({ key, title }) => html`<dt key=${key}><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${title}</dd>`)}
-			<dt><kbd>l</kbd></dt><dd>back to now</dd><dt>arrows, <kbd>Enter</kbd></dt><dd>move and open, in maps and tables</dd></dl>
+			<dt><kbd>l</kbd></dt><dd>back to now</dd><dt>arrows, <kbd>Enter</kbd></dt><dd>move and open in maps and tables</dd></dl>
 		<button onClick=${() => ref.current.close()}>Close</button>
 	</dialog>`;
 }
 
 function Status() {
 	const { state } = connection.value;
-	const [dot, words] = moment() != null ? ["", `At ${clock(moment())}`]
+	const [dot, text] = moment() != null ? ["", `At ${clock(moment())}`]
 		: { live: ["live", "Live"], lost: ["lost", "Connection lost"], connecting: ["", "Connecting"], still: ["", "Recorded"] }[state];
-	return html`<div class="status" role="status"><i class=${`dot ${dot}`}></i><span>${words}</span></div>`;
+	return html`<div class="status" role="status"><i class=${`dot ${dot}`}></i><span>${text}</span></div>`;
 }
 
 function Banners() {
 	const { state, retryAt } = connection.value;
 	const wait = Math.max(0, Math.ceil(retryAt / 1000 - seconds.value));
 	return html`
-		${state === "lost" && html`<div class="banner lost" role="alert"><strong>The scheduler does not answer.</strong> What you see is what it told last. Trying again${wait ? ` in ${wait} s` : ""} …</div>`}
-		${moment() != null && html`<div class="banner past"><strong>This is ${clock(moment())}.</strong> ${about.value.live && html`<span>The cluster has moved on.</span>`}<button onClick=${() => setOptions({ at: null })}>${about.value.live ? "Back to now" : "To the end"}</button></div>`}`;
+		${state === "lost" && html`<div class="banner lost" role="alert"><strong>The scheduler does not answer.</strong> The page shows the last data received. Retrying${wait ? ` in ${wait} s` : ""} …</div>`}
+		${moment() != null && html`<div class="banner past"><strong>State at ${clock(moment())}.</strong> ${about.value.live && html`<span>The cluster may have changed since.</span>`}<button onClick=${() => setOptions({ at: null })}>${about.value.live ? "Back to now" : "To the end"}</button></div>`}`;
 }
 
 function Runs() {
@@ -112,17 +112,17 @@ function Page() {
 			<button class="plain" onClick=${toggleTheme} aria-label=${theme.value === "dark" ? "Light colours" : "Dark colours"}><${Icon} name=${theme.value === "dark" ? "sun" : "moon"} /></button>
 		</header>
 		<nav class="rail" aria-label="Views">
-			${Object.entries(VIEWS).filter(([, { key }]) => key).map(([name, { title: words }]) => html`<a key=${name} href=${link(name)} aria-current=${name === current ? "page" : null}>
-				<${Icon} name=${name} /><span>${words}</span>${name === "queue" && waiting > 0 && html`<span class="badge">${count(waiting)}</span>`}</a>`)}
+			${Object.entries(VIEWS).filter(([, { key }]) => key).map(([name, { title: label }]) => html`<a key=${name} href=${link(name)} aria-current=${name === current ? "page" : null}>
+				<${Icon} name=${name} /><span>${label}</span>${name === "queue" && waiting > 0 && html`<span class="badge">${count(waiting)}</span>`}</a>`)}
 			<div class="foot">${about.value && `Kubestow ${about.value.kubestow}`}<br />Press <kbd>?</kbd> for keys</div>
 		</nav>
 		<main class="view" id="main" tabindex="-1">
 			${about.value && html`<${Banners} />`}
 			${!about.value ? failure.value
-					? html`<${Empty} title="The scheduler does not answer" icon="queue">${failure.value.message}. This page tries again every few seconds.<//>`
-					: html`<${Loading} what="Asking the scheduler" />`
+					? html`<${Empty} title="The scheduler does not answer" icon="queue">${failure.value.message}. The page retries every few seconds.<//>`
+					: html`<${Loading} what="Connecting to the scheduler" />`
 				: View ? html`<${View} key=${route.value.view} />`
-				: html`<${Empty} title="There is no such view" icon="search"><a href=${address("cluster")}>Go to the cluster</a><//>`}
+				: html`<${Empty} title="This view does not exist" icon="search"><a href=${address("cluster")}>Open the cluster view</a><//>`}
 		</main>
 		<${Keys} />
 	</div>`;

@@ -1,4 +1,4 @@
-// Asks the scheduler. The token comes with the address, is kept for this tab only, and leaves the address at once.
+// Requests to the scheduler. The token is read from the address, stored for this tab, and removed from the address.
 import { signal, useEffect, useRef, useState } from "./ui.js";
 
 const KEY = "kubestow-token";
@@ -10,7 +10,7 @@ if (brought) {
 	history.replaceState(null, "", location.pathname + location.search + (location.hash.startsWith("#/") ? location.hash.replace(/[?&]token=[^&]+/, "") : "#/cluster"));
 }
 
-/** How the scheduler takes us: `open`, `unknown` (who are you?), or `refused` with what it said. */
+/** The state of access: `open`, `unknown` (not authenticated) or `forbidden`, with the scheduler's message. */
 export const access = signal({ state: "open", message: "" });
 
 export function signIn(token) {
@@ -19,10 +19,10 @@ export function signIn(token) {
 }
 export const signedIn = () => sessionStorage.getItem(KEY) != null;
 
-/** A path out of names, whatever these contain. */
+/** A path of names, encoded. */
 export const path = (...names) => names.map(encodeURIComponent).join("/");
 
-/** A response that is fine; what is not becomes an error with its status and the scheduler's own words. */
+/** Returns a successful response; throws an Error with status and message for any other. */
 export async function ask(place, parameters = {}, options = {}) {
 	const url = new URL(place ? `${PLACE}/${place}` : PLACE);
 	for (const [name, value] of Object.entries(parameters)) if (value != null && value !== "") url.searchParams.set(name, value);
@@ -31,7 +31,7 @@ export async function ask(place, parameters = {}, options = {}) {
 	const response = await fetch(url, { ...options, headers, cache: "no-store" });
 	if (response.ok) return response;
 	const { message = `${response.status} ${response.statusText}` } = await response.json().catch(() => ({}));
-	if (response.status === 401 || (response.status === 403 && !options.method)) access.value = { state: response.status === 403 && token ? "refused" : "unknown", message };
+	if (response.status === 401 || (response.status === 403 && !options.method)) access.value = { state: response.status === 403 && token ? "forbidden" : "unknown", message };
 	throw Object.assign(new Error(message), { status: response.status });
 }
 
@@ -39,7 +39,7 @@ export const get = async (place, parameters, options) => (await ask(place, param
 
 const answers = new Map();
 
-/** What a path answers: `{data, error}`. Asked again when `again` changes; until then the answer before is shown. */
+/** The answer of a path: `{data, error}`. Requested again when `again` changes; the previous answer is shown meanwhile. */
 export function useAnswer(place, parameters = {}, again = 0) {
 	const [, redraw] = useState(0);
 	const key = place == null ? null : `${place} ${JSON.stringify(parameters)}`;
@@ -47,23 +47,23 @@ export function useAnswer(place, parameters = {}, again = 0) {
 	state.key = key;
 	state.again = again;
 	useEffect(() => {
-		if (key == null || state.asking === key) return;
+		if (key == null || state.loading === key) return;
 		const read = async () => {
-			const asked = state.again;
-			state.asking = key;
+			const requested = state.again;
+			state.loading = key;
 			const answer = await get(place, parameters).then((data) => ({ data }), (error) => ({ error, data: error.status === 404 ? null : answers.get(key)?.data }));
 			answers.delete(key);
 			answers.set(key, answer);
 			if (answers.size > 24) answers.delete(answers.keys().next().value);
-			state.asking = null;
-			if (state.key !== key || state.gone) return;
+			state.loading = null;
+			if (state.key !== key || state.unmounted) return;
 			redraw((times) => times + 1);
-			if (state.again !== asked) await read();
+			if (state.again !== requested) await read();
 		};
 		read();
 	}, [key, again]);
 	useEffect(() => () => {
-		state.gone = true;
+		state.unmounted = true;
 	}, []);
 	return answers.get(key) || {};
 }

@@ -1,4 +1,4 @@
-// The cluster and the queue: read once, then kept up to date by events.
+// The cluster and the queue: read once, then updated by events.
 import { signal, useMemo } from "./ui.js";
 import { get, useAnswer } from "./api.js";
 import { connection, follow } from "./live.js";
@@ -11,10 +11,10 @@ export const queue = signal(null);
 /** The number of the last moment. */
 const known = signal(0);
 
-/** Parameters of everything that is asked: the moment and the run that the address says. */
+/** The parameters of all requests: the moment and the run in the address. */
 export const when = () => ({ at: moment(), run: route.value.options.run });
 
-/** The scheduler's clock, or the moment that is looked at. */
+/** The time of the scheduler, or the selected moment. */
 let ahead = 0;
 export const seconds = signal(Date.now() / 1000);
 export const now = () => moment() ?? (about.value?.live ? seconds.value + ahead : about.value?.to ?? seconds.value);
@@ -72,7 +72,7 @@ function onEvent({ event, data }) {
 
 let stop = null;
 
-/** Reads everything, and follows what happens from there. */
+/** Reads everything, and then follows the events. */
 export async function start() {
 	stop?.();
 	stop = null;
@@ -95,14 +95,14 @@ export async function start() {
 
 const inThePast = () => moment() != null;
 
-/** Changes when there is news, every two seconds at most. */
+/** Changes when there is a new moment, at most every two seconds. */
 export const useNews = () => useMemo(() => (inThePast() ? 0 : known.value), [Math.floor(seconds.value / 2), moment()]);
 
-/** The cluster at the moment that is looked at: `{data, error}`. Fragmentation is not told in events. */
+/** The cluster at the selected moment: `{data, error}`. Fragmentation is not part of events. */
 export function useCluster() {
-	const asked = inThePast() || route.value.options.colour === "fragmentation";
-	const answer = useAnswer(asked ? "cluster" : null, when(), inThePast() ? 0 : Math.floor(seconds.value / 5));
-	return asked ? answer : { data: cluster.value, error: failure.value };
+	const requested = inThePast() || route.value.options.colour === "fragmentation";
+	const answer = useAnswer(requested ? "cluster" : null, when(), inThePast() ? 0 : Math.floor(seconds.value / 5));
+	return requested ? answer : { data: cluster.value, error: failure.value };
 }
 
 export function useQueue() {

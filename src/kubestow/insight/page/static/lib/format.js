@@ -1,4 +1,4 @@
-// Numbers, quantities and times as people read them.
+// Formats numbers, quantities and times for display.
 const trim = (number, digits) => String(Number(number.toFixed(digits)));
 
 const COUNT = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
@@ -13,7 +13,7 @@ export const percent = (share) => (Number.isFinite(share) ? `${share > 0 && shar
 
 const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
-/** An amount of a resource in its base unit (millicores, bytes, pieces), as Kubernetes writes it. */
+/** An amount of a resource in its base unit (millicores, bytes, pieces), in the format of Kubernetes. */
 export function quantity(resource, amount) {
 	if (resource === "cpu") return trim(amount / 1000, amount < 1e3 ? 3 : amount < 1e5 ? 1 : 0);
 	if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-")) {
@@ -53,7 +53,7 @@ export function clock(moment) {
 
 export const seconds = (moment) => (typeof moment === "number" ? moment : Date.parse(moment) / 1000);
 
-/** A rate or a plain figure with as many digits as tell something. */
+/** A rate or a plain figure with its significant digits. */
 export const figure = (number) => (!Number.isFinite(number) ? "–" : Math.abs(number) >= 100 ? count(number) : trim(number, Math.abs(number) >= 10 ? 1 : 2));
 
 export const splitPod = (pod) => {

@@ -1,11 +1,11 @@
-// News from the scheduler: one stream of events, and a new one when it breaks off.
+// Events of the scheduler: one stream, which is reopened if it breaks.
 import { signal } from "./ui.js";
 import { ask } from "./api.js";
 
 /** `{state: "still" | "connecting" | "live" | "lost", retryAt}` */
 export const connection = signal({ state: "connecting" });
 
-/** Events out of a body, one after the other: `{event, data}`; each field is one line. */
+/** Yields the events of a response body: `{event, data}`; each field is one line. */
 export async function* events(body) {
 	const reader = body.pipeThrough(new TextDecoderStream()).getReader();
 	let rest = "";
@@ -25,7 +25,7 @@ export async function* events(body) {
 	}
 }
 
-/** Follows a path; `onEvent` gets every event. Returns what stops it. */
+/** Follows a path and calls `onEvent` for every event; returns a function that stops it. */
 export function follow(path, parameters, onEvent) {
 	const control = new AbortController();
 	const run = async () => {

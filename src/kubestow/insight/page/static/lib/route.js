@@ -1,4 +1,4 @@
-// Addresses: #/VIEW/PART?option=value. All that can be looked at has one, to be shared.
+// Addresses: #/VIEW/PART?option=value. Every state of the page has one that can be shared.
 import { signal } from "./ui.js";
 
 const read = () => {
@@ -20,7 +20,7 @@ addEventListener("hashchange", () => {
 	if (path !== route.value.path) document.getElementById("main")?.scrollTo(0, 0);
 });
 
-/** The moment that is looked at, in seconds since 1970; null is now. */
+/** The selected moment, in seconds since 1970; null is now. */
 export const moment = () => (route.value.options.at ? Number(route.value.options.at) : null);
 
 export function address(view, parts = [], options = {}) {
@@ -28,7 +28,7 @@ export function address(view, parts = [], options = {}) {
 	return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${query && `?${query}`}`;
 }
 
-/** An address of another view that keeps the moment and the run. */
+/** The address of another view, with the same moment and run. */
 export const link = (view, parts = [], options = {}) => address(view, parts, { at: route.value.options.at, run: route.value.options.run, ...options });
 
 export const go = (view, parts, options) => {

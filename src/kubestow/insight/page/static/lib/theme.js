@@ -1,4 +1,4 @@
-// Light or dark: what the system prefers, unless somebody chose.
+// Light or dark theme: the user's choice, or else the preference of the system.
 import { signal } from "./ui.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)");

@@ -1,4 +1,4 @@
-// What every module draws with: markup, hooks, and values that the whole page watches.
+// The base of all modules: markup, hooks, and values that redraw the page.
 import { h, render } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 
@@ -8,7 +8,7 @@ export const html = htm.bind(h);
 let drawPage = () => {};
 let drawing = false;
 
-/** A value of the page: when it changes, the page is drawn again, once a frame at most. */
+/** A value of the page: a change redraws the page, at most once per frame. */
 export const signal = (value) => ({
 	get value() {
 		return value;
@@ -29,10 +29,10 @@ export function mount(page, place) {
 	drawPage();
 }
 
-/** Class names out of words and conditions. */
+/** Joins class names; conditions that are false are skipped. */
 export const cls = (...names) => names.filter(Boolean).join(" ");
 
-/** A colour of theme.css, as canvas wants it. */
+/** A colour of theme.css, for a canvas. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 const PICTURES = {
@@ -50,5 +50,5 @@ const PICTURES = {
 	close: "M6 6l12 12M18 6 6 18",
 };
 
-/** A line drawing; the words beside it say what it means. */
+/** A decorative icon beside a text. */
 export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${PICTURES[name]} /></svg>`;

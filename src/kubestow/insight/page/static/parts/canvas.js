@@ -1,4 +1,4 @@
-// A canvas as wide as its place, sharp on every screen; and colours for it.
+// A canvas with the resolution of the screen, and its colours.
 import { html, useEffect, useLayoutEffect, useRef, useState, colour } from "../lib/ui.js";
 import { theme } from "../lib/theme.js";
 
@@ -18,7 +18,7 @@ export function useSize(ref) {
 	return size;
 }
 
-/** `draw(context, width, height)` paints; other properties go to the canvas. Painting waits for the next frame. */
+/** `draw(context, width, height)` paints in the next frame; other properties are passed to the canvas. */
 export function Canvas({ width, height, draw, ...others }) {
 	const ref = useRef(null);
 	const shown = theme.value;
@@ -49,15 +49,15 @@ export function stroke(context, style, width, from, to) {
 	context.stroke();
 }
 
-/** As much of a text as there is room for. */
-export function fitting(context, text, room) {
-	while (text.length > 1 && context.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
+/** Shortens a text to a width. */
+export function shortened(context, text, width) {
+	while (text.length > 1 && context.measureText(text).width > width) text = `${text.slice(0, -2)}…`;
 	return text;
 }
 
 const channels = (hex) => [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16));
 
-/** Colours from empty to full, as many steps as an eye tells apart. */
+/** Colours from empty to full, in as many steps as can be distinguished. */
 export function ramp() {
 	const steps = 48;
 	const stops = [0, 1, 2, 3, 4].map((number) => channels(colour(`heat${number}`)));
@@ -69,5 +69,5 @@ export function ramp() {
 	});
 }
 
-/** Colours of kinds that have no order: the eighth is for all the rest. */
+/** Colours of kinds without an order: the eighth is for all other kinds. */
 export const kinds = () => Array.from({ length: 8 }, (_, number) => colour(`c${number}`));

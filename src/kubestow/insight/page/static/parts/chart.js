@@ -1,4 +1,4 @@
-// Lines over time on a canvas, with the figures in words. All charts share one cursor.
+// Lines over time on a canvas, with the figures as text. All charts share one cursor.
 import { html, signal, useMemo, useRef, colour } from "../lib/ui.js";
 import { clock } from "../lib/format.js";
 import { Canvas, stroke, useSize } from "./canvas.js";
@@ -28,7 +28,7 @@ function nearest(times, moment) {
 	return low > 0 && moment - times[low - 1] < times[low] - moment ? low - 1 : low;
 }
 
-/** `lines`: `{name, values, colour}`; `at`: the moment that is looked at; `onPick(moment)`. */
+/** `lines`: `{name, values, colour}`; `at`: the selected moment; `onPick(moment)`. */
 export function Chart({ title, times, lines, format, at, onPick }) {
 	const place = useRef(null);
 	const { width } = useSize(place);
@@ -92,12 +92,12 @@ export function Chart({ title, times, lines, format, at, onPick }) {
 	}, [times, lines, width, at, cursor.value]);
 
 	const momentAt = (event) => Math.min(to, Math.max(from, from + ((event.offsetX - LEFT) / Math.max(1, width - LEFT - 6)) * span));
-	const words = lines.map((line) => `${line.name} ${format(line.values[index])}`).join(", ");
+	const text = lines.map((line) => `${line.name} ${format(line.values[index])}`).join(", ");
 	return html`<section class="panel chart">
 		<h3>${title}</h3>
 		<dl class="legend">${lines.map((line) => html`<div key=${line.name}><dt><i style=${{ background: line.colour }}></i>${line.name}</dt><dd>${format(line.values[index])}</dd></div>`)}</dl>
 		<div class="plot" ref=${place}>
-			${width > 0 && times.length > 0 && html`<${Canvas} width=${width} height=${height} draw=${draw} role="img" aria-label=${`${title}: ${words}`}
+			${width > 0 && times.length > 0 && html`<${Canvas} width=${width} height=${height} draw=${draw} role="img" aria-label=${`${title}: ${text}`}
 				onPointerMove=${(event) => (cursor.value = momentAt(event))} onPointerLeave=${() => (cursor.value = null)}
 				onClick=${(event) => onPick?.(momentAt(event))} />`}
 		</div>

@@ -1,16 +1,16 @@
-// A decision: the record of a pod, or a dry run.
+// The details of a decision, recorded or of a dry run.
 import { html } from "../lib/ui.js";
 import { setOptions, route } from "../lib/route.js";
 import { count, figure, plural } from "../lib/format.js";
 import { Matrix } from "./matrix.js";
-import { Figures, Node, Pod, largest } from "./words.js";
+import { Figures, Node, Pod, largest } from "./common.js";
 
 const CHOICES = {
-	only: "The only node that would do.",
-	first: "The first that would do; nothing is scored.",
-	nominated: "The nominated node, which still would do.",
+	only: "The only feasible node.",
+	first: "The first feasible node; no plugin scores.",
+	nominated: "The nominated node, which is still feasible.",
 	score: "The highest score.",
-	random: "One of several with the highest score, by chance.",
+	random: "A random choice among the nodes with the highest score.",
 };
 
 const RunnerUp = ({ runnerUp, chosen }) => {
@@ -25,7 +25,7 @@ function Preemption({ preemption }) {
 	const { plugin, message, nominated, victims = [], candidates = [], why, pdbViolations } = preemption;
 	return html`<section class="panel"><h2>Preemption <small>${plugin}</small></h2>
 		${message && html`<p>${message}</p>`}
-		${nominated && html`<p>Room is made on <${Node} name=${nominated} />: ${plural(victims.length, "pod")} ${victims.length === 1 ? "leaves" : "leave"}${pdbViolations ? `, against ${plural(pdbViolations, "disruption budget")}` : ""}.</p>
+		${nominated && html`<p>Nominated node: <${Node} name=${nominated} />. Victims: ${plural(victims.length, "pod")}${pdbViolations ? `, violating ${plural(pdbViolations, "disruption budget")}` : ""}.</p>
 			<ul class="list">${victims.map(({ pod, priority }) => html`<li key=${pod}><span class="grow"><${Pod} pod=${pod} /></span><span class="hint">priority ${count(priority)}</span></li>`)}</ul>`}
 		${candidates.length > 0 && html`<h3>${plural(candidates.length, "candidate")}${why ? `, decided by ${why}` : ""}</h3>
 			<${Figures} label="Candidates" columns=${["Node", "Budgets violated", "Highest priority", "Sum of priorities", "Victims"]}
@@ -36,18 +36,18 @@ function Preemption({ preemption }) {
 export const WouldFit = ({ changes, stuck }) => html`<section class="panel fits"><h2>Would fit if</h2>
 	${changes.length ? html`<ol class="stack">${changes.map(({ side, change, opens, nodes = [], alike, placed }, number) => html`<li key=${number}><span class=${`badge ${side === "pod" || side === "group" ? "accent" : side === "node" ? "warn" : "ok"}`}>${side}</span>
 			<div class="grow"><strong>${change}</strong><div class="hint">${placed != null ? `${plural(placed, "pod")} placed` : html`opens ${plural(opens, "node")}${nodes.length > 0 ? ": " : ""}${nodes.map((node, place) => html`${place > 0 && ", "}<${Node} key=${node} name=${node} />`)}${opens > nodes.length ? " …" : ""}`}${alike > 1 ? `; ${plural(alike - 1, "more node")} ${alike === 2 ? "lacks" : "lack"} only this` : ""}</div></div></li>`)}</ol>`
-		: html`<p class="hint">${stuck ? "No single change that was tried helps." : "It fits as it is."}</p>`}</section>`;
+		: html`<p class="hint">${stuck ? "No single change that was tried helps." : "It fits without changes."}</p>`}</section>`;
 
 export function Body({ decision, matrix, runnerUp, dry }) {
 	const { options } = route.value;
 	return html`
-		${decision.preFilter?.rejected && html`<section class="panel"><h2>Refused before any node was looked at</h2><p><strong>${decision.preFilter.rejected.plugin}</strong>: ${(decision.preFilter.rejected.reasons || []).join(", ")}</p></section>`}
-		<section class="panel stack"><h2>Nodes and plugins <small>${[decision.nodeCount != null && plural(decision.nodeCount, "node"), decision.evaluated != null && `${count(decision.evaluated)} evaluated`, decision.feasible != null && `${count(decision.feasible)} would do`].filter(Boolean).join(", ")}</small></h2>
+		${decision.preFilter?.rejected && html`<section class="panel"><h2>Rejected by PreFilter</h2><p><strong>${decision.preFilter.rejected.plugin}</strong>: ${(decision.preFilter.rejected.reasons || []).join(", ")}</p></section>`}
+		<section class="panel stack"><h2>Nodes and plugins <small>${[decision.nodeCount != null && plural(decision.nodeCount, "node"), decision.evaluated != null && `${count(decision.evaluated)} evaluated`, decision.feasible != null && `${count(decision.feasible)} feasible`].filter(Boolean).join(", ")}</small></h2>
 			${decision.chosen && decision.choice && html`<p class="hint">${CHOICES[decision.choice.reason] || decision.choice.reason}</p>`}
-			${decision.preFilter?.narrowedTo && html`<p class="hint">${(decision.preFilter.narrowedBy || []).join(", ")} left only ${plural(decision.preFilter.narrowedTo.length, "node")}.</p>`}
+			${decision.preFilter?.narrowedTo && html`<p class="hint">${(decision.preFilter.narrowedBy || []).join(", ")} limited the search to ${plural(decision.preFilter.narrowedTo.length, "node")}.</p>`}
 			${decision.nodesDropped && html`<p class="notice">${decision.nodesDropped}</p>`}
 			<${Matrix} matrix=${matrix} chosen=${decision.chosen} picked=${options.why ?? null} onPick=${(why) => setOptions({ why })} /></section>
 		${runnerUp && decision.chosen && html`<${RunnerUp} runnerUp=${runnerUp} chosen=${decision.chosen} />`}
 		${decision.preemption && html`<${Preemption} preemption=${decision.preemption} />`}
-		${decision.extenders?.length > 0 && html`<section class="panel"><h2>Extenders</h2><ul class="list">${decision.extenders.map(({ url, verb, sent, kept, error }, number) => html`<li key=${number}><span class="grow"><code>${url}</code> ${verb}</span><span class="hint">${dry && sent == null ? "not asked" : error || `${count(sent || 0)} sent, ${count(kept || 0)} kept`}</span></li>`)}</ul></section>`}`;
+		${decision.extenders?.length > 0 && html`<section class="panel"><h2>Extenders</h2><ul class="list">${decision.extenders.map(({ url, verb, sent, kept, error }, number) => html`<li key=${number}><span class="grow"><code>${url}</code> ${verb}</span><span class="hint">${dry && sent == null ? "not called" : error || `${count(sent || 0)} sent, ${count(kept || 0)} kept`}</span></li>`)}</ul></section>`}`;
 }

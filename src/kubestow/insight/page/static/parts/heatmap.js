@@ -1,12 +1,12 @@
-// Nodes as cells of one canvas, in blocks by group, as large as lets all of them fit.
+// Nodes as cells of one canvas, in blocks by group, with the largest cells that fit.
 import { html, useMemo, useRef, useState, colour } from "../lib/ui.js";
-import { Canvas, fitting, stroke, useSize } from "./canvas.js";
+import { Canvas, shortened, stroke, useSize } from "./canvas.js";
 
 const HEAD = 20;
 const GAP = 12;
 const LABEL = 84;
 
-/** Blocks on shelves: `{cell, height, boxes: [{x, y, columns, wide}]}` for cells of a size and blocks of a shape. */
+/** Arranges blocks in lines, for a cell size and a shape of blocks: `{cell, height, boxes: [{x, y, columns, wide}]}`. */
 function shelve(sizes, width, cell, shape) {
 	const alone = sizes.length === 1;
 	const most = Math.max(1, Math.floor(width / cell));
@@ -23,7 +23,7 @@ function shelve(sizes, width, cell, shape) {
 	return { cell, boxes, height: y + shelf };
 }
 
-/** Where blocks of so many cells go, with the largest cells that let all of them fit. */
+/** Arranges blocks with these numbers of cells, with the largest cells that fit. */
 function arrange(sizes, width, height) {
 	let plan;
 	for (let cell = 60; cell >= 4; cell -= cell > 16 ? 2 : 1) {
@@ -35,7 +35,7 @@ function arrange(sizes, width, height) {
 	return plan;
 }
 
-/** `groups` are `{name, rows}`; `paint(row)` is a colour; `describe(row)` what is said of a node under the pointer. */
+/** `groups` are `{name, rows}`; `paint(row)` returns a colour; `describe(row)` the tooltip of a node: `{view, text}`. */
 export function Heatmap({ groups, paint, mark, describe, onPick, label, version }) {
 	const place = useRef(null);
 	const { width, height } = useSize(place);
@@ -54,7 +54,7 @@ export function Heatmap({ groups, paint, mark, describe, onPick, label, version 
 			const { x, y, columns, wide } = boxes[number];
 			if (groups.length > 1) {
 				const total = ` ${group.rows.length}`;
-				const name = fitting(context, group.name, wide - context.measureText(total).width - 2);
+				const name = shortened(context, group.name, wide - context.measureText(total).width - 2);
 				context.fillStyle = ink;
 				context.fillText(name, x, y - HEAD / 2);
 				context.fillStyle = faint;
@@ -123,6 +123,6 @@ export function Heatmap({ groups, paint, mark, describe, onPick, label, version 
 				if (found) onPick(groups[found.group].rows[found.index]);
 			}} />`}
 		${tip && html`<div class="tip" style=${{ left: `${Math.min(here.x + 4, Math.max(0, width - 250))}px`, top: `${here.y + 150 > height && here.y > 190 ? here.y - 180 : here.y + 4}px` }}>${tip.view}</div>`}
-		<div class="unseen" aria-live="polite">${here?.keyboard && tip ? tip.words : ""}</div>
+		<div class="unseen" aria-live="polite">${here?.keyboard && tip ? tip.text : ""}</div>
 	</div>`;
 }

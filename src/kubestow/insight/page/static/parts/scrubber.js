@@ -1,4 +1,4 @@
-// Sets the cluster and the queue back to a moment. Behind it, how many pods were pending.
+// Selects the moment that is shown; the background has the number of pending pods.
 import { html, useEffect, useMemo, useRef, useState, colour } from "../lib/ui.js";
 import { useAnswer } from "../lib/api.js";
 import { about, seconds } from "../lib/data.js";
@@ -6,7 +6,7 @@ import { moment, route, setOptions } from "../lib/route.js";
 import { clock } from "../lib/format.js";
 import { Canvas, useSize } from "./canvas.js";
 
-/** Figures over all the time that is kept; the longer that is, the more seldom there is anything new to see. */
+/** Figures over the whole history; the longer it is, the less often they are requested. */
 export function useTimes(points = 300, every = 5) {
 	const pause = every * 2 ** Math.floor(Math.log2(Math.max(1, (seconds.value - about.value.from) / points / every)));
 	const again = about.value.live ? Math.floor(seconds.value / pause) : 0;
@@ -46,7 +46,7 @@ export function Scrubber() {
 		<span>${clock(none ? null : data.from)}</span>
 		<div class="track" ref=${track}>
 			<${Canvas} width=${width} height=${height} draw=${draw} aria-hidden="true" />
-			<input type="range" aria-label="Moment that is shown" disabled=${none} min=${data?.from ?? 0} max=${data?.to ?? 1} step=${none ? 1 : Math.max(0.01, (data.to - data.from) / 500)} value=${here ?? 1}
+			<input type="range" aria-label="Displayed moment" disabled=${none} min=${data?.from ?? 0} max=${data?.to ?? 1} step=${none ? 1 : Math.max(0.01, (data.to - data.from) / 500)} value=${here ?? 1}
 				aria-valuetext=${moment() == null ? "now" : clock(here)} onInput=${(event) => setMoving(Number(event.target.value))} />
 		</div>
 		<span>${moment() != null || moving != null ? clock(here) : about.value.live ? "now" : clock(data?.to)}</span>

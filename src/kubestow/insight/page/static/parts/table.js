@@ -1,11 +1,11 @@
-// A table of any length: only the rows in sight are in the document. Arrow keys move, Enter opens.
+// A table of any length: only visible rows are in the document. Arrow keys move, Enter opens.
 import { html, cls, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/ui.js";
 import { byName } from "../lib/format.js";
 import { useSize } from "./canvas.js";
 
 const ROW = 36;
 
-/** Rows sorted by a column of `{key, sort}`; `-key` is downwards. */
+/** Rows sorted by a column of `{key, sort}`; `-key` is descending. */
 function sorted(rows, columns, order) {
 	const down = order?.startsWith("-");
 	const column = columns.find(({ key }) => key === (down ? order.slice(1) : order));
@@ -20,7 +20,7 @@ function sorted(rows, columns, order) {
 	return rows.toSorted(compare);
 }
 
-/** `columns`: `{key, title, width, cell(row), sort(row), end, narrow}`; `sort: true` is by what the row has of that name; those without `narrow` are not on a phone. */
+/** `columns`: `{key, title, width, cell(row), sort(row), end, narrow}`; `sort: true` sorts by the row's property; columns without `narrow` are hidden on a phone. */
 export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label, fill }) {
 	const scroller = useRef(null);
 	const { width, height } = useSize(scroller);

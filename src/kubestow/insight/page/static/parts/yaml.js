@@ -1,10 +1,10 @@
-// A box for YAML that the scheduler is asked about; nothing is created or changed.
+// A form that sends YAML to the scheduler for a dry run.
 import { html, useState } from "../lib/ui.js";
 import { get } from "../lib/api.js";
 import { when } from "../lib/data.js";
 import { Loading, Problem } from "./states.js";
 
-/** `place` is asked with the text; `children(answer)` shows what it answers. */
+/** `place` is the path that receives the text; `children(answer)` shows its answer. */
 export function YamlForm({ place, parameters, text, onText, label, verb, hint, rows, children }) {
 	const [result, setResult] = useState({});
 	const send = (event) => {

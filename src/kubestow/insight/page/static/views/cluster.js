@@ -1,4 +1,4 @@
-// Cluster: every node as a cell, coloured and grouped as one likes; one node beside it.
+// Cluster: every node as a cell, with selectable colour and grouping, and a panel for the selected node.
 import { html, colour, useMemo } from "../lib/ui.js";
 import { useCluster } from "../lib/data.js";
 import { route, setOptions } from "../lib/route.js";
@@ -9,7 +9,7 @@ import { Heatmap } from "../parts/heatmap.js";
 import { Scrubber } from "../parts/scrubber.js";
 import { Answer, Empty } from "../parts/states.js";
 import { Table } from "../parts/table.js";
-import { Name, Node, Tile, Title, tally } from "../parts/words.js";
+import { Name, Node, Tile, Title, tally } from "../parts/common.js";
 import { NodePanel } from "./node.js";
 
 const ZONE = "topology.kubernetes.io/zone";
@@ -19,10 +19,10 @@ const filled = (data, resource, row) => share(data.requested[resource][row], dat
 const amounts = (data, resource, row) => [data.requested, data.allocatable].map((all) => quantity(resource, all[resource][row]));
 const taintWords = (taints) => taints.map(({ key, value, effect }) => `${key}${value ? `=${value}` : ""}:${effect}`).join(", ");
 
-/** What colours nodes: a share from 0 to 1, or one of several kinds. */
+/** The value that determines the colour of nodes: a share from 0 to 1, or one of several kinds. */
 function shading(data, by) {
 	const label = by.startsWith("label:") && data.labels[by.slice(6)];
-	if (label) return { title: by.slice(6), kind: (row) => label.of[row], names: label.values.map((value) => value || "no such label") };
+	if (label) return { title: by.slice(6), kind: (row) => label.of[row], names: label.values.map((value) => value || "label not set") };
 	if (by === "taints") return { title: "taints", kind: (row) => data.taints.of[row], names: data.taints.sets.map((set) => (set.length ? taintWords(set) : "no taints")) };
 	if (by === "pods") return { title: "pods", share: (row) => share(data.pods[row], data.allowedPods[row]) };
 	if (by === "fragmentation") return { title: "fragmentation", share: (row) => data.fragmentation[row] };
@@ -30,7 +30,7 @@ function shading(data, by) {
 	return { title: `${resource} requested`, share: (row) => filled(data, resource, row) };
 }
 
-/** Kinds that many nodes have get a colour each; the rest share the last one. */
+/** Assigns a colour to each of the most frequent kinds, and the last colour to all others. */
 function ranked(shade, rows) {
 	const order = tally(rows, shade.kind);
 	return { rank: new Map(order.map(([kind], place) => [kind, Math.min(place, 7)])), order };
@@ -39,7 +39,7 @@ function ranked(shade, rows) {
 const grouped = (data, key) => {
 	const label = data.labels[key];
 	if (!label) return [{ name: "", rows: [...data.names.keys()] }];
-	const groups = label.values.map((value) => ({ name: value || "no such label", rows: [] }));
+	const groups = label.values.map((value) => ({ name: value || "label not set", rows: [] }));
 	label.of.forEach((value, row) => groups[value].rows.push(row));
 	return groups.filter(({ rows }) => rows.length).sort((one, other) => byName(one.name, other.name));
 };
@@ -74,11 +74,11 @@ function NodeMap({ data, shade, by, group }) {
 	const mark = useMemo(() => (row) => data.unschedulable[row], [data]);
 	const describe = (row) => ({
 		view: html`<${Tip} data=${data} row=${row} shade=${shade} />`,
-		words: `${data.names[row]}: ${shade.kind ? shade.names[shade.kind(row)] : `${shade.title} ${percent(shade.share(row))}`}, ${plural(data.pods[row], "pod")}${data.unschedulable[row] ? ", cordoned" : ""}`,
+		text: `${data.names[row]}: ${shade.kind ? shade.names[shade.kind(row)] : `${shade.title} ${percent(shade.share(row))}`}, ${plural(data.pods[row], "pod")}${data.unschedulable[row] ? ", cordoned" : ""}`,
 	});
 	return html`<div class="panel map"><${Legend} shade=${shade} ranks=${ranks} colours=${colours} />
 		<${Heatmap} groups=${groups} paint=${paint} mark=${mark} describe=${describe} version=${data}
-			label=${`${plural(data.names.length, "node")} by ${shade.title}. Arrow keys move from node to node, Enter opens one.`}
+			label=${`${plural(data.names.length, "node")} by ${shade.title}. Arrow keys move between nodes, Enter opens a node.`}
 			onPick=${(row) => setOptions({ node: data.names[row] })} /></div>`;
 }
 
@@ -133,6 +133,6 @@ export function Cluster() {
 					${options.node && html`<${NodePanel} key=${options.node} name=${options.node} />`}
 				</div>
 				<${Scrubber} />`
-			: html`<${Empty} title="No nodes yet">Nothing can be scheduled until there is one.<//>`}`;
+			: html`<${Empty} title="No nodes yet">Pods cannot be scheduled without nodes.<//>`}`;
 	}}<//>`;
 }

@@ -1,12 +1,12 @@
-// Configuration: which plugin acts at which point, and with which weight.
+// Configuration: the extension points and weights of plugins.
 import { html, useMemo } from "../lib/ui.js";
 import { useAnswer } from "../lib/api.js";
 import { when } from "../lib/data.js";
 import { link, route, setOptions } from "../lib/route.js";
 import { Answer } from "../parts/states.js";
-import { Title } from "../parts/words.js";
+import { Title } from "../parts/common.js";
 
-/** Plugins in the order of the points at which they act first. */
+/** Plugins in the order of their first extension points. */
 const pluginsOf = ({ points }) => [...new Set(Object.values(points).flatMap((plugins) => plugins.map(({ name }) => name)))];
 
 const title = (point) => point.replace(/^./, (first) => first.toUpperCase());
@@ -25,12 +25,12 @@ function Profile({ profile, chosen }) {
 export function Configuration() {
 	const { plugin } = route.value.options;
 	const answer = useAnswer("configuration", { run: when().run });
-	return html`<${Title} says="What is in force. Numbers are weights.">Configuration<//>
-		${plugin && html`<p class="banner past"><strong>${plugin}</strong> <a href=${link("queue", [], { plugin })}>Pods that it holds back</a> <a href=${link("decisions", [], { plugin })}>Decisions in which it rejected nodes</a> <button onClick=${() => setOptions({ plugin: null })}>Clear</button></p>`}
+	return html`<${Title} hint="The current configuration. Numbers are weights.">Configuration<//>
+		${plugin && html`<p class="banner past"><strong>${plugin}</strong> <a href=${link("queue", [], { plugin })}>Pods that it blocks</a> <a href=${link("decisions", [], { plugin })}>Decisions in which it rejected nodes</a> <button onClick=${() => setOptions({ plugin: null })}>Clear</button></p>`}
 		<${Answer} of=${answer} what="Reading the configuration">${({ yaml, profiles, extenders = [], features = [] }) => html`
 			${profiles.map((profile) => html`<${Profile} key=${profile.name} profile=${profile} chosen=${plugin} />`)}
 			<div class="columns">
 				${extenders.length > 0 && html`<section class="panel"><h2>Extenders</h2><ul class="list">${extenders.map((extender) => html`<li key=${extender}><code>${extender}</code></li>`)}</ul></section>`}
-				${features.length > 0 && html`<section class="panel"><h2>Features turned on</h2><p class="row">${features.map((feature) => html`<span class="badge" key=${feature}>${feature}</span>`)}</p></section>`}</div>
+				${features.length > 0 && html`<section class="panel"><h2>Enabled features</h2><p class="row">${features.map((feature) => html`<span class="badge" key=${feature}>${feature}</span>`)}</p></section>`}</div>
 			<section class="panel"><h2>As YAML</h2><pre tabindex="0" role="region" aria-label="Configuration as YAML">${yaml}</pre></section>`}<//>`;
 }

@@ -1,4 +1,4 @@
-// One node: how full it is, its pods, and why pods were refused there lately.
+// One node: its utilization, its pods, and recent rejections.
 import { html, useMemo, useState } from "../lib/ui.js";
 import { path, useAnswer } from "../lib/api.js";
 import { now, records, useNews, when } from "../lib/data.js";
@@ -6,7 +6,7 @@ import { setOptions } from "../lib/route.js";
 import { count, duration, percent, plural, quantity } from "../lib/format.js";
 import { Answer } from "../parts/states.js";
 import { Table } from "../parts/table.js";
-import { POD_COLUMN, Pod, Side, numbers } from "../parts/words.js";
+import { POD_COLUMN, Pod, Side, numbers } from "../parts/common.js";
 
 const COLUMNS = [
 	{ ...POD_COLUMN, width: "minmax(120px,1fr)" },
@@ -32,16 +32,16 @@ export function NodePanel({ name }) {
 	};
 	return html`<${Side} name=${name} label=${`Node ${name}`} close=${close}>
 		<${Answer} of=${answer} what="Reading the node">${(node) => html`
-			${node.unschedulable && html`<p class="notice warn">Cordoned: new pods are refused.</p>`}
+			${node.unschedulable && html`<p class="notice warn">Cordoned: new pods are rejected.</p>`}
 			<${Usage} node=${node} />
 			<h3>${plural(pods.length, "pod")}${node.allowedPods ? ` of ${count(node.allowedPods)}` : ""}</h3>
-			${pods.length ? html`<${Table} id="node-pods" label=${`Pods on ${name}`} rows=${pods} columns=${COLUMNS} order=${order} onOrder=${setOrder} />` : html`<p class="hint">None runs here.</p>`}
-			<h3>Refused here lately</h3>
+			${pods.length ? html`<${Table} id="node-pods" label=${`Pods on ${name}`} rows=${pods} columns=${COLUMNS} order=${order} onOrder=${setOrder} />` : html`<p class="hint">No pods on this node.</p>`}
+			<h3>Recent rejections</h3>
 			${node.refusals.length
-				? html`<ul class="list">${node.refusals.map(({ plugin, reasons, count: times, pods: refused, time }) => html`<li key=${plugin + reasons}><span class="badge bad">${count(times)}</span>
+				? html`<ul class="list">${node.refusals.map(({ plugin, reasons, count: times, pods: rejected, time }) => html`<li key=${plugin + reasons}><span class="badge bad">${count(times)}</span>
 						<div class="grow"><div>${reasons.join(", ") || "no reason given"} <span class="hint">${plugin}, ${duration(Math.max(0, now() - time))} ago</span></div>
-						<div class="hint">${refused.slice(0, 3).map((pod, number) => html`${number > 0 && ", "}<${Pod} key=${pod} pod=${pod} />`)}${refused.length > 3 && " …"}</div></div></li>`)}</ul>`
-				: html`<p class="hint">No pod was, as far as records reach.</p>`}
+						<div class="hint">${rejected.slice(0, 3).map((pod, number) => html`${number > 0 && ", "}<${Pod} key=${pod} pod=${pod} />`)}${rejected.length > 3 && " …"}</div></div></li>`)}</ul>`
+				: html`<p class="hint">None in the recorded decisions.</p>`}
 			<details><summary>Labels and taints</summary>
 				${node.taints.length > 0 && html`<p class="row">${node.taints.map(({ key, value, effect }) => html`<span class="badge warn" key=${key + effect}>${key}${value && `=${value}`}:${effect}</span>`)}</p>`}
 				<dl class="facts">${Object.entries(node.labels).map(([key, value]) => html`<dt key=${key}><bdi>${key}</bdi></dt><dd><bdi>${value || "–"}</bdi></dd>`)}</dl></details>

@@ -1,4 +1,4 @@
-// Decision: one pod. What happened, why, and what would change it.
+// Decision: the outcome for one pod, its reasons, and changes that would help.
 import { html, useRef } from "../lib/ui.js";
 import { path, useAnswer } from "../lib/api.js";
 import { about, now, queue, seconds, when } from "../lib/data.js";
@@ -7,7 +7,7 @@ import { clock, count, duration, plural } from "../lib/format.js";
 import { Body, WouldFit } from "../parts/decision.js";
 import { Answer, Empty, Loading, Problem } from "../parts/states.js";
 import { Moves, Strip } from "../parts/strip.js";
-import { Name, Node, Outcome, State } from "../parts/words.js";
+import { Name, Node, Outcome, State } from "../parts/common.js";
 
 function Attempts({ attempts, shown }) {
 	if (attempts.length < 2) return null;
@@ -18,7 +18,7 @@ function Attempts({ attempts, shown }) {
 
 function Facts({ decision, waits }) {
 	const { profile, priority, time, seconds: took, queue: queued, binding, rejectedBy } = decision;
-	return html`<section class="panel stack"><h2>Its way</h2>
+	return html`<section class="panel stack"><h2>Timeline</h2>
 		<${Strip} decision=${decision} />
 		<dl class="facts">
 			${waits && html`<dt>Now</dt><dd><${State} of=${waits.state} /> ${waits.retry != null && html`<span class="hint">next retry ${waits.retry <= now() ? "is due" : `in ${duration(waits.retry - now())}`}</span>`}</dd>`}
@@ -29,10 +29,10 @@ function Facts({ decision, waits }) {
 			${rejectedBy?.length > 0 && html`<dt>Rejected by</dt><dd>${rejectedBy.join(", ")}</dd>`}
 			<dt>Profile</dt><dd>${profile || "–"}</dd><dt>Priority</dt><dd>${count(priority || 0)}</dd>
 		</dl>
-		${queued?.history?.length > 0 && html`<details><summary>${plural(queued.history.length, "move")} through the queue</summary><${Moves} history=${queued.history} /></details>`}</section>`;
+		${queued?.history?.length > 0 && html`<details><summary>${plural(queued.history.length, "queue move")}</summary><${Moves} history=${queued.history} /></details>`}</section>`;
 }
 
-/** Changes that would help, tried in a copy of the cluster; takes seconds. */
+/** Changes that would help, tried in a copy of the cluster, which takes seconds. */
 function Help({ names, decided }) {
 	const explained = useAnswer(path("explain", ...names), { run: when().run }, decided);
 	if (explained.data) return html`<${WouldFit} changes=${explained.data.wouldFitIf || []} stuck=${explained.data.stuck} />`;
@@ -45,26 +45,26 @@ export function PodDecision() {
 	const pod = parts.join("/");
 	const row = queue.value?.rows.find((waiting) => waiting.pod === pod);
 	const waits = moment() == null && row, live = moment() == null && options.id == null;
-	// It leaves the queue sooner.
+	// Refresh while the pod is binding, because it leaves the queue before that.
 	const last = useRef();
 	const answer = useAnswer(path("decisions", ...parts), { id: options.id, ...when() }, live ? `${row?.attempts} ${row?.state} ${last.current === "binding" && seconds.value}` : 0);
 	last.current = answer.data?.decision.binding?.state;
 	if (answer.error?.status === 404 && !answer.data) {
 		return html`<h1><${Name}>${pod}<//></h1>
 			${waits && html`<p class="row"><${State} of=${waits.state} /> ${waits.reason}</p>`}
-			<${Empty} title="No decision about this pod" icon="decisions">${answer.error.message}. It was not tried yet, or it was decided longer ago than records reach.<//>`;
+			<${Empty} title="No decision about this pod" icon="decisions">${answer.error.message}. It has not been attempted yet, or the record was dropped.<//>`;
 	}
 	return html`<${Answer} of=${answer} what="Reading the decision">${({ decision, attempts, matrix, runnerUp }) => {
 		const pending = !decision.chosen && live;
 		return html`
 			<div class="title"><div><h1><${Name}>${decision.pod}<//></h1>
 				<p class="row" aria-live="polite"><${Outcome} of=${decision.outcome} />
-					${decision.chosen && html`<span>${(decision.binding?.state || "bound") === "bound" ? "on" : "is to go to"} <${Node} name=${decision.chosen} /></span>`}
+					${decision.chosen && html`<span>${(decision.binding?.state || "bound") === "bound" ? "on" : "assigned to"} <${Node} name=${decision.chosen} /></span>`}
 					${decision.nominatedNode && !decision.chosen && html`<span>nominated for <${Node} name=${decision.nominatedNode} /></span>`}</p></div>
 				<${Attempts} attempts=${attempts} shown=${decision.id} /></div>
 			${decision.message && html`<p class="notice bad">${decision.message}</p>`}
 			<div class="columns">
-				${pending && (about.value.can.explain ? html`<${Help} names=${parts} decided=${decision.id} />` : html`<section class="panel"><h2>Would fit if</h2><p class="hint">Not known: ${about.value.cannot}</p></section>`)}
+				${pending && (about.value.can.explain ? html`<${Help} names=${parts} decided=${decision.id} />` : html`<section class="panel"><h2>Would fit if</h2><p class="hint">Not available: ${about.value.cannot}</p></section>`)}
 				<${Facts} decision=${decision} waits=${waits} />
 			</div>
 			<${Body} decision=${decision} matrix=${matrix} runnerUp=${runnerUp} />`;

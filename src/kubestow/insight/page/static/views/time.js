@@ -1,4 +1,4 @@
-// Time: charts, and a moment to which the other views are set back.
+// Time: charts, on which the moment for the other views is selected.
 import { html, useMemo } from "../lib/ui.js";
 import { about } from "../lib/data.js";
 import { moment, link, setOptions } from "../lib/route.js";
@@ -8,7 +8,7 @@ import { kinds } from "../parts/canvas.js";
 import { Chart } from "../parts/chart.js";
 import { Scrubber, pendingOf, useTimes } from "../parts/scrubber.js";
 import { Answer, Empty } from "../parts/states.js";
-import { STATES, Tile, Title } from "../parts/words.js";
+import { STATES, Tile, Title } from "../parts/common.js";
 
 const total = (values) => values.reduce((sum, value) => sum + (value || 0), 0);
 const rate = (counts, spans) => counts.map((number, point) => number / spans[point]);
@@ -17,13 +17,13 @@ function charts(data, colours) {
 	const line = (name, values, place) => ({ name, values, colour: colours[place % 8] });
 	const plugins = Object.entries(data.plugins).sort((one, other) => total(other[1]) - total(one[1])).slice(0, 6);
 	return [
-		{ title: "Pods a second", lines: [line("bound", rate(data.bound, data.seconds), 0), line("attempts", rate(data.attempts, data.seconds), 7)] },
+		{ title: "Pods per second", lines: [line("bound", rate(data.bound, data.seconds), 0), line("attempts", rate(data.attempts, data.seconds), 7)] },
 		{ title: "Pending pods", lines: Object.entries(data.pending).map(([name, values], place) => line(STATES[name]?.title || name, values, [0, 4, 1, 7, 2, 5][place])), format: count },
-		{ title: "Choosing a node", lines: [line("median", data.cycle.p50, 0), line("99 %", data.cycle.p99, 5)], format: duration },
+		{ title: "Scheduling cycle", lines: [line("median", data.cycle.p50, 0), line("99 %", data.cycle.p99, 5)], format: duration },
 		{ title: "From first attempt to bound", lines: [line("median", data.wait.p50, 0), line("90 %", data.wait.p90, 3), line("99 %", data.wait.p99, 5)], format: duration },
 		{ title: "Preemptions", lines: [line("preemptions", data.preemptions, 1), line("victims", data.victims, 5)], format: count },
-		{ title: "Time in plugins, a second", lines: plugins.map(([name, values], place) => line(name, rate(values, data.seconds), place)), format: duration },
-		{ title: "Requested of what is there", lines: Object.entries(data.requested).slice(0, 6).map(([name, values], place) => line(name, values, place)), format: percent },
+		{ title: "Time in plugins, per second", lines: plugins.map(([name, values], place) => line(name, rate(values, data.seconds), place)), format: duration },
+		{ title: "Requested share of allocatable", lines: Object.entries(data.requested).slice(0, 6).map(([name, values], place) => line(name, values, place)), format: percent },
 		{ title: "Nodes", lines: [line("nodes", data.nodes, 2)], format: count },
 	].filter(({ lines }) => lines.length);
 }
@@ -33,11 +33,11 @@ export function Time() {
 	const colours = useMemo(kinds, [theme.value]);
 	const drawn = useMemo(() => answer.data && charts(answer.data, colours), [answer.data, colours]);
 	return html`<${Answer} of=${answer} what="Reading figures">${(data) => html`
-		<${Title} says=${html`A click on a chart sets the <a href=${link("cluster")}>cluster</a> and the <a href=${link("queue")}>queue</a> back to that moment.`}>Time<//>
-		${data.time.length < 2 ? html`<${Empty} title="Nothing to draw yet" icon="time">${about.value.live ? "The first figures are there in a few seconds." : "This recording has no figures."}<//>`
+		<${Title} hint=${html`Click a chart to see the <a href=${link("cluster")}>cluster</a> and the <a href=${link("queue")}>queue</a> at that moment.`}>Time<//>
+		${data.time.length < 2 ? html`<${Empty} title="No figures yet" icon="time">${about.value.live ? "The first figures appear in a few seconds." : "This recording has no figures."}<//>`
 		: html`
 			<dl class="tiles">
-				${Object.entries({ Bound: total(data.bound), Attempts: total(data.attempts), "Most a second": Math.max(...rate(data.bound, data.seconds)), "Most pending": Math.max(...pendingOf(data)), Preemptions: total(data.preemptions) })
+				${Object.entries({ Bound: total(data.bound), Attempts: total(data.attempts), "Most per second": Math.max(...rate(data.bound, data.seconds)), "Most pending": Math.max(...pendingOf(data)), Preemptions: total(data.preemptions) })
 					.map(([name, number]) => html`<${Tile} key=${name} name=${name}>${figure(number)}<//>`)}
 			</dl>
 			<${Scrubber} />

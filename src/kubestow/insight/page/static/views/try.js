@@ -1,10 +1,10 @@
-// Try a pod: where would it go, and why? Nothing is created.
+// Try a pod: a dry run of pods that do not exist.
 import { html, useState } from "../lib/ui.js";
 import { about } from "../lib/data.js";
 import { Body, WouldFit } from "../parts/decision.js";
 import { Empty } from "../parts/states.js";
 import { YamlForm } from "../parts/yaml.js";
-import { Name, Node, Outcome, Title } from "../parts/words.js";
+import { Name, Node, Outcome, Title } from "../parts/common.js";
 
 const EXAMPLE = `apiVersion: v1
 kind: Pod
@@ -24,7 +24,7 @@ const KEY = "kubestow-try";
 const Tried = ({ item }) => {
 	const { decision, matrix, runnerUp, wouldFitIf, stuck, notes = [] } = item;
 	return html`<section class="stack" aria-label=${decision.pod}>
-		<div><h2><${Name}>${decision.pod}<//></h2><p class="row"><${Outcome} of=${decision.outcome} />${decision.chosen ? html`<span>would go to <${Node} name=${decision.chosen} /></span>` : html`<span>would fit nowhere</span>`}</p></div>
+		<div><h2><${Name}>${decision.pod}<//></h2><p class="row"><${Outcome} of=${decision.outcome} />${decision.chosen ? html`<span>would run on <${Node} name=${decision.chosen} /></span>` : html`<span>fits on no node</span>`}</p></div>
 		${decision.message && html`<p class="notice bad">${decision.message}</p>`}
 		${!decision.chosen && html`<${WouldFit} changes=${wouldFitIf || []} stuck=${stuck} />`}
 		<${Body} decision=${decision} matrix=${matrix} runnerUp=${runnerUp} dry />
@@ -34,8 +34,8 @@ const Tried = ({ item }) => {
 export function Try() {
 	const [text, setText] = useState(sessionStorage.getItem(KEY) || EXAMPLE);
 	const { can, cannot, live } = about.value;
-	if (!can.try) return html`<${Title}>Try a pod<//><${Empty} title="No pod can be tried here" icon="try">${cannot}<//>`;
-	return html`<${Title} says=${`Where would it ${live ? "go" : "have gone in the end"}, and why? Nothing is created.`}>Try a pod<//>
+	if (!can.try) return html`<${Title}>Try a pod<//><${Empty} title="Dry runs are not possible" icon="try">${cannot}<//>`;
+	return html`<${Title} hint=${`A dry run in a copy of the cluster${live ? "" : " at its end"}. Nothing is created.`}>Try a pod<//>
 		<${YamlForm} place="try" text=${text} label="Pods as YAML or JSON" verb="Try" rows="14" onText=${(now) => {
 			setText(now);
 			sessionStorage.setItem(KEY, now);
