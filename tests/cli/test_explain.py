@@ -87,7 +87,7 @@ def test_pods_whose_names_are_made_up_are_several(files: Files) -> None:
     assert json.loads(files.explain_pod(long, "-o", "json").output)["pod"] == f"default/{'w' * 58}xxxxx"
     path = files.write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [pod("web"), pod("web")]})
     (line,) = refused("-f", path, "--cluster", files.cluster)
-    assert line.endswith("Pod default/web: there is a pod of this name before it")
+    assert line.endswith("Pod default/web: an earlier pod has the same name")
 
 
 def test_fields_that_there_are_not_are_refused_beside_pods_too(files: Files) -> None:
@@ -168,7 +168,7 @@ def test_priority_comes_from_the_class(tmp_path: Path) -> None:
     files = Files(tmp_path, node("a", "2"), pod("low", "2", nodeName="a", priority=0), classes)
     done = files.explain_pod(pod("web", "2", priorityClassName="high"))
     assert "makes room on a, from which must go: default/low" in done.output
-    assert "  cluster  pods of lower priority gone from node a: default/low\n" in done.output
+    assert "  cluster  pods of lower priority removed from node a: default/low\n" in done.output
 
 
 def test_a_priority_class_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_fields_that_are_null_are_not_there(files: Files) -> None:
 def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
     """Nobody here schedules it; somebody else's configuration may be at hand."""
     path = files.write("pod.json", pod("web", schedulerName="other"))
-    said = "Error: pod default/web: no profile has its schedulerName other; the configuration has"
+    said = "Error: pod default/web: no profile has schedulerName other; the configuration has"
     (line,) = refused("-f", path, "--cluster", files.cluster)
     assert line == f"{said} default-scheduler; --config names that of its scheduler"
     configuration = files.write(

@@ -75,14 +75,14 @@ def test_what_is_suggested_for_a_group_was_tried(racks: Files) -> None:
     told = json.loads(racks.explain("podgroup/train", "-o", "json").output)
     assert {one["change"]: one["placed"] for one in told["wouldFitIf"]} == {
         "minCount lowered from 4 to 3": 3,
-        "topology constraint rack dropped": 4,
+        "topology constraint rack removed": 4,
         "a node like a-0 added": 4,
         "2 nodes like b-0 added": 4,
         "request of cpu lowered from 6 to 4 (of every pod)": 4,
     }
     assert (told["outcome"], told["chosen"], told["missing"]) == ("unschedulable", {}, 1)
     picky = json.loads(racks.explain("podgroup/picky", "-o", "json").output)
-    assert "node selector disk=ssd dropped (of every pod)" in [one["change"] for one in picky["wouldFitIf"]]
+    assert "node selector disk=ssd removed (of every pod)" in [one["change"] for one in picky["wouldFitIf"]]
 
 
 def test_a_group_that_fits_is_told_where(racks: Files) -> None:
@@ -142,7 +142,7 @@ def test_what_it_would_take_in_another_placement(racks: Files) -> None:
     }
     fits = racks.explain("podgroup/pair", "--against", "a").output
     assert fits.startswith("Pod group ml/pair would fit in a.\n")
-    assert fits.endswith("Note: left to itself it would go to b.\n")
+    assert fits.endswith("Note: without --against it would be scheduled in b.\n")
 
 
 def test_a_group_of_a_file_is_tried_as_a_group(racks: Files) -> None:
@@ -161,7 +161,7 @@ def test_groups_that_cannot_be_explained_are_one_line(racks: Files) -> None:
     """Nobody waits, nobody knows it, or several are called so."""
     twice = Files(racks.folder, *RACKS, gang("train", 1), gang("train", 1, "other"), gang("empty", 2))
     for name, said in (
-        ("empty", "pod group ml/empty: none of its pods waits; 0 have a node"),
+        ("empty", "pod group ml/empty has no pending pods; 0 have a node"),
         ("none", "there is no pod group none"),
         ("train", "pod group train is ambiguous: say which of ml/train, other/train"),
     ):
@@ -171,18 +171,18 @@ def test_groups_that_cannot_be_explained_are_one_line(racks: Files) -> None:
 def test_questions_that_are_not_about_groups_are_one_line(racks: Files) -> None:
     """It is said what to ask instead."""
     for group, option, name, said in (
-        ("train", "--against", "z", "z is neither a value of rack, nor a node that has one"),
+        ("train", "--against", "z", "z is neither a value of label rack nor a node with this label"),
         (
             "picky",
             "--against",
             "b-0",
-            f"pod group ml/picky has no topology constraint; ask about a pod of it: {INSTEAD}",
+            f"pod group ml/picky has no topology constraint; use one of its pods: {INSTEAD}",
         ),
         (
             "train",
             "--node",
             "b-0",
-            "--node is about a pod: ask about one of the group, kubestow explain ml/train-0 --node b-0",
+            "--node applies to pods: use a pod of the group, kubestow explain ml/train-0 --node b-0",
         ),
     ):
         assert refused(f"podgroup/{group}", option, name, "--cluster", racks.cluster) == [f"Error: {said}"]

@@ -68,7 +68,7 @@ def test_a_group_that_waits(up: Up) -> None:
         2,
         "default/train-0",
     )
-    assert {one["change"] for one in told["wouldFitIf"]} >= {"topology constraint rack dropped"}
+    assert {one["change"] for one in told["wouldFitIf"]} >= {"topology constraint rack removed"}
     one = explain(up, "train-0")
     assert (one["source"], one["podGroup"], one["placement"]) == (
         "scheduler",
@@ -93,14 +93,14 @@ def test_a_group_that_was_not_tried_yet(up: Up) -> None:
     """The scheduler knows nothing of it, so it is tried here."""
     told = explain(up, "podgroup/late")
     assert (told["source"], told["message"]) == ("dry run", "the gang waits for 2 more pods to be created")
-    assert "has no record of it: nothing is known about a pod group default/late" in told["notes"][0]
+    assert "has no record of it: no decision about pod group default/late is recorded" in told["notes"][0]
 
 
 def test_against_a_rack_it_is_a_dry_run(up: Up) -> None:
     """Of a group that runs already, nothing can be tried."""
     assert explain(up, "podgroup/train", "--against", "b")["source"] == "dry run"
     said = refused("podgroup/runs", "--against", "b", "--kubeconfig", str(up.kubeconfig))
-    assert said == ["Error: pod group default/runs: none of its pods waits; 2 have a node"]
+    assert said == ["Error: pod group default/runs has no pending pods; 2 have a node"]
 
 
 def test_a_group_of_a_manifest_at_the_live_cluster(up: Up, tmp_path: Path) -> None:

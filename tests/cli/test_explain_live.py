@@ -270,7 +270,7 @@ def test_what_may_not_be_listed_is_said(forbidding: str, tmp_path: Path, monkeyp
     monkeypatch.setattr(_Forbidding, "objects", {"/api/v1/nodes": [node("a")]})
     done = run("-f", str(path), "--kubeconfig", forbidding)
     assert done.output.startswith("Pod shop/web would go to a.\n")
-    assert "Note: pods may not be listed and are left out; nodes look emptier than they are" in done.output
+    assert "Note: pods may not be listed and are ignored; nodes appear emptier than they are" in done.output
     assert "Note: namespaces, services, replicationcontrollers, persistentvolumes," in done.output
     assert "Note: the scheduler's configuration and feature gates could not be read" in done.output
     assert done.output.count("Note: ") == 3
@@ -345,7 +345,7 @@ def test_a_group_needs_to_be_seen(forbidding: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(_Forbidding, "objects", seen | {groups: [gang("train", 2, "shop")]})
     assert refused(*asked) == ["Error: pods cannot be listed: cannot list /api/v1/pods"]
     monkeypatch.setattr(_Forbidding, "objects", seen | {groups: [gang("train", 2, "shop")], "/api/v1/pods": []})
-    assert refused(*asked) == ["Error: pod group shop/train: none of its pods waits; 0 have a node"]
+    assert refused(*asked) == ["Error: pod group shop/train has no pending pods; 0 have a node"]
 
 
 @pytest.mark.kubectl

@@ -204,7 +204,7 @@ def test_a_scheduler_that_is_none(fake: Fake) -> None:
     """What answers there is something else."""
     _Cluster.pages.update({"/configz": "<html>Log in</html>", "/metrics": "<html>Log in</html>"})
     _, (note,) = fake.tried()
-    assert "feature gates could not be read (/configz is not that of a scheduler: " in note
+    assert "feature gates could not be read (/configz has no scheduler configuration: " in note
 
 
 def test_plugins_that_are_not_here(fake: Fake, tmp_path: Path) -> None:

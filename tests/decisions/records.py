@@ -1,4 +1,4 @@
-"""Records as a recorder would have made them, and the decisions of a harness."""
+"""Helpers that make records like a recorder, and return the decisions of a harness."""
 
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ def made(
     feasible: int = 0,
     seconds: float = 0.0,
 ) -> Record:
-    """Return the record of a pod that was placed on a node, or of one that fits nowhere."""
+    """Return the record of a scheduled or an unschedulable pod."""
     namespace, name = pod.split("/")
     failed = None if node else Failed(Code.UNSCHEDULABLE, message, nominated_node=nominated_node)
     found = make_pod(name, namespace=namespace)
@@ -48,12 +48,12 @@ def made(
 
 
 def recorded(**options: Any) -> SchedulerHarness:
-    """Return a harness that keeps its decisions."""
+    """Return a harness that records its decisions."""
     return SchedulerHarness(record_bytes=ROOM, **options)
 
 
 def archive_of(world: SchedulerHarness) -> Archive:
-    """Return the decisions that a harness keeps."""
+    """Return the recorded decisions of a harness."""
     assert world.decisions is not None
     return world.decisions
 
@@ -65,6 +65,6 @@ def decisions(world: SchedulerHarness, pod: str) -> list[schema.Decision]:
 
 
 def nodes_of(decision: schema.Decision) -> dict[str, schema.NodeResult]:
-    """Return the details about nodes, which must be there."""
+    """Return the details about nodes, which must exist."""
     assert isinstance(decision.nodes, dict)
     return decision.nodes

@@ -1,4 +1,4 @@
-"""Decisions as annotations of kube-scheduler-simulator, cut to what fits."""
+"""Decisions as annotations of kube-scheduler-simulator, cut to the size limit."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def scored(total: int) -> schema.NodeResult:
     return schema.NodeResult(total=total, plugins={"Fit": total}, raw={"Fit": total}, normalized={"Fit": total})
 
 
-def refused(plugin: str) -> schema.NodeResult:
+def rejected_by(plugin: str) -> schema.NodeResult:
     return schema.NodeResult(rejected=schema.Rejected.of(Rejection((f"no {plugin}",), plugin=plugin)))
 
 
@@ -36,7 +36,7 @@ def read(found: dict[str, str], name: str) -> Any:
 
 
 def test_a_decision_of_the_scheduler() -> None:
-    """Filters that passed and refused, scores as texts, the node, and what bound the pod."""
+    """Results of filters, scores as texts, the node, and the plugin that bound the pod."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         world.cluster.add(make_node("small", cpu="2"))
         world.cluster.add(make_node("large", cpu="8"))
@@ -63,7 +63,7 @@ def test_a_decision_of_the_scheduler() -> None:
 
 
 def test_reserve_and_permit() -> None:
-    """Of a pod that was given a node: who reserved something for it, who let it pass, and who had it wait how long."""
+    """A scheduled pod has the results of Reserve and Permit plugins, with timeouts of those that made it wait."""
     skipped = schema.PreFilter(skipped=("VolumeBinding",))
     binding = schema.Binding("bound", permits={"Gang": 90.0})
     found = annotations(decision({}, preFilter=skipped, binding=binding), PLUGINS)
@@ -75,7 +75,7 @@ def test_reserve_and_permit() -> None:
 
 
 def test_preemption_and_pre_filter() -> None:
-    """The node that is made room on, the nodes that were left, and who refused the pod."""
+    """The annotations have the nominated node, the nodes that PreFilter left, and the plugin that rejected the pod."""
     victims = (schema.Victim("d/low", 1),)
     preemption = schema.Preemption(plugin="DefaultPreemption", nominated="n1", victims=victims)
     narrowed = schema.PreFilter(narrowedTo=("n1", "n2"), narrowedBy=("NodeAffinity",))
@@ -88,18 +88,18 @@ def test_preemption_and_pre_filter() -> None:
     assert read(found, "prefilter-result-status") == {"NodeAffinity": "success", "NodeResourcesFit": "never"}
 
 
-def test_what_does_not_fit_is_cut_and_said() -> None:
-    """The best nodes are kept, then those that were refused last; never more bytes than there may be."""
-    nodes = {f"tainted-{number}": refused("TaintToleration") for number in range(2000)}
-    nodes |= {f"full-{number}": refused("NodeResourcesFit") for number in range(2000)}
+def test_results_above_the_size_limit_are_cut() -> None:
+    """The best nodes are kept, then those that passed the most filters; the size stays within the limit."""
+    nodes = {f"tainted-{number}": rejected_by("TaintToleration") for number in range(2000)}
+    nodes |= {f"full-{number}": rejected_by("NodeResourcesFit") for number in range(2000)}
     nodes |= {f"good-{number}": scored(number) for number in range(300)}
     nodes["best"] = scored(1000)
-    for room in (MOST_BYTES, 40_000, 10_000):
-        found = annotations(decision(nodes), PLUGINS, room)
-        assert room // 2 < sum(len(key) + len(value) for key, value in found.items()) <= room
+    for limit in (MOST_BYTES, 40_000, 10_000):
+        found = annotations(decision(nodes), PLUGINS, limit)
+        assert limit // 2 < sum(len(key) + len(value) for key, value in found.items()) <= limit
         kept = list(read(found, "filter-result"))
         assert kept[:3] == ["best", "good-299", "good-298"]
-        assert found[CUT] == f"the best and the nearest {len(kept)} of 4301 nodes: all of them would be too large"
+        assert found[CUT] == f"the {len(kept)} best of 4301 nodes; the results of all nodes exceed the size limit"
     everywhere = list(read(annotations(decision(nodes), PLUGINS), "filter-result"))
     assert sum(name.startswith("good") for name in everywhere) == 300
     assert (
@@ -107,8 +107,8 @@ def test_what_does_not_fit_is_cut_and_said() -> None:
     )
 
 
-def test_post_filter_is_given_all_nodes_that_were_refused() -> None:
-    """As in kube-scheduler-simulator: the nominated node with who makes room there, others with nothing."""
+def test_post_filter_results_have_all_rejected_nodes() -> None:
+    """As in kube-scheduler-simulator, the nominated node has the plugin's result, and other nodes have none."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         for name in ("n1", "n2"):
             world.cluster.add(make_node(name, cpu="2"))
@@ -125,24 +125,24 @@ def test_post_filter_is_given_all_nodes_that_were_refused() -> None:
     assert set(read(found, "filter-result")) == {"n1", "n2", "tiny"}
 
 
-def test_post_filter_that_makes_no_room() -> None:
-    """The nodes that it was given are told all the same; without PostFilter nothing is."""
-    nodes = {"n1": refused("TaintToleration"), "n2": refused("NodeResourcesFit")}
+def test_post_filter_without_a_nomination() -> None:
+    """The rejected nodes are listed, too; without PostFilter there is no annotation."""
+    nodes = {"n1": rejected_by("TaintToleration"), "n2": rejected_by("NodeResourcesFit")}
     failed = {"outcome": "unschedulable", "chosen": None}
     found = annotations(decision(nodes, preemption=schema.Preemption("DefaultPreemption", "no"), **failed), PLUGINS)
     assert read(found, "postfilter-result") == {"n1": {}, "n2": {}}
     assert PREFIX + "postfilter-result" not in annotations(decision(nodes, **failed), PLUGINS)
 
 
-def test_the_node_that_is_made_room_on_is_kept() -> None:
-    """However far it was from fitting, and in both annotations."""
-    nodes = {f"full-{number}": refused("NodeResourcesFit") for number in range(4000)}
-    nodes["n1"] = refused("TaintToleration")
+def test_the_nominated_node_is_kept() -> None:
+    """It is kept however few filters it passed, and in both annotations."""
+    nodes = {f"full-{number}": rejected_by("NodeResourcesFit") for number in range(4000)}
+    nodes["n1"] = rejected_by("TaintToleration")
     preemption = schema.Preemption("DefaultPreemption", nominated="n1")
-    room = 40_000
-    found = annotations(decision(nodes, chosen=None, preemption=preemption), PLUGINS, room)
-    assert room // 2 < sum(len(key) + len(value) for key, value in found.items()) <= room
+    limit = 40_000
+    found = annotations(decision(nodes, chosen=None, preemption=preemption), PLUGINS, limit)
+    assert limit // 2 < sum(len(key) + len(value) for key, value in found.items()) <= limit
     given = read(found, "postfilter-result")
     assert next(iter(given.items())) == ("n1", {"DefaultPreemption": "preemption victim"})
     assert list(given) == list(read(found, "filter-result"))
-    assert found[CUT].startswith(f"the best and the nearest {len(given)} of 4001 nodes")
+    assert found[CUT].startswith(f"the {len(given)} best of 4001 nodes")

@@ -19,8 +19,8 @@ from fewest_nodes import fewest_nodes
 from kubestow.api.pod import Pod
 from kubestow.insight.decisions import schema
 from kubestow.insight.decisions.archive import Archive
-from kubestow.insight.decisions.details import Scheduled
-from kubestow.insight.decisions.judged import Judged
+from kubestow.insight.decisions.details import SchedulerParts
+from kubestow.insight.decisions.evaluation_run import EvaluationRun
 from kubestow.insight.decisions.record import Record
 from kubestow.insight.decisions.recorder import Recorder
 from kubestow.insight.decisions.schema import Rejected
@@ -38,7 +38,7 @@ from plugins.device_world import claim, claiming, device_class, device_slice, ex
 from scenarios.group_story import Story
 from scenarios.random_events import Chaos
 
-# The cluster and the cycle alone: a second cluster, to which the same happens, says what is expected.
+# The cluster and the cycle alone: a second cluster with the same changes has the expected results.
 
 
 class Recorded:
@@ -47,7 +47,7 @@ class Recorded:
     def __init__(self, profile: str, percentage: int, upcoming: Any) -> None:
         self.recorder = Recorder(clock=StillClock(), stopwatch=lambda: 0.0, rng=FirstRng(), limit=1 << 40)
         self.world = world = World(profile, percentage, sharing=True, upcoming=upcoming, history=self.recorder.history)
-        scheduled = Scheduled(world.cluster, world.nominator, world.features, SchedulerMetrics())
+        scheduled = SchedulerParts(world.cluster, world.nominator, world.features, SchedulerMetrics())
         self.archive = Archive(self.recorder, scheduled)
 
     def record(self, pod: PodInfo) -> Record:
@@ -56,8 +56,8 @@ class Recorded:
         return next(iter(self.recorder))
 
 
-def expected(world: World, pod: PodInfo, searched: Searched, *, preempts: bool) -> Judged:
-    """Evaluate a pod in full in a cluster as it is now, on the rows that a cycle looked at."""
+def expected(world: World, pod: PodInfo, searched: Searched, *, preempts: bool) -> EvaluationRun:
+    """Evaluate a pod in the current state of a cluster, on the rows that a cycle evaluated."""
     evaluation = Evaluation(world.profile, world.cluster, world.nominator, pod)
     order = searched.order if searched.start is None else world.cluster.order.rows_from(searched.start)
 
@@ -67,18 +67,18 @@ def expected(world: World, pod: PodInfo, searched: Searched, *, preempts: bool) 
         verdicts = evaluation.verdicts = evaluation.verdicts_on(np.sort(rows))
         return rows[verdicts.passing[verdicts.positions_of(rows)]]
 
-    return Judged(evaluation, None if order is None else find, fewest_scored=2, preempts=preempts)
+    return EvaluationRun(evaluation, None if order is None else find, fewest_scored=2, preempts=preempts)
 
 
 def compare(
     profile: str, sample: tuple[int, int], story: list[Any], upcoming: Callable[[list[PodInfo]], list[PodInfo]]
 ) -> None:
-    """Let a story happen in two clusters; evaluate each pod in one of them, and derive the same from the other."""
+    """Apply a story to two clusters; compare evaluations in one of them with details derived from the other."""
     fewest, percentage = sample
     pods = [PodInfo(what.pod(f"p{i}")) if isinstance(what, Schedule) else None for i, what in enumerate(story)]
     coming: list[PodInfo] = []
-    found: list[tuple[Record, Judged, dict[str, schema.NodeResult]]] = []
-    # So that not all nodes of a small cluster are looked at.
+    found: list[tuple[Record, EvaluationRun, dict[str, schema.NodeResult]]] = []
+    # So that not all nodes of a small cluster are evaluated.
     with fewest_nodes(fewest):
         recorded = Recorded(profile, percentage, lambda most: coming[:most])
         alone = World(profile, percentage, sharing=False)
@@ -95,7 +95,7 @@ def compare(
                 found.append((record, judged, judged.node_results()))
                 event(record.outcome)
             alone.happen(what, f"p{number}", pod)
-        # Read in any order.
+        # Decisions can be read in any order.
         random.Random(len(found)).shuffle(found)
         details = recorded.archive.details()
         for record, judged, nodes in found:
@@ -115,7 +115,7 @@ def compare(
 )
 @settings(max_examples=200, deadline=None)
 def test_pods_that_share_results(profile: str, sample: tuple[int, int], story: list[Any]) -> None:
-    """Nodes and pods come, change and go; some pods are nominated, some preempt."""
+    """Nodes and pods are added, changed and deleted; some pods are nominated, some preempt."""
     compare(profile, sample, story, lambda coming: coming)
 
 
@@ -126,32 +126,32 @@ def test_pods_that_share_results(profile: str, sample: tuple[int, int], story: l
     is_right=st.sampled_from([True, True, False]),
 )
 @settings(max_examples=200, deadline=None)
-def test_pods_that_are_judged_ahead(profile: str, sample: tuple[int, int], story: list[Any], is_right: bool) -> None:
-    """Also if other pods come than those that were judged."""
+def test_pods_that_are_evaluated_ahead(profile: str, sample: tuple[int, int], story: list[Any], is_right: bool) -> None:
+    """The details are right even if other pods are scheduled than those that were evaluated ahead."""
     compare(profile, sample, story, lambda coming: coming if is_right else coming[::-2])
 
 
 # A whole scheduler: just before each cycle, the live cluster is evaluated.
 
 LiveNodes = dict[str, Rejected | None]
-"""By node, why it is rejected; None if it is feasible."""
+"""The rejection of each node; None for a feasible node."""
 
 
 class Witness:
-    """Evaluates each pod before its cycle, and keeps each decision with the details of that moment."""
+    """Evaluates each pod before its cycle, and keeps each decision with its details."""
 
     def __init__(self, world: SchedulerHarness) -> None:
         self.archive = archive = archive_of(world)
         self.live: dict[tuple[str, int, tuple[int, ...]], LiveNodes] = {}
-        """By UID of the pod, revision, and the rows that it may be placed on; no rows stand for all."""
+        """By UID of the pod, revision, and the rows of the placement; no rows mean all rows."""
         self.at_once: dict[int, schema.Decision] = {}
         archive.recorder.listeners.append(self._keep)
 
     def _keep(self, record: Record) -> None:
         self.at_once.setdefault(record.id, self.archive.decision(record))
 
-    def look(self, cycles: SchedulingCycles, profile: Any, pod: PodInfo, within: Any) -> None:
-        """Evaluate a pod on all rows that it may be placed on."""
+    def evaluate(self, cycles: SchedulingCycles, profile: Any, pod: PodInfo, within: Any) -> None:
+        """Evaluate a pod on all rows of the placement."""
         cluster = cycles._cluster
         if cluster.history is None:
             return
@@ -169,7 +169,7 @@ class Witness:
         self.live[pod.uid, cluster.revision, () if within is None else tuple(within.tolist())] = nodes
 
     def check(self) -> int:
-        """Compare all that is kept; return how many decisions had nodes."""
+        """Compare all decisions; return the number of decisions with nodes."""
         details, count = self.archive.details(), 0
         for record in self.archive:
             decision = self.archive.decision(record, details=details)
@@ -197,28 +197,28 @@ class Witness:
 
 
 def lasting(decision: schema.Decision) -> schema.Decision:
-    """Return a decision without what happened to the pod afterwards."""
+    """Return a decision without the binding and the queue history."""
     return replace(decision, binding=None, outcome="", message="", rejectedBy=(), queue=schema.Queue())
 
 
 @contextmanager
 def witnessed(world: SchedulerHarness) -> Iterator[Witness]:
-    """Have all cycles of a harness witnessed."""
+    """Evaluate each pod before its cycle in a harness."""
     witness, schedule = Witness(world), SchedulingCycles.schedule
 
-    def witnessing(cycles: Any, profile: Any, pod: PodInfo, within: Any = None, **options: Any) -> Any:
+    def evaluating(cycles: Any, profile: Any, pod: PodInfo, within: Any = None, **options: Any) -> Any:
         if not options.get("feasibility_only"):
-            witness.look(cycles, profile, pod, within)
+            witness.evaluate(cycles, profile, pod, within)
         return schedule(cycles, profile, pod, within, **options)
 
-    with patch.object(SchedulingCycles, "schedule", witnessing):
+    with patch.object(SchedulingCycles, "schedule", evaluating):
         yield witness
 
 
 @settings(max_examples=40, deadline=None)
 @given(rng=st.randoms(use_true_random=False), events=st.integers(10, 80))
-def test_anything_may_happen_to_a_scheduler(rng: random.Random, events: int) -> None:
-    """Claims, taints, gates, preemption, faults, pods that wait for each other or take long to be bound."""
+def test_random_events(rng: random.Random, events: int) -> None:
+    """There are claims, taints, gates, preemption, faults, pods that wait for each other, and slow bindings."""
     chaos = Chaos(rng, record_bytes=1 << 30)
     with chaos.harness, witnessed(chaos.harness) as witness:
         for _ in range(events):
@@ -231,7 +231,7 @@ def test_anything_may_happen_to_a_scheduler(rng: random.Random, events: int) -> 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 1_000_000))
 def test_pod_groups(seed: int) -> None:
-    """Each pod of a group has the nodes as they were when the pods before it had been tried."""
+    """Each pod of a group has the state of nodes after the previous pods were placed."""
     story = Story(seed, record_bytes=1 << 30)
     with story.harness as world, witnessed(world) as witness:
         for _ in range(10):
@@ -243,7 +243,7 @@ def test_pod_groups(seed: int) -> None:
 @settings(max_examples=40, deadline=None)
 @given(rng=st.randoms(use_true_random=False))
 def test_devices(rng: random.Random) -> None:
-    """Devices are promised, allocated and freed; slices and nodes come and go."""
+    """Devices are reserved, allocated and freed; slices and nodes are added and deleted."""
     with SchedulerHarness(record_bytes=1 << 30, latency=0.01) as world, witnessed(world) as witness:
         world.cluster.add(device_class())
         for number in range(4):
@@ -270,7 +270,7 @@ def test_devices(rng: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_long_stories(seed: int) -> None:
-    """Thousands of changes lie between the oldest decisions and the present."""
+    """There are thousands of changes since the oldest decisions."""
     chaos = Chaos(random.Random(seed), record_bytes=1 << 30)
     with chaos.harness, witnessed(chaos.harness) as witness:
         for _ in range(1500):

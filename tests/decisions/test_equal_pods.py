@@ -1,4 +1,4 @@
-"""Pods that share the work of equal pods have the details that are theirs."""
+"""Pods that share results with equal pods have their own details."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ FULL = ("Insufficient cpu",)
 
 
 class Sometimes:
-    """Skips every other pod, and does not sign them."""
+    """A plugin that skips every other pod, and does not sign pods."""
 
     name = "Sometimes"
 
@@ -37,7 +37,7 @@ def world_of(*nodes: str, **options: Any) -> SchedulerHarness:
 
 
 def schedule(world: SchedulerHarness, *names: str, **pod: Any) -> None:
-    """Schedule pods, each after the one before it is bound."""
+    """Schedule pods, each after the previous one is bound."""
     for name in names:
         world.cluster.add(make_pod(name, cpu="1", **pod))
         world.run_until_idle()
@@ -48,7 +48,7 @@ def last(world: SchedulerHarness, pod: str) -> schema.Decision:
 
 
 def test_rejections_are_those_at_the_time_of_the_decision() -> None:
-    """A node that fills up later was feasible before."""
+    """A node that is full later was feasible before."""
     with world_of(*NODES) as world:
         world.cluster.update(make_node("a", cpu="64", unschedulable=True))
         schedule(world, "p0", "p1", "p2", "p3")
@@ -86,7 +86,7 @@ def test_a_plugin_that_scores_each_pod_separately() -> None:
 
 
 def test_pods_of_all_sizes_have_their_own_priority_and_nodes() -> None:
-    """Also where a node comes on which a pod runs already."""
+    """A node with a running pod is added in between."""
     with world_of(*NODES) as world:
         world.cluster.add(make_pod("early", cpu="1", node="late"))
         for number in range(12):
@@ -101,7 +101,7 @@ def test_pods_of_all_sizes_have_their_own_priority_and_nodes() -> None:
 
 
 def test_a_node_in_the_row_of_another_has_its_own_name() -> None:
-    """Rows are used again; each decision names the nodes of its time."""
+    """Rows are reused; each decision has the node names at its time."""
     with world_of(*NODES) as world:
         schedule(world, "p0", "p1", "p2", "p3")
         used = {last(world, f"p{number}").chosen for number in range(4)}
@@ -115,15 +115,15 @@ def test_a_node_in_the_row_of_another_has_its_own_name() -> None:
 
 
 def test_what_pre_filter_skips_is_each_pods_own() -> None:
-    """Where a plugin does not say which pods are equal for it."""
+    """A plugin that signs no pods is called for each of them."""
     with world_of(*NODES, plugins=[Sometimes]) as world:
         schedule(world, *(f"p{number}" for number in range(6)))
         skipped = ["Sometimes" in last(world, f"p{number}").preFilter.skipped for number in range(6)]
     assert skipped == [True, False] * 3
 
 
-def test_nominated_pods_are_listed_where_all_nodes_pass() -> None:
-    """Room is left for them even if every node has enough."""
+def test_nominated_pods_are_listed_if_all_nodes_pass() -> None:
+    """Their requests are reserved even if every node has enough capacity."""
     with world_of(*NODES) as world:
         schedule(world, "p0", "p1", "p2")
         world.cluster.add(make_pod("coming", cpu="2", priority=9, gates=["wait"]))
@@ -136,7 +136,7 @@ def test_nominated_pods_are_listed_where_all_nodes_pass() -> None:
 
 
 class Fragile:
-    """Signs pods, and fails on command."""
+    """A plugin that signs pods, and fails on command."""
 
     name = "Fragile"
     fails_at = ""
@@ -184,8 +184,8 @@ def test_a_filter_fails_when_the_table_of_nodes_grows(fails: Callable[[str], Non
 
 
 @pytest.mark.parametrize("known", [1, 4])
-def test_scores_are_normalized_again_after_that_failed(known: int, fails: Callable[[str], None]) -> None:
-    """Whether or not results of equal pods were shared before."""
+def test_scores_are_normalized_again_after_a_failure(known: int, fails: Callable[[str], None]) -> None:
+    """This works with and without shared results of equal pods."""
     with world_of(*NODES, plugins=[Fragile]) as world:
         schedule(world, *(f"p{number}" for number in range(known)))
         for number, name in enumerate(NODES):

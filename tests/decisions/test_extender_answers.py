@@ -1,4 +1,4 @@
-"""Answers of extenders are found again when the details of a decision are derived."""
+"""Recorded answers of extenders are used when the details of a decision are derived."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ extenders:
 
 
 def whole_node(name: str, heartbeat: str) -> Node:
-    """Return a node that is kept with all its JSON."""
+    """Return a node with its complete JSON."""
     text = {
         "metadata": {"name": name, "uid": name, "resourceVersion": heartbeat[-3:-1]},
         "status": {
@@ -33,13 +33,13 @@ def whole_node(name: str, heartbeat: str) -> Node:
 
 
 async def leave_one(calls: Sequence[Call]) -> Sequence[Answer]:
-    """Answer as an extender that leaves the first node."""
+    """Answer like an extender that keeps the first node."""
     bodies = [json.loads(b"".join(call.body)) for call in calls]
     return [json.dumps({"Nodes": {"items": body["Nodes"]["items"][:1]}}).encode() for body in bodies]
 
 
-def test_a_heartbeat_of_a_node_that_extenders_are_sent_whole() -> None:
-    """A heartbeat is not in the history, so the node is sent in another version than at the time of the decision."""
+def test_a_heartbeat_of_a_node_that_is_sent_to_extenders() -> None:
+    """A heartbeat is not in the history, so the derived request has another version of the node than the original."""
     with SchedulerHarness(CONFIGURATION, record_bytes=ROOM, ask=leave_one) as world:
         nodes = [whole_node(name, "2026-01-01T00:00:00Z") for name in ("n0", "n1")]
         for node in nodes:
@@ -52,8 +52,8 @@ def test_a_heartbeat_of_a_node_that_extenders_are_sent_whole() -> None:
     assert (before.feasible, len(nodes_of(before))) == (1, 2)
 
 
-def test_fewer_decisions_are_looked_through_for_a_rejected_node() -> None:
-    """All nodes of each have to be evaluated, in the scheduler's own thread."""
+def test_fewer_decisions_with_extenders_are_searched_for_a_rejected_node() -> None:
+    """All nodes must be evaluated for each of them, in the scheduler's own thread."""
     with SchedulerHarness(CONFIGURATION, record_bytes=ROOM, ask=leave_one) as world:
         world.core.intake.added(whole_node("n0", "2026-01-01T00:00:00Z"))
         for number in range(10):

@@ -1,4 +1,4 @@
-"""Whatever fails when a past decision is evaluated again, neither the scheduler nor a page fails."""
+"""A failure while a past decision is evaluated again breaks neither the scheduler nor a page."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 
 class Once:
-    """Can be made only once, as a plugin that opens a port or a file."""
+    """A plugin that can only be created once, like one that opens a port or a file."""
 
     name = "Once"
     pure = True
@@ -34,10 +34,10 @@ class Once:
         return unschedulable("reserved") if node.name == "n0" else None
 
 
-class Speechless:
-    """Does not find words for a rejection a second time."""
+class FailsOnMessage:
+    """A plugin that fails to build the message of a rejection a second time."""
 
-    name = "Speechless"
+    name = "FailsOnMessage"
     reads_pods = PodsRead.NOTHING
     pure = True
     is_silent = False
@@ -50,13 +50,13 @@ class Speechless:
 
     def _words(self, kind: int) -> Rejection:
         if self.is_silent:
-            raise RuntimeError("no words")
+            raise RuntimeError("no message")
         return unschedulable("reserved")
 
 
 def world_of(plugin: type) -> SchedulerHarness:
-    """Return a harness with a plugin, before a pod comes."""
-    Once.count, Speechless.is_silent = 0, False
+    """Return a harness with a plugin, without pods."""
+    Once.count, FailsOnMessage.is_silent = 0, False
     world = recorded(plugins=[plugin])
     for name in ("n0", "n1"):
         world.cluster.add(make_node(name, cpu="1"))
@@ -64,24 +64,24 @@ def world_of(plugin: type) -> SchedulerHarness:
 
 
 @pytest.mark.parametrize(
-    ("plugin", "words"), [(Once, "the port is in use"), (Speechless, "no words")], ids=lambda value: str(value)[:8]
+    ("plugin", "text"), [(Once, "the port is in use"), (FailsOnMessage, "no message")], ids=lambda value: str(value)[:8]
 )
-def test_what_readers_get(plugin: type, words: str) -> None:
-    """The decision without details, and why they are not there."""
+def test_what_readers_get(plugin: type, text: str) -> None:
+    """Readers get the decision without details, and the reason why these are missing."""
     with world_of(plugin) as world:
         world.cluster.add(make_pod("p", cpu="100m"))
         world.run_for(0.1)
-        Speechless.is_silent = True
+        FailsOnMessage.is_silent = True
         archive = archive_of(world)
         decision, *_ = read(archive, Query(nodes=True)).items
         assert (decision.pod, decision.nodes) == ("default/p", {})
-        assert words in decision.nodesDropped
+        assert text in decision.nodesDropped
         assert read(archive, Query(refusedNode="n0")).items == []
         assert Recorded(archive).refusals("n0", 1e12) == []
 
 
-@pytest.mark.parametrize("plugin", [Once, Speechless])
-def test_the_scheduler_goes_on(plugin: type, tmp_path: Path) -> None:
+@pytest.mark.parametrize("plugin", [Once, FailsOnMessage])
+def test_the_scheduler_continues(plugin: type, tmp_path: Path) -> None:
     """A log with details derives them right after each cycle, in the scheduling loop."""
     with world_of(plugin) as world:
         archive = archive_of(world)
@@ -91,7 +91,7 @@ def test_the_scheduler_goes_on(plugin: type, tmp_path: Path) -> None:
             assert not Query(refusedNode="n0").matches(record, archive.details())
 
         archive.recorder.listeners.append(follow)
-        Speechless.is_silent = True
+        FailsOnMessage.is_silent = True
         for name in ("a", "b"):
             world.cluster.add(make_pod(name, cpu="100m"))
             world.run_for(0.1)

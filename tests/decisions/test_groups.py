@@ -1,4 +1,4 @@
-"""What is kept of decisions about pod groups, and what the records of their pods say of nodes."""
+"""Records of decisions about pod groups, and the details about nodes in records of their pods."""
 
 import json
 from pathlib import Path
@@ -19,15 +19,15 @@ def world_of_groups(**options: Any) -> SchedulerHarness:
 
 
 def about(world: SchedulerHarness, group: str) -> list[schema.GroupDecision]:
-    """About one group, oldest first."""
+    """Return the decisions about one group, oldest first."""
     archive = archive_of(world)
     found = [archive.group_decision(record) for record in archive.recorder.groups]
     return [one for one in found if one.podGroup == f"default/{group}"][::-1]
 
 
 @pytest.mark.parametrize("pods", [3, 5], ids=["tried", "counted"])
-def test_a_group_that_is_placed(pods: int) -> None:
-    """Where its pods went, in which placement, and how many each of the placements had room for."""
+def test_a_scheduled_group(pods: int) -> None:
+    """The decision has the nodes of its pods, the placement, and the number of pods that fit into each placement."""
     with world_of_groups() as world:
         add_nodes(world, 4, cpu="2", racks=2)
         world.cluster.add(make_node("large", cpu="1", labels={"rack": "small"}))
@@ -44,7 +44,7 @@ def test_a_group_that_is_placed(pods: int) -> None:
         "r1": (2, min(pods, 4)),
         "small": (1, 1),
     }
-    reasons = {one.name: [words.partition(" no new")[0] for words in one.reasons] for one in decision.placements}
+    reasons = {one.name: [reason.partition(" no new")[0] for reason in one.reasons] for one in decision.placements}
     assert reasons["small"] == ["0/1 nodes are available: 1 Insufficient cpu."]
     assert bool(reasons["r0"]) == (pods > 4)
     assert (decision.profile, decision.id, decision.uid != "") == ("default-scheduler", 1, True)
@@ -53,8 +53,8 @@ def test_a_group_that_is_placed(pods: int) -> None:
 
 @pytest.mark.parametrize("pods", [3, 6], ids=["tried", "counted"])
 @pytest.mark.parametrize("topology_key", ["", "rack"])
-def test_a_group_that_is_refused(pods: int, topology_key: str) -> None:
-    """Every placement says what stopped it, the pods say what each node had against them, and where they were tried."""
+def test_an_unschedulable_group(pods: int, topology_key: str) -> None:
+    """Each placement has its reasons; each pod has its placement and the rejections of its nodes."""
     with world_of_groups() as world:
         add_nodes(world, 4, cpu="1", racks=2)
         add_gang(world, "a", pods, cpu="1" if topology_key else "2", topology_key=topology_key)
@@ -76,14 +76,14 @@ def test_a_group_that_is_refused(pods: int, topology_key: str) -> None:
         nodes = nodes_of(of_pod)
         assert set(nodes) == ({"n0", "n2"} if topology_key else {"n0", "n1", "n2", "n3"})
         assert (of_pod.evaluated, of_pod.nodeCount) == (count, 4)
-        refused = [name for name, result in nodes.items() if result.rejected is not None]
-        assert len(refused) == (count if number >= placed else 0 if pods > 3 else number)
+        rejected = [name for name, result in nodes.items() if result.rejected is not None]
+        assert len(rejected) == (count if number >= placed else 0 if pods > 3 else number)
     assert pod_decisions[0].message == condition.message
 
 
 @pytest.mark.parametrize("pods", [3, 6], ids=["tried", "counted"])
-def test_nodes_that_are_not_in_the_placement_are_not_told(pods: int) -> None:
-    """Also if they are refused whatever the placement."""
+def test_nodes_outside_of_the_placement_are_not_listed(pods: int) -> None:
+    """They are not listed even if every placement would reject them."""
     with world_of_groups() as world:
         add_nodes(world, 6, cpu="1", racks=2)
         for name, rack in (("n0", "r0"), ("n1", "r1")):
@@ -97,7 +97,7 @@ def test_nodes_that_are_not_in_the_placement_are_not_told(pods: int) -> None:
 
 
 def test_a_pod_that_was_counted_has_no_scores() -> None:
-    """Nobody needed them: it did not come to a choice among the feasible nodes."""
+    """No node was chosen, so no scores were needed."""
     with world_of_groups() as world:
         add_nodes(world, 4, cpu="1", racks=2)
         add_gang(world, "a", 6, cpu="1")
@@ -107,16 +107,16 @@ def test_a_pod_that_was_counted_has_no_scores() -> None:
     assert all(result.unscored and result.total is None for result in nodes_of(found).values())
 
 
-def test_how_nodes_looked_when_a_pod_was_tried() -> None:
-    """A pod of the group that was refused is told what it found then, not what the pods after it left."""
+def test_a_pod_has_the_nodes_at_its_attempt() -> None:
+    """A pod of an unschedulable group has the state of nodes before the pods after it were placed."""
     with world_of_groups() as world:
         world.cluster.add(make_node("n", cpu="2", memory="1Gi"))
         add_gang(world, "a", 1, min_count=4, cpu="4")
         for name, cpu, memory in (("a1", "1", "64Mi"), ("a2", "4", "64Mi"), ("a3", "1", "2Gi")):
             world.cluster.add(make_pod(name, cpu=cpu, memory=memory, group="a"))
         world.run_for(0.5)
-        said = {name: nodes_of(decisions(world, name)[0])["n"] for name in ("a0", "a1", "a2", "a3")}
-    reasons = {name: one.rejected.reasons if one.rejected else () for name, one in said.items()}
+        results = {name: nodes_of(decisions(world, name)[0])["n"] for name in ("a0", "a1", "a2", "a3")}
+    reasons = {name: one.rejected.reasons if one.rejected else () for name, one in results.items()}
     assert reasons == {
         "a0": ("Insufficient cpu",),
         "a1": (),
@@ -126,7 +126,7 @@ def test_how_nodes_looked_when_a_pod_was_tried() -> None:
 
 
 def test_a_group_that_preempts() -> None:
-    """Who must go for it, and which node each of its pods will have."""
+    """The decision has the victims, and the nominated node of each pod."""
     with world_of_groups() as world:
         add_nodes(world, 2, cpu="1")
         for number in range(2):
@@ -140,8 +140,8 @@ def test_a_group_that_preempts() -> None:
     assert (last.outcome, last.chosen) == ("scheduled", first.nominated)
 
 
-def test_pods_that_come_later() -> None:
-    """Those that have a node already count."""
+def test_pods_that_are_added_later() -> None:
+    """Pods that have a node already count."""
     with world_of_groups() as world:
         add_nodes(world, 2, cpu="2")
         add_gang(world, "a", 3, min_count=2)
@@ -152,8 +152,8 @@ def test_pods_that_come_later() -> None:
     assert (later.outcome, later.scheduled, later.pods, later.missing) == ("unschedulable", 3, 1, 1)
 
 
-def test_room_for_decisions_about_groups() -> None:
-    """They stay within an eighth of the room; the last of each group that waits goes last."""
+def test_the_limit_of_decisions_about_groups() -> None:
+    """They take at most an eighth of the limit; the last decision of each pending group is dropped last."""
     with SchedulerHarness(features=features(), record_bytes=100_000) as world:
         add_nodes(world, 1, cpu="1")
         add_gang(world, "stuck", 2)
@@ -170,13 +170,13 @@ def test_room_for_decisions_about_groups() -> None:
     assert len(groups) < 31
 
 
-def test_the_log_has_groups_too(tmp_path: Path) -> None:
-    """As lines of their own, which have a podGroup and no pod."""
+def test_the_log_has_groups(tmp_path: Path) -> None:
+    """Groups have separate lines with a podGroup and no pod."""
     path = tmp_path / "decisions.jsonl"
     with world_of_groups() as world:
         log = DecisionLog(archive_of(world), str(path), size=1 << 20, backups=1, nodes=False)
-        told: list[GroupRecord] = []
-        archive_of(world).recorder.groups.listeners.append(told.append)
+        records: list[GroupRecord] = []
+        archive_of(world).recorder.groups.listeners.append(records.append)
         add_nodes(world, 2, cpu="2")
         add_gang(world, "a", 2)
         world.run_until_idle()
@@ -184,5 +184,5 @@ def test_the_log_has_groups_too(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     (group,) = [line for line in lines if "pod" not in line]
     assert group["podGroup"] == "default/a"
-    assert group["chosen"] == told[0].decision.chosen
+    assert group["chosen"] == records[0].decision.chosen
     assert [line["podGroup"] for line in lines if "pod" in line] == ["default/a"] * 2

@@ -1,4 +1,4 @@
-"""Plugins whose answers cannot be derived: they are kept with the decision."""
+"""Answers of plugins that cannot be derived are kept with the decision."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from kubestow.testing import make_node, make_pod
 
 
 class Moody:
-    """Rejects nodes that are named in `rejected`, and counts pods in a state of its own."""
+    """A plugin that rejects the nodes in `rejected`, and counts pods in its own state."""
 
     name = "Moody"
     rejected: tuple[str, ...] = ()
@@ -27,8 +27,8 @@ class Moody:
         return unschedulable("not today") if node.name in self.rejected else None
 
 
-def test_preemption_beside_a_plugin_with_a_state() -> None:
-    """The plugin is not asked again, and its state is not there: nobody else needs it."""
+def test_preemption_with_a_plugin_that_has_a_state() -> None:
+    """The plugin is not called again, and its state is missing, because only the plugin needs it."""
     with recorded(plugins=[Moody]) as world:
         Moody.rejected = ("n0",)
         for number in range(4):
@@ -52,7 +52,7 @@ def test_preemption_beside_a_plugin_with_a_state() -> None:
 
 
 class Fickle(Moody):
-    """Gives another answer each time that it is asked about the same node."""
+    """A plugin that returns a different answer in every call about the same node."""
 
     name = "Fickle"
     asked = 0
@@ -62,8 +62,8 @@ class Fickle(Moody):
         return unschedulable("not now") if Fickle.asked % 5 == 0 else None
 
 
-def test_a_preemption_that_comes_out_differently_is_not_shown() -> None:
-    """What is known for sure is shown: the node and the victims of then."""
+def test_a_derived_preemption_with_another_result_is_not_shown() -> None:
+    """The recorded node and victims are shown instead."""
     with recorded(plugins=[Fickle]) as world:
         for number in range(4):
             world.cluster.add(make_node(f"n{number}", cpu="2"))

@@ -1,4 +1,4 @@
-"""The decision log: a line for each decision that is over, files of a limited size."""
+"""The decision log: one line for each settled decision, and files of a limited size."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 
 def run(path: Path | str, pods: int, *, size: int = 1 << 20, backups: int = 2, nodes: bool = False) -> None:
-    """Schedule so many pods, and one that fits nowhere, with a log."""
+    """Schedule a number of pods, and an unschedulable one, with a log."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         assert world.decisions is not None
         log = DecisionLog(world.decisions, str(path), size=size, backups=backups, nodes=nodes)
@@ -28,7 +28,7 @@ def lines(path: Path) -> list[dict[str, object]]:
 
 
 def test_every_decision_is_a_line(tmp_path: Path) -> None:
-    """Once, when the pod is bound or has failed; a file that is there is gone on with."""
+    """It is written once, when the pod is bound or has failed; an existing file is appended to."""
     path = tmp_path / "decisions.log"
     run(path, 3)
     run(path, 1)
@@ -42,13 +42,13 @@ def test_every_decision_is_a_line(tmp_path: Path) -> None:
 
 
 def test_nodes_on_request(tmp_path: Path) -> None:
-    """Everything that is known of them."""
+    """With `nodes`, lines have the details about nodes."""
     run(tmp_path / "log", 1, nodes=True)
     assert [sorted(line["nodes"]) for line in lines(tmp_path / "log")] == [["m", "n"]] * 2  # type: ignore[call-overload]
 
 
 def test_files_are_rotated(tmp_path: Path) -> None:
-    """None is larger than it may be, the newest line is in the file itself, and only so many are kept."""
+    """No file exceeds the size, the newest line is in the file itself, and the number of backups is limited."""
     path = tmp_path / "log"
     run(path, 100, size=10_000)
     files = sorted(entry.name for entry in tmp_path.iterdir())
@@ -60,15 +60,15 @@ def test_files_are_rotated(tmp_path: Path) -> None:
     assert lines(path)
 
 
-def test_no_file_is_full_without_a_size(tmp_path: Path) -> None:
-    """0 is no limit, and nothing is lost."""
+def test_a_size_of_0_is_no_limit(tmp_path: Path) -> None:
+    """All lines are in one file."""
     run(tmp_path / "log", 20, size=0)
     assert [entry.name for entry in tmp_path.iterdir()] == ["log"]
     assert len(lines(tmp_path / "log")) == 21
 
 
 def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """A dash stands for it."""
+    """A dash selects standard output."""
     run("-", 1)
     assert [json.loads(line)["pod"] for line in capfdbinary.readouterr().out.splitlines()] == [
         "default/big",
@@ -76,8 +76,8 @@ def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     ]
 
 
-def test_a_log_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Scheduling goes on, and when there is room again, so does the log."""
+def test_a_log_that_cannot_be_written_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Scheduling continues, and the log continues when the disk has space again."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         assert world.decisions is not None
         log = DecisionLog(world.decisions, str(tmp_path / "log"), size=1 << 20, backups=1, nodes=False)

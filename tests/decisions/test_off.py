@@ -1,4 +1,4 @@
-"""Where no records are wanted, nothing of them is there."""
+"""Without records, their code is not loaded and no history is kept."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ print(*(name for name in sys.modules if name.startswith("kubestow.insight")))
 
 
 def test_nothing_is_imported() -> None:
-    """The process of a scheduler does not load what it may not need, the page least of all."""
+    """The process of a scheduler does not load modules for records or the page."""
     found = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""
 

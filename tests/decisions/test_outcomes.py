@@ -1,4 +1,4 @@
-"""What a record says of each way in which an attempt may end."""
+"""The record of each outcome of an attempt."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ profiles:
 
 
 class Permits:
-    """Holds every pod until somebody allows it."""
+    """A plugin that makes every pod wait until the test allows it."""
 
     name = "Permits"
 
@@ -38,10 +38,10 @@ class Permits:
         return Wait(60.0)
 
 
-class Refuses:
-    """Refuses every pod, once it has a node."""
+class Rejects:
+    """A plugin that rejects every pod at Permit."""
 
-    name = "Refuses"
+    name = "Rejects"
 
     def __init__(self, args: Any, handle: Handle) -> None:
         pass
@@ -51,7 +51,7 @@ class Refuses:
 
 
 class Breaks:
-    """Fails for every pod, before a node is looked at."""
+    """A plugin that fails for every pod in PreFilter."""
 
     name = "Breaks"
 
@@ -63,7 +63,7 @@ class Breaks:
 
 
 def test_a_bound_pod() -> None:
-    """Each node with each plugin's score, how the choice was made, and the steps of binding."""
+    """The decision has the scores by node and plugin, the reason of the choice, and the steps of binding."""
     with recorded() as world:
         world.cluster.add(make_node("small", cpu="2"))
         world.cluster.add(make_node("large", cpu="8"))
@@ -95,8 +95,8 @@ def test_a_bound_pod() -> None:
     assert [(move.queue, move.event) for move in decision.queue.history] == [("active", "UnschedulablePodAdd")]
 
 
-def test_a_node_that_is_gone_does_not_count() -> None:
-    """Nor while its pods are still there, for pods that are placed like others before them."""
+def test_a_deleted_node_does_not_count() -> None:
+    """It does not count while its pods still exist, either, for pods that share results with earlier pods."""
     with recorded() as world:
         for name in ("a", "b", "c"):
             world.cluster.add(make_node(name))
@@ -110,8 +110,8 @@ def test_a_node_that_is_gone_does_not_count() -> None:
     assert counts == [3, 2]
 
 
-def test_a_tie_is_told() -> None:
-    """All nodes of the highest score, and that chance decided."""
+def test_a_tie_is_recorded() -> None:
+    """The decision has all nodes with the highest score, and that the choice was random."""
     with recorded() as world:
         for name in ("a", "b", "c"):
             world.cluster.add(make_node(name))
@@ -122,8 +122,8 @@ def test_a_tie_is_told() -> None:
     assert (decision.choice.reason, sorted(decision.choice.best)) == ("random", ["a", "b", "c"])
 
 
-def test_only_the_best_nodes_are_told_where_few_are_wanted() -> None:
-    """The chosen one first of all, then by score, refused ones last; how many are left out is said."""
+def test_a_limit_of_nodes_keeps_the_best() -> None:
+    """The chosen node is first, then nodes by score, rejected nodes last; the number of omitted nodes is reported."""
     with recorded() as world:
         for cpu in range(2, 10):
             world.cluster.add(make_node(f"n{cpu}", cpu=str(cpu)))
@@ -139,28 +139,28 @@ def test_only_the_best_nodes_are_told_where_few_are_wanted() -> None:
     assert best == {name: nodes_of(whole)[name] for name in ("n7", "n8", "n9")}
     assert (few["p"].choice, few["p"].nodesCut) == (whole.choice, 5)
     assert (many, many.nodesCut) == (whole, 0)
-    refused = nodes_of(few["large"])
-    assert [one.rejected.plugin for one in refused.values() if one.rejected] == ["NodeResourcesFit"] * 3
+    rejected_nodes = nodes_of(few["large"])
+    assert [one.rejected.plugin for one in rejected_nodes.values() if one.rejected] == ["NodeResourcesFit"] * 3
     assert few["large"].nodesCut == 5
 
 
-def test_the_best_nodes_are_told_of_a_pod_that_had_to_give_its_node_back() -> None:
-    """It was scored, and has none."""
-    with recorded(plugins=[Refuses]) as world:
+def test_a_limit_of_nodes_keeps_the_best_for_a_pod_that_lost_its_node() -> None:
+    """Its nodes were scored, but none is chosen."""
+    with recorded(plugins=[Rejects]) as world:
         for name in "abcd":
             world.cluster.add(make_node(name, cpu="8"))
         world.cluster.add(make_pod("p", cpu="3"))
         world.run_for(0.1)
         archive = archive_of(world)
         record = next(iter(archive))
-        told, whole = archive.decision(record, most=2), archive.decision(record)
-    assert (told.chosen, len(nodes_of(whole))) == (None, 4)
-    assert len(nodes_of(told)) == 2
-    assert nodes_of(told).items() <= nodes_of(whole).items()
+        cut, whole = archive.decision(record, most=2), archive.decision(record)
+    assert (cut.chosen, len(nodes_of(whole))) == (None, 4)
+    assert len(nodes_of(cut)) == 2
+    assert nodes_of(cut).items() <= nodes_of(whole).items()
 
 
-def test_an_only_node_is_told_among_many_that_will_not_do() -> None:
-    """However few nodes are wanted."""
+def test_a_limit_of_nodes_keeps_the_only_feasible_node() -> None:
+    """The feasible node is kept with every limit."""
     with recorded() as world:
         for name in "abcdefgh":
             world.cluster.add(make_node(name, cpu="8" if name == "h" else "1"))
@@ -168,17 +168,17 @@ def test_an_only_node_is_told_among_many_that_will_not_do() -> None:
         world.run_until_idle()
         archive = archive_of(world)
         (record,) = archive
-        told = archive.decision(record, most=2)
-    assert nodes_of(told)["h"] == schema.NodeResult(unscored=True)
-    (refused,) = (one for one in nodes_of(told).values() if one.rejected)
-    assert refused.rejected == schema.Rejected(
+        cut = archive.decision(record, most=2)
+    assert nodes_of(cut)["h"] == schema.NodeResult(unscored=True)
+    (rejected,) = (one for one in nodes_of(cut).values() if one.rejected)
+    assert rejected.rejected == schema.Rejected(
         "NodeResourcesFit", "UnschedulableAndUnresolvable", ("Insufficient cpu",)
     )
-    assert told.nodesCut == 6
+    assert cut.nodesCut == 6
 
 
 def test_an_only_node_is_not_scored() -> None:
-    """It is known to have passed, and no more."""
+    """The node is only marked as feasible."""
     with recorded() as world:
         world.cluster.add(make_node("n", cpu="2"))
         world.cluster.add(make_node("full", cpu="100m"))
@@ -189,8 +189,8 @@ def test_an_only_node_is_not_scored() -> None:
     assert decision.choice == schema.Choice("only", ("n",))
 
 
-def test_the_first_node_that_will_do_is_not_told_as_the_only_one() -> None:
-    """Where nothing is scored, nobody looks at the others."""
+def test_the_first_feasible_node_is_not_called_the_only_one() -> None:
+    """Without score plugins, the other nodes are not evaluated."""
     with recorded(configuration=config.load(UNSCORED)) as world:
         for name in ("a", "b", "c"):
             world.cluster.add(make_node(name))
@@ -202,7 +202,7 @@ def test_the_first_node_that_will_do_is_not_told_as_the_only_one() -> None:
 
 
 def test_an_unschedulable_pod() -> None:
-    """Each node with the plugin that refused it, and the message of the pod's condition."""
+    """The decision has the rejection of each node, and the message of the pod's condition."""
     with recorded() as world:
         world.cluster.add(make_node("small", cpu="2"))
         world.cluster.add(make_node("cordoned", unschedulable=True))
@@ -220,8 +220,8 @@ def test_an_unschedulable_pod() -> None:
     assert (decision.evaluated, decision.binding) == (2, None)
 
 
-def test_pre_filter_narrows_and_refuses() -> None:
-    """The nodes that were left, by whom; and the refusal of a pod as a whole."""
+def test_pre_filter_narrows_and_rejects() -> None:
+    """The decision has the remaining nodes and the plugins that narrowed them, or the rejection of the pod."""
     fields = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [fields]}}
     with recorded() as world:
@@ -239,7 +239,7 @@ def test_pre_filter_narrows_and_refuses() -> None:
 
 
 def test_a_pod_that_preempts() -> None:
-    """The victims, the candidates with what each would cost, and what decided; later, why it got its node."""
+    """The decision has the victims, the candidates with their costs, and the field that decided; later, the choice."""
     with recorded() as world:
         for name, priorities in {"cheap": [1], "dear": [5]}.items():
             world.cluster.add(make_node(name, cpu="1"))
@@ -261,8 +261,8 @@ def test_a_pod_that_preempts() -> None:
     assert last.choice == schema.Choice("nominated", ("cheap",))
 
 
-def test_pods_nominated_to_nodes_are_told() -> None:
-    """A pod that finds a node too small because another is to come there."""
+def test_nominated_pods_are_recorded() -> None:
+    """A pod does not fit on a node because another pod is nominated there."""
     with recorded() as world:
         world.cluster.add(make_node("n", cpu="2"))
         world.cluster.add(make_node("other", cpu="1"))
@@ -282,8 +282,8 @@ def test_pods_nominated_to_nodes_are_told() -> None:
     assert rejected.reasons == ("Insufficient cpu",)
 
 
-def test_a_refusal_beside_nominated_pods_is_not_told_of_pods_before() -> None:
-    """Equal pods share what is said of a node that was full once: scores stay scores when room is kept there later."""
+def test_a_rejection_by_nominated_pods_does_not_change_earlier_decisions() -> None:
+    """Equal pods share results: the scores of earlier pods stay when a nomination makes the node infeasible later."""
     with recorded() as world:
         for name in ("a", "b", "c"):
             world.cluster.add(make_node(name, cpu="2"))
@@ -311,7 +311,7 @@ def test_a_refusal_beside_nominated_pods_is_not_told_of_pods_before() -> None:
 
 
 def test_an_error() -> None:
-    """A plugin that fails is named, and no node was evaluated."""
+    """The failing plugin is named, and no node is evaluated."""
     with recorded(plugins=[Breaks]) as world:
         world.cluster.add(make_node("n"))
         world.cluster.add(make_pod("p"))
@@ -322,7 +322,7 @@ def test_an_error() -> None:
 
 
 def test_no_nodes_at_all() -> None:
-    """There is a record even then."""
+    """An attempt without nodes is recorded, too."""
     with recorded() as world:
         world.cluster.add(make_pod("p"))
         world.run_for(0.5)
@@ -331,7 +331,7 @@ def test_no_nodes_at_all() -> None:
 
 
 def test_waiting_for_permission() -> None:
-    """While the pod waits it is told for whom; when time has run out, that it failed, and where."""
+    """The record has the plugins that the pod waits for, and after the timeout the failure and its step."""
     with recorded(plugins=[Permits]) as world:
         world.cluster.add(make_node("n"))
         world.cluster.add(make_pod("p"))
@@ -349,22 +349,22 @@ def test_waiting_for_permission() -> None:
     assert failed.rejectedBy == ("Permits",)
 
 
-def test_a_pod_that_is_refused_on_its_node_had_found_one() -> None:
-    """How many nodes were looked at, and how many would do, is told although Permit says no."""
-    with recorded(plugins=[Refuses]) as world:
+def test_a_pod_that_permit_rejects_has_feasible_nodes() -> None:
+    """The numbers of evaluated and feasible nodes are recorded."""
+    with recorded(plugins=[Rejects]) as world:
         for name in ("a", "b"):
             world.cluster.add(make_node(name))
         world.cluster.add(make_node("tainted", taints=["dedicated:NoSchedule"]))
         world.cluster.add(make_pod("p"))
         world.run_for(0.5)
         decision, *_ = decisions(world, "p")
-    assert (decision.outcome, decision.chosen, decision.rejectedBy) == ("unschedulable", None, ("Refuses",))
+    assert (decision.outcome, decision.chosen, decision.rejectedBy) == ("unschedulable", None, ("Rejects",))
     assert (decision.nodeCount, decision.evaluated, decision.feasible) == (3, 3, 2)
     assert {name for name, node in nodes_of(decision).items() if node.rejected is None} == {"a", "b"}
 
 
-def test_a_binding_that_fails_is_tried_again() -> None:
-    """Two records: one with the error of its step, one that is bound, as the second attempt."""
+def test_a_failed_binding_is_retried() -> None:
+    """There are two records: one with the error of its step, and one that is bound in the second attempt."""
     with recorded() as world:
         world.cluster.add(make_node("n"))
         world.cluster.faults.fail("bind", "Conflict")
@@ -379,8 +379,8 @@ def test_a_binding_that_fails_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("keeps", [("n1",), ("n1", "n2")])
-def test_extenders_are_told(keeps: tuple[str, ...]) -> None:
-    """Whom they were, how many nodes they left, which ones not, and what they added to scores."""
+def test_extender_calls_are_recorded(keeps: tuple[str, ...]) -> None:
+    """The decision has their URLs, the numbers of nodes, the rejected nodes, and their scores."""
     extenders = FakeExtenders(a="filterVerb: filter, prioritizeVerb: prioritize, weight: 1, nodeCacheCapable: true")
     extenders.replies["a/filter"] = only(*keeps)
     with recorded(configuration=extenders.configuration, ask=extenders.ask) as world:
@@ -404,8 +404,10 @@ WAKING: list[tuple[str, Callable[[SchedulerHarness], object], str, str]] = [
 
 
 @pytest.mark.parametrize(("name", "happens", "event", "plugin"), WAKING, ids=[case[0] for case in WAKING])
-def test_who_woke_a_pod(name: str, happens: Callable[[SchedulerHarness], object], event: str, plugin: str) -> None:
-    """The event, and the plugin whose hint said that it may help."""
+def test_the_event_that_requeued_a_pod(
+    name: str, happens: Callable[[SchedulerHarness], object], event: str, plugin: str
+) -> None:
+    """The move has the event, and the plugin whose hint requested it."""
     with recorded() as world:
         world.cluster.add(make_node("n", cpu="2"))
         world.cluster.add(make_pod("runs", cpu="2", node="n"))
@@ -425,8 +427,8 @@ def test_who_woke_a_pod(name: str, happens: Callable[[SchedulerHarness], object]
     assert decision.queue.waited >= 30.0
 
 
-def test_a_gate_is_told() -> None:
-    """Who held the pod back before it could be tried."""
+def test_a_gate_is_recorded() -> None:
+    """The move has the plugin that gated the pod."""
     with recorded() as world:
         world.cluster.add(make_node("n"))
         world.cluster.add(make_pod("p", gates=["later"]))
@@ -439,8 +441,8 @@ def test_a_gate_is_told() -> None:
     assert (first.queue, first.plugin) == ("gated", "SchedulingGates")
 
 
-def test_only_the_last_moves_are_known() -> None:
-    """A pod that is tried again and again does not grow; how much is forgotten is told."""
+def test_only_the_last_moves_are_kept() -> None:
+    """The memory of a pod with many attempts is limited; the number of dropped moves is reported."""
     with recorded(plugins=[Breaks]) as world:
         world.cluster.add(make_node("n"))
         world.cluster.add(make_pod("p"))
@@ -452,7 +454,7 @@ def test_only_the_last_moves_are_known() -> None:
 
 
 def test_pods_of_a_group() -> None:
-    """Decided together, told one by one, each with the nodes as it found them."""
+    """Each pod of a group has its own record, with the state of nodes at its attempt."""
     with recorded(features=gangs.features()) as world:
         gangs.add_nodes(world, 3)
         gangs.add_gang(world, "g", 3)
@@ -465,8 +467,8 @@ def test_pods_of_a_group() -> None:
         assert decision.binding.state == "bound"
 
 
-def test_steps_are_told_at_the_same_time_whenever_somebody_reads() -> None:
-    """Clock and stopwatch are read one after the other, which takes longer now and then; a clock that is set counts."""
+def test_the_times_of_steps_do_not_depend_on_when_they_are_read() -> None:
+    """Clock and stopwatch are not read at the same instant, so small differences are ignored; a set clock counts."""
     clock = StillClock()
     recorder = Recorder(clock=clock, stopwatch=lambda: 0.0, rng=FirstRng())
     before = recorder.clock_offset()

@@ -1,4 +1,4 @@
-"""Decisions are explained by the configuration that they were made with, whatever is in use since."""
+"""Decisions are explained with the configuration at their time, not with the current one."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ extenders:
 
 
 async def ask(calls: Sequence[Call]) -> Sequence[Answer]:
-    """Answer as an extender that leaves two nodes and prefers the last one."""
+    """Answer like an extender that keeps two nodes and prefers the last one."""
 
     def answer(call: Call) -> bytes:
         names = json.loads(b"".join(call.body))["NodeNames"]
@@ -30,7 +30,7 @@ async def ask(calls: Sequence[Call]) -> Sequence[Answer]:
 
 
 def configure(world: SchedulerHarness, text: str) -> None:
-    """Use other extenders from now on, as a reload does."""
+    """Replace the extenders, like a reload."""
     world.core.extenders.configure(config.load(text).extenders, world.core.cluster.nodes)
 
 
@@ -51,7 +51,7 @@ def test_extenders_that_were_replaced_or_removed() -> None:
 
 
 def test_extenders_that_were_added() -> None:
-    """They have no part in decisions from before."""
+    """They do not affect earlier decisions."""
     with SchedulerHarness(record_bytes=ROOM, ask=ask) as world:
         for number in range(4):
             world.cluster.add(make_node(f"n{number}", cpu="1"))
@@ -64,7 +64,7 @@ def test_extenders_that_were_added() -> None:
 
 
 def test_a_group_whose_extenders_were_removed() -> None:
-    """What kept its pods from a node is what the extenders left, not what all nodes have room for."""
+    """The reasons of its pods depend on the nodes that the extenders kept, not on all nodes."""
     with SchedulerHarness(CONFIGURATION, record_bytes=ROOM, ask=ask, features=features()) as world:
         for number in range(4):
             world.cluster.add(make_node(f"n{number}", cpu="1"))

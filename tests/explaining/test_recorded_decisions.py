@@ -1,4 +1,4 @@
-"""Every recorded decision of kube-scheduler, explained by the command: the same rejections, scores and messages."""
+"""`kubestow explain` reproduces recorded decisions of kube-scheduler: rejections, scores and messages."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from kubestow.cli.explain.command import command
 ROOT = Path(__file__).parents[2]
 CASES = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance")
 GATES = "SchedulerAsyncPreemption=false"
-"""As when the cases were recorded."""
+"""The feature gates with which the cases were recorded."""
 
 
 FILES = (
@@ -24,14 +24,14 @@ FILES = (
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    """The decisions in a file, without those that no scheduler could be built for."""
+    """Return the decisions in a file, without those whose configuration is invalid."""
     with gzip.open(CASES / f"{name}.jsonl.gz", "rt") as lines:
         found = [json.loads(line) for line in lines]
     return [case for case in found if "setupError" not in case]
 
 
 def explained(case: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
-    """What the command says of the case's pods, tried one after the other."""
+    """Return the command's output for the pods of a case, which are scheduled one after the other."""
     arguments = ["-o", "json", "--feature-gates", GATES]
     files = {"-f": {"apiVersion": "v1", "kind": "List", "items": case["pods"]}}
     files["--cluster"] = {"apiVersion": "v1", "kind": "List", "items": case["objects"]}
@@ -43,13 +43,13 @@ def explained(case: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
         arguments += [option, str(path)]
     done = CliRunner().invoke(command, arguments)
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    items: list[dict[str, Any]] = told.get("items", [told])
+    output = json.loads(done.stdout)
+    items: list[dict[str, Any]] = output.get("items", [output])
     return items
 
 
 def recorded(expected: dict[str, Any]) -> dict[str, Any]:
-    """What was recorded, in the words of the command."""
+    """Return a recorded decision in the format of the command."""
     nodes: dict[str, Any] = {name: {"rejected": status} for name, status in expected.get("rejected", {}).items()}
     nodes |= expected.get("scores", {})
     return {
@@ -61,8 +61,8 @@ def recorded(expected: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def told(decision: dict[str, Any], *, with_nodes: bool) -> dict[str, Any]:
-    """What the command said, cut to what was recorded."""
+def recorded_parts(decision: dict[str, Any], *, with_nodes: bool) -> dict[str, Any]:
+    """Return the parts of the command's output that were recorded."""
     nodes: dict[str, Any] = {}
     for name, result in decision["nodes"].items() if with_nodes else ():
         if "rejected" in result:
@@ -75,17 +75,17 @@ def told(decision: dict[str, Any], *, with_nodes: bool) -> dict[str, Any]:
 
 @pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases at {CASES}; name their folder in CONFORMANCE")
 @pytest.mark.parametrize("name", FILES)
-def test_the_command_explains_what_was_recorded(name: str, tmp_path: Path) -> None:
-    """Node by node: who refused it with which words, or what each plugin gave it; and the message of the pod."""
+def test_the_command_reproduces_recorded_decisions(name: str, tmp_path: Path) -> None:
+    """It has the same rejection or scores for each node, and the same message of the pod."""
     for case in cases(name):
         for decision, expected in zip(explained(case, tmp_path), case["expect"], strict=True):
             if "error" in expected:
                 assert decision["outcome"] == "error", case["id"]
                 continue
-            # Of large clusters neither rejections nor scores were recorded.
+            # Rejections and scores of large clusters were not recorded.
             has_nodes = "feasibleCount" not in expected
             failed = any(status["code"] == "Error" for status in expected.get("rejected", {}).values())
-            wanted, found = recorded(expected), told(decision, with_nodes=has_nodes)
+            wanted, found = recorded(expected), recorded_parts(decision, with_nodes=has_nodes)
             if failed and "chosen" not in expected:
                 wanted["outcome"] = "error"
             assert found == wanted, case["id"]

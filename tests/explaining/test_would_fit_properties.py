@@ -1,6 +1,6 @@
-"""Random worlds: every suggestion really lets the pod fit, and where a single change would help, one is suggested.
+"""Random worlds: the pod fits after every suggestion, and if a single change helps, one is suggested.
 
-Of tolerations, labels, pods of lower priority gone and nodes added, one is suggested wherever one of that kind helps.
+For tolerations, labels, removed pods and added nodes, one is suggested whenever a change of that kind helps.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from kubestow import config
 from kubestow.api.codec import convert
 from kubestow.api.node import Node, Taint
 from kubestow.api.pod import Affinity, Pod, Toleration
-from kubestow.insight.explain.changes import CLUSTER, NODE, POD, Change, as_one, fitting, opened
+from kubestow.insight.explain.changes import CLUSTER, NODE, POD, Change, as_one, feasible_after, feasible_nodes
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.together import enough_together
 from kubestow.insight.explain.world import Setup, World
@@ -51,7 +51,7 @@ cpus = st.integers(1, 6)
 
 @st.composite
 def worlds(draw: st.DrawFn) -> list[Any]:
-    """A few nodes, and pods on them."""
+    """Generate a few nodes with pods."""
     nodes = [
         make_node(
             f"n{number}",
@@ -81,7 +81,7 @@ def worlds(draw: st.DrawFn) -> list[Any]:
 
 @st.composite
 def pods_to_place(draw: st.DrawFn) -> Pod:
-    """A pod with some of every kind of constraint."""
+    """Generate a pod with several kinds of constraints."""
     spec: dict[str, Any] = {}
     if draw(st.booleans()):
         key = draw(st.sampled_from((ZONE, "kubernetes.io/hostname")))
@@ -110,7 +110,7 @@ def pods_to_place(draw: st.DrawFn) -> Pod:
 
 @st.composite
 def choosy_pods(draw: st.DrawFn) -> Pod:
-    """A pod that asks for nothing but nodes of any one of several kinds."""
+    """Generate a pod that only has a node affinity with several terms."""
     condition = st.builds(
         lambda key, operator, value: {"key": key, "operator": operator, "values": [value]},
         *(st.sampled_from(KEYS), st.sampled_from(("In", "NotIn")), st.sampled_from(VALUES)),
@@ -123,15 +123,15 @@ def choosy_pods(draw: st.DrawFn) -> Pod:
 
 
 def after(objects: list[Any], change: Change) -> World:
-    """A new world in which the change was made from the beginning."""
-    gone = {pod.uid for pod in change.gone}
+    """Return a new world that is created with the change."""
+    removed = {pod.uid for pod in change.removed}
     new = {(type(obj), obj.metadata.name): obj for obj in (*change.nodes, *change.objects)}
-    kept = [new.pop((type(obj), obj.metadata.name), obj) for obj in objects if obj.metadata.uid not in gone]
+    kept = [new.pop((type(obj), obj.metadata.name), obj) for obj in objects if obj.metadata.uid not in removed]
     return World(SETUP, [*kept, *new.values()], 0.0)
 
 
 def single_changes(objects: list[Any], pod: Pod) -> Iterator[Change]:
-    """All that one could think of, without thinking."""
+    """Yield all single changes of simple kinds."""
     spec, nodes = pod.spec, [obj for obj in objects if isinstance(obj, Node)]
 
     def with_spec(**fields: Any) -> Change:
@@ -140,7 +140,7 @@ def single_changes(objects: list[Any], pod: Pod) -> Iterator[Change]:
     for key in spec.nodeSelector:
         yield with_spec(nodeSelector={name: value for name, value in spec.nodeSelector.items() if name != key})
     yield from tolerations(nodes, pod)
-    yield from pods_gone(objects, pod)
+    yield from pods_removed(objects, pod)
     yield with_spec(topologySpreadConstraints=())
     yield with_spec(schedulingGates=())
     if spec.affinity is not None:
@@ -158,7 +158,7 @@ def single_changes(objects: list[Any], pod: Pod) -> Iterator[Change]:
 
 
 def tolerations(nodes: list[Node], pod: Pod) -> Iterator[Change]:
-    """Of any taint, or of all of a key."""
+    """Yield tolerations of each taint, and of all taints of each key."""
     wanted = {Toleration("node.kubernetes.io/unschedulable", "Exists")}
     for taint in {taint for node in nodes for taint in node.spec.taints}:
         wanted |= {Toleration(taint.key, "Equal", taint.value, taint.effect), Toleration(taint.key, "Exists")}
@@ -167,15 +167,15 @@ def tolerations(nodes: list[Node], pod: Pod) -> Iterator[Change]:
         yield Change(POD, "", 0, pod=replace(pod, spec=spec))
 
 
-def pods_gone(objects: list[Any], pod: Pod) -> Iterator[Change]:
-    """One pod of lower priority, wherever it is."""
+def pods_removed(objects: list[Any], pod: Pod) -> Iterator[Change]:
+    """Yield the removal of each pod of lower priority."""
     for other in objects:
         if isinstance(other, Pod) and (other.spec.priority or 0) < (pod.spec.priority or 0):
-            yield Change(CLUSTER, "", 0, gone=(PodInfo(other),))
+            yield Change(CLUSTER, "", 0, removed=(PodInfo(other),))
 
 
 def labelled(node: Node) -> Iterator[Change]:
-    """A node with one label different."""
+    """Yield the node with each label changed or removed."""
     for key in KEYS:
         rest = {name: value for name, value in node.metadata.labels.items() if name != key}
         for several in (rest, *({**rest, key: value} for value in VALUES)):
@@ -189,7 +189,7 @@ def one_more_like(node: Node) -> Change:
 
 
 def node_changes(node: Node) -> Iterator[Change]:
-    """A node with one thing different."""
+    """Yield the node with each other single change."""
 
     def with_node(**fields: Any) -> Change:
         return Change(NODE, "", 0, nodes=(replace(node, **fields),))
@@ -205,97 +205,96 @@ def node_changes(node: Node) -> Iterator[Change]:
 
 def searched(objects: list[Any], pod: Pod) -> tuple[World, list[Found]]:
     world = World(SETUP, objects, 0.0)
-    assume(not fitting(world, pod))
+    assume(not feasible_nodes(world, pod))
     return world, Search(world, pod).ranked()
 
 
 @FEW
 @given(worlds(), pods_to_place())
-def test_every_suggestion_really_makes_it_fit(objects: list[Any], pod: Pod) -> None:
-    """Made in a new world from the beginning, it opens the very nodes that are told."""
+def test_the_pod_fits_after_every_suggestion(objects: list[Any], pod: Pod) -> None:
+    """In a new world that is created with the change, exactly the listed nodes are feasible."""
     _, found = searched(objects, pod)
     for one in found:
         assert one.nodes
-        assert fitting(after(objects, one.change), one.change.pod or pod) == one.nodes, one.change.words
+        assert feasible_nodes(after(objects, one.change), one.change.pod or pod) == one.nodes, one.change.text
 
 
-def taken_at_its_word(pod: Pod, change: str) -> Pod:
-    """The pod after somebody has edited its node affinity as a change says: a term that says nothing more is gone."""
+def edited_as(pod: Pod, change: str) -> Pod:
+    """Return the pod with its node affinity edited as the text of a change says; empty terms are removed."""
     assert pod.spec.affinity is not None
     tree = to_builtins(pod.spec.affinity)
     required = tree["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     terms = [
-        {"matchExpressions": [one for one in term["matchExpressions"] if words_of(one) != change]}
+        {"matchExpressions": [one for one in term["matchExpressions"] if text_of(one) != change]}
         for term in required["nodeSelectorTerms"]
     ]
     required["nodeSelectorTerms"] = [term for term in terms if term["matchExpressions"]]
-    if change == "node affinity dropped" or not required["nodeSelectorTerms"]:
+    if change == "node affinity removed" or not required["nodeSelectorTerms"]:
         return replace(pod, spec=replace(pod.spec, affinity=None))
     return replace(pod, spec=replace(pod.spec, affinity=convert(Affinity, tree)))
 
 
-def words_of(condition: dict[str, Any]) -> str:
-    return f"node affinity {condition['key']} {condition['operator']} {condition['values'][0]} dropped"
+def text_of(condition: dict[str, Any]) -> str:
+    return f"node affinity {condition['key']} {condition['operator']} {condition['values'][0]} removed"
 
 
 @FEW
 @given(st.lists(labels, min_size=1, max_size=3), choosy_pods())
-def test_an_affinity_that_is_changed_as_it_is_told_opens_the_nodes_that_are_told(
-    labelled: list[dict[str, str]], pod: Pod
-) -> None:
-    """What helps is what the words say, not more of it."""
+def test_an_affinity_edited_as_the_text_says_opens_the_listed_nodes(labelled: list[dict[str, str]], pod: Pod) -> None:
+    """The change that helps is exactly the change in the text."""
     world, found = searched([make_node(f"n{number}", labels=one) for number, one in enumerate(labelled)], pod)
     for one in found:
-        if one.change.words.startswith("node affinity") and one.change.words.endswith("dropped"):
-            assert set(one.nodes) <= set(fitting(world, taken_at_its_word(pod, one.change.words))), one.change.words
+        if one.change.text.startswith("node affinity") and one.change.text.endswith("removed"):
+            edited = edited_as(pod, one.change.text)
+            assert set(one.nodes) <= set(feasible_nodes(world, edited)), one.change.text
 
 
 @FEW
 @given(worlds(), pods_to_place())
-def test_where_a_single_change_helps_one_is_suggested(objects: list[Any], pod: Pod) -> None:
-    """Exhaustive search over single changes finds nothing that was overlooked."""
+def test_a_change_is_suggested_if_a_single_change_helps(objects: list[Any], pod: Pod) -> None:
+    """An exhaustive search over single changes finds no other change."""
     world, found = searched(objects, pod)
     if not found:
-        assert not [change for change in single_changes(objects, pod) if opened(world, pod, change)]
+        assert not [change for change in single_changes(objects, pod) if feasible_after(world, pod, change)]
 
 
 @FEW
 @given(worlds(), pods_to_place())
-def test_enough_is_found_to_open_a_node(objects: list[Any], pod: Pod) -> None:
-    """No obstacle is here that cannot be taken away; made in a new world all at once, the changes open the node."""
+def test_a_combination_of_changes_opens_a_node(objects: list[Any], pod: Pod) -> None:
+    """Every obstacle in these worlds can be removed; in a new world with all changes, the node is feasible."""
     assume(not any(isinstance(obj, Pod) and obj.spec.affinity for obj in objects))
     world = World(SETUP, objects, 0.0)
-    assume("n0" not in fitting(world, pod))
+    assume("n0" not in feasible_nodes(world, pod))
     steps = enough_together(world, pod, "n0")
     change = as_one(steps)
-    assert "n0" in fitting(after(objects, change), change.pod or pod), change.words
-    assert fitting(world, pod) == fitting(World(SETUP, objects, 0.0), pod)
+    assert "n0" in feasible_nodes(after(objects, change), change.pod or pod), change.text
+    assert feasible_nodes(world, pod) == feasible_nodes(World(SETUP, objects, 0.0), pod)
 
 
 @FEW
 @given(worlds(), pods_to_place())
-def test_of_some_kinds_one_is_suggested_wherever_one_helps(objects: list[Any], pod: Pod) -> None:
-    """Whatever else was found: another kind of change is no reason to leave these out."""
+def test_changes_of_some_kinds_are_always_suggested_if_they_help(objects: list[Any], pod: Pod) -> None:
+    """They are suggested in addition to other kinds of changes."""
     world, found = searched(objects, pod)
     nodes = [obj for obj in objects if isinstance(obj, Node)]
-    told = [one.change.words for one in found]
+    result = [one.change.text for one in found]
     kinds = {
         "toleration of ": tolerations(nodes, pod),
-        "pods of lower priority gone from ": pods_gone(objects, pod),
+        "pods of lower priority removed from ": pods_removed(objects, pod),
         "a node like ": map(one_more_like, nodes),
     }
-    for words, changes in kinds.items():
-        if not any(one.startswith(words) for one in told):
-            assert not [change for change in changes if opened(world, pod, change)], words
-    if not any(one.startswith("label ") for one in told):
-        # A label may also open other nodes, which then need not be spread over this one.
+    for prefix, changes in kinds.items():
+        if not any(one.startswith(prefix) for one in result):
+            assert not [change for change in changes if feasible_after(world, pod, change)], prefix
+    if not any(one.startswith("label ") for one in result):
+        # A label may also make other nodes feasible, because the pods need not be spread over this one.
         alone = [change for node in nodes for change in labelled(node)]
-        assert not [change for change in alone if change.nodes[0].metadata.name in opened(world, pod, change)]
+        assert not [change for change in alone if change.nodes[0].metadata.name in feasible_after(world, pod, change)]
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(worlds(), pods_to_place())
-def test_the_world_is_as_before(objects: list[Any], pod: Pod) -> None:
-    """Whatever was tried was taken back: the pod is decided as in a new world."""
+def test_the_world_is_unchanged_after_a_search(objects: list[Any], pod: Pod) -> None:
+    """Every trial is undone: the decision about the pod is that of a new world."""
     world, _ = searched(objects, pod)
     assert DryRun(world, PodInfo(pod)).decision() == DryRun(World(SETUP, objects, 0.0), PodInfo(pod)).decision()

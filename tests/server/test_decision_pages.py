@@ -96,7 +96,7 @@ def test_one_pod(setting: Setting) -> None:
         "reasons": ["Insufficient cpu"],
     }
     assert unknown[0] == incomplete[0] == 404
-    assert "nothing is known about a pod default/unknown" in unknown[1]["message"]
+    assert "no decision about pod default/nobody is recorded" in unknown[1]["message"]
     assert f"{PATH}/NAMESPACE/POD" in incomplete[1]["message"]
 
 
@@ -112,8 +112,8 @@ WRONG = {
     "limit=0": "limit: must be a whole number above 0, not '0'",
     "nodes=yes": "nodes: must be true or false, not 'yes'",
     "watch=1": "watch: must be true or false, not '1'",
-    "pod=default/big": "pod: must be a name or a uid, not 'default/big'; namespace is a parameter of its own",
-    "podd=a": "podd: unknown; there are namespace, pod, node, refusedNode, outcome, plugin, since, until, "
+    "pod=default/big": "pod: must be a name or a uid, not 'default/big'; namespace is a separate parameter",
+    "podd=a": "podd: unknown parameter; known are namespace, pod, node, refusedNode, outcome, plugin, since, until, "
     "before, limit, nodes, watch",
 }
 

@@ -62,11 +62,11 @@ def test_unknown_groups(setting: Setting) -> None:
     unknown, wrong, pod = ask(setting, f"{PAGE}/default/none", f"{PAGE}?nodes=true", f"{PATH}/{GROUPS}/pod")
     assert (unknown[0], unknown[1]["message"]) == (
         404,
-        "nothing is known about a pod group default/none: it was not tried, or too long ago",
+        "no decision about pod group default/none is recorded: it was not attempted, or too long ago",
     )
     known = "namespace, podGroup, node, outcome, plugin, since, until, before, limit, watch"
-    assert (wrong[0], wrong[1]["message"]) == (400, f"nodes: unknown; there are {known}")
-    assert "a pod podgroups/pod" in pod[1]["message"]
+    assert (wrong[0], wrong[1]["message"]) == (400, f"nodes: unknown parameter; known are {known}")
+    assert "about pod podgroups/pod" in pod[1]["message"]
 
 
 def test_a_stream_of_groups(archive: Archive, setting: Setting) -> None:

@@ -102,7 +102,7 @@ def test_every_pod_that_moved_is_explained(folder: Path) -> None:
     moved = [one for pods in found["moved"].values() for one in pods]
     assert len(moved) > 15
     assert Counter(one["why"] for one in moved) == {one["why"]: one["pods"] for one in found["causes"]}
-    by_score = next(one for one in found["causes"] if one["why"] == "NodeResourcesFit scores the nodes otherwise")
+    by_score = next(one for one in found["causes"] if one["why"] == "NodeResourcesFit scores the nodes differently")
     nodes = {by_score["first"]["a"], by_score["first"]["b"]}
     for side in ("a", "b"):
         said, node = by_score[side], by_score["first"][side]
@@ -145,7 +145,7 @@ def test_replacements_are_matched_though_their_names_differ(folder: Path) -> Non
         pods = [_pods_by_owner(folder / f"out/seed-{seed}/{side}/decisions.jsonl") for side in "ab"]
         sizes = [[len(side[owner]) for side in pods] for owner in pods[0]]
         assert found["pods"][seed] == sum(map(max, sizes))
-        assert sum("no such pod" in one["why"] for one in moved) == sum(abs(a - b) for a, b in sizes)
+        assert sum("the pod does not exist" in one["why"] for one in moved) == sum(abs(a - b) for a, b in sizes)
     renamed = [one for moved in found["moved"].values() for one in moved if one["renamed"]]
     assert renamed
     assert all(one["a"] and one["b"] for one in renamed)
@@ -201,7 +201,7 @@ def test_plugin_files_of_the_two_may_differ(folder: Path) -> None:
     assert ran.exit_code == 0, ran.output
     found = msgspec.json.decode(ran.output)
     first = found["moved"]["1"][0]
-    assert (first["a"], first["b"], first["why"]) == ("node-1", "node-2", "Likes scores the nodes otherwise")
+    assert (first["a"], first["b"], first["why"]) == ("node-1", "node-2", "Likes scores the nodes differently")
 
 
 def test_a_side_may_run_in_another_interpreter(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the API answers: as documented, and true."""
+"""The responses of the API: the documented fields, and correct values."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from kubestow.insight.explain.explanation import explained
 from kubestow.insight.page.pages import Site
 from kubestow.server.http.messages import Request, Response
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
-from web.looking import API, Looking, Reader, ask, served
+from web.page_harness import API, PageHarness, Reader, ask, served
 
 PAGE = Path(__file__).parents[2] / "docs/reference/web-api.md"
 ZONE = "topology.kubernetes.io/zone"
@@ -29,29 +29,29 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def looking() -> Iterator[Looking]:
-    """Two nodes; a pod on one of them, one that is too large, one that is held back."""
+def page() -> Iterator[PageHarness]:
+    """Return a page with two nodes, a running pod, a pod that is too large, and a gated one."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
-        looking = Looking(world)
+        page = PageHarness(world)
         world.cluster.add(make_node("n1", cpu="2", memory="4Gi", labels={ZONE: "a"}))
         world.cluster.add(make_node("n2", cpu="4", memory="4Gi", labels={ZONE: "b"}))
-        looking.look()
+        page.make_moment()
         world.run_for(10.0)
         world.cluster.add(make_pod("small", cpu="1", memory="1Gi", priority=7))
         world.cluster.add(make_pod("big", cpu="8"))
         world.cluster.add(make_pod("held", cpu="1", gates=("wait",)))
         world.run_until_idle()
-        looking.look()
-        yield looking
+        page.make_moment()
+        yield page
 
 
 @pytest.fixture(scope="module")
-def site(looking: Looking) -> Site:
-    return looking.site()
+def site(page: PageHarness) -> Site:
+    return page.site()
 
 
 def documented(title: str) -> Any:
-    """The example below a title of the page."""
+    """Return the example below a title of the docs page."""
     text = PAGE.read_text()
     section = text[text.index(f"\n## {title}") :]
     found = re.search(r"```json\n(.*?)```", section, re.DOTALL)
@@ -60,7 +60,7 @@ def documented(title: str) -> Any:
 
 
 def shape(tree: Any) -> Any:
-    """The fields of an answer; those inside tables and by name are data."""
+    """Return the fields of a response; rows of tables and keys that are names are data."""
     if not isinstance(tree, dict):
         return type(tree) if not isinstance(tree, int | float) else float
     by_name = {"requested", "allocatable", "labels", "scores", "raw", "plugins", "by", "points", "decision"}
@@ -82,8 +82,8 @@ def shape(tree: Any) -> Any:
         ("Search", "/search?q=n"),
     ],
 )
-def test_answers_have_the_documented_fields(site: Site, title: str, path: str) -> None:
-    """Each of them, of the documented kind, and no others."""
+def test_responses_have_the_documented_fields(site: Site, title: str, path: str) -> None:
+    """They have all documented fields, of the documented types, and no others."""
     (found,) = ask(site, path)
     example = documented(title)
     if example.get("matrix") == {}:
@@ -93,20 +93,20 @@ def test_answers_have_the_documented_fields(site: Site, title: str, path: str) -
 
 
 @pytest.mark.parametrize("query", ["", "?limit=1", "?outcome=scheduled&nodes=true", "?refusedNode=n1", "?plugin=None"])
-def test_decisions_are_those_that_the_command_reads(looking: Looking, site: Site, query: str) -> None:
-    """What `kubestow explain` asks at /debug/decisions, and what the page asks, is answered with the same bytes."""
+def test_decisions_are_those_of_the_debug_page_byte_for_byte(page: PageHarness, site: Site, query: str) -> None:
+    """The API and /debug/decisions, which `kubestow explain` reads, return the same bytes."""
     answers = [
-        DecisionPages(looking.archive).answer(Request("GET", f"/debug/decisions{query}".encode(), {}, b"")),
+        DecisionPages(page.archive).answer(Request("GET", f"/debug/decisions{query}".encode(), {}, b"")),
         site.answer(Request("GET", f"{API}/decisions{query}".encode(), {}, b"")),
     ]
-    command, page = (answer.body for answer in answers if isinstance(answer, Response))
-    assert command == page
+    debug, api = (answer.body for answer in answers if isinstance(answer, Response))
+    assert debug == api
 
 
-def test_what_would_help_is_what_the_command_says(looking: Looking, site: Site) -> None:
-    """An explanation has the fields that `kubestow explain -o json` prints, with the nodes as a matrix."""
+def test_explanations_are_those_of_the_command(page: PageHarness, site: Site) -> None:
+    """An explanation has the fields of `kubestow explain -o json`, with the nodes as a matrix."""
     (found,) = ask(site, "/explain/default/big")
-    bench = looking.run.bench
+    bench = page.run.bench
     assert bench is not None
     world = bench.scene().world()
     pod = world.pod("default", "big")
@@ -119,8 +119,8 @@ def test_what_would_help_is_what_the_command_says(looking: Looking, site: Site) 
     assert printed == found["decision"]
 
 
-def test_the_cluster_is_told_in_columns(site: Site) -> None:
-    """All of the same length."""
+def test_the_cluster_has_columns(site: Site) -> None:
+    """All columns have the same length."""
     (found,) = ask(site, "/cluster")
     assert found["names"] == ["n1", "n2"]
     assert found["allocatable"]["cpu"] == [2000, 4000]
@@ -129,8 +129,8 @@ def test_the_cluster_is_told_in_columns(site: Site) -> None:
     assert found["labels"][ZONE] == {"values": ["", "a", "b"], "of": [1, 2]}
 
 
-def test_a_node_tells_its_pods_and_whom_it_refused(site: Site) -> None:
-    """With requests and priorities, and the reason."""
+def test_a_node_has_its_pods_and_rejections(site: Site) -> None:
+    """Pods have requests and priorities, rejections have reasons."""
     (decision,) = ask(site, "/decisions/default/small")
     (node,) = ask(site, f"/nodes/{decision['decision']['chosen']}")
     ((_uid, pod, priority, requests),) = node["pods"]["rows"]
@@ -140,8 +140,8 @@ def test_a_node_tells_its_pods_and_whom_it_refused(site: Site) -> None:
     assert (refusal["count"], refusal["pods"]) == (1, ["default/big"])
 
 
-def test_the_queue_tells_state_reason_and_retry(site: Site) -> None:
-    """A pod that fits nowhere waits five minutes at most; one that is held back, for ever."""
+def test_the_queue_has_state_reason_and_retry(site: Site) -> None:
+    """An unschedulable pod is retried after at most five minutes, a gated one never."""
     (found,) = ask(site, "/queue")
     rows = {row[1]: dict(zip(found["columns"], row, strict=True)) for row in found["rows"]}
     big, held = rows["default/big"], rows["default/held"]
@@ -153,18 +153,18 @@ def test_the_queue_tells_state_reason_and_retry(site: Site) -> None:
 
 
 def test_one_pod_of_the_queue(site: Site) -> None:
-    """By its uid."""
+    """It is found by its UID."""
     (queue,) = ask(site, "/queue")
     row = next(row for row in queue["rows"] if row[1] == "default/big")
     (found,) = ask(site, f"/queue/{row[0]}")
     assert found["row"][:9] == row[:9]
 
 
-def test_a_matrix_has_refusals_by_reason_and_scores_by_plugin(site: Site) -> None:
-    """The sum of the scores is the total; the chosen node comes first, and is ahead of the runner-up."""
-    refused, scored = ask(site, "/decisions/default/big", "/decisions/default/small")
-    assert refused["matrix"]["refusal"] == [0, 0]
-    (reason,) = refused["matrix"]["refusals"]
+def test_a_matrix_has_rejections_by_reason_and_scores_by_plugin(site: Site) -> None:
+    """The total is the sum of the scores; the chosen node is first, and has a higher score than the runner-up."""
+    rejected, scored = ask(site, "/decisions/default/big", "/decisions/default/small")
+    assert rejected["matrix"]["refusal"] == [0, 0]
+    (reason,) = rejected["matrix"]["refusals"]
     assert (reason["plugin"], reason["count"]) == ("NodeResourcesFit", 2)
     matrix, second = scored["matrix"], scored["runnerUp"]
     assert matrix["nodes"] == [scored["decision"]["chosen"], second["node"]]
@@ -172,23 +172,23 @@ def test_a_matrix_has_refusals_by_reason_and_scores_by_plugin(site: Site) -> Non
     assert second["behind"] == matrix["total"][0] - matrix["total"][1] == sum(second["by"].values())
 
 
-def test_decisions_are_those_of_the_debug_page(site: Site, looking: Looking) -> None:
+def test_decisions_are_those_of_the_debug_page(site: Site, page: PageHarness) -> None:
     """The same list, with the same parameters."""
     everything, rejected = ask(site, "/decisions", "/decisions?outcome=unschedulable&nodes=true")
     assert [item["pod"] for item in everything["items"]] == ["default/big", "default/small"]
     assert set(rejected["items"][0]["nodes"]) == {"n1", "n2"}
 
 
-def test_before_the_pods_came(site: Site, looking: Looking) -> None:
-    """The cluster, the queue and the decisions are set back."""
-    at = f"?at={looking.history.begin + 1}"
+def test_the_time_before_the_pods_were_added(site: Site, page: PageHarness) -> None:
+    """The cluster, the queue and the decisions are those of the requested time."""
+    at = f"?at={page.history.begin + 1}"
     cluster, queue, decisions = ask(site, f"/cluster{at}", f"/queue{at}", f"/decisions{at}")
     assert (sum(cluster["pods"]), sum(cluster["requested"]["cpu"])) == (0, 0)
     assert (queue["rows"], decisions["items"]) == ([], [])
 
 
-def test_a_pod_is_tried_and_nothing_is_created(site: Site, looking: Looking) -> None:
-    """Where it would go, and for one that fits nowhere what would help."""
+def test_a_dry_run_creates_nothing(site: Site, page: PageHarness) -> None:
+    """The response has the node, or for an unschedulable pod the changes that would help."""
 
     async def read(reader: Reader) -> list[Any]:
         return [await reader.get(f"{API}/try", "POST", POD.replace("CPU", cpu)) for cpu in ("2", "6")]
@@ -204,7 +204,7 @@ def test_a_pod_is_tried_and_nothing_is_created(site: Site, looking: Looking) -> 
 
 
 def test_another_configuration_is_compared(site: Site) -> None:
-    """Pods that would go elsewhere, by the plugin whose doing it is."""
+    """The response has the pods that would get another node, by the plugin that makes the difference."""
     packing = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -226,7 +226,7 @@ profiles:
 
 
 def test_searching(site: Site) -> None:
-    """Pods that wait or are placed, nodes, plugins, reasons; whatever the case."""
+    """It finds pending and running pods, nodes, plugins and reasons, and ignores case."""
     small, node, plugin, reason = ask(site, "/search?q=SMALL", "/search?q=n2", "/search?q=fit", "/search?q=insuff")
     assert small["pods"] == [{"pod": "default/small", "state": "placed", "node": "n2"}]
     assert node["nodes"] == ["n2"]
@@ -235,42 +235,42 @@ def test_searching(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "words"),
+    ("path", "status", "message"),
     [
         ("/nowhere", 404, "there is no page"),
         ("/nodes/none", 404, "there is no node none"),
         ("/nodes", 404, "nodes/NAME"),
         ("/queue/none", 404, "in the queue"),
-        ("/decisions/default/none", 404, "nothing is known"),
+        ("/decisions/default/none", 404, "no decision about pod default/none is recorded"),
         ("/decisions/default/big?id=99", 404, "attempt 99"),
         ("/decisions?outcome=odd", 400, "outcome"),
         ("/decisions?watch=true", 400, "limit, nodes, run, at"),
         ("/cluster?at=yesterday", 400, "at: must be a number"),
-        ("/cluster?at=1", 404, "at: nothing is known"),
+        ("/cluster?at=1", 404, "at: there is no history before"),
         ("/cluster?run=1", 400, "run: must be a number from 0 to 0"),
         ("/times?points=0", 400, "points"),
-        ("/search", 400, "q: say"),
+        ("/search", 400, "q: must not be empty"),
         ("/compare", 404, "kubestow view A B"),
         ("/explain/default/none", 404, "there is no pod"),
         ("/explain/default/big?against=none", 400, "there is no node none"),
         ("/groups/default/none", 404, "there is no pod group"),
     ],
 )
-def test_what_cannot_be_answered_is_refused(site: Site, path: str, status: int, words: str) -> None:
-    """With a Status that says why."""
+def test_requests_that_cannot_be_answered_are_rejected(site: Site, path: str, status: int, message: str) -> None:
+    """The response is a Status with the reason."""
 
     async def read(reader: Reader) -> Any:
         return await reader.get(API + path)
 
     answer = served(site, read)
     assert (answer.status, answer.tree["kind"]) == (status, "Status")
-    assert words in answer.tree["message"]
+    assert message in answer.tree["message"]
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "words"),
+    ("path", "body", "message"),
     [
-        ("/try", "", "nothing in the body"),
+        ("/try", "", "the body is empty"),
         ("/try", "kind: Pod\n- odd", "line 2"),
         ("/try", "apiVersion: v1\nkind: Service\nmetadata: {name: s}", "only pods can be explained"),
         ("/try", POD.replace('"CPU"', "[]"), "line 2: Pod tried: not a valid Pod"),
@@ -278,23 +278,23 @@ def test_what_cannot_be_answered_is_refused(site: Site, path: str, status: int, 
         ("/compare?pods=many", "kind: Odd", "pods: must be a number"),
     ],
 )
-def test_bad_bodies_are_refused(site: Site, path: str, body: str, words: str) -> None:
-    """With what is wrong, and where."""
+def test_invalid_bodies_are_rejected(site: Site, path: str, body: str, message: str) -> None:
+    """The message has the problem and its place."""
 
     async def read(reader: Reader) -> Any:
         return await reader.get(API + path, "POST", body)
 
     answer = served(site, read)
     assert answer.status == 400
-    assert words in answer.tree["message"]
+    assert message in answer.tree["message"]
 
 
-def test_pod_groups_and_what_would_help_them() -> None:
-    """How many of their pods wait and have a node; of a gang that does not fit, what was decided and would help."""
+def test_pod_groups() -> None:
+    """Groups have the numbers of pending and scheduled pods; an unschedulable gang has its decision and suggestions."""
     gates = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
     features = config.Features.parse(gates)
     with SchedulerHarness(record_bytes=1 << 24, features=features) as world:
-        looking = Looking(world, features=features)
+        page = PageHarness(world, features=features)
         world.cluster.add(make_node("n1", cpu="4"))
         world.cluster.add(make_pod_group("fits", 2))
         world.cluster.add(make_pod_group("large", 3))
@@ -303,8 +303,8 @@ def test_pod_groups_and_what_would_help_them() -> None:
         for number in range(2):
             world.cluster.add(make_pod(f"fits-{number}", cpu="500m", group="fits"))
         world.run_for(20.0)
-        looking.look()
-        table, large = ask(looking.site(), "/groups", "/groups/default/large")
+        page.make_moment()
+        table, large = ask(page.site(), "/groups", "/groups/default/large")
     assert table["rows"] == [["default/fits", 2, 0, 2, ["n1"]], ["default/large", 3, 3, 0, []]]
     assert (large["source"], large["decision"]["podGroup"]) == ("scheduler", "default/large")
     assert large["decision"]["outcome"] == "unschedulable"

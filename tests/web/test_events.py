@@ -1,4 +1,4 @@
-"""The stream: what is new, once for all readers, and what one has missed who was away."""
+"""The stream of events: one message for all readers, and the missed changes for a reader that reconnects."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from integration.cluster import eventually
 from kubestow.insight.page.events import MOST_READERS
 from kubestow.insight.page.local import HOST
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from web.looking import API, TOKEN, Looking, Reader, served
+from web.page_harness import API, TOKEN, PageHarness, Reader, served
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def world() -> Iterator[SchedulerHarness]:
 
 
 @pytest.fixture
-def looking(world: SchedulerHarness) -> Looking:
-    looking = Looking(world)
-    looking.look()
-    return looking
+def page(world: SchedulerHarness) -> PageHarness:
+    page = PageHarness(world)
+    page.make_moment()
+    return page
 
 
 class Listener:
-    """One connection to the stream."""
+    """A connection to the stream."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -40,7 +40,7 @@ class Listener:
         return (await self._reader.readuntil(b"\r\n\r\n")).decode()
 
     async def message(self) -> tuple[str, Any]:
-        """Kind and data of the next one."""
+        """Return the kind and the data of the next event."""
         size = int(await self._reader.readline(), 16)
         text = (await self._reader.readexactly(size + 2)).decode()
         fields = dict(line.partition(": ")[::2] for line in text.strip().splitlines())
@@ -53,8 +53,8 @@ class Listener:
         await self._writer.wait_closed()
 
 
-class Door:
-    """Where listeners come in."""
+class Streams:
+    """Opens connections to the stream."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -69,30 +69,30 @@ class Door:
         return listener
 
 
-def listening(looking: Looking, do: Callable[[Door], Awaitable[Any]]) -> Any:
+def listening(page: PageHarness, do: Callable[[Streams], Awaitable[Any]]) -> Any:
     async def read(reader: Reader) -> Any:
-        door = Door(reader.port)
+        streams = Streams(reader.port)
         try:
-            return await do(door)
+            return await do(streams)
         finally:
-            for listener in door.inside:
+            for listener in streams.inside:
                 await listener.close()
 
-    return served(looking.site(), read)
+    return served(page.site(), read)
 
 
-def test_what_is_new_is_told_to_all_readers(world: SchedulerHarness, looking: Looking) -> None:
-    """The positions that changed with their values, the rows of the queue, and the figures."""
+def test_changes_are_sent_to_all_readers(world: SchedulerHarness, page: PageHarness) -> None:
+    """An event has the changed positions with their values, the rows of the queue, and the figures."""
 
-    async def do(door: Door) -> list[tuple[str, Any]]:
-        listeners = [await door.open() for _ in range(2)]
+    async def do(streams: Streams) -> list[tuple[str, Any]]:
+        listeners = [await streams.open() for _ in range(2)]
         heads = [await listener.head() for listener in listeners]
         assert all("text/event-stream" in head and "Content-Security-Policy" in head for head in heads)
         assert [(await listener.message())[0] for listener in listeners] == ["reset", "reset"]
-        looking.look_after(world, make_pod("small", cpu="1"), make_pod("big", cpu="9"))
+        page.add_objects(world, make_pod("small", cpu="1"), make_pod("big", cpu="9"))
         return [await listener.message() for listener in listeners]
 
-    first, second = listening(looking, do)
+    first, second = listening(page, do)
     assert first == second
     kind, tree = first
     assert (kind, tree["layout"]) == ("change", 1)
@@ -103,23 +103,23 @@ def test_what_is_new_is_told_to_all_readers(world: SchedulerHarness, looking: Lo
     assert (tree["figures"]["bound"], tree["figures"]["attempts"]) == (1, 2)
 
 
-def test_who_was_away_is_told_what_it_missed(world: SchedulerHarness, looking: Looking) -> None:
-    """In one message, that has what is so now; with nothing missed, there is none."""
-    known = looking.history.now.last.number
-    looking.look_after(world, make_pod("one", cpu="1"), make_pod("big", cpu="9"))
-    looking.look_after(world, make_pod("two", cpu="500m"))
+def test_a_reader_that_reconnects_gets_the_missed_changes(world: SchedulerHarness, page: PageHarness) -> None:
+    """They are in one event with the current values; there is no event if nothing was missed."""
+    known = page.history.now.last.number
+    page.add_objects(world, make_pod("one", cpu="1"), make_pod("big", cpu="9"))
+    page.add_objects(world, make_pod("two", cpu="500m"))
 
-    async def do(door: Door) -> Any:
-        listener = await door.open(known)
+    async def do(streams: Streams) -> Any:
+        listener = await streams.open(known)
         await listener.head()
         found = await listener.message()
-        current = await door.open(looking.history.now.last.number)
+        current = await streams.open(page.history.now.last.number)
         await current.head()
-        looking.look_after(world, make_pod("three", cpu="100m"))
+        page.add_objects(world, make_pod("three", cpu="100m"))
         following = await current.message()
         return found, following
 
-    (kind, missed), (_, following) = listening(looking, do)
+    (kind, missed), (_, following) = listening(page, do)
     assert (kind, missed["moment"]) == ("change", known + 2)
     assert missed["usage"] == {
         "at": [0],
@@ -130,63 +130,63 @@ def test_who_was_away_is_told_what_it_missed(world: SchedulerHarness, looking: L
     assert following["moment"] == known + 3
 
 
-def test_a_pod_that_came_and_went_has_left(world: SchedulerHarness, looking: Looking) -> None:
-    """Whoever knew it is told so."""
-    looking.look_after(world, make_pod("big", cpu="9"))
-    known = looking.history.now.last.number
-    (uid,) = looking.history.now.waiting
+def test_a_pod_that_was_added_and_deleted_has_left(world: SchedulerHarness, page: PageHarness) -> None:
+    """Readers that know the pod are notified."""
+    page.add_objects(world, make_pod("big", cpu="9"))
+    known = page.history.now.last.number
+    (uid,) = page.history.now.waiting
     world.cluster.delete(world.cluster.pod("big"))
-    looking.look_after(world)
+    page.add_objects(world)
 
-    async def do(door: Door) -> Any:
-        listener = await door.open(known)
+    async def do(streams: Streams) -> Any:
+        listener = await streams.open(known)
         await listener.head()
         return await listener.message()
 
-    _, missed = listening(looking, do)
+    _, missed = listening(page, do)
     assert missed["queue"]["left"] == [uid]
 
 
-def test_a_changed_node_needs_the_cluster_to_be_read_again(world: SchedulerHarness, looking: Looking) -> None:
-    """The layout is another one, and there are no positions that would mean something else."""
+def test_a_changed_node_changes_the_layout(world: SchedulerHarness, page: PageHarness) -> None:
+    """Events with a new layout have no positions, because these would refer to other nodes."""
 
-    async def do(door: Door) -> Any:
-        listener = await door.open(looking.history.now.last.number)
+    async def do(streams: Streams) -> Any:
+        listener = await streams.open(page.history.now.last.number)
         await listener.head()
-        looking.look_after(world, make_node("n2"))
+        page.add_objects(world, make_node("n2"))
         return await listener.message()
 
-    _, tree = listening(looking, do)
+    _, tree = listening(page, do)
     assert tree["layout"] == 2
     assert "usage" not in tree
 
 
 @pytest.mark.parametrize("since", [1, 999_999_999])
-def test_a_reader_from_another_time_begins_anew(looking: Looking, since: int) -> None:
-    """It knows a scheduler that was started before this one."""
+def test_a_reader_of_another_scheduler_is_reset(page: PageHarness, since: int) -> None:
+    """It knows the moments of an earlier scheduler."""
 
-    async def do(door: Door) -> Any:
-        listener = await door.open(since)
+    async def do(streams: Streams) -> Any:
+        listener = await streams.open(since)
         await listener.head()
         return await listener.message()
 
-    kind, about = listening(looking, do)
-    assert (kind, about["live"], about["moment"]) == ("reset", True, looking.history.now.last.number)
+    kind, about = listening(page, do)
+    assert (kind, about["live"], about["moment"]) == ("reset", True, page.history.now.last.number)
 
 
-def test_so_many_may_listen(looking: Looking) -> None:
-    """One more is refused, until another has gone."""
+def test_the_number_of_readers_is_limited(page: PageHarness) -> None:
+    """A further reader is rejected until another one disconnects."""
 
-    async def do(door: Door) -> list[str]:
-        listeners = [await door.open() for _ in range(MOST_READERS)]
+    async def do(streams: Streams) -> list[str]:
+        listeners = [await streams.open() for _ in range(MOST_READERS)]
         for listener in listeners:
             await listener.head()
-        refused = await (await door.open()).head()
+        rejected = await (await streams.open()).head()
         await listeners[0].close()
-        await eventually(lambda: len(looking.events) < MOST_READERS)
-        last = await door.open()
-        return [refused, await last.head()]
+        await eventually(lambda: len(page.events) < MOST_READERS)
+        last = await streams.open()
+        return [rejected, await last.head()]
 
-    refused, accepted = listening(looking, do)
-    assert refused.startswith("HTTP/1.1 429")
+    rejected, accepted = listening(page, do)
+    assert rejected.startswith("HTTP/1.1 429")
     assert accepted.startswith("HTTP/1.1 200")

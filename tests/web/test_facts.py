@@ -1,4 +1,4 @@
-"""What `kubestow view` makes of the file of a simulation: the same cluster, queue and objects at every moment."""
+"""`kubestow view` restores the cluster, queue and objects at every moment from the file of a simulation."""
 
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,8 @@ def pod(name: str, cpu: str, seconds: float = 0.0, **spec: Any) -> dict[str, Any
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
 
 
-def told(state: State) -> bytes:
-    """All answers about a state."""
+def responses(state: State) -> bytes:
+    """Return all responses about a state."""
     table = state.cluster.nodes
     names = [table.names[row] for row in tables.live_rows(table)]
     answers = [tables.node(state, name) for name in names]
@@ -58,8 +58,8 @@ def told(state: State) -> bytes:
     return encode([tables.ClusterTable().of(state), answers, tables.queue(state), tables.groups(state), found])
 
 
-def happenings(simulation: Simulation) -> list[Any]:
-    """What happens, a step a second."""
+def steps(simulation: Simulation) -> list[Any]:
+    """Return the steps of the simulation, one per second."""
     return [
         lambda: simulation.add(node("a"), node("b"), CLAIM),
         lambda: simulation.add(*(pod(f"p{number}", "1", 3.5) for number in range(5))),
@@ -71,13 +71,13 @@ def happenings(simulation: Simulation) -> list[Any]:
 
 
 def by_uid(objects: list[Any]) -> dict[str, Any]:
-    """Objects, but for what scheduling does not look at: the version, and the JSON that they were read from."""
+    """Return objects by UID, without fields that do not affect scheduling: the version, and the JSON source."""
     trees = [decode(encode(obj)) | {"source": None} for obj in objects]
     return {tree["metadata"].pop("uid"): tree for tree in trees if tree["metadata"].pop("resourceVersion")}
 
 
-class Seen(Watch):
-    """Makes moments, and keeps all answers at each of them."""
+class RecordingWatch(Watch):
+    """Makes moments, and keeps all responses at each of them."""
 
     def __init__(self, watched: Watched) -> None:
         super().__init__(watched)
@@ -89,25 +89,25 @@ class Seen(Watch):
         moment = super().look(anyway=anyway)
         if moment is not None:
             self._history.add(moment)
-            self.answers[moment.time] = told(self._history.now)
+            self.answers[moment.time] = responses(self._history.now)
         return moment
 
 
-@pytest.mark.parametrize("room", [1 << 26, 20_000])
-def test_every_moment_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """Through nodes and pods that come, change and go; also where changes are dropped soon after."""
-    seen: list[Seen] = []
+@pytest.mark.parametrize("limit", [1 << 26, 20_000])
+def test_every_moment_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """Nodes and pods are added, changed and deleted; with a small limit, changes are dropped soon."""
+    seen: list[RecordingWatch] = []
 
-    def watch(watched: Watched) -> Seen:
-        seen.append(Seen(watched))
+    def watch(watched: Watched) -> RecordingWatch:
+        seen.append(RecordingWatch(watched))
         return seen[0]
 
     monkeypatch.setattr(files, "Watch", watch)
-    with Simulation(record_bytes=room) as simulation:
+    with Simulation(record_bytes=limit) as simulation:
         core, features = simulation.core, config.Features()
         configuration = configuration_told(config.default(features), features)
         with kept(simulation, tmp_path, 0.5, configuration):
-            for happens in happenings(simulation):
+            for happens in steps(simulation):
                 happens()
                 simulation.run_for(1.0)
         objects = collected(core.cluster, core.intake.pending_pods())
@@ -116,12 +116,12 @@ def test_every_moment_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run = read(tmp_path)
     history = core.cluster.history
     assert history is not None
-    assert (history.first > 0) == (room == 20_000)
+    assert (history.first > 0) == (limit == 20_000)
     answers = list(seen[0].answers.items())
     assert len(answers) >= 10
     for time, expected in [*answers, *reversed(answers)]:
         state = run.history.at(time)
         assert state is not None
-        assert told(state) == expected
+        assert responses(state) == expected
     assert run.bench is not None
     assert by_uid(run.bench.scene().objects) == by_uid(objects)

@@ -1,4 +1,4 @@
-"""The page of a live scheduler: how often it looks, what it does when that fails, and what a reload changes."""
+"""The page of a live scheduler: how often it makes moments, failures, and the effect of a reload."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ API = "/ui/api/v1"
 
 
 def read(site: Site, path: str) -> Any:
-    """What the API answers at once."""
+    """Return the response of the API to a GET."""
     answer = site.answer(Request("GET", (API + path).encode(), {}, b""))
     assert isinstance(answer, Response)
     return json.loads(answer.body)
@@ -29,7 +29,7 @@ def read(site: Site, path: str) -> Any:
 
 @asynccontextmanager
 async def page() -> AsyncIterator[LivePage]:
-    """That of a scheduler with a node and two pods, one of which is too large."""
+    """Run the page of a scheduler with a node and two pods, one of which is too large."""
     async with running_cluster() as cluster:
         await cluster.add(node("n1"), pod("p"), pod("big", "99"))
         async with running_scheduler(cluster, decisions=DecisionOptions(1 << 24)) as instance:
@@ -46,8 +46,8 @@ def during(do: Callable[[LivePage], Awaitable[None]]) -> None:
     run(main())
 
 
-def test_it_tells_of_the_scheduler() -> None:
-    """From the first look on: nodes, pods, the queue, and why a pod waits."""
+def test_the_page_has_the_state_of_the_scheduler() -> None:
+    """From the first moment on, it has nodes, pods, the queue, and the reasons of pending pods."""
 
     async def do(page: LivePage) -> None:
         async with page as site:
@@ -63,8 +63,8 @@ def test_it_tells_of_the_scheduler() -> None:
     during(do)
 
 
-def test_a_look_that_takes_long_is_not_repeated_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks take no more than their share of the time, whoever listens."""
+def test_slow_moments_are_made_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making moments takes a limited share of the time, even with readers."""
     now, passes = 0.0, 0.0
 
     def passing() -> float:
@@ -88,8 +88,8 @@ def test_a_look_that_takes_long_is_not_repeated_soon(monkeypatch: pytest.MonkeyP
     during(do)
 
 
-def test_a_reader_who_comes_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long the page would have waited for the next look while nobody listened."""
+def test_a_new_reader_gets_a_moment_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wait for the long interval that applies without readers."""
     looks = 0
 
     def look() -> float:
@@ -109,8 +109,8 @@ def test_a_reader_who_comes_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     during(do)
 
 
-def test_a_look_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scheduler goes on, and so does the page, a while later."""
+def test_a_failed_moment_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler continues, and the page continues a little later."""
     failures = 0
 
     async def do(page: LivePage) -> None:

@@ -1,4 +1,4 @@
-"""Large clusters, and names that would like to be something else."""
+"""Large clusters, and names that look like markup."""
 
 import json
 from typing import Any
@@ -6,28 +6,28 @@ from typing import Any
 import pytest
 
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from web.looking import API, Looking, Reader, ask, served
+from web.page_harness import API, PageHarness, Reader, ask, served
 
 HOSTILE = ("<script>alert(1)</script>", "x" * 253, "\u202egnp.exe", "a/b", '"quoted"', "new\nline", "💥")
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_data(name: str) -> None:
-    """Of nodes, pods, labels and taints, whatever is in them: they come back as they are, as JSON and nothing else."""
+    """Names of nodes, pods, labels and taints are returned unchanged, as JSON only."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
-        looking = Looking(world)
+        page = PageHarness(world)
         world.cluster.add(make_node(name, cpu="2", labels={name: name}))
         world.cluster.add(make_pod(name, namespace="default", cpu="1"))
         world.cluster.add(make_pod(f"{name}2", cpu="8", node_selector={name: name}))
         world.run_for(5.0)
-        looking.look()
+        page.make_moment()
         quoted = "".join(f"%{byte:02x}" for byte in name.encode())
 
         async def read(reader: Reader) -> list[Any]:
             paths = ("/cluster", "/queue", f"/search?q={quoted}", f"/nodes/{quoted}", f"/decisions/default/{quoted}")
             return [await reader.get(API + path) for path in paths]
 
-        answers = served(looking.site(), read)
+        answers = served(page.site(), read)
     assert {answer.headers["Content-Type"] for answer in answers} == {"application/json"}
     assert {answer.headers["X-Content-Type-Options"] for answer in answers} == {"nosniff"}
     cluster, queue, search, *more = answers
@@ -43,18 +43,18 @@ def test_names_are_data(name: str) -> None:
         assert decision.tree["decision"]["chosen"] == name
 
 
-def test_five_thousand_nodes_and_ten_thousand_pods_that_wait() -> None:
-    """All of them are told, in a size that a browser takes; a change later costs what has changed."""
+def test_5000_nodes_and_10000_pending_pods() -> None:
+    """The response has all of them, in a size that a browser can handle; an event only has the changes."""
     with SchedulerHarness(record_bytes=1 << 26) as world:
-        looking = Looking(world)
+        page = PageHarness(world)
         for number in range(5_000):
             labels = {"kubernetes.io/hostname": f"node-{number}", "zone": f"zone-{number % 3}"}
             world.cluster.add(make_node(f"node-{number}", cpu="4", labels=labels))
         for number in range(10_000):
             world.cluster.add(make_pod(f"pod-{number}", cpu="64"))
         world.run_for(30.0)
-        looking.look()
-        cluster, queue = ask(looking.site(), "/cluster", "/queue")
+        page.make_moment()
+        cluster, queue = ask(page.site(), "/cluster", "/queue")
         assert len(cluster["names"]) == len(cluster["fragmentation"]) == 5_000
         assert cluster["labelsLeftOut"] == ["kubernetes.io/hostname"]
         assert len(json.dumps(cluster)) < 500_000
@@ -62,7 +62,7 @@ def test_five_thousand_nodes_and_ten_thousand_pods_that_wait() -> None:
         assert len(json.dumps(queue)) < 3_000_000
         world.cluster.add(make_pod("small", cpu="1"))
         world.run_for(1.0)
-        moment = looking.look()
+        moment = page.make_moment()
         assert moment is not None
         assert (moment.layout, moment.left) == (cluster["layout"], [])
         assert len(moment.waiting) < 100

@@ -1,4 +1,4 @@
-"""Dry runs in what a simulation has kept: the cluster as it was in the end, with the configuration of then."""
+"""Dry runs in the results of a simulation: the cluster at its end, with the configuration at that time."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from kubestow.insight.page.api import Api
 from kubestow.insight.page.pages import Site
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator.page_files import read
-from web.looking import API, Reader, ask, served
+from web.page_harness import API, Reader, ask, served
 from web.test_view import PACKING
 
 SCENARIO = """apiVersion: kubestow.dev/v1
@@ -51,7 +51,7 @@ profiles:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two nodes with three small pods between them, and one that is too big for what is left."""
+    """Return results with two nodes, three small pods, and a pod that is too large."""
     return simulated(tmp_path_factory.mktemp("tried"))
 
 
@@ -63,7 +63,7 @@ def simulated(folder: Path, *options: str) -> Path:
 
 
 def post(folder: Path, path: str, body: str) -> tuple[int, Any]:
-    """What a POST is answered."""
+    """Return the response to a POST."""
 
     async def send(reader: Reader) -> tuple[int, Any]:
         answer = await reader.get(API + path, "POST", body)
@@ -73,16 +73,16 @@ def post(folder: Path, path: str, body: str) -> tuple[int, Any]:
     return found
 
 
-def test_what_would_help_a_pod_that_waits_in_the_end(folder: Path) -> None:
-    """Found by the same engine as in a live scheduler."""
+def test_changes_that_would_help_a_pending_pod(folder: Path) -> None:
+    """They are found by the same engine as in a live scheduler."""
     about, found = ask(Site(Api([read(folder)])), "", "/explain/default/big-0")
     assert about["can"] == {"explain": True, "try": True, "compare": True}
     assert found["decision"]["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
     assert "request of cpu lowered from 3600m to 3500m" in {one["change"] for one in found["wouldFitIf"]}
 
 
-def test_a_pod_is_tried_in_the_cluster_of_the_end(folder: Path) -> None:
-    """It goes where there is room, beside the pods that are there."""
+def test_a_dry_run_in_the_cluster_at_the_end(folder: Path) -> None:
+    """The pod gets a node with enough capacity beside the existing pods."""
     status, tree = post(folder, "/try", POD)
     assert status == 200
     (item,) = tree["items"]
@@ -92,13 +92,13 @@ def test_a_pod_is_tried_in_the_cluster_of_the_end(folder: Path) -> None:
 
 
 def test_another_configuration_is_compared(folder: Path) -> None:
-    """Pods that wait, and those that were placed."""
+    """Pending and scheduled pods are compared."""
     status, tree = post(folder, "/compare", PACKING)
     assert (status, tree["pods"]) == (200, 4)
 
 
-def test_a_plugin_that_is_missing_is_named(tmp_path: Path) -> None:
-    """With it, pods can be tried."""
+def test_a_missing_plugin_is_named(tmp_path: Path) -> None:
+    """With the plugin, dry runs are possible."""
     (tmp_path / "fussy.py").write_text(PLUGIN)
     (tmp_path / "c.yaml").write_text(WITH_PLUGIN)
     out = simulated(tmp_path, "--config", str(tmp_path / "c.yaml"), "--plugin", str(tmp_path / "fussy.py"))

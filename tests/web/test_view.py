@@ -1,4 +1,4 @@
-"""`kubestow view`: results of simulations and recordings, whole or broken."""
+"""`kubestow view`: valid and broken results of simulations and recordings."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ from kubestow.insight.page.pages import Site
 from kubestow.simulator.comparing import compare
 from kubestow.simulator.page_files import MOMENTS, ViewError, read
 from kubestow.simulator.recording.files import RecordingWriter
-from web.looking import Reader, ask
+from web.page_harness import Reader, ask
 
 SCENARIO = """apiVersion: kubestow.dev/v1
 kind: Scenario
@@ -49,7 +49,7 @@ profiles:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The same scenario with two configurations."""
+    """Return results of the same scenario with two configurations."""
     folder = tmp_path_factory.mktemp("simulated")
     (folder / "s.yaml").write_text(SCENARIO)
     (folder / "c.yaml").write_text(PACKING)
@@ -65,7 +65,7 @@ def site(*folders: Path) -> Site:
 
 
 def test_a_simulation_is_shown_at_any_time(folders: tuple[Path, Path]) -> None:
-    """Three nodes are full in the beginning, and a pod waits; in the end it alone is there."""
+    """Three nodes are full at the beginning, and a pod waits; at the end only that pod exists."""
     page = site(folders[0])
     (about,) = ask(page, "")
     assert (about["live"], about["to"] - about["from"]) == (False, 600.0)
@@ -81,7 +81,7 @@ def test_a_simulation_is_shown_at_any_time(folders: tuple[Path, Path]) -> None:
 
 
 def test_decisions_of_a_simulation(folders: tuple[Path, Path]) -> None:
-    """Found by pod and plugin, with all attempts and what was said of nodes."""
+    """They are found by pod and plugin, with all attempts and the results of nodes."""
     page = site(folders[0])
     found, rejected, others = ask(
         page, "/decisions/default/p-3", "/decisions?plugin=NodeResourcesFit", "/decisions?limit=2"
@@ -95,8 +95,8 @@ def test_decisions_of_a_simulation(folders: tuple[Path, Path]) -> None:
     assert one["matrix"]["refusals"][0]["count"] == 3
 
 
-def test_decisions_of_a_simulation_are_found_by_who_rejected_a_node(folders: tuple[Path, Path]) -> None:
-    """As in records: the plugin is the one that rejected that node, whether or not the pod found another one."""
+def test_decisions_of_a_simulation_are_found_by_the_plugin_that_rejected_a_node(folders: tuple[Path, Path]) -> None:
+    """As in records, the plugin rejected that node, whether or not the pod found another one."""
     query = "/decisions?outcome=scheduled&refusedNode={}&plugin={}"
     nodes = [f"node-{number}" for number in range(3)]
     found = ask(site(folders[0]), *(query.format(node, "NodeResourcesFit") for node in nodes))
@@ -105,7 +105,7 @@ def test_decisions_of_a_simulation_are_found_by_who_rejected_a_node(folders: tup
 
 
 def test_two_runs_are_compared(folders: tuple[Path, Path]) -> None:
-    """What moved, and whose doing it is; both can be looked at."""
+    """The comparison has the moved pods and the plugins that made the difference; both runs can be shown."""
     compared, first, second = ask(site(*folders), "/compare", "", "?run=1")
     assert (compared["a"], compared["b"], compared["pods"]) == (str(folders[0]), str(folders[1]), 6)
     (group,) = [group for group in compared["groups"] if group["kind"] == "score"]
@@ -115,33 +115,33 @@ def test_two_runs_are_compared(folders: tuple[Path, Path]) -> None:
     assert (first["name"], second["name"]) == (str(folders[0]), str(folders[1]))
 
 
-def void(*_: object) -> None:
-    """Nobody wants to know."""
+def ignore_progress(*_: object) -> None:
+    """Ignore the progress."""
 
 
-def test_runs_are_compared_as_the_command_does(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    """`kubestow compare` on the same results finds as many pods moved, for the same reasons."""
+def test_comparisons_agree_with_the_command(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """`kubestow compare` finds the same numbers of moved pods for the same reasons."""
     (compared,) = ask(site(*folders), "/compare")
 
     def copied(folder: Path) -> Callable[[int, Path], None]:
-        return lambda _, where: void(shutil.copytree(folder, where))
+        return lambda _, where: ignore_progress(shutil.copytree(folder, where))
 
-    command = compare(copied(folders[0]), copied(folders[1]), [1], tmp_path, void)
+    command = compare(copied(folders[0]), copied(folders[1]), [1], tmp_path, ignore_progress)
     assert compared["moved"] == len(command.moved[1])
     assert compared["pods"] == command.pods[1]
     found = {(group["why"], group["count"]) for group in compared["groups"]}
     assert found == {(cause.why, cause.pods) for cause in command.causes}
 
 
-def test_the_same_simulation_leaves_the_same_files(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    """Byte by byte."""
+def test_the_same_simulation_writes_the_same_files(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """The files are equal byte for byte."""
     ran = CliRunner().invoke(main, ["simulate", str(folders[0].parent / "s.yaml"), "--out", str(tmp_path / "again")])
     assert ran.exit_code == 0, ran.output
     assert (tmp_path / "again" / MOMENTS).read_bytes() == (folders[0] / MOMENTS).read_bytes()
 
 
 def recording(path: Path) -> Path:
-    """A node, and a pod that came later."""
+    """Write a recording with a node, and a pod that was added later."""
     resources = {"requests": {"cpu": "1"}}
     container = {"name": "c", "image": "i", "resources": resources}
     allocatable = {"cpu": "2", "memory": "4Gi", "pods": "10"}
@@ -161,8 +161,8 @@ def recording(path: Path) -> Path:
     return path
 
 
-def test_a_recording_is_run_again_and_shown(tmp_path: Path) -> None:
-    """In a process, which tells the address, answers there, and ends in good order."""
+def test_a_recording_is_replayed_and_shown(tmp_path: Path) -> None:
+    """A process prints the address, serves the page, and ends with status 0."""
     process = subprocess.Popen(
         [sys.executable, "-m", "kubestow", "view", str(recording(tmp_path / "r.gz"))],
         stdout=subprocess.PIPE,
@@ -185,7 +185,7 @@ def test_a_recording_is_run_again_and_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("none", "there is no such file or folder"),
         ("empty", "has no moments.jsonl.gz; kubestow simulate --out makes folders"),
@@ -193,19 +193,19 @@ def test_a_recording_is_run_again_and_shown(tmp_path: Path) -> None:
         ("odd.gz", "not a recording"),
     ],
 )
-def test_what_cannot_be_shown_is_named(tmp_path: Path, name: str, words: str) -> None:
-    """With what is wrong."""
+def test_files_that_cannot_be_shown_are_named(tmp_path: Path, name: str, message: str) -> None:
+    """The message has the problem."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.txt").write_text("hello")
     (tmp_path / "odd.gz").write_bytes(gzip.compress(b'{"a": 1}\n', mtime=0))
     ran = CliRunner().invoke(main, ["view", str(tmp_path / name)])
     assert ran.exit_code == 1
-    assert words in ran.stderr
+    assert message in ran.stderr
     assert str(tmp_path / name) in ran.stderr
 
 
 def changed(folder: Path, into: Path, name: str, content: bytes) -> Path:
-    """A copy of results with another file in it."""
+    """Copy results and replace one file."""
     into.mkdir()
     for file in folder.iterdir():
         (into / file.name).write_bytes(content if file.name == name else file.read_bytes())
@@ -222,7 +222,7 @@ NODE = {"type": "change", "part": "node", "key": "n", "value": [{"metadata": {"n
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "message"),
     [
         (MOMENTS, b"hello", "cannot be read"),
         (MOMENTS, lines(HEADER, MOMENT)[:-12], "cannot be read"),
@@ -237,9 +237,9 @@ NODE = {"type": "change", "part": "node", "key": "n", "value": [{"metadata": {"n
         ("results.json", b"[]", "not results of a simulation"),
     ],
 )
-def test_broken_results_are_named(
-    folders: tuple[Path, Path], tmp_path: Path, name: str, content: bytes, words: str
+def test_broken_results_are_rejected(
+    folders: tuple[Path, Path], tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
-    """The file, and what is wrong with it."""
-    with pytest.raises(ViewError, match=words):
+    """The message has the file and its problem."""
+    with pytest.raises(ViewError, match=message):
         read(changed(folders[0], tmp_path / "broken", name, content))

@@ -1,4 +1,4 @@
-"""Who may read the page and its data, and what browsers are told about both."""
+"""Authorization for the page and its data, and the headers of both."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ from kubestow.server.pages import Stream
 from kubestow.testing import SchedulerHarness, make_node
 from server.serving import Reviews, Setting
 from server.serving import served as served_securely
-from web.looking import API, TOKEN, Looking, Reader, served
+from web.page_harness import API, TOKEN, PageHarness, Reader, served
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +20,13 @@ def site() -> Site:
     with SchedulerHarness(record_bytes=1 << 24) as world:
         world.cluster.add(make_node("n1"))
         world.run_until_idle()
-        looking = Looking(world)
-        looking.look()
-        return looking.site()
+        page = PageHarness(world)
+        page.make_moment()
+        return page.site()
 
 
 def setting(site: Site) -> Setting:
-    """A secure port at which Ann may read, Ben may try pods too, and Cid may do nothing."""
+    """Return a secure port at which Ann may read, Ben may also execute dry runs, and Cid may do nothing."""
     allowed = {("ann", "get", f"{API}/cluster"), ("ben", "get", f"{API}/cluster"), ("ben", "post", f"{API}/try")}
     reviews = Reviews({"a": "ann", "b": "ben", "c": "cid"}, allowed)
     return Setting(reviews, open_paths=site.open_paths, below={site.path: site.answer}, posts=site.posts)
@@ -42,8 +42,8 @@ def setting(site: Site) -> Setting:
         ("b", 200, 200, 400),
     ],
 )
-def test_who_may_read_at_the_secure_port(site: Site, token: str, page: int, cluster: int, tried: int) -> None:
-    """The page itself, which holds no data, is for everybody; data as the API server says. 400: an empty body."""
+def test_authorization_at_the_secure_port(site: Site, token: str, page: int, cluster: int, tried: int) -> None:
+    """The static page is public; the API server authorizes requests for data. 400: an empty body."""
 
     async def main() -> list[int]:
         async with served_securely(setting(site)) as reader:
@@ -55,8 +55,8 @@ def test_who_may_read_at_the_secure_port(site: Site, token: str, page: int, clus
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "PATCH", "DELETE"])
-def test_nothing_can_be_changed(site: Site, method: str) -> None:
-    """Only the two dry runs take a body, and they create nothing."""
+def test_other_methods_are_rejected(site: Site, method: str) -> None:
+    """Only the two dry runs accept a body, and they create nothing."""
 
     async def read(reader: Reader) -> list[int]:
         paths = ("/ui/", f"{API}/cluster", f"{API}/queue", f"{API}/configuration")
@@ -66,8 +66,8 @@ def test_nothing_can_be_changed(site: Site, method: str) -> None:
 
 
 @pytest.mark.parametrize(("token", "status"), [("", 401), ("wrong", 401), (TOKEN, 200)])
-def test_who_may_read_on_this_machine(site: Site, token: str, status: int) -> None:
-    """Whoever has the token of the address; the page itself is there without it."""
+def test_authorization_of_the_local_server(site: Site, token: str, status: int) -> None:
+    """Data requires the token of the address; the static page does not."""
 
     async def read(reader: Reader) -> list[int]:
         reader.token = token
@@ -79,8 +79,8 @@ def test_who_may_read_on_this_machine(site: Site, token: str, status: int) -> No
 @pytest.mark.parametrize(
     "path", ["/ui/", "/ui/page.js", f"{API}/cluster", f"{API}/none", "/ui/none.js", "/none", "/ui"]
 )
-def test_all_answers_keep_the_page_to_itself(site: Site, path: str) -> None:
-    """Nothing is loaded from elsewhere, nothing is inline, nobody frames it, and data is never taken for markup."""
+def test_all_responses_have_security_headers(site: Site, path: str) -> None:
+    """They forbid other origins, inline scripts, frames, and content sniffing."""
 
     async def read(reader: Reader) -> Any:
         return await reader.get(path)
@@ -94,7 +94,7 @@ def test_all_answers_keep_the_page_to_itself(site: Site, path: str) -> None:
 
 
 def test_files_are_sent_once(site: Site) -> None:
-    """Who has a file is told that it is the same; types are right, or a browser would not run modules."""
+    """A client with the file gets 304; content types are correct, as browsers require for modules."""
 
     async def read(reader: Reader) -> Any:
         first = await reader.get("/ui/page.js")
@@ -106,8 +106,8 @@ def test_files_are_sent_once(site: Site) -> None:
     assert (second.status, second.body) == (304, b"")
 
 
-def test_the_page_has_an_address_without_a_slash_too(site: Site) -> None:
-    """People leave it out."""
+def test_the_address_without_a_slash_is_redirected(site: Site) -> None:
+    """It is redirected to the address with a slash."""
 
     async def read(reader: Reader) -> Any:
         return [await reader.get(path) for path in ("/ui", "/")]
@@ -115,8 +115,8 @@ def test_the_page_has_an_address_without_a_slash_too(site: Site) -> None:
     assert [(answer.status, answer.headers["Location"]) for answer in served(site, read)] == [(308, "/ui/")] * 2
 
 
-def test_what_goes_wrong_is_told_as_such(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a Status; the details are in the log, not in the answer."""
+def test_an_internal_error_is_a_status(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The details are in the log, not in the response."""
 
     def fail(_request: Any) -> Response | Stream:
         raise RuntimeError("secret")
@@ -131,7 +131,7 @@ def test_what_goes_wrong_is_told_as_such(site: Site, monkeypatch: pytest.MonkeyP
     assert b"secret" not in answer.body
 
 
-def test_an_address_may_stay_the_same(tmp_path: Any, site: Site) -> None:
+def test_the_address_stays_the_same(tmp_path: Any, site: Site) -> None:
     """The token is kept in a file that only its owner may read."""
     file = tmp_path / "page-token"
     token = kept_token(file)

@@ -158,7 +158,7 @@ def _explain(under_a: str, under_b: str, a: _Run, b: _Run, seed: int, causes: di
     one, two = a.decision(under_a), b.decision(under_b)
     places = a.places.get(under_a, ""), b.places.get(under_b, "")
     other = under_b if under_a and under_b != under_a else ""
-    moved = Moved(under_a or under_b, *places, why(one, two).words, other)
+    moved = Moved(under_a or under_b, *places, why(one, two).text, other)
     cause = causes.get(moved.why)
     if cause is None:
         nodes = (moved.a, moved.b)

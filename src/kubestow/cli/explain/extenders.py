@@ -8,7 +8,7 @@ from kubestow.api.failures import CallError
 from kubestow.client.clients import user_agent
 from kubestow.clock import SystemClock
 from kubestow.config.configuration import Extender
-from kubestow.insight.decisions.judged import AskNow
+from kubestow.insight.decisions.evaluation_run import AskNow
 from kubestow.insight.explain.world import ExplainError
 from kubestow.scheduler.extenders.client import ExtenderClient
 from kubestow.scheduler.extenders.extender import Answer, Call

@@ -1,7 +1,7 @@
-"""What the scheduler decided about pods, and why: one record a cycle, one JSON schema for everybody who reads it.
+"""Records of scheduling decisions and their reasons: one record for each cycle, and one JSON schema for all readers.
 
-`schema` is the JSON, described in docs/reference/decisions.md. Whoever tells of a decision speaks it, of a live one and
-of a dry run alike.
+`schema` is the JSON, described in docs/reference/decisions.md. Every command and page that shows a decision uses it,
+for past decisions and for dry runs.
 
-Promise: nothing that decides imports this package, and where nobody asked for records it is not imported at all.
+Promise: the scheduler does not import this package, which is only loaded if decisions are recorded.
 """

@@ -1,4 +1,7 @@
-"""All decisions that are kept, as JSON has them: from their records, and with details about nodes if wanted."""
+"""The recorded decisions of a scheduler in the form of the JSON schema.
+
+A summary comes from the record alone. Details about nodes are derived from the history of the cluster (see `details`).
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,53 +12,53 @@ from msgspec.structs import replace
 from kubestow.api.pod_groups import group_key
 from kubestow.api.timestamps import format_micro_time
 from kubestow.insight.decisions import schema
-from kubestow.insight.decisions.details import Details, Scheduled, UnderivableError
+from kubestow.insight.decisions.details import Details, SchedulerParts, UnderivableError
+from kubestow.insight.decisions.evaluation_run import EvaluationRun, best_nodes
 from kubestow.insight.decisions.groups import GroupRecord
-from kubestow.insight.decisions.judged import Judged, best_nodes
 from kubestow.insight.decisions.record import WAITING, Record
 from kubestow.insight.decisions.recorder import Recorder
 from kubestow.insight.decisions.schema import NodeResult
 
 
 class Archive:
-    """The decisions of one scheduler."""
+    """The recorded decisions of one scheduler."""
 
-    def __init__(self, recorder: Recorder, scheduled: Scheduled) -> None:
+    def __init__(self, recorder: Recorder, scheduler: SchedulerParts) -> None:
         self.recorder = recorder
-        self.scheduled = scheduled
+        self.scheduler = scheduler
 
     def __iter__(self) -> Iterator[Record]:
-        """Newest first."""
+        """Iterate over the records, newest first."""
         return iter(self.recorder)
 
     def details(self) -> Details:
-        """Return a way to derive the details of several decisions."""
-        return Details(self.recorder, self.scheduled)
+        """Return an object that derives the details of several decisions."""
+        return Details(self.recorder, self.scheduler)
 
     def decision(
         self, record: Record, *, nodes: bool = True, most: int | None = None, details: Details | None = None
     ) -> schema.Decision:
-        """Return a decision as JSON has it; with `nodes` with all details, of at most `most` nodes."""
+        """Return a decision; with `nodes`, include details, of at most `most` nodes."""
         decision = _summary(record, self.recorder)
         if not nodes:
             return decision
         details = details or self.details()
         try:
             with details.deriving():
-                judged = details.of(record)
-                return replace(decision, nodes={}) if judged is None else _with_details(decision, record, judged, most)
+                run = details.evaluate(record)
+                return replace(decision, nodes={}) if run is None else _with_details(decision, record, run, most)
         except UnderivableError as error:
             return replace(decision, nodes={}, nodesDropped=str(error) if record.evaluated else "")
 
     def group_decision(self, record: GroupRecord, details: Details | None = None) -> schema.GroupDecision:
-        """Return a decision about a pod group, with what stopped its pods in each placement."""
+        """Return a decision about a pod group, with the reasons why pods failed in each placement."""
         try:
             return replace(record.decision, placements=(details or self.details()).placements(record))
         except UnderivableError:
             return record.decision
 
     def moves_of(self, uid: str) -> list[schema.Move]:
-        """Return the last moves of a pod in the queue, oldest first."""
+        """Return the last moves of a pod between queues, oldest first."""
         moves = self.recorder.moves_of(uid)
         return [] if moves is None else _moves(moves, self.recorder)
 
@@ -97,29 +100,29 @@ def _summary(record: Record, recorder: Recorder) -> schema.Decision:
     )
 
 
-def _with_details(decision: schema.Decision, record: Record, judged: Judged, most: int | None) -> schema.Decision:
+def _with_details(decision: schema.Decision, record: Record, run: EvaluationRun, most: int | None) -> schema.Decision:
     searched = record.searched
     assert searched is not None
-    if len(judged.rows) != searched.feasible:
-        found = judged.error or f"{len(judged.rows)} nodes are feasible, but then it was {searched.feasible}"
-        return replace(decision, nodes={}, nodesDropped=f"evaluated again, it comes out differently: {found}")
-    results = judged.node_results()
+    if len(run.rows) != searched.feasible:
+        found = run.error or f"{len(run.rows)} nodes are feasible instead of {searched.feasible}"
+        return replace(decision, nodes={}, nodesDropped=f"evaluated again, the decision has another result: {found}")
+    results = run.node_results()
     shown = results if most is None else _best(results, record.node, most)
     return replace(
         decision,
         nodes=shown,
         nodesCut=len(results) - len(shown),
-        weights=judged.weights,
-        preFilter=judged.pre_filter(),
-        nominated=judged.nominated(set(judged.looked_at.tolist())),
-        extenders=tuple(schema.ExtenderCall(*call) for call in judged.calls),
-        preemption=_preemption(decision.preemption, judged.preemption()),
-        choice=_choice(record, judged, results, shown),
+        weights=run.weights,
+        preFilter=run.pre_filter(),
+        nominated=run.nominated(set(run.searched_rows.tolist())),
+        extenders=tuple(schema.ExtenderCall(*call) for call in run.calls),
+        preemption=_preemption(decision.preemption, run.preemption()),
+        choice=_choice(record, run, results, shown),
     )
 
 
 def _preemption(made: schema.Preemption | None, derived: schema.Preemption | None) -> schema.Preemption | None:
-    """Return what is derived, with candidates, unless it is not the preemption that was made."""
+    """Return the derived preemption, which has candidates; the recorded one if their results differ."""
     if derived is None:
         return made
     nominated, victims = ("", ()) if made is None else (made.nominated, made.victims)
@@ -127,7 +130,7 @@ def _preemption(made: schema.Preemption | None, derived: schema.Preemption | Non
 
 
 def _best(results: dict[str, NodeResult], chosen: str, most: int) -> dict[str, NodeResult]:
-    """Return the chosen node, the best others and the first rejected ones; two if scores decided."""
+    """Return the chosen node, then the best others, then rejected nodes; at least two if scores decided."""
 
     def order(name: str) -> tuple[bool, bool, int]:
         result = results[name]
@@ -138,15 +141,15 @@ def _best(results: dict[str, NodeResult], chosen: str, most: int) -> dict[str, N
 
 
 def _choice(
-    record: Record, judged: Judged, results: dict[str, NodeResult], shown: dict[str, NodeResult]
+    record: Record, run: EvaluationRun, results: dict[str, NodeResult], shown: dict[str, NodeResult]
 ) -> schema.Choice | None:
-    """Return why the node was chosen; of the best nodes, those that are shown are named."""
+    """Return why the node was chosen, with the best nodes among those that are shown."""
     searched = record.searched
     if not record.node or searched is None or not searched.is_done:
         return None
     if searched.is_nominated:
         return schema.Choice("nominated", (record.node,))
-    if not judged.is_scored:
+    if not run.is_scored:
         return schema.Choice("first" if searched.evaluated < searched.candidates else "only", (record.node,))
     best = best_nodes(results)
     return schema.Choice("random" if len(best) > 1 else "score", tuple(name for name in best if name in shown))

@@ -1,8 +1,8 @@
-"""Past decisions evaluated again, in a copy of the cluster that is taken back to the revision they were made at.
+"""Derives the details of past decisions: evaluates them again in a copy of the cluster at their revision.
 
-    Record (revision, pod, profile, search) + Past -> Evaluation -> Judged
+    Record (revision, pod, profile, search) + Past -> Evaluation -> EvaluationRun
 
-Extenders and impure plugins are not asked again: their answers were kept with the record.
+Extenders and impure plugins are not called again: their answers are kept with the record.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ import numpy as np
 from kubestow.config import Features
 from kubestow.config.configuration import Extender
 from kubestow.insight.decisions import extender_answers
+from kubestow.insight.decisions.evaluation_run import NO_ROWS, EvaluationRun, Find
 from kubestow.insight.decisions.group_results import try_group
 from kubestow.insight.decisions.groups import GroupRecord
-from kubestow.insight.decisions.judged import NO_ROWS, Find, Judged
 from kubestow.insight.decisions.plugin_answers import ReplayingGuard
 from kubestow.insight.decisions.record import Answers, Record
 from kubestow.insight.decisions.recorder import Recorder
@@ -39,7 +39,7 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 log = get_logger(__name__)
 
-DROPPED = "the changes of the cluster since then are no longer known; --decision-records-bytes sets how many are kept"
+DROPPED = "the cluster changes since then were dropped; --decision-records-bytes limits how many are kept"
 _NO_ANSWERS = Answers({}, {}, ())
 
 
@@ -47,18 +47,18 @@ class UnderivableError(Exception):
     """The details of a decision cannot be derived; the message says why."""
 
 
-class Scheduled(NamedTuple):
+class SchedulerParts(NamedTuple):
     """The parts of a scheduler that its decisions depend on."""
 
     cluster: Cluster
     nominator: Nominator
     features: Features
     metrics: SchedulerMetrics
-    """Where evaluations count that are not the scheduler's."""
+    """Metrics that count these evaluations, separate from the metrics of the scheduler."""
 
 
-class _Draws:
-    """Draws the numbers again that plugins drew then."""
+class _RecordedDraws:
+    """Returns the recorded random numbers of plugins again."""
 
     def __init__(self, draws: tuple[int, ...]) -> None:
         self._rest = list(draws)
@@ -68,51 +68,51 @@ class _Draws:
 
 
 class Details:
-    """Derives the details of one decision after the other; fastest if they are in order of time, either way.
+    """Derives the details of several decisions; fastest in order of time, forwards or backwards.
 
-    Decisions are read in the scheduler's own thread, which must not stop because of a reader: whatever fails, also that
-    the changes since a decision are no longer known, is an UnderivableError.
+    Decisions are read in the scheduler's own thread, which must not fail because of a reader: every failure, including
+    that the changes since a decision were dropped, is raised as an UnderivableError.
     """
 
-    def __init__(self, recorder: Recorder, scheduled: Scheduled) -> None:
+    def __init__(self, recorder: Recorder, scheduler: SchedulerParts) -> None:
         self._recorder = recorder
-        self._scheduled = scheduled
+        self._scheduler = scheduler
         self._past: Past[Nominator] | None = None
 
-    def of(self, record: Record) -> Judged | None:
-        """Return what was found about nodes, to be read within `deriving`; None for a pod that was not tried."""
-        return None if record.searched is None else self._judged(record, record.searched, is_full=True)
+    def evaluate(self, record: Record) -> EvaluationRun | None:
+        """Evaluate a decision again; read the result within `deriving`. None for a pod that was not evaluated."""
+        return None if record.searched is None else self._run(record, record.searched, is_full=True)
 
     def rejection(self, record: Record, node: str) -> Rejection | None:
-        """Return why a node was rejected; None if it was not, or was not looked at."""
+        """Return why a node was rejected; None if it was not rejected or not evaluated."""
         searched = record.searched
         if searched is None or not searched.is_done or record.node == node:
             return None
         with self.deriving():
             cluster = self._at(searched.revision).cluster
             row = cluster.nodes.row_of.get(node)
-            if row is None or row not in _looked_at(cluster, searched):
+            if row is None or row not in _searched_rows(cluster, searched):
                 return None
-            # Extenders were asked about all nodes at once.
+            # Extenders get all nodes in one call.
             only = None if record.asked_extenders or searched.is_counted else np.array([row])
-            verdicts = self._judged(record, searched, only, is_full=False).evaluation.verdicts
+            verdicts = self._run(record, searched, only, is_full=False).evaluation.verdicts
             position = None if verdicts is None else verdicts.position_of(row)
             return None if verdicts is None or position is None else verdicts.rejection(position)
 
     def placements(self, record: GroupRecord) -> tuple[PlacementResult, ...]:
-        """Return the placements of a pod group, with what stopped its pods in each."""
+        """Return the placements of a pod group, with the reasons why pods failed in each."""
         with self.deriving():
             return self._placements(record)
 
     @contextmanager
     def deriving(self) -> Iterator[None]:
-        """Turn whatever fails while details are derived, and read, into an UnderivableError."""
+        """Convert every exception while details are derived or read into an UnderivableError."""
         try:
             yield
         except ForgottenError:
             raise UnderivableError(DROPPED) from None
         except Exception as error:
-            # It may have failed on the way to another revision.
+            # The copy may be between two revisions.
             self._past = None
             if not isinstance(error, PluginError | ProfileError):
                 log.unexpected("A past decision cannot be evaluated again", err=error)
@@ -122,12 +122,12 @@ class Details:
         if record.answers is None:
             raise ForgottenError("the answers of extenders and plugins are forgotten")
         past = self._at(record.revision)
-        profile, extenders = self._made_for(record.by, record.extenders, record.answers, record.time, past, [])
+        profile, extenders = self._profile_for(record.by, record.extenders, record.answers, record.time, past, [])
         outcome = try_group(
             profile,
             past.cluster,
             past.nominator,
-            self._scheduled.features,
+            self._scheduler.features,
             record.tried,
             extenders=extenders,
             ask=partial(extender_answers.replay, record.answers.extenders),
@@ -139,13 +139,13 @@ class Details:
         )
 
     def _at(self, revision: int) -> Past[Nominator]:
-        """Return the copy of the cluster, taken to a revision."""
+        """Return the copy of the cluster, moved to a revision."""
         if self._past is None:
-            self._past = Past(self._scheduled.cluster, self._scheduled.nominator, self._recorder.history)
+            self._past = Past(self._scheduler.cluster, self._scheduler.nominator, self._recorder.history)
         self._past.go_to(revision)
         return self._past
 
-    def _made_for(
+    def _profile_for(
         self,
         profile: Profile,
         configured: tuple[Extender, ...],
@@ -154,42 +154,42 @@ class Details:
         past: Past[Nominator],
         calls: list[Asked],
     ) -> tuple[Profile, Extenders | None]:
-        """Return a profile, and the extenders, made for a cluster in the past."""
+        """Return a profile and the extenders, bound to the copy of the cluster."""
         extenders = Extenders(configured, past.cluster.nodes, calls.append) if configured else None
         judging = {} if extenders is None else {"extenders_judge_preemption": extenders.judge_preemption}
         handle = detached_handle(
             past.cluster,
-            self._scheduled.features,
+            self._scheduler.features,
             nominator=past.nominator,
             clock=StillClock(time),
-            rng=_Draws(answers.draws),
-            metrics=self._scheduled.metrics,
+            rng=_RecordedDraws(answers.draws),
+            metrics=self._scheduler.metrics,
             **judging,
         )
         return profile.made_for(handle, ReplayingGuard(answers.plugins, past.cluster.nodes)), extenders
 
-    def _judged(self, record: Record, searched: Searched, only: IntArray | None = None, *, is_full: bool) -> Judged:
-        """Evaluate a pod again, on all rows that were looked at or on some of them; with PostFilter if `is_full`."""
+    def _run(self, record: Record, searched: Searched, only: IntArray | None = None, *, is_full: bool) -> EvaluationRun:
+        """Evaluate a pod again, on all rows of the search or on `only` these; with PostFilter if `is_full`."""
         past = self._at(searched.revision)
         answers = record.answers or _NO_ANSWERS
         calls: list[Asked] = []
-        profile, extenders = self._made_for(record.by, searched.extenders, answers, record.time, past, calls)
+        profile, extenders = self._profile_for(record.by, searched.extenders, answers, record.time, past, calls)
         evaluation, find = _search(Evaluation(profile, past.cluster, past.nominator, record.info), searched, only)
-        return Judged(
+        return EvaluationRun(
             evaluation,
             find,
-            # A pod for which counting was enough has not come to a choice among nodes.
+            # For a pod of a group that was only counted, no node was chosen.
             fewest_scored=None if searched.is_counted else 2,
             preempts=record.failed is not None and record.failed.is_rejection and is_full,
             extenders=extenders,
             ask=partial(extender_answers.replay, answers.extenders),
             calls=calls,
-            looked_at=_looked_at(past.cluster, searched),
+            searched_rows=_searched_rows(past.cluster, searched),
         )
 
 
-def _looked_at(cluster: Cluster, searched: Searched) -> IntArray:
-    """Return the rows that a search looked at, in their order; `cluster` is as it was then."""
+def _searched_rows(cluster: Cluster, searched: Searched) -> IntArray:
+    """Return the rows that a search evaluated, in search order; `cluster` is at the revision of the search."""
     order = searched.order
     if searched.start is not None:
         order = cluster.order.rows_from(searched.start)
@@ -197,7 +197,7 @@ def _looked_at(cluster: Cluster, searched: Searched) -> IntArray:
 
 
 def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -> tuple[Evaluation, Find | None]:
-    """Return an evaluation, and how to repeat a search in it, or a part of it."""
+    """Return an evaluation, and a function that repeats the search in it, on all rows or on `only` these."""
     placement = searched.placement
     if not searched.is_done:
         return evaluation, None
@@ -205,7 +205,7 @@ def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -
         evaluation = evaluation.for_pod(evaluation.pod, placement.rows)
     if searched.is_counted and searched.group is not None:
         return _counted(evaluation, searched)
-    rows = _looked_at(evaluation.cluster, searched) if only is None else only
+    rows = _searched_rows(evaluation.cluster, searched) if only is None else only
 
     def find() -> IntArray:
         verdicts = evaluation.verdicts = evaluation.verdicts_on(np.sort(rows))
@@ -215,12 +215,12 @@ def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -
 
 
 def _counted(evaluation: Evaluation, searched: Searched) -> tuple[Evaluation, Find | None]:
-    """The same for a pod of a group that was not tried, because counting was enough."""
+    """Do the same for a pod of a group whose feasible nodes were only counted."""
     assert searched.group is not None
     counts = count(evaluation.profile, evaluation.cluster, evaluation.nominator, searched.group)
     if counts is None:
         return evaluation, None
     fits = searched.feasible > 0
-    judged = counts.evaluation_of_pod(evaluation.within, fits=fits)
-    verdicts = judged.verdicts
-    return judged, (lambda: NO_ROWS if verdicts is None or not fits else verdicts.feasible())
+    of_pod = counts.evaluation_of_pod(evaluation.within, fits=fits)
+    verdicts = of_pod.verdicts
+    return of_pod, (lambda: NO_ROWS if verdicts is None or not fits else verdicts.feasible())

@@ -1,4 +1,4 @@
-"""Answers of HTTP extenders, which cannot be asked again: noted while a cycle runs, and replayed later."""
+"""Answers of HTTP extenders, which cannot be called again: recorded while a cycle runs, and replayed later."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -8,38 +8,38 @@ from kubestow.scheduler.extenders.extender import Answer, Ask, Call, ExtenderErr
 _ANSWER_BYTES = 200
 
 Answers = dict[bytes, Answer]
-"""By a digest of extender, verb and subject. The body may differ: changes that do not matter are not in the history."""
+"""By a digest of extender, verb and subject. The body may differ: changes without effect are not in the history."""
 
 
 class AnswerTape:
-    """Notes the answers to calls, until they are taken."""
+    """Records the answers to calls until they are taken."""
 
     def __init__(self) -> None:
-        self.noted: Answers = {}
+        self.recorded: Answers = {}
 
     def around(self, ask: Ask) -> Ask:
-        """Return a function that asks in the same way and notes the answers."""
+        """Return a function that calls `ask` and records the answers."""
 
-        async def asked(calls: Sequence[Call]) -> Sequence[Answer]:
+        async def recording(calls: Sequence[Call]) -> Sequence[Answer]:
             answers = await ask(calls)
-            self.noted.update(zip(map(_digest, calls), answers, strict=True))
+            self.recorded.update(zip(map(_digest, calls), answers, strict=True))
             return answers
 
-        return asked
+        return recording
 
     def take(self) -> Answers:
-        """Return the answers since the last call."""
-        answers, self.noted = self.noted, {}
+        """Return the answers since the previous call."""
+        answers, self.recorded = self.recorded, {}
         return answers
 
 
 def replay(answers: Answers, calls: Sequence[Call]) -> Sequence[Answer]:
-    """Return what was answered to these calls."""
-    return [answers.get(_digest(call), ExtenderError(f'the answer of "{call.url}" is not known')) for call in calls]
+    """Return the recorded answers to these calls; an ExtenderError for a call without one."""
+    return [answers.get(_digest(call), ExtenderError(f'no answer of "{call.url}" is recorded')) for call in calls]
 
 
 def size_of(answers: Answers) -> int:
-    """Return about how many bytes answers take."""
+    """Return the approximate number of bytes of answers."""
     return sum(_ANSWER_BYTES + (len(answer) if isinstance(answer, bytes) else 0) for answer in answers.values())
 
 

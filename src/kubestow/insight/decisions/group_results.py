@@ -1,4 +1,4 @@
-"""What the cycle of a pod group came to, as JSON has it; of a live one and of a dry run alike."""
+"""Converts the result of a pod group's cycle, live or repeated, into the JSON schema."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,9 +20,8 @@ from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.results import Code
 
 _OUTCOMES = {Code.SUCCESS: schema.SCHEDULED, Code.ERROR: schema.ERROR}
-
-
 _ALL_NODES = 100
+"""Value of percentageOfNodesToScore."""
 
 
 def try_group(
@@ -36,9 +35,9 @@ def try_group(
     extenders: Extenders | None = None,
     ask: Callable[[Sequence[Call]], Sequence[Answer]] | None = None,
 ) -> GroupOutcome:
-    """Run the cycle of a pod group on all nodes and undo what it takes; `only` names the one placement to try.
+    """Run the cycle of a pod group on all nodes, and undo its reservations; `only` limits it to one placement.
 
-    Of several nodes or placements that are equally good, the first is taken.
+    Among equally good nodes or placements, the first is chosen.
     """
     cycles = SchedulingCycles(cluster, nominator, _first, _ALL_NODES, extenders=ConfiguredExtenders(extenders))
     groups = GroupCycles(cluster, cycles, nominator, features, FirstRng(), collects_failures=True, only_placement=only)
@@ -57,8 +56,8 @@ def _first(best: IntArray) -> int:
 
 
 def group_decision(tried: TriedGroup, outcome: GroupOutcome, scheduled: int) -> GroupDecision:
-    """Return the decision as JSON has it; `scheduled` of the group's pods had a node before."""
-    will_do = outcome.code is Code.SUCCESS
+    """Return the decision; `scheduled` pods of the group had a node before."""
+    succeeded = outcome.code is Code.SUCCESS
     min_count = 0 if tried.group is None else tried.group.min_count
     best = max((one.placed for one in outcome.tried), default=0)
     keys = [pod.key for pod in tried.pods]
@@ -71,7 +70,7 @@ def group_decision(tried: TriedGroup, outcome: GroupOutcome, scheduled: int) -> 
         chosen={
             key: one.node
             for key, one in zip(keys, outcome.outcomes, strict=False)
-            if will_do and isinstance(one, Placed)
+            if succeeded and isinstance(one, Placed)
         },
         message=outcome.message,
         uid="" if tried.group is None else tried.group.metadata.uid,
@@ -82,7 +81,7 @@ def group_decision(tried: TriedGroup, outcome: GroupOutcome, scheduled: int) -> 
         minCount=min_count,
         pods=len(keys),
         scheduled=scheduled,
-        missing=0 if will_do else max(max(min_count - scheduled, 1) - best, 0),
+        missing=0 if succeeded else max(max(min_count - scheduled, 1) - best, 0),
         victims=tuple(schema.Victim(pod.key, pod.priority) for pod in outcome.victims),
         nominated={key: node for key, node in zip(keys, outcome.nominated, strict=False) if node},
     )

@@ -1,7 +1,7 @@
-"""Keeps the decisions about pod groups: the newest ones, and of every group that does not fit the last one.
+"""Keeps the decisions about pod groups: the newest ones, and the last one of every group that does not fit.
 
-There are few of them beside those about pods, so they are kept as JSON has them. What stopped a group in each placement
-is derived on demand, as the details about nodes are.
+They are few compared to decisions about pods, so they are kept in the form of the JSON schema. The reasons why pods
+failed in each placement are derived on demand, like the details about nodes.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from kubestow.scheduler.framework.profile import Profile
 
 _OWN_BYTES = 1_000
 _POD_BYTES = 2_500
-"""A pod as it was tried."""
+"""Approximate size of a pod as it was scheduled."""
 _NAMED_BYTES = 200
 _PLACEMENT_BYTES = 300
 
@@ -33,23 +33,23 @@ class GroupRecord(msgspec.Struct, frozen=True, eq=False):
     id: int
     time: float
     revision: int
-    """Of the cluster, when the cycle started."""
+    """The revision of the cluster at the start of the cycle."""
     extenders: tuple[Extender, ...]
-    """Those of the configuration that was in use then."""
+    """The extenders of the configuration at that time."""
     tried: TriedGroup
     by: Profile
     answers: Answers | None
-    """None for an old record, which has no details any more."""
+    """None for an old record, whose details are dropped."""
     decision: GroupDecision
 
     @property
     def nbytes(self) -> int:
         decision = self.decision
-        words = sum(len(reason) for one in decision.placements for reason in one.reasons)
+        reasons = sum(len(reason) for one in decision.placements for reason in one.reasons)
         names = len(decision.members) + len(decision.chosen) + len(decision.nominated) + len(decision.victims)
         pods = sum(_POD_BYTES + excess_bytes(pod.pod) for pod in self.tried.pods)
         answers = 0 if self.answers is None else self.answers.nbytes
-        placements = _PLACEMENT_BYTES * len(decision.placements) + words
+        placements = _PLACEMENT_BYTES * len(decision.placements) + reasons
         return _OWN_BYTES + pods + _NAMED_BYTES * names + placements + answers
 
 
@@ -57,7 +57,7 @@ GroupListener = Callable[[GroupRecord], None]
 
 
 class GroupRecords:
-    """The decisions about groups, at most `limit` bytes."""
+    """The decisions about groups, limited to `limit` bytes."""
 
     def __init__(self, now: Callable[[], float], limit: int) -> None:
         self._now = now
@@ -72,7 +72,7 @@ class GroupRecords:
         """Called for every new record."""
 
     def __iter__(self) -> Iterator[GroupRecord]:
-        """Newest first."""
+        """Iterate over the records, newest first."""
         yield from reversed(self._ring)
         yield from reversed(self._waiting.values())
 
@@ -85,7 +85,7 @@ class GroupRecords:
         seconds: float,
         answers: Answers,
     ) -> None:
-        """Keep the outcome of a cycle; `scheduled` of the group's pods had a node before."""
+        """Record the outcome of a cycle; `scheduled` pods of the group had a node before."""
         self._count += 1
         now = self._now()
         decision = replace(

@@ -1,6 +1,6 @@
-"""The decision log: one line of JSON for each decision, once it is known what became of it.
+"""Writes the decision log: one line of JSON for each decision, once its pod is bound or has failed.
 
-A file that has grown to its limit becomes FILE.1, what was FILE.1 becomes FILE.2, and so on; the oldest goes.
+When a file reaches its limit, it is renamed to FILE.1, FILE.1 to FILE.2, and so on; the oldest file is deleted.
 """
 
 import sys
@@ -19,10 +19,10 @@ log = get_logger(__name__)
 
 
 class DecisionLog:
-    """Writes to a file; `-` is standard output, which is not rotated."""
+    """Writes decisions to a file; `-` is standard output, which is not rotated."""
 
     def __init__(self, archive: Archive, path: str, *, size: int, backups: int, nodes: bool) -> None:
-        """Raises OSError if the file cannot be written. A `size` of 0: no file is ever full."""
+        """Raises OSError if the file cannot be written. A `size` of 0: no limit."""
         self._archive = archive
         self._details = archive.details()
         self._path = None if path == "-" else Path(path)
@@ -39,7 +39,7 @@ class DecisionLog:
         return sys.stdout.buffer if self._path is None else self._path.open("ab", buffering=0)
 
     def record(self, record: Record) -> None:
-        """Write a line, if nothing more will become of the decision."""
+        """Write a line about a decision that is settled; ignore others."""
         if not record.is_settled:
             return
         self._write(self._archive.decision(record, nodes=self._nodes, details=self._details))
@@ -56,7 +56,7 @@ class DecisionLog:
             self._file.write(line)
             self._file.flush()
         except (OSError, ValueError) as error:
-            # Told once: a full disk stays full for many decisions.
+            # Log the error once: a full disk stays full for many decisions.
             if not self._is_failing:
                 log.error("Decisions are missing in the decision log", err=error, file=str(self._path or "-"))
             self._is_failing = True
@@ -65,7 +65,7 @@ class DecisionLog:
             self._size += len(line)
 
     def close(self) -> None:
-        """End the log; standard output stays open."""
+        """Close the log; standard output stays open."""
         if self._path is not None:
             self._file.close()
 

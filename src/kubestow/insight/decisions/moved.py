@@ -1,6 +1,6 @@
-"""Why a pod went elsewhere under B than under A: what both schedulers said of both nodes, and who made the difference.
+"""Finds out why a pod was scheduled on another node under B than under A, from the results of both nodes under both.
 
-Both decisions are those of decisions.jsonl, so both may have been made by other versions of the program.
+The decisions come from decisions.jsonl, so other versions of the program may have made them.
 """
 
 from collections import defaultdict
@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from kubestow.insight.decisions.schema import Decision
 
 _NAMING = ("ReplicaSet", "ReplicationController", "Job")
-"""Kinds whose pods may be any of their kind; a DaemonSet's are each for a node, a StatefulSet's have names to keep."""
-_MADE_UP = 5
-"""So many letters the API server puts behind a name that is to be generated."""
+"""Kinds whose pods are interchangeable; a DaemonSet's pods belong to nodes, a StatefulSet's pods have stable names."""
+_SUFFIX_LENGTH = 5
+"""Number of characters that the API server appends to a generated name."""
 SCORE, REFUSED, PLACED, UNPLACED, TIE, UNKNOWN = "score", "refused", "placed", "unplaced", "tie", "unknown"
 
 FIGURES: dict[str, Callable[[dict[str, Any]], float]] = {
@@ -25,50 +25,50 @@ FIGURES: dict[str, Callable[[dict[str, Any]], float]] = {
     "CPU requested, mean share": lambda tree: tree["utilisation"]["cpu"]["mean"],
     "fragmentation, mean": lambda tree: tree["utilisation"]["fragmentation"]["mean"],
 }
-"""Figures of a run that are compared, by name: each is read from its `results.json`."""
+"""The figures of a run that are compared, by name; each reads `results.json`."""
 
 
-class Why(NamedTuple):
-    """A reason: in a few words, of which kind it is, and whose doing."""
+class Reason(NamedTuple):
+    """A reason why pods moved: its text, its kind, and the plugin that made the difference."""
 
-    words: str
+    text: str
     kind: str
     plugin: str = ""
 
 
 class Moved(NamedTuple):
-    """A pod that went elsewhere; an empty node: nowhere."""
+    """A pod whose node differs between two runs; the node is empty if the pod was not scheduled."""
 
     pod: str
     a: str
     b: str
     why: str
     renamed: str = ""
-    """What the pod is called under B, if that is another name."""
+    """The name of the pod under B, if it differs."""
 
     @property
     def called(self) -> str:
-        """The pod by its names."""
+        """The name of the pod under A, and under B if that differs."""
         return f"{self.pod} ({self.renamed} under B)" if self.renamed else self.pod
 
 
 class Scores(NamedTuple):
-    """What the plugins said of the two nodes, weighted, under one of the two."""
+    """The results of the two nodes under A or under B."""
 
     chosen: str
     totals: dict[str, int]
     plugins: dict[str, dict[str, int]]
-    """By node."""
+    """Weighted scores by node and plugin."""
     refused: dict[str, str]
-    """By node: the plugin, and its reasons."""
+    """The plugin that rejected the node and its reasons, by node."""
     message: str
 
 
 def paired(a: Mapping[str, str], b: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The pods of two runs, each with what it is called in both; an empty name: it is only in the other.
+    """Return pairs of the names of each pod in two runs; a name is empty if the run does not have the pod.
 
-    `a` and `b` tell the owner of each pod, in the order in which pods were first tried. Pods are the same if they have
-    the same name. Of those left, which a controller gave made-up names, the first of one run is the first of the other.
+    `a` and `b` map pods to their owners, in the order of the first attempts. Pods with the same name are the same pod.
+    The remaining pods with generated names are paired by owner, in order.
     """
     left: dict[str, list[str]] = defaultdict(list)
     for pod, owner in b.items():
@@ -80,14 +80,14 @@ def paired(a: Mapping[str, str], b: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _stem(pod: str, owner: str) -> str:
-    """What the pods of one owner have in common whose names are made up; else all of the name."""
-    return f"{owner} {pod[:-_MADE_UP]}" if owner.partition("/")[0] in _NAMING else pod
+    """Return a key that pods of one owner with generated names share; the name of any other pod."""
+    return f"{owner} {pod[:-_SUFFIX_LENGTH]}" if owner.partition("/")[0] in _NAMING else pod
 
 
 def scores(decision: Decision | None, nodes: tuple[str, str]) -> Scores:
-    """What a decision says of two nodes."""
+    """Return the results of two nodes in a decision."""
     if decision is None:
-        return Scores("", {}, {}, {}, "no such pod was tried")
+        return Scores("", {}, {}, {}, "the pod does not exist in this run")
     found = {name: result for name in nodes if (result := decision.by_node.get(name)) is not None}
     return Scores(
         decision.chosen or "",
@@ -102,14 +102,14 @@ def scores(decision: Decision | None, nodes: tuple[str, str]) -> Scores:
     )
 
 
-def why(a: Decision | None, b: Decision | None) -> Why:
-    """The reason, the same for all pods that moved for it."""
+def why(a: Decision | None, b: Decision | None) -> Reason:
+    """Return the reason why a pod moved, equal for all pods that moved for the same reason."""
     for side, decision, kind in (("A", a, PLACED), ("B", b, UNPLACED)):
         if decision is None:
-            return Why(f"no such pod is tried under {side}", kind)
+            return Reason(f"the pod does not exist under {side}", kind)
         if not decision.chosen:
             by = ", ".join(decision.rejectedBy)
-            return Why(f"no node under {side}: {by or decision.message}", kind, next(iter(decision.rejectedBy), ""))
+            return Reason(f"no node under {side}: {by or decision.message}", kind, next(iter(decision.rejectedBy), ""))
     assert a is not None
     assert b is not None
     assert a.chosen
@@ -118,15 +118,15 @@ def why(a: Decision | None, b: Decision | None) -> Why:
         result = decision.by_node.get(node)
         if result is not None and result.rejected is not None:
             plugin = result.rejected.plugin
-            return Why(f"{plugin} refuses {other}'s node under {side}", REFUSED, plugin)
+            return Reason(f"{plugin} rejects {other}'s node under {side}", REFUSED, plugin)
         if result is None or result.plugins is None:
-            far = "not among the best" if decision.nodesCut else "not scored"
-            return Why(f"{other}'s node is {far} under {side}", UNKNOWN)
+            state = "not among the best" if decision.nodesCut else "not scored"
+            return Reason(f"{other}'s node is {state} under {side}", UNKNOWN)
     return _difference(a, b)
 
 
 def leads(decision: Decision | None, one: str, other: str) -> dict[str, int]:
-    """How much more plugins give one node than another; nothing where one of them was not scored."""
+    """Return by plugin how much higher it scores one node than another; empty if either was not scored."""
     results = [None, None] if decision is None else [decision.by_node.get(one), decision.by_node.get(other)]
     mine, others = (None if result is None else result.plugins for result in results)
     if mine is None or others is None:
@@ -134,14 +134,14 @@ def leads(decision: Decision | None, one: str, other: str) -> dict[str, int]:
     return {name: score - others.get(name, 0) for name, score in mine.items()}
 
 
-def _difference(a: Decision, b: Decision) -> Why:
-    """Who gives A's node more before B's under A than under B."""
+def _difference(a: Decision, b: Decision) -> Reason:
+    """Return the plugin whose lead of A's node over B's node is larger under A than under B by most."""
     under_a, under_b = (leads(decision, a.chosen or "", b.chosen or "") for decision in (a, b))
     if sum(under_a.values()) == sum(under_b.values()) == 0:
-        return Why("chance: both score both nodes the same", TIE)
+        return Reason("random choice: both nodes have equal scores under A and B", TIE)
     names = sorted({*under_a, *under_b})
     plugin = max(names, key=lambda name: under_a.get(name, 0) - under_b.get(name, 0))
     weights = a.weights.get(plugin, 0), b.weights.get(plugin, 0)
     if weights[0] != weights[1]:
-        return Why(f"weight of {plugin}: {weights[0]} under A, {weights[1]} under B", SCORE, plugin)
-    return Why(f"{plugin} scores the nodes otherwise", SCORE, plugin)
+        return Reason(f"weight of {plugin}: {weights[0]} under A, {weights[1]} under B", SCORE, plugin)
+    return Reason(f"{plugin} scores the nodes differently", SCORE, plugin)

@@ -1,4 +1,4 @@
-"""Finding decisions: by pod, node, outcome, plugin and time."""
+"""Finds decisions by pod, node, outcome, plugin and time."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -13,37 +13,37 @@ from kubestow.insight.decisions.record import Record
 
 MOST = 1_000
 MOST_WITH_NODES = 20
-"""The scheduler waits while the details are derived."""
+"""A lower limit, because the scheduler waits while the details are derived."""
 LOOKED_THROUGH = 2_000
-"""Maximum number of the newest decisions that are looked through for a rejected node."""
+"""Maximum number of the newest decisions that are searched for a rejected node."""
 _COST_WITH_EXTENDERS = 20
-"""A decision that extenders were asked for counts as this many: it is evaluated on all nodes, not on a single one."""
+"""Cost of a decision with extender calls in decisions: it is evaluated on all nodes instead of one."""
 _OUTCOMES = (schema.SCHEDULED, schema.UNSCHEDULABLE, schema.ERROR)
 
 
 class Query(NamedTuple):
-    """What is looked for; what is empty does not matter."""
+    """The criteria of a search; empty fields match everything."""
 
     namespace: str = ""
     pod: str = ""
-    """The name or the uid, of a pod group in queries about groups."""
+    """The name or the UID; of a pod group in queries about groups."""
     node: str = ""
-    """One that was chosen, or nominated."""
+    """The chosen or nominated node."""
     refusedNode: str = ""
-    """One that was refused, whether or not another was chosen."""
+    """A node that was rejected, whether or not another one was chosen."""
     outcome: str = ""
     plugin: str = ""
-    """One that rejected the pod, or whose permission is missing; of a node that was refused, who refused it."""
+    """A plugin that rejected the pod, or whose permission is missing; with `refusedNode`, that rejected this node."""
     since: float = 0.0
     until: float = float("inf")
     before: int = 0
     """Only decisions with a lower id."""
     limit: int = 100
     nodes: bool = False
-    """Whether what is said of single nodes is wanted, too."""
+    """Whether to include details about nodes."""
 
     def matches(self, record: Record, details: Details) -> bool:
-        """Return whether a decision is looked for; `details` is used for `refusedNode` only."""
+        """Return whether a decision matches; `details` is only used for `refusedNode`."""
         nodes, plugins = (record.node, record.nominated_node), (*record.plugins, *record.permits)
         if not self.matches_facts(record.id, record.time, record.pod, record.uid, record.outcome, nodes, plugins):
             return False
@@ -56,7 +56,7 @@ class Query(NamedTuple):
         return rejection is not None and (not self.plugin or self.plugin in rejection.plugins)
 
     def matches_group(self, record: GroupRecord) -> bool:
-        """Return whether a decision about a pod group is looked for."""
+        """Return whether a decision about a pod group matches."""
         one = record.decision
         nodes = (*one.chosen.values(), *one.nominated.values())
         return self.matches_facts(record.id, record.time, one.podGroup, one.uid, one.outcome, nodes, one.rejectedBy)
@@ -71,7 +71,7 @@ class Query(NamedTuple):
         nodes: Collection[str | None],
         plugins: Collection[str],
     ) -> bool:
-        """Return whether facts of a decision are looked for; `key` is namespace/name. Ignores `refusedNode`."""
+        """Return whether the facts of a decision match; `key` is namespace/name. Ignores `refusedNode`."""
         namespace, _, name = key.partition("/")
         return (
             (not self.namespace or namespace == self.namespace)
@@ -88,32 +88,32 @@ _FIELDS = {name: name for name in Query._fields}
 _GROUP_FIELDS = {
     "podGroup" if name == "pod" else name: name for name in _FIELDS if name not in ("refusedNode", "nodes")
 }
-"""The fields of a query by the names of the parameters that set them."""
+"""The fields of a query by parameter name."""
 AnyFound = TypeVar("AnyFound")
 
 
-def parse_query(given: Mapping[str, str], *, nodes: bool = False, beside: Sequence[str] = ()) -> Query:
-    """A query from the parameters of a request; raises ValueError with the name of the one that is wrong.
+def parse_query(given: Mapping[str, str], *, nodes: bool = False, ignored: Sequence[str] = ()) -> Query:
+    """Return a query from the parameters of a request. Raises ValueError with the name of an invalid parameter.
 
-    `nodes` is what counts if they say nothing about it. The caller reads those `beside` itself.
+    `nodes` is the default of this field. `ignored` parameters are read by the caller.
     """
-    return _parsed(given, Query(nodes=nodes), _FIELDS, beside)
+    return _parsed(given, Query(nodes=nodes), _FIELDS, ignored)
 
 
-def parse_group_query(given: Mapping[str, str], *, beside: Sequence[str] = ()) -> Query:
+def parse_group_query(given: Mapping[str, str], *, ignored: Sequence[str] = ()) -> Query:
     """Return a query about pod groups, which are named by the parameter `podGroup`."""
-    return _parsed(given, Query(), _GROUP_FIELDS, beside)
+    return _parsed(given, Query(), _GROUP_FIELDS, ignored)
 
 
-def _parsed(given: Mapping[str, str], query: Query, known: Mapping[str, str], beside: Sequence[str]) -> Query:
+def _parsed(given: Mapping[str, str], query: Query, known: Mapping[str, str], ignored: Sequence[str]) -> Query:
     fields: dict[str, Any] = {}
     for name, text in given.items():
-        if name in beside:
+        if name in ignored:
             continue
         if name not in known:
-            raise ValueError(f"{name}: unknown; there are {', '.join((*known, *beside))}")
+            raise ValueError(f"{name}: unknown parameter; known are {', '.join((*known, *ignored))}")
         if known[name] == "pod" and "/" in text:
-            raise ValueError(f"{name}: must be a name or a uid, not {text[:99]!r}; namespace is a parameter of its own")
+            raise ValueError(f"{name}: must be a name or a uid, not {text[:99]!r}; namespace is a separate parameter")
         try:
             fields[known[name]] = _read(text, getattr(query, known[name]))
         except ValueError as error:
@@ -140,7 +140,7 @@ def _read(text: str, default: object) -> object:
 
 
 def newest(records: Iterable[Record], most: int) -> Iterator[Record]:
-    """Return the first records, as many as may be looked through for a rejected node."""
+    """Yield the first records that may be searched for a rejected node, of a total cost of at most `most`."""
     for record in records:
         most -= _COST_WITH_EXTENDERS if record.asked_extenders else 1
         if most < 0:
@@ -149,7 +149,7 @@ def newest(records: Iterable[Record], most: int) -> Iterator[Record]:
 
 
 def find(archive: Archive, query: Query) -> Iterator[Record]:
-    """Return all that match, the newest first."""
+    """Return the matching records, newest first."""
     details = archive.details()
     records: Iterable[Record] = archive
     if query.refusedNode:
@@ -160,7 +160,7 @@ def find(archive: Archive, query: Query) -> Iterator[Record]:
 def listed(
     found: Iterable[AnyFound], query: Query, decision_of: Callable[[AnyFound], schema.Decision]
 ) -> schema.DecisionList:
-    """Return what was found, as many as are wanted."""
+    """Return the decisions that were found, up to the limit of the query."""
     most = min(query.limit, MOST_WITH_NODES if query.nodes else MOST)
     return schema.DecisionList(schema.VERSION, [decision_of(one) for one in islice(found, most)])
 
@@ -174,7 +174,7 @@ def read(archive: Archive, query: Query) -> schema.DecisionList:
 
 
 def read_groups(archive: Archive, query: Query) -> schema.GroupDecisionList:
-    """Return the decisions about pod groups that match a query; in full if it is about a single group."""
+    """Return the decisions about pod groups that match a query; with details if it names a single group."""
     found = islice(
         (record for record in archive.recorder.groups if query.matches_group(record)), min(query.limit, MOST)
     )

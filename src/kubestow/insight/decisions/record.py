@@ -1,4 +1,4 @@
-"""One decision, as it is kept: only what cannot be derived from the history of the cluster."""
+"""The record of one decision: the facts that cannot be derived from the history of the cluster."""
 
 from array import array
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ FAILED = "failed"
 
 _DRAW_BYTES = 40
 RECORD_BYTES = 4_000
-"""A record with all that only it keeps alive: the pod as it was scheduled."""
+"""Approximate size of a record with the pod as it was scheduled, which only the record references."""
 
 
 class Answers(NamedTuple):
-    """What was answered during the cycle by those who cannot be asked again."""
+    """Answers during a cycle of extenders and plugins that cannot be called again."""
 
     extenders: extender_answers.Answers
     plugins: plugin_answers.Answers
@@ -38,7 +38,7 @@ class Answers(NamedTuple):
 
 
 class Record(Struct, gc=False, eq=False):
-    """One cycle of one pod, and what happened to the pod after it."""
+    """One cycle of one pod, and the binding that followed."""
 
     id: int
     info: PodInfo
@@ -52,20 +52,20 @@ class Record(Struct, gc=False, eq=False):
     seconds: float
     searched: Searched | None
     node: str
-    """The chosen one; empty if there is none."""
+    """The chosen node; empty if there is none."""
     failed: Failed | None
     """Why there is no chosen node."""
     permits: Mapping[str, float]
-    """The plugins whose permission was missing, and for how many seconds at most they let the pod wait."""
+    """The plugins whose permission was missing, with their timeouts in seconds."""
     history: "array[float] | None" = None
-    """The pod's moves in the queue, shared by all records of the pod; see `Recorder.moved`."""
+    """The pod's moves between queues, shared by all records of the pod; see `Recorder.moved`."""
     moves: int = 1
     """The number of moves up to this decision."""
     answers: Answers | None = None
     own_bytes: int = 0
-    """About how many bytes it takes beside RECORD_BYTES."""
+    """Approximate size in addition to RECORD_BYTES."""
     steps: tuple[Step, ...] = ()
-    """Of the binding."""
+    """The finished steps of the binding."""
     binding_failed: Failed | None = None
     """Why the pod was not bound to the chosen node."""
 
@@ -107,7 +107,7 @@ class Record(Struct, gc=False, eq=False):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing more will happen to the pod because of this decision."""
+        """Whether the pod is bound or has failed, so that the record will not change."""
         return self.binding not in (WAITING, BINDING)
 
     @property
@@ -142,7 +142,7 @@ class Record(Struct, gc=False, eq=False):
 
     @property
     def evaluated(self) -> int:
-        """How many nodes were looked at."""
+        """Number of evaluated nodes."""
         return 0 if self.searched is None else self.searched.evaluated
 
     @property

@@ -1,8 +1,8 @@
-"""Keeps every decision, in little room: the observer of a scheduler that notes what it decides.
+"""The observer of a scheduler that records every decision in little memory.
 
 A record has no details about nodes. These are derived on demand from the history of the cluster (see `archive`), which
-shares one limit in bytes with the records: the oldest records go together with the changes before them. Of a pod that
-waits, the last record is kept longer, without details.
+shares one limit in bytes with the records: the oldest records are dropped together with the changes before them. The
+last record of a pod that waits is kept longer, without details.
 """
 
 from array import array
@@ -31,25 +31,25 @@ DEFAULT_BYTES = 128 * 1024 * 1024
 FIRST_EVENT = UNSCHEDULED_POD_ADD.label
 _FIRST_MOVE = 0
 _MOVES_LIMIT = 8
-"""Of one pod; older ones are forgotten."""
+"""Maximum number of moves that are kept for one pod."""
 _PODS_WITH_MOVES = 50_000
 _MOVES_BYTES = 300
 _MOVES_SHARE = 8
-"""Moves of pods may take 1 part in this many of the room."""
+"""Moves of pods may take 1/_MOVES_SHARE of the limit."""
 _WAITING_SHARE = 2
-"""The last records of pods that wait may take 1 part in this many of the room. Some of these pods are gone by now."""
+"""The last records of waiting pods may take 1/_WAITING_SHARE of the limit. Some of these pods are deleted by now."""
 _CHECK_EVERY = 256
-"""Maximum number of decisions of the usual size between two checks of how many bytes everything takes."""
+"""Maximum number of decisions of the usual size between two checks of the total size."""
 _CHANGES_CHECK = 4_096
-"""The same for changes of the cluster, which may come without decisions."""
+"""Maximum number of cluster changes between two checks; changes may occur without decisions."""
 _CHECKED_SHARE = 16
-"""What comes between two checks takes at most 1 part in this many of the limit, about."""
+"""Additions between two checks take at most about 1/_CHECKED_SHARE of the limit."""
 _DROPPED_SHARE = 16
-"""The part of everything that is dropped at a time is 1 in this many."""
+"""1/_DROPPED_SHARE of the records and changes are dropped at a time."""
 _GROUPS_SHARE = 8
-"""Decisions about groups may take 1 part in this many of the room."""
+"""Decisions about groups may take 1/_GROUPS_SHARE of the limit."""
 _CLOCK_SET = 0.001
-"""Clock and stopwatch drift by more seconds than this only if the clock was set."""
+"""A drift of clock and stopwatch by more seconds than this means that the clock was set."""
 
 _NO_PERMITS: Mapping[str, float] = {}
 
@@ -57,25 +57,25 @@ Listener = Callable[[Record], None]
 
 
 class DrawTape:
-    """Draws random numbers for plugins and notes them, until they are taken."""
+    """Draws random numbers for plugins and records them until they are taken."""
 
     def __init__(self, rng: Rng) -> None:
         self._rng = rng
-        self.noted: list[int] = []
+        self.recorded: list[int] = []
 
     def randrange(self, stop: int, /) -> int:
         drawn = self._rng.randrange(stop)
-        self.noted.append(drawn)
+        self.recorded.append(drawn)
         return drawn
 
     def take(self) -> tuple[int, ...]:
-        """Return the numbers since the last call."""
-        draws, self.noted = self.noted, []
+        """Return the numbers since the previous call."""
+        draws, self.recorded = self.recorded, []
         return tuple(draws)
 
 
 class Recorder(Observer):
-    """An observer that keeps every decision."""
+    """An observer that records every decision."""
 
     def __init__(
         self,
@@ -85,20 +85,20 @@ class Recorder(Observer):
         rng: Rng,
         limit: int = DEFAULT_BYTES,
     ) -> None:
-        """`rng` is what plugins are to draw from, through `self.rng`; `limit` is in bytes."""
-        self.history = History(self._make_room, max(1, min(_CHANGES_CHECK, limit // (_CHECKED_SHARE * CHANGE_BYTES))))
+        """`rng` provides the random numbers of plugins, which draw through `self.rng`; `limit` is in bytes."""
+        self.history = History(self._trim, max(1, min(_CHANGES_CHECK, limit // (_CHECKED_SHARE * CHANGE_BYTES))))
         self.limit = limit
         self._most_moves = max(1, min(_PODS_WITH_MOVES, limit // (_MOVES_SHARE * _MOVES_BYTES)))
         self._most_waiting = limit // (_WAITING_SHARE * RECORD_BYTES)
         self._check_after = min(_CHECK_EVERY * RECORD_BYTES, limit // _CHECKED_SHARE)
         self._unchecked = 0
-        """The bytes of the records since the last check of how many bytes everything takes."""
+        """The bytes of the records since the last check of the total size."""
         self.extenders = AnswerTape()
         self.plugins = RecordingGuard()
         self.rng = DrawTape(rng)
         self.groups = GroupRecords(clock.now, limit // _GROUPS_SHARE)
         self.listeners: list[Listener] = []
-        """Called for every record that is new, or has changed since."""
+        """Called for every new record, and again when it is settled."""
         self.move_names = [("active", FIRST_EVENT, "")]
         """The meaning of the numbers in histories of moves: queue, event, plugin."""
         self._now = clock.now
@@ -107,17 +107,17 @@ class Recorder(Observer):
         self._count = 0
         self._ring: deque[Record] = deque()
         self._extra_bytes = 0
-        """What the records in the ring take beside RECORD_BYTES each."""
+        """The size of the records in the ring in addition to RECORD_BYTES each."""
         self._waiting: dict[str, Record] = {}
-        """The last records of pods that fit nowhere, older than those in the ring, by UID."""
+        """The last records of unschedulable pods, older than those in the ring, by UID."""
         self._last: dict[str, Record] = {}
-        """The newest record of each pod, by UID, apart from the newest records in the ring; see `last`."""
+        """The newest record of each pod, by UID, without the newest records in the ring; see `last`."""
         self._listed = 0
-        """How many records of the ring are in that table."""
+        """Number of records of the ring that `_last` takes into account."""
         self._binding: dict[str, Record] = {}
         """The records of pods that are being bound, by UID."""
         self._order: IntArray | None = None
-        """The rows that were searched for the last record, if they are counted in its bytes."""
+        """The searched rows whose bytes were counted last."""
         self._answers_of_group: tuple[TriedGroup, Answers] | None = None
         """The answers during the cycle of the last group, which its pods share."""
         self._uncounted = 0
@@ -126,7 +126,7 @@ class Recorder(Observer):
         self._move_numbers = {self.move_names[_FIRST_MOVE]: _FIRST_MOVE}
 
     def __iter__(self) -> Iterator[Record]:
-        """Newest first."""
+        """Iterate over the records, newest first."""
         yield from reversed(self._ring)
         yield from reversed(self._waiting.values())
 
@@ -143,11 +143,11 @@ class Recorder(Observer):
         return self._last.get(uid)
 
     def moves_of(self, uid: str) -> "array[float] | None":
-        """Return the moves of a pod in the queue, as `moved` keeps them."""
+        """Return the moves of a pod between queues, in the format of `moved`."""
         return self._moves.get(uid)
 
     def clock_offset(self) -> float:
-        """Return what to add to the stopwatch to get the time; stays the same until the clock is set."""
+        """Return the difference between clock and stopwatch; constant until the clock is set."""
         offset = self._now() - self._stopwatch()
         if abs(offset - self._offset) > _CLOCK_SET:
             self._offset = offset
@@ -156,7 +156,7 @@ class Recorder(Observer):
     # Observer
 
     def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
-        """Note a move: times and numbers of `move_names` in turn, after the number of moves that were forgotten."""
+        """Record a move. The array has the number of moves that were dropped, then pairs of time and move number."""
         if queued.gate is not None and queue == "unschedulable":
             queue, plugin = "gated", queued.gate.plugin
         name = (queue, event, plugin)
@@ -203,17 +203,17 @@ class Recorder(Observer):
             record.moves = int(moves[0]) + len(moves) // 2
         record.own_bytes = excess_bytes(attempt.info.pod)
         searched = outcome.searched
-        if self.extenders.noted or self.plugins.noted or self.rng.noted:
+        if self.extenders.recorded or self.plugins.recorded or self.rng.recorded:
             record.answers = self._take_answers()
             record.own_bytes += record.answers.nbytes
         elif self._answers_of_group is not None and searched is not None:
             group, answers = self._answers_of_group
             if searched.group is group:
-                # They count once.
+                # Count the shared answers once.
                 record.answers, record.own_bytes = answers, record.own_bytes + self._uncounted
                 self._uncounted = 0
         if searched is not None and searched.order is not None and searched.order is not self._order:
-            # Pods of a group share it.
+            # Pods of a group share the order.
             self._order = searched.order
             record.own_bytes += searched.order.nbytes
         self._extra_bytes += record.own_bytes
@@ -225,7 +225,7 @@ class Recorder(Observer):
         self._unchecked += RECORD_BYTES + record.own_bytes
         if self._unchecked >= self._check_after:
             self._unchecked = 0
-            self._make_room()
+            self._trim()
         for listener in self.listeners:
             listener(record)
 
@@ -255,15 +255,16 @@ class Recorder(Observer):
             for listener in self.listeners:
                 listener(record)
 
-    # Room
+    # Size
 
     @property
     def bytes(self) -> int:
-        """About how many bytes everything takes that is kept about decisions."""
+        """Approximate number of bytes of all records and the history of the cluster."""
         records = RECORD_BYTES * len(self) + self._extra_bytes + _MOVES_BYTES * len(self._moves)
         return self.history.bytes + records + self.groups.bytes
 
-    def _make_room(self) -> None:
+    def _trim(self) -> None:
+        """Drop the oldest records and changes until the total size is within the limit."""
         self.history.settle()
         while self.bytes > self.limit and (self._ring or self.history.revision > self.history.first):
             self._drop_oldest()
@@ -273,14 +274,14 @@ class Recorder(Observer):
             self._drop_waiting()
 
     def _drop_waiting(self) -> None:
-        """Drop the oldest record that was kept longer than others because its pod waits."""
+        """Drop the oldest of the records that are kept longer because their pods wait."""
         uid = next(iter(self._waiting))
         record = self._waiting.pop(uid)
         if self._last.get(uid) is record:
             del self._last[uid]
 
     def _drop_oldest(self) -> None:
-        """Drop the oldest records, and the changes that only they need."""
+        """Drop the oldest records, and the changes that only these need."""
         first, changes = self.history.first, self.history.revision - self.history.first
         until = first + -(-changes // _DROPPED_SHARE)
         count = -(-len(self._ring) // _DROPPED_SHARE)
@@ -295,13 +296,13 @@ class Recorder(Observer):
         return self.history.revision if record.searched is None else record.searched.revision
 
     def _drop(self, record: Record) -> None:
-        is_wanted = record.failed is not None and self.last(record.uid) is record
+        is_kept = record.failed is not None and self.last(record.uid) is record
         self._ring.popleft()
         self._extra_bytes -= record.own_bytes
         if self._listed:
             self._listed -= 1
-            if not is_wanted and self._last.get(record.uid) is record:
+            if not is_kept and self._last.get(record.uid) is record:
                 del self._last[record.uid]
-        if is_wanted:
+        if is_kept:
             record.answers = None
             self._waiting[record.uid] = record

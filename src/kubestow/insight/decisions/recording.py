@@ -1,4 +1,4 @@
-"""Building a core that keeps its decisions."""
+"""Builds a scheduler core that records its decisions."""
 
 from typing import TYPE_CHECKING
 
@@ -23,16 +23,16 @@ def build_recorded(
     *,
     longest_unschedulable: float = 300.0,
 ) -> "tuple[Core, Archive | None]":
-    """Build a core, and the archive of its decisions; without `record_bytes`, none are kept. Raises ProfileError."""
+    """Build a core and the archive of its decisions; with 0 `record_bytes`, none is kept. Raises ProfileError."""
 
     def build(outside: Outside) -> Core:
         return build_core(configuration, features, registry, outside, longest_unschedulable=longest_unschedulable)
 
     if not record_bytes:
         return build(outside), None
-    # Imported only now: what is not used is not loaded.
+    # Imported here, so that these modules are only loaded if decisions are recorded.
     from kubestow.insight.decisions.archive import Archive
-    from kubestow.insight.decisions.details import Scheduled
+    from kubestow.insight.decisions.details import SchedulerParts
     from kubestow.insight.decisions.recorder import Recorder
 
     recorder = Recorder(clock=outside.clock, stopwatch=outside.stopwatch, rng=outside.rng, limit=record_bytes)
@@ -46,5 +46,5 @@ def build_recorded(
             observer=combined(recorder, outside.observer),
         )
     )
-    scheduled = Scheduled(core.cluster, core.queue.nominator, features, SchedulerMetrics(features=features))
-    return core, Archive(recorder, scheduled)
+    parts = SchedulerParts(core.cluster, core.queue.nominator, features, SchedulerMetrics(features=features))
+    return core, Archive(recorder, parts)

@@ -1,6 +1,6 @@
-"""A decision as JSON: what docs/reference/decisions.md describes, field by field.
+"""The JSON schema of decisions, which docs/reference/decisions.md describes field by field.
 
-What is empty is left out, so that a reader takes a missing field for its default. Times are RFC 3339 in UTC.
+Empty fields are omitted: a missing field has its default value. Times are RFC 3339 in UTC.
 """
 
 from msgspec import UNSET, Struct, UnsetType
@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from kubestow.scheduler.framework.results import Rejection
 
 VERSION = 1
-"""Grows when a field goes or means something else; a new field leaves it as it is."""
+"""Increased if a field is removed or changes its meaning, not if a field is added."""
 
 SCHEDULED = "scheduled"
 UNSCHEDULABLE = "unschedulable"
@@ -16,13 +16,13 @@ ERROR = "error"
 
 
 class Rejected(Struct, frozen=True, omit_defaults=True):
-    """Who refused a node, or the pod as a whole, and why."""
+    """The rejection of a node, or of the pod as a whole: the plugin and its reasons."""
 
     plugin: str
     code: str
     reasons: tuple[str, ...]
     others: tuple[str, ...] = ()
-    """The plugins that refused it, too, where all filters are asked."""
+    """The other plugins that rejected it, if all filters run."""
 
     @classmethod
     def of(cls, rejection: Rejection) -> "Rejected":
@@ -30,7 +30,7 @@ class Rejected(Struct, frozen=True, omit_defaults=True):
 
 
 class NodeResult(Struct, frozen=True, omit_defaults=True):
-    """What is known of a node that was evaluated: `rejected`, or `total` and `plugins`, or that it passed unscored."""
+    """The result of a node that was evaluated: `rejected`, or `total` and `plugins`, or `unscored`."""
 
     rejected: Rejected | None = None
     total: int | None = None
@@ -39,24 +39,24 @@ class NodeResult(Struct, frozen=True, omit_defaults=True):
     raw: dict[str, int] = {}
     normalized: dict[str, int] = {}
     extenders: int = 0
-    """What extenders added to the total."""
+    """The score that extenders added to the total."""
     unscored: bool = False
-    """It passed, and nobody needed its score."""
+    """Whether the node is feasible and no score was needed."""
 
 
 class PreFilter(Struct, frozen=True, omit_defaults=True):
-    """What PreFilter said before any node was looked at."""
+    """The result of PreFilter, which runs before any node is evaluated."""
 
     rejected: Rejected | None = None
     narrowedTo: tuple[str, ...] | None = None
-    """The only nodes that were left."""
+    """The only nodes to which PreFilter limited the search."""
     narrowedBy: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    """Plugins that had nothing to filter."""
+    """Plugins that returned Skip, so that their Filter did not run."""
 
 
 class Nominated(Struct, frozen=True):
-    """A pod nominated to a node, for which room had to be left there."""
+    """A pod nominated to a node, whose requests were reserved there."""
 
     pod: str
     node: str
@@ -64,84 +64,84 @@ class Nominated(Struct, frozen=True):
 
 
 class ExtenderCall(Struct, frozen=True, omit_defaults=True):
-    """One extender that was asked."""
+    """One call to an extender."""
 
     url: str
     verb: str
     sent: int
-    """How many nodes it was asked about."""
+    """Number of nodes in the request."""
     kept: int
-    """How many it left, or scored."""
+    """Number of nodes that it kept, or scored."""
     error: str = ""
 
 
 class Victim(Struct, frozen=True):
-    """A pod that must leave."""
+    """A pod to evict."""
 
     pod: str
     priority: int
 
 
 class Candidate(Struct, frozen=True, omit_defaults=True):
-    """A node where evicting pods would help; a lower value of the first field that differs wins."""
+    """A node where preemption would help; a lower value of the first field that differs wins."""
 
     node: str
     pdbViolations: int
     highestPriority: int
     prioritySum: int
-    """Of the victims, each counted from the lowest priority there can be."""
+    """Sum over the victims; each priority is counted from the lowest possible priority."""
     victims: int
     started: str = ""
-    """When the most important victim was started; here the latest wins."""
+    """Start time of the victim with the highest priority; the latest wins."""
 
 
 class Preemption(Struct, frozen=True, omit_defaults=True):
-    """What PostFilter came to."""
+    """The result of PostFilter."""
 
     plugin: str = ""
     message: str = ""
     nominated: str = ""
-    """Where room is made."""
+    """The node whose victims are evicted."""
     victims: tuple[Victim, ...] = ()
     pdbViolations: int = 0
     why: str = ""
-    """The field of candidates that decided; `only` if there was one, `first` if all were equal."""
+    """The field of the candidates that decided; `only` if there was one candidate, `first` if all were equal."""
     candidates: tuple[Candidate, ...] = ()
     unnominated: tuple[str, ...] = ()
     """Pods of lower priority that lose their nomination to the node."""
 
 
 class Choice(Struct, frozen=True, omit_defaults=True):
-    """How one was chosen of the nodes that would do."""
+    """How the node was chosen among the feasible nodes."""
 
     reason: str
     """`only`, `first`, `nominated`, `score`, or `random` among several of the highest score."""
     best: tuple[str, ...] = ()
-    """The nodes of the highest score."""
+    """The nodes with the highest score."""
 
 
 class Move(Struct, frozen=True, omit_defaults=True):
-    """The pod came to a queue."""
+    """A move of the pod to a queue."""
 
     time: str
     queue: str
     """`active`, `backoff`, `unschedulable` or `gated`."""
     event: str
     plugin: str = ""
-    """Whose hint said that the event may help, or who holds the pod back."""
+    """The plugin whose queueing hint moved the pod, or that gates it."""
 
 
 class Queue(Struct, frozen=True, omit_defaults=True):
-    """The pod in the queue, up to this attempt."""
+    """The history of the pod in the queue, up to this attempt."""
 
     attempts: int = 0
     firstAttempt: str = ""
     waited: float = 0.0
-    """Seconds since it came to the queue, or back to it after the attempt before."""
+    """Seconds since the pod was added to the queue, or returned to it after the previous attempt."""
     history: tuple[Move, ...] = ()
     """The last moves, oldest first."""
     forgotten: int = 0
-    """How many moves before these are no longer known."""
+    """Number of earlier moves that are not kept."""
 
 
 class Step(Struct, frozen=True, omit_defaults=True):
@@ -152,12 +152,12 @@ class Step(Struct, frozen=True, omit_defaults=True):
     time: str
     plugin: str = ""
     seconds: float | None = None
-    """How long it took; not there while it lasts."""
+    """Duration; missing until the step ends."""
     error: str = ""
 
 
 class Binding(Struct, frozen=True, omit_defaults=True):
-    """What became of the pod once it had a node."""
+    """The binding of the pod to the chosen node."""
 
     state: str
     """`waiting` (for permission), `binding`, `bound` or `failed`."""
@@ -166,16 +166,16 @@ class Binding(Struct, frozen=True, omit_defaults=True):
     """The plugins whose permission is missing."""
     error: str = ""
     permits: dict[str, float] = {}
-    """The plugins that had it wait, with the seconds after which they refuse."""
+    """The plugins that made the pod wait, with their timeouts in seconds."""
 
 
 class Placement(Struct, frozen=True):
-    """Nodes among which all pods of a group were to be placed."""
+    """The set of nodes among which all pods of a group were to be placed."""
 
     name: str
     """The value of the group's topology key."""
     nodes: int
-    """How many there are."""
+    """Number of nodes."""
 
 
 class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -188,34 +188,34 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`scheduled`, `unschedulable` or `error`."""
     chosen: str | None
     message: str
-    """Why no node was found, or could be taken; empty for a pod that has one."""
+    """Why no node was found or reserved; empty for a pod that has a node."""
     nodes: dict[str, NodeResult] | UnsetType = UNSET
-    """The nodes that were evaluated. Others were not, see `preFilter`, `placement` and `feasible` for why."""
+    """The nodes that were evaluated. See `preFilter`, `placement` and `feasible` for why others were not."""
     id: int = 0
-    """Grows from decision to decision of one scheduler; not there in a dry run."""
+    """Increases with every decision of one scheduler; missing in a dry run."""
     uid: str = ""
     profile: str = ""
     time: str = ""
     seconds: float = 0.0
-    """How long deciding took."""
+    """Duration of the scheduling cycle."""
     priority: int = 0
     owner: str = ""
     """Kind and name of the controller that made the pod, in decisions of simulations."""
     podGroup: str = ""
-    """The pod group that the pod was tried with."""
+    """The pod group with which the pod was scheduled."""
     placement: Placement | None = None
-    """The only nodes among which the group was tried, when this pod was."""
+    """The nodes to which the group was limited in this attempt."""
     rejectedBy: tuple[str, ...] = ()
-    """The plugins that kept the pod from some node, or from any."""
+    """The plugins that rejected the pod on some node, or as a whole."""
     nominatedNode: str = ""
-    """Where the pod is to go once there is room."""
+    """The node on which the pod is to be scheduled once its victims have left."""
     nodeCount: int = 0
     evaluated: int = 0
     feasible: int = 0
     nodesDropped: str = ""
-    """Why `nodes` is not there, though nodes were evaluated."""
+    """Why `nodes` is missing although nodes were evaluated."""
     nodesCut: int = 0
-    """How many nodes that were evaluated `nodes` leaves out, the best being kept."""
+    """Number of evaluated nodes that `nodes` omits; the best are kept."""
     weights: dict[str, int] = {}
     preFilter: PreFilter = PreFilter()
     nominated: tuple[Nominated, ...] = ()
@@ -227,20 +227,20 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def by_node(self) -> dict[str, NodeResult]:
-        """`nodes`; empty where they are left out."""
+        """`nodes`; empty if they are omitted."""
         return self.nodes if isinstance(self.nodes, dict) else {}
 
 
 class PlacementResult(Struct, frozen=True, omit_defaults=True):
-    """Nodes among which a pod group was tried."""
+    """The result of one placement of a pod group."""
 
     name: str
     """The value of the group's topology key; empty for all nodes."""
     nodes: int
     placed: int
-    """How many pods found a node there."""
+    """Number of pods that found a node there."""
     reasons: tuple[str, ...] = ()
-    """What kept the others from one."""
+    """Why the other pods found none."""
 
 
 class GroupDecision(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -252,46 +252,46 @@ class GroupDecision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     outcome: str
     """`scheduled`, `unschedulable` or `error`."""
     chosen: dict[str, str]
-    """By pod, its node; empty if the group will not do."""
+    """The node of each pod; empty if the group was not scheduled."""
     message: str
-    """Why it will not, as in the group's condition; empty if it will."""
+    """Why the group was not scheduled, as in its condition; empty if it was."""
     id: int = 0
-    """Grows from decision to decision of one scheduler; not there in a dry run."""
+    """Increases with every decision of one scheduler; missing in a dry run."""
     uid: str = ""
     profile: str = ""
     time: str = ""
     seconds: float = 0.0
-    """How long deciding took."""
+    """Duration of the scheduling cycle."""
     placement: str = ""
-    """The name of the chosen one."""
+    """The name of the chosen placement."""
     placements: tuple[PlacementResult, ...] = ()
     members: tuple[str, ...] = ()
-    """The pods that were tried, in this order."""
+    """The pods of the attempt, in scheduling order."""
     rejectedBy: tuple[str, ...] = ()
-    """The plugins that kept pods of the group from some node."""
+    """The plugins that rejected pods of the group on some node."""
     minCount: int = 0
-    """How many pods must have a node at once; 0 for a group that is no gang."""
+    """Number of pods that must be scheduled together; 0 for a group that is not a gang."""
     pods: int = 0
-    """How many wait for a node."""
+    """Number of pods that wait for a node."""
     scheduled: int = 0
-    """How many have one already."""
+    """Number of pods that had a node before."""
     missing: int = 0
-    """How many more would have to find a node, in the best of the placements."""
+    """Number of pods for which a node is missing in the best placement."""
     victims: tuple[Victim, ...] = ()
-    """Pods that must leave for the group as a whole."""
+    """Pods to evict for the group as a whole."""
     nominated: dict[str, str] = {}
-    """By pod, the node it is to have once they have left."""
+    """The node of each pod once the victims have left."""
 
 
 class DecisionList(Struct, frozen=True):
-    """Several of them, newest first."""
+    """A list of decisions, newest first."""
 
     version: int
     items: list[Decision]
 
 
 class GroupDecisionList(Struct, frozen=True):
-    """The same about pod groups."""
+    """A list of decisions about pod groups, newest first."""
 
     version: int
     items: list[GroupDecision]

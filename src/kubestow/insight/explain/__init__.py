@@ -1,7 +1,7 @@
-"""Where would this pod go, why not elsewhere, and what would have to change? Answered by the scheduler's own engine.
+"""Explains scheduling with the scheduler's own engine: the node of a pod, why not other nodes, and what would help.
 
-`World` is a cluster made from objects, with the profiles of a configuration and a clock that stands still. `DryRun`
-judges every node for a pod there and tells it as a decision. `would_fit_if` tries changes of the pod and the world.
+`World` is a cluster made from objects, with the profiles of a configuration and a stopped clock. `DryRun` evaluates
+every node for a pod there and returns a decision. `would_fit_if` tries changes of the pod and the world.
 
-Promise: nothing is written anywhere, and a world that was changed for a trial is as before.
+Promise: nothing is written to the cluster, and every change of a world is undone after the trial.
 """

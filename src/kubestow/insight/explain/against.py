@@ -1,8 +1,8 @@
-"""What it would take for a pod to land on a certain node instead.
+"""Finds the changes after which a pod would be scheduled on a given node.
 
-A node that refuses the pod: the single changes after which it would not, or else what is needed together. A node that
-would do but scores less: by how much, and by whose scores. In the end the changed world is scored, to know whether the
-pod would really go there; if it might go elsewhere, it is pinned besides.
+If the node rejects the pod: single changes that make it feasible, or else a combination of changes. If the node is
+feasible with a lower score: the difference, by plugin. The changed world is scored again to find out whether the pod
+would be scheduled on the node; if not for certain, a node selector is added.
 """
 
 from collections.abc import Sequence
@@ -25,36 +25,36 @@ _NAMED = 5
 
 
 class Landing(Suggestion, frozen=True, omit_defaults=True):
-    """A change after which the node would do."""
+    """A change after which the node is feasible."""
 
     chosen: str | None = None
-    """Where the pod would go then; None if no node can be chosen, because scoring fails."""
+    """The node that is chosen after the change; None if no node can be chosen, because scoring fails."""
     ties: int = 0
-    """How many others score the same as the node then, and none more: it is any one of these."""
+    """Number of other nodes with the same score, if this is the highest one: the choice among them is random."""
 
     def sends_to(self, node: str) -> bool:
-        """Whether the pod would go to the node for certain."""
+        """Return whether the pod would be scheduled on the node for certain."""
         return self.chosen == node and not self.ties
 
 
 class Against(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a node has against a pod."""
+    """Why a pod is not scheduled on a node, and which changes would help."""
 
     node: str
     rejected: Rejected | None = None
     total: int | None = None
     behind: int = 0
-    """By how much the node's score is below the best."""
+    """Difference between the highest score and the score of the node."""
     behindBy: dict[str, int] = {}
-    """The same by plugin, and by `extenders`, against a node of the highest score; negative: this node is better."""
+    """Differences by plugin, and `extenders`, to a node with the highest score; negative: this node is better."""
     changes: tuple[Landing, ...] = ()
-    """Single changes: those that send the pod there first, then the smallest first."""
+    """Single changes: first those that send the pod to the node, then by size."""
     together: tuple[str, ...] = ()
-    """Where no single change is enough to send it there for certain: changes that are, together."""
+    """If no single change sends the pod to the node for certain: a combination of changes that does."""
 
 
 def against(run: DryRun, node: str) -> Against:
-    """Raises ExplainError if there is no such node."""
+    """Return why a pod is not scheduled on a node. Raises ExplainError if the node does not exist."""
     world, pod = run.world, run.pod.pod
     if world.cluster.node(node) is None:
         raise ExplainError(f"there is no node {node}")
@@ -69,7 +69,7 @@ def against(run: DryRun, node: str) -> Against:
         pinned = () if run.chosen == node else _landings(world, pod, node, [_pinned(world, pod, node)])
         changes = tuple(one for one in pinned if one.sends_to(node))
         return Against(node, None, result.total, best.total - result.total, by, changes)
-    rejected = _as_a_whole(run) if result is None or result.rejected is None else result.rejected
+    rejected = _pod_rejection(run) if result is None or result.rejected is None else result.rejected
     single = [one.change for one in Search(world, pod, node).ranked()]
     several = [] if single else enough_together(world, pod, node)
     if len(several) == 1:
@@ -79,14 +79,14 @@ def against(run: DryRun, node: str) -> Against:
     return Against(node, rejected, changes=changes, together=together)
 
 
-def _as_a_whole(run: DryRun) -> Rejected | None:
-    """Who kept the pod from a node that nobody refused: it is held back, or nodes were not even looked at."""
+def _pod_rejection(run: DryRun) -> Rejected | None:
+    """Return why the pod as a whole was rejected: it is gated, or PreFilter rejected it or excluded the node."""
     evaluation = run.evaluation
     if run.gated is not None:
         return Rejected.of(run.gated)
     if evaluation.rejected is None and evaluation.narrowed_by:
-        left_out = unresolvable(evaluation.left_out_reason)
-        return Rejected.of(left_out._replace(plugin=", ".join(evaluation.narrowed_by)))
+        excluded = unresolvable(evaluation.left_out_reason)
+        return Rejected.of(excluded._replace(plugin=", ".join(evaluation.narrowed_by)))
     return None if evaluation.rejected is None else Rejected.of(evaluation.rejected)
 
 
@@ -99,7 +99,7 @@ def _pinned(world: World, pod: Pod, node: str) -> Change:
 
 
 def _landings(world: World, pod: Pod, node: str, changes: Sequence[Change]) -> tuple[Landing, ...]:
-    """What comes of changes, those after which the pod goes to the node for certain before the others."""
+    """Return the results of changes, first those after which the pod is scheduled on the node for certain."""
     found = [_landing(world, pod, node, change) for change in changes]
     return tuple(sorted(found, key=lambda landing: not landing.sends_to(node)))
 
@@ -109,13 +109,14 @@ def _landing(world: World, pod: Pod, node: str, change: Change) -> Landing:
         run = DryRun(world, PodInfo(pod if change.pod is None else change.pod))
         feasible, best, chosen = sorted(run.feasible), set(run.best), run.chosen
     ties = len(best) - 1 if {chosen, node} <= best else 0
-    return Landing(change.side, change.words, len(feasible), tuple(feasible[:_NAMED]), chosen=chosen, ties=ties)
+    return Landing(change.side, change.text, len(feasible), tuple(feasible[:_NAMED]), chosen=chosen, ties=ties)
 
 
 def _sent(world: World, pod: Pod, node: str, single: list[Change], several: list[Change]) -> tuple[str, ...]:
-    """Changes that send the pod to a node, where no single one is sure to: if need be, it is pinned there.
+    """Return a combination of changes that sends the pod to a node, with a node selector if necessary.
 
-    Of the single ones, the smallest that will do. Where not even that sends it there, those that open the node.
+    Starts from the smallest sufficient single change. If nothing sends the pod there, return the changes that make
+    the node feasible.
     """
     for steps in [several] if several else [[change] for change in single]:
         opening = as_one(steps)
@@ -123,10 +124,10 @@ def _sent(world: World, pod: Pod, node: str, single: list[Change], several: list
             pinned = _pinned(world, pod if opening.pod is None else opening.pod, node)
         for way in (steps, [*steps, pinned]):
             if _landing(world, pod, node, as_one(way)).sends_to(node):
-                return _words(way)
-    return _words(several)
+                return _texts(way)
+    return _texts(several)
 
 
-def _words(changes: Sequence[Change]) -> tuple[str, ...]:
-    """Each once: what stands in several places, such as a condition in two terms, is dropped from all of them."""
-    return tuple(dict.fromkeys(change.words for change in changes))
+def _texts(changes: Sequence[Change]) -> tuple[str, ...]:
+    """Return the distinct texts of changes; a condition in several terms is removed from all of them."""
+    return tuple(dict.fromkeys(change.text for change in changes))

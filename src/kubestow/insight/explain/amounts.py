@@ -1,4 +1,4 @@
-"""Requests that are too large for every node: the pod with less, and the nearest node with more."""
+"""Changes for requests that no node can meet: a lower request of the pod, or more capacity of the nearest node."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -20,7 +20,7 @@ _NEAREST = 3
 
 
 class Request(NamedTuple):
-    """What a pod asks for of one resource: CPU in thousandths, the rest in whole units."""
+    """The request of a pod for one resource: CPU in thousandths, other resources in whole units."""
 
     resource: str
     amount: int
@@ -31,55 +31,59 @@ def requests_of(pod: Pod) -> list[Request]:
 
 
 def without(pod: Pod, request: Request) -> Change:
-    """The pod without a request."""
-    said = f"request of {told(request)} {request.resource} dropped"
-    return Change(POD, said, 1.0, pod=_with_request(pod, request, 0))
+    """Remove a request of the pod."""
+    text = f"request of {format_amount(request)} {request.resource} removed"
+    return Change(POD, text, 1.0, pod=_with_request(pod, request, 0))
 
 
-def lowered(world: World, pod: Pod, request: Request, nodes: list[str], beside: NominatedBeside | None) -> list[Change]:
-    """The pod with as much as the roomiest of the nodes has left."""
-    most = whole(request.resource, max(left for _, left in free(world, request.resource, nodes, beside)))
+def lowered(
+    world: World, pod: Pod, request: Request, nodes: list[str], nominated: NominatedBeside | None
+) -> list[Change]:
+    """Lower a request to the largest free amount on any of the nodes."""
+    most = rounded_down(request.resource, max(left for _, left in free(world, request.resource, nodes, nominated)))
     return [lowered_to(pod, request, most)] if 0 < most < request.amount else []
 
 
 def lowered_to(pod: Pod, request: Request, amount: int) -> Change:
-    """The pod with less."""
-    said = f"request of {request.resource} lowered from {told(request)} to {told(request._replace(amount=amount))}"
+    """Lower a request to an amount."""
+    lower = format_amount(request._replace(amount=amount))
+    text = f"request of {request.resource} lowered from {format_amount(request)} to {lower}"
     size = (request.amount - amount) / request.amount
-    return Change(POD, said, size, pod=_with_request(pod, request, amount))
+    return Change(POD, text, size, pod=_with_request(pod, request, amount))
 
 
 def raised(
-    world: World, request: Request, nodes: list[str], beside: NominatedBeside | None
+    world: World, request: Request, nodes: list[str], nominated: NominatedBeside | None
 ) -> Iterator[tuple[Change, int]]:
-    """The nodes that lack least, with as much more as they lack, and how many nodes lack no more than that."""
-    lacking = sorted((request.amount - left, name) for name, left in free(world, request.resource, nodes, beside))
+    """Raise the capacity of the nodes that lack least, each with the number of nodes that lack at most as much."""
+    lacking = sorted((request.amount - left, name) for name, left in free(world, request.resource, nodes, nominated))
     for lack, name in lacking[:_NEAREST]:
         node = world.cluster.node(name)
         if node is None or lack <= 0:
             continue
         has = resource_amounts(node.status.allocatable).get(request.resource, 0)
         more = Request(request.resource, lack)
-        said = f"{told(more)}{' more' if has else ''} {request.resource} on node {name}"
+        text = f"{format_amount(more)}{' more' if has else ''} {request.resource} on node {name}"
         size = 0.2 + min(lack / has, 1.0) / 2 if has else 0.7
         alike = sum(0 < other <= lack for other, _ in lacking)
-        yield Change(NODE, said, size, nodes=(_offering(node, Request(request.resource, has + lack)),)), alike
+        yield Change(NODE, text, size, nodes=(_with_capacity(node, Request(request.resource, has + lack)),)), alike
 
 
 def one_more_pod(world: World, node: str) -> Change | None:
-    """A node that may have one more pod than it has."""
+    """Raise the pod limit of a node to one more than its current number of pods; None if there is no such node."""
     found = world.cluster.node(node)
     if found is None:
         return None
     table = world.cluster.nodes
     row = table.row_of[node]
-    room = Request(PODS, int(table.pod_count[row]) + 1)
-    pods = "1 pod" if room.amount == 1 else f"{room.amount} pods"
-    return Change(NODE, f"room for {pods} on node {node}", 0.3, nodes=(_offering(found, room),))
+    limit = Request(PODS, int(table.pod_count[row]) + 1)
+    return Change(
+        NODE, f"pod limit of node {node} raised to {limit.amount}", 0.3, nodes=(_with_capacity(found, limit),)
+    )
 
 
-def told(request: Request) -> str:
-    """The amount as Kubernetes writes it."""
+def format_amount(request: Request) -> str:
+    """Return the amount as a Kubernetes quantity."""
     nano = request.amount * (NANO_PER_MILLI if request.resource == CPU else NANO_PER_UNIT)
     return format_nano(nano, binary=_is_bytes(request.resource))
 
@@ -88,36 +92,36 @@ def _is_bytes(resource: str) -> bool:
     return resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-")
 
 
-def whole(resource: str, amount: int) -> int:
-    """At most the amount, in a unit that people use."""
+def rounded_down(resource: str, amount: int) -> int:
+    """Round an amount of bytes down to mebibytes; return other amounts unchanged."""
     return amount - amount % _MEBI if _is_bytes(resource) and amount > _MEBI else amount
 
 
-def free(world: World, resource: str, nodes: list[str], beside: NominatedBeside | None) -> list[tuple[str, int]]:
-    """What is left on nodes, with room for the pods that are nominated there."""
+def free(world: World, resource: str, nodes: list[str], nominated: NominatedBeside | None) -> list[tuple[str, int]]:
+    """Return the free amount on each node, without the requests of pods that are nominated there."""
     table = world.cluster.nodes
     column = table.resource_index.get(resource)
-    view = what_if(table, [table.row_of[name] for name in nodes], beside)
+    view = what_if(table, [table.row_of[name] for name in nodes], nominated)
     if column is None or column >= len(view.allocatable):
         return [(name, 0) for name in nodes]
     return list(zip(nodes, (view.allocatable[column] - view.requested[column]).tolist(), strict=True))
 
 
-def _offering(node: Node, offer: Request) -> Node:
-    allocatable = {**node.status.allocatable, offer.resource: told(offer)}
+def _with_capacity(node: Node, capacity: Request) -> Node:
+    allocatable = {**node.status.allocatable, capacity.resource: format_amount(capacity)}
     return replace(node, status=replace(node.status, allocatable=allocatable))
 
 
 def _with_request(pod: Pod, request: Request, amount: int) -> Pod:
-    """The pod with another request in all: its containers, largest first, ask for less."""
+    """Return the pod with another total request, by lowering the requests of its largest containers first."""
     resource, spec = request.resource, pod.spec
     overhead = resource_amounts(spec.overhead).get(resource, 0)
     left = max(amount - overhead, 0)
     if spec.resources is not None and resource in spec.resources.requests:
         requests = _changed(spec.resources.requests, resource, left)
         return replace(pod, spec=replace(spec, resources=replace(spec.resources, requests=requests)))
-    held = [_asked(one, resource) for one in spec.containers]
-    sidecars = [_asked(one, resource) if is_sidecar(one) else 0 for one in spec.initContainers]
+    held = [_request_of(one, resource) for one in spec.containers]
+    sidecars = [_request_of(one, resource) if is_sidecar(one) else 0 for one in spec.initContainers]
     excess = max(sum(held) + sum(sidecars) - left, 0)
     for amounts in (held, sidecars):
         for index in sorted(range(len(amounts)), key=lambda index: -amounts[index]):
@@ -125,19 +129,19 @@ def _with_request(pod: Pod, request: Request, amount: int) -> Pod:
             amounts[index] -= taken
             excess -= taken
     inits = [
-        sidecars[index] if is_sidecar(one) else min(_asked(one, resource), max(left - sum(sidecars), 0))
+        sidecars[index] if is_sidecar(one) else min(_request_of(one, resource), max(left - sum(sidecars), 0))
         for index, one in enumerate(spec.initContainers)
     ]
-    containers = tuple(map(_asking, spec.containers, [resource] * len(held), held))
-    init_containers = tuple(map(_asking, spec.initContainers, [resource] * len(inits), inits))
+    containers = tuple(map(_requesting, spec.containers, [resource] * len(held), held))
+    init_containers = tuple(map(_requesting, spec.initContainers, [resource] * len(inits), inits))
     return replace(pod, spec=replace(spec, containers=containers, initContainers=init_containers))
 
 
-def _asked(container: Container, resource: str) -> int:
+def _request_of(container: Container, resource: str) -> int:
     return resource_amounts(container.resources.requests).get(resource, 0)
 
 
-def _asking(container: Container, resource: str, amount: int) -> Container:
+def _requesting(container: Container, resource: str, amount: int) -> Container:
     if resource not in container.resources.requests:
         return container
     requests = _changed(container.resources.requests, resource, amount)
@@ -147,4 +151,4 @@ def _asking(container: Container, resource: str, amount: int) -> Container:
 def _changed(requests: ResourceList, resource: str, amount: int) -> ResourceList:
     if not amount:
         return {name: kept for name, kept in requests.items() if name != resource}
-    return {**requests, resource: told(Request(resource, amount))}
+    return {**requests, resource: format_amount(Request(resource, amount))}

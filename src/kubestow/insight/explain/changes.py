@@ -1,7 +1,7 @@
-"""A single change of the pod or the world, and which nodes would do after it.
+"""A single change of the pod or the world, and the nodes that are feasible after it.
 
-A change is data: what is there instead, and what is gone. `changed` makes it and takes it back; in between the same
-engine that decides says where the pod fits.
+A change is data: the objects that are set and the pods that are removed. `changed` applies it and undoes it; in between
+the scheduler's own engine evaluates the pod.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,56 +21,56 @@ from kubestow.scheduler.framework.results import PluginError
 T = TypeVar("T")
 
 POD, NODE, CLUSTER = "pod", "node", "cluster"
-_PATIENCE = 0.1
-"""In seconds."""
+_TIME_LIMIT = 0.1
+"""Seconds for trying changes of one kind."""
 
 
 class Change(NamedTuple):
-    """What would be different."""
+    """A change of the pod, of nodes or of other objects."""
 
     side: str
     """What is changed: the `pod`, a `node`, or something else in the `cluster`."""
-    words: str
+    text: str
     size: float
-    """How much it changes, to rank by: 0 is nothing, 1 is a lot."""
+    """How large the change is, for ranking: 0 is nothing, 1 is large."""
     pod: Pod | None = None
-    """Instead of the pod at hand."""
+    """Replaces the pod."""
     nodes: tuple[Node, ...] = ()
-    """Instead of those of the same name, or new ones."""
-    gone: tuple[PodInfo, ...] = ()
+    """Nodes to add, or to replace by name."""
+    removed: tuple[PodInfo, ...] = ()
     objects: tuple[Any, ...] = ()
-    """Instead of those of the same name."""
+    """Other objects to replace by name."""
 
 
 def as_one(changes: Sequence[Change]) -> Change:
-    """Changes that are made one after the other, each found in the world that those before it have left, as one."""
+    """Combine changes, each of which was found in the world after the previous ones."""
     return Change(
         CLUSTER,
-        ", ".join(change.words for change in changes),
+        ", ".join(change.text for change in changes),
         sum(change.size for change in changes),
         next((change.pod for change in reversed(changes) if change.pod is not None), None),
         tuple({node.metadata.name: node for change in changes for node in change.nodes}.values()),
-        tuple(pod for change in changes for pod in change.gone),
+        tuple(pod for change in changes for pod in change.removed),
         tuple({(type(obj), key_of(obj)): obj for change in changes for obj in change.objects}.values()),
     )
 
 
-Opened = Callable[[Change], list[str]]
-"""The nodes that would do after a change."""
+FeasibleAfter = Callable[[Change], list[str]]
+"""Returns the nodes that are feasible after a change."""
 
 
 def in_time(several: Iterable[T]) -> Iterator[T]:
-    """What to try of one kind, of which there may be as many as nodes: at least one, and no more once it takes long."""
+    """Yield items until the time limit for one kind of change has passed, but at least one item."""
     end = 0.0
     for one in several:
-        end = end or perf_counter() + _PATIENCE
+        end = end or perf_counter() + _TIME_LIMIT
         yield one
         if perf_counter() > end:
             return
 
 
 def smallest(too_little: int, enough: int, is_enough: Callable[[int], bool]) -> int:
-    """Return the smallest number that is enough, by bisection; the two that are given are not tried."""
+    """Return the smallest sufficient number by bisection between `too_little` and `enough`, which are not tried."""
     while enough - too_little > 1:
         middle = (too_little + enough) // 2
         too_little, enough = (too_little, middle) if is_enough(middle) else (middle, enough)
@@ -79,14 +79,14 @@ def smallest(too_little: int, enough: int, is_enough: Callable[[int], bool]) -> 
 
 @contextmanager
 def changed(world: World, change: Change) -> Iterator[None]:
-    """The world with a change made, and as before once it is left."""
+    """Apply a change to the world, and undo it on exit."""
     cluster = world.cluster
     nodes = [(node.metadata.name, cluster.node(node.metadata.name)) for node in change.nodes]
     objects = [cluster.listers.store_of(type(obj)).get(key_of(obj)) for obj in change.objects]
     try:
         for node in change.nodes:
             cluster.set_node(node)
-        for pod in change.gone:
+        for pod in change.removed:
             cluster.remove_pod(pod.uid)
         for obj in change.objects:
             cluster.set_object(obj)
@@ -94,7 +94,7 @@ def changed(world: World, change: Change) -> Iterator[None]:
     finally:
         for obj in objects:
             cluster.set_object(obj)
-        for pod in change.gone:
+        for pod in change.removed:
             cluster.set_pod(pod.pod)
         for name, old in nodes:
             if old is None:
@@ -103,8 +103,8 @@ def changed(world: World, change: Change) -> Iterator[None]:
                 cluster.set_node(old)
 
 
-def judged(world: World, pod: Pod) -> Evaluation | None:
-    """The judgement of all nodes; None if there is none, because a plugin refuses the pod or fails."""
+def evaluate(world: World, pod: Pod) -> Evaluation | None:
+    """Evaluate a pod on all nodes. None if no node can be evaluated: a plugin rejects the pod as a whole or fails."""
     profile = world.profile_of(pod)
     evaluation = Evaluation(profile, world.cluster, world.nominator, PodInfo(pod))
     try:
@@ -116,16 +116,16 @@ def judged(world: World, pod: Pod) -> Evaluation | None:
     return evaluation
 
 
-def fitting(world: World, pod: Pod) -> list[str]:
-    """The nodes that would do for a pod, by name."""
-    evaluation = judged(world, pod)
+def feasible_nodes(world: World, pod: Pod) -> list[str]:
+    """Return the sorted names of the feasible nodes of a pod."""
+    evaluation = evaluate(world, pod)
     if evaluation is None or evaluation.verdicts is None:
         return []
     names = world.cluster.nodes.names
     return sorted(names[row] for row in evaluation.verdicts.feasible().tolist())
 
 
-def opened(world: World, pod: Pod, change: Change) -> list[str]:
-    """The nodes that would do after a change."""
+def feasible_after(world: World, pod: Pod, change: Change) -> list[str]:
+    """Return the sorted names of the nodes that are feasible for a pod after a change."""
     with changed(world, change):
-        return fitting(world, pod if change.pod is None else change.pod)
+        return feasible_nodes(world, pod if change.pod is None else change.pod)

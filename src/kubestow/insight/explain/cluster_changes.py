@@ -1,4 +1,4 @@
-"""Changes around a pod: pods of lower priority gone, a claim freed, a volume elsewhere, one node more."""
+"""Changes of the cluster: pods of lower priority removed, a claim freed, a volume moved, a node added."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from kubestow.api.node import Node, NodeSelector, NodeSelectorRequirement, NodeS
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolume, VolumeNodeAffinity
 from kubestow.api.topology import HOSTNAME_LABEL
-from kubestow.insight.explain.changes import CLUSTER, Change, Opened, changed, fitting, in_time
+from kubestow.insight.explain.changes import CLUSTER, Change, FeasibleAfter, changed, feasible_nodes, in_time
 from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
@@ -27,10 +27,10 @@ _NAMED = 5
 _NEW = "new-node"
 
 
-def victims_gone(world: World, pod: Pod, target: str) -> Iterator[Change]:
-    """Who would have to go, from the target if there is one: whom preemption finds, if the profile has it."""
+def victims_removed(world: World, pod: Pod, target: str) -> Iterator[Change]:
+    """Remove the victims that preemption finds, if the profile has it; only from the `target` node if it is set."""
     profile = world.profile_of(pod)
-    # A pod that names its node makes room there, and nowhere else.
+    # A pod that names its node only preempts there.
     spec = replace(pod.spec, preemptionPolicy=None, nodeName=target or pod.spec.nodeName)
     status = replace(pod.status, nominatedNodeName="")
     preemptor = PodInfo(replace(pod, spec=spec, status=status))
@@ -47,16 +47,16 @@ def victims_gone(world: World, pod: Pod, target: str) -> Iterator[Change]:
 
 
 def preempted(result: PostFilterResult) -> Change:
-    """The victims of a preemption, gone."""
+    """Remove the victims of a preemption."""
     assert result.nominated_node is not None
-    return departure(result.victims, [result.nominated_node])
+    return removal(result.victims, [result.nominated_node])
 
 
-def departure(pods: Sequence[PodInfo], nodes: Sequence[str]) -> Change:
-    """Pods of lower priority gone from nodes."""
+def removal(pods: Sequence[PodInfo], nodes: Sequence[str]) -> Change:
+    """Remove pods of lower priority from nodes."""
     where = f"node{'s' if len(nodes) > 1 else ''} {_listed(nodes)}"
-    said = f"pods of lower priority gone from {where}: {_listed([pod.key for pod in pods])}"
-    return Change(CLUSTER, said, 0.4 + 0.05 * min(len(pods), 10), gone=tuple(pods))
+    text = f"pods of lower priority removed from {where}: {_listed([pod.key for pod in pods])}"
+    return Change(CLUSTER, text, 0.4 + 0.05 * min(len(pods), 10), removed=tuple(pods))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -65,26 +65,26 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def claims_freed(world: World, pod: Pod) -> Iterator[Change]:
-    """Claims of the pod that others hold."""
+    """Free each volume claim of the pod that other pods use."""
     cluster = world.cluster
     for name in PodInfo(pod).claim_names:
         key = f"{pod.metadata.namespace}/{name}"
         users = [cluster.pod(uid) for uid in sorted(cluster.claim_users.get(key, ()))]
-        gone = tuple(user for user in users if user is not None)
-        if gone:
-            said = f"claim {key} freed by {', '.join(user.key for user in gone)}"
-            yield Change(CLUSTER, said, 0.6, gone=gone)
+        removed = tuple(user for user in users if user is not None)
+        if removed:
+            text = f"claim {key} freed by {', '.join(user.key for user in removed)}"
+            yield Change(CLUSTER, text, 0.6, removed=removed)
 
 
-def devices_freed(world: World, pod: Pod, opened: Opened) -> Iterator[Change]:
-    """Resource claims that hold what the pod may want, each enough by itself."""
+def devices_freed(world: World, pod: Pod, feasible_after: FeasibleAfter) -> Iterator[Change]:
+    """Free each resource claim whose devices would suffice for the pod."""
     if not pod.spec.resourceClaims and not any("/" in name for name in PodInfo(pod).requests.amounts):
         return
     taken = [claim for claim in world.cluster.listers.resource_claims if claim.status.allocation is not None]
     parts = [taken] if taken else []
     for part in in_time(_popped(parts)):
-        # Where some claims freed together do not help, none of them does.
-        if not opened(freed := _freed(part)):
+        # If freeing several claims together does not help, none of them does.
+        if not feasible_after(freed := _freed(part)):
             continue
         if len(part) == 1:
             yield freed
@@ -100,12 +100,12 @@ def _popped(stack: list[T]) -> Iterator[T]:
 
 def _freed(claims: Sequence[ResourceClaim]) -> Change:
     freed = tuple(replace(one, status=replace(one.status, allocation=None, reservedFor=())) for one in claims)
-    said = f"resource claim {_listed([f'{one.metadata.namespace}/{one.metadata.name}' for one in claims])} freed"
-    return Change(CLUSTER, said, 0.6, objects=freed)
+    text = f"resource claim {_listed([f'{one.metadata.namespace}/{one.metadata.name}' for one in claims])} freed"
+    return Change(CLUSTER, text, 0.6, objects=freed)
 
 
-def volumes_elsewhere(world: World, pod: Pod, opened: Opened) -> Iterator[Change]:
-    """A volume of the pod in another zone, or on another host if it is local: where it would do if it were anywhere."""
+def volumes_moved(world: World, pod: Pod, feasible_after: FeasibleAfter) -> Iterator[Change]:
+    """Move each volume of the pod to zones (local volumes: hosts) of nodes that are feasible without its place."""
     listers = world.cluster.listers
     for name in PodInfo(pod).claim_names:
         claim = listers.claims.get(f"{pod.metadata.namespace}/{name}")
@@ -114,15 +114,15 @@ def volumes_elsewhere(world: World, pod: Pod, opened: Opened) -> Iterator[Change
             continue
         for key in _place_keys(volume):
             anywhere = Change(CLUSTER, "", 1.0, objects=(_moved(volume, key, ""),))
-            nodes = [node for name in opened(anywhere) if (node := world.cluster.node(name)) is not None]
+            nodes = [node for name in feasible_after(anywhere) if (node := world.cluster.node(name)) is not None]
             values = Counter(node.metadata.labels[key] for node in nodes if key in node.metadata.labels)
             for value, _ in values.most_common(_MOST_PLACES):
-                said = f"volume {volume.metadata.name} in {key}={value}"
-                yield Change(CLUSTER, said, 0.8, objects=(_moved(volume, key, value),))
+                text = f"volume {volume.metadata.name} moved to {key}={value}"
+                yield Change(CLUSTER, text, 0.8, objects=(_moved(volume, key, value),))
 
 
 def _place_keys(volume: PersistentVolume) -> list[str]:
-    """The labels that say where a volume is."""
+    """Return the label keys that define the place of a volume."""
     keys = [key for key in (ZONE, BETA_ZONE) if key in volume.metadata.labels]
     affinity = volume.spec.nodeAffinity
     terms = affinity.required.nodeSelectorTerms if affinity is not None and affinity.required is not None else ()
@@ -131,16 +131,16 @@ def _place_keys(volume: PersistentVolume) -> list[str]:
 
 
 def _moved(volume: PersistentVolume, key: str, value: str) -> PersistentVolume:
-    """A volume whose place is another; without a value, anywhere as far as this label goes."""
+    """Return the volume at another place; with an empty value, without the restriction on this label."""
     labels = {name: value if name == key else kept for name, kept in volume.metadata.labels.items()}
     if not value:
         labels.pop(key, None)
     spec: Any = volume.spec
     if spec.nodeAffinity is not None and spec.nodeAffinity.required is not None:
-        here = (NodeSelectorRequirement(key, "In", (value,)),) if value else ()
+        place = (NodeSelectorRequirement(key, "In", (value,)),) if value else ()
         terms = tuple(
             NodeSelectorTerm(
-                tuple(kept for one in term.matchExpressions for kept in (here if one.key == key else (one,))),
+                tuple(kept for one in term.matchExpressions for kept in (place if one.key == key else (one,))),
                 term.matchFields,
             )
             for term in spec.nodeAffinity.required.nodeSelectorTerms
@@ -152,22 +152,22 @@ def _moved(volume: PersistentVolume, key: str, value: str) -> PersistentVolume:
 
 
 def nodes_added(world: World, pods: Iterable[Pod]) -> Iterator[Change]:
-    """One more node of each kind that there is and that will do for any of the pods, the most common kinds first."""
+    """Add a node of each existing kind that is feasible for any of the pods, the most common kinds first."""
     kinds: dict[Any, list[Node]] = {}
     for node in world.cluster.nodes.nodes:
         if node is not None:
             others = frozenset(item for item in node.metadata.labels.items() if item[0] != HOSTNAME_LABEL)
             amounts = frozenset(node.status.allocatable.items())
             kinds.setdefault((others, amounts, node.spec.taints, node.spec.unschedulable), []).append(node)
-    examples = [alike[0] for alike in sorted(kinds.values(), key=len, reverse=True)]
-    # One of each at once first, to know which will do.
+    examples = [equal[0] for equal in sorted(kinds.values(), key=len, reverse=True)]
+    # Evaluate one node of each kind together first.
     several = tuple(node_like(example, f"{_NEW}-{number}") for number, example in enumerate(examples))
     with changed(world, Change(CLUSTER, "", 1.0, nodes=several)):
-        will_do = {name for pod in pods for name in fitting(world, pod)}
+        feasible = {name for pod in pods for name in feasible_nodes(world, pod)}
     for example, new in zip(examples, several, strict=True):
-        if new.metadata.name in will_do:
-            said = f"a node like {example.metadata.name} added"
-            yield Change(CLUSTER, said, 0.9, nodes=(node_like(example, _NEW),))
+        if new.metadata.name in feasible:
+            text = f"a node like {example.metadata.name} added"
+            yield Change(CLUSTER, text, 0.9, nodes=(node_like(example, _NEW),))
 
 
 def node_like(node: Node, name: str) -> Node:

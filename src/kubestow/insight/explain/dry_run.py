@@ -1,17 +1,17 @@
-"""One pod judged on every node, told as a decision: what the scheduler would do, if it looked at all nodes.
+"""Evaluates one pod on every node, and returns the decision of a scheduler that evaluates all nodes.
 
-Nothing is taken from the cycle but its parts: PreEnqueue, then an `Evaluation` of all nodes, then PostFilter for a pod
-that fits nowhere. Every node that would do is scored, even if there is but one. Of several best ones, any of which the
-scheduler may choose, the first by name is. A node that a filter fails on is refused with the code Error; the scheduler
-gives up an attempt when it meets one. Extenders are asked which nodes will do and how good those are, if there is a way
-to ask them; otherwise the decision says that they were not.
+A dry run uses the parts of a cycle: PreEnqueue, then an `Evaluation` of all nodes, then PostFilter for a pod that is
+unschedulable. Every feasible node is scored, even if it is the only one. Of several best nodes, among which the
+scheduler chooses at random, the first by name is chosen. A node on which a filter fails is rejected with the code
+Error; the scheduler aborts its attempt at such a node. Extenders filter and prioritize if a way to call them is given;
+otherwise the decision states that they were not called.
 """
 
 from msgspec.structs import replace
 
 from kubestow.api.timestamps import format_time
 from kubestow.insight.decisions import schema
-from kubestow.insight.decisions.judged import AskNow, Judged
+from kubestow.insight.decisions.evaluation_run import AskNow, EvaluationRun
 from kubestow.insight.decisions.schema import Decision, NodeResult
 from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -22,28 +22,28 @@ from kubestow.scheduler.framework.queueing import QueueRules
 from kubestow.scheduler.framework.results import PluginError
 from kubestow.telemetry.secrets import hide_in_text
 
-_NOT_ASKED = "not asked in a dry run"
+_NOT_CALLED = "not called in a dry run"
 
 
 class DryRun:
-    """The decision about a pod in a world, and what led to it."""
+    """The decision about a pod in a world, with the evaluation behind it."""
 
     def __init__(self, world: World, pod: PodInfo, ask: AskNow | None = None) -> None:
-        """Evaluate a pod that is not in the world; raises ExplainError if no profile schedules it.
+        """Evaluate a pod that is not in the world. Raises ExplainError if no profile schedules it.
 
-        `ask` is how extenders are asked; None: they are not.
+        `ask` calls extenders; None: they are not called.
         """
         self.world = world
         self.pod = pod
         self.profile = world.profile_of(pod.pod)
         self.evaluation = evaluation = Evaluation(self.profile, world.cluster, world.nominator, pod)
         self.gated = QueueRules(self.profile).pre_enqueue(pod.pod, None)
-        """Why the pod may not even be tried."""
-        self._asks = ask is not None
+        """The rejection of PreEnqueue, if there is one."""
+        self._calls_extenders = ask is not None
         calls: list[Asked] = []
         configured = world.extenders if ask is not None else ()
         has_nodes = world.cluster.nodes.count > 0
-        self.judged = Judged(
+        self.evaluation_run = EvaluationRun(
             evaluation,
             evaluation.filter if has_nodes else None,
             fewest_scored=1,
@@ -55,23 +55,23 @@ class DryRun:
 
     @property
     def feasible(self) -> list[str]:
-        """The names of the nodes that would do."""
+        """The names of the feasible nodes."""
         names = self.world.cluster.nodes.names
-        return [names[row] for row in self.judged.rows.tolist()]
+        return [names[row] for row in self.evaluation_run.rows.tolist()]
 
     @property
     def best(self) -> list[str]:
-        """The nodes of the highest score, by name."""
-        totals = self.judged.totals
+        """The sorted names of the nodes with the highest score."""
+        totals = self.evaluation_run.totals
         if not len(totals):
             return []
         names = self.world.cluster.nodes.names
-        return sorted(names[row] for row in self.judged.rows[totals == totals.max()].tolist())
+        return sorted(names[row] for row in self.evaluation_run.rows[totals == totals.max()].tolist())
 
     @property
     def chosen(self) -> str | None:
-        """Where the pod would go: to the node that it is nominated to, if that will do."""
-        if not self.best or self.gated is not None or self.judged.error:
+        """The node of the pod: the nominated node if it is feasible, else the best one; None if there is none."""
+        if not self.best or self.gated is not None or self.evaluation_run.error:
             return None
         return self._nominated_node or self.best[0]
 
@@ -82,29 +82,29 @@ class DryRun:
 
     @property
     def message(self) -> str:
-        """Why no node will do, before anything is done about it."""
-        if self.judged.error:
-            return self.judged.error
+        """Why no node was chosen, without the result of PostFilter."""
+        if self.evaluation_run.error:
+            return self.evaluation_run.error
         if not self.world.cluster.nodes.count:
             return NO_NODES
-        if not len(self.judged.rows):
+        if not len(self.evaluation_run.rows):
             return self.evaluation.message()
         return "" if self.gated is None else self.gated.message
 
     def decision(self) -> Decision:
-        """All of it, as JSON has it."""
+        """Return the decision in the form of the JSON schema."""
         evaluation = self.evaluation
-        verdicts, preemption = evaluation.verdicts, self.judged.post_filter
-        has_failed = bool(self.judged.error) or (verdicts is not None and verdicts.failed is not None)
+        run, verdicts, preemption = self.evaluation_run, evaluation.verdicts, self.evaluation_run.post_filter
+        has_failed = bool(run.error) or (verdicts is not None and verdicts.failed is not None)
         outcome = schema.SCHEDULED if self.chosen else schema.ERROR if has_failed else schema.UNSCHEDULABLE
-        rejected_by = set() if self.judged.error or len(self.judged.rows) else evaluation.rejecting_plugins
+        rejected_by = set() if run.error or len(run.rows) else evaluation.rejecting_plugins
         decision = Decision(
             version=schema.VERSION,
             pod=self.pod.key,
             outcome=outcome,
             chosen=self.chosen,
             message=self.message,
-            nodes={} if self.judged.error else self.results(),
+            nodes={} if run.error else self.results(),
             uid=self.pod.uid,
             profile=self.profile.name,
             time=format_time(self.world.now),
@@ -113,17 +113,17 @@ class DryRun:
             nominatedNode="" if preemption is None else preemption.nominated_node or "",
             nodeCount=self.world.cluster.nodes.count,
             evaluated=0 if verdicts is None else len(verdicts.rows),
-            feasible=len(self.judged.rows),
-            weights=self.judged.weights,
-            preFilter=self.judged.pre_filter(),
-            nominated=self.judged.nominated(),
-            extenders=tuple(schema.ExtenderCall(*call) for call in self.judged.calls)
-            if self._asks
+            feasible=len(run.rows),
+            weights=run.weights,
+            preFilter=run.pre_filter(),
+            nominated=run.nominated(),
+            extenders=tuple(schema.ExtenderCall(*call) for call in run.calls)
+            if self._calls_extenders
             else tuple(
-                schema.ExtenderCall(hide_in_text(extender.urlPrefix), extender.filterVerb, 0, 0, _NOT_ASKED)
+                schema.ExtenderCall(hide_in_text(extender.urlPrefix), extender.filterVerb, 0, 0, _NOT_CALLED)
                 for extender in self.world.extenders
             ),
-            preemption=self.judged.preemption(),
+            preemption=run.preemption(),
             choice=self._choice(),
         )
         if self.gated is None:
@@ -132,20 +132,20 @@ class DryRun:
         return replace(decision, queue=schema.Queue(history=(move,)))
 
     def results(self) -> dict[str, NodeResult]:
-        """Return what was found about each node, by name."""
-        return dict(sorted(self.judged.node_results().items()))
+        """Return the result of each node, sorted by name."""
+        return dict(sorted(self.evaluation_run.node_results().items()))
 
     def _choice(self) -> schema.Choice | None:
         best = self.best
         if not best:
             return None
-        reason = "only" if len(self.judged.rows) == 1 else "score" if len(best) == 1 else "random"
+        reason = "only" if len(self.evaluation_run.rows) == 1 else "score" if len(best) == 1 else "random"
         reason = "nominated" if self._nominated_node else reason
         return schema.Choice(reason, tuple(best))
 
 
 def take(run: DryRun) -> None:
-    """Put the pod where it would go, as the scheduler does before it binds; if that cannot be done, it is nowhere."""
+    """Assume and reserve the pod on its chosen node, like a scheduler; if a plugin rejects or fails, forget the pod."""
     cluster, profile, node = run.world.cluster, run.profile, run.chosen
     if node is None:
         return
@@ -153,8 +153,8 @@ def take(run: DryRun) -> None:
     cluster.assume(pod, node)
     acting = [hook for hook in profile.reserve if hook.concerns(states)]
     try:
-        is_taken = all(profile.caller.call(hook, states.get(hook.name), pod, node) is None for hook in acting)
-        if not is_taken:
+        is_reserved = all(profile.caller.call(hook, states.get(hook.name), pod, node) is None for hook in acting)
+        if not is_reserved:
             for hook in reversed(acting):
                 assert hook.unreserve is not None
                 profile.caller.call(hook.unreserve, states.get(hook.name), pod, node)

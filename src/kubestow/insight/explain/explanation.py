@@ -1,4 +1,4 @@
-"""What is told about a pod: the decision, where it comes from, and what would change it."""
+"""The explanation of a pod or a pod group: the decision, its source, and the changes that would help."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
@@ -16,65 +16,65 @@ from kubestow.insight.explain.would_fit import Suggestion, would_fit_if
 
 
 class Explanation(NamedTuple):
-    """A decision and more beside."""
+    """A decision about a pod, with its source and the changes that would help."""
 
     decision: Decision
     source: str
-    """`dry run`, or `scheduler` if it is the scheduler's own record."""
+    """`dry run`, or `scheduler` for a decision that the scheduler has recorded."""
     would_fit_if: tuple[Suggestion, ...] = ()
     against: Against | None = None
     notes: tuple[str, ...] = ()
-    """What the reader must know about how it was found."""
+    """Remarks on how the explanation was made, for the reader."""
 
     is_stuck: bool = False
-    """Whether changes were looked for, and none was found."""
+    """Whether changes were tried, and none of them helps."""
 
     def knows(self, node: str) -> bool:
-        """Whether a node was evaluated."""
+        """Return whether a node was evaluated."""
         return node in self.decision.by_node
 
     def about(self, node: str) -> Self:
-        """The same about one node only; raises ExplainError if there was no such node, as far as is known."""
+        """Return the explanation limited to one node. Raises ExplainError if the node certainly did not exist."""
         decision, nodes = self.decision, self.decision.by_node
         if node not in nodes and nodes and decision.evaluated == decision.nodeCount:
-            raise ExplainError(f"there was no node {node} when pod {decision.pod} was tried")
+            raise ExplainError(f"node {node} did not exist when pod {decision.pod} was evaluated")
         return self._replace(decision=replace(decision, nodes={node: nodes[node]} if node in nodes else {}))
 
     def undated(self) -> Self:
-        """The same whenever it is found: a dry run is of now."""
+        """Return the explanation of a dry run without times; that of a recorded decision unchanged."""
         if self.source != "dry run":
             return self
         return self._replace(decision=replace(self.decision, time="", queue=Queue()))
 
     def tree(self) -> dict[str, Any]:
-        """As JSON has it: the fields of the decision, and what comes beside them."""
+        """Return the explanation as JSON objects: the fields of the decision, and those of the explanation."""
         more = {"source": self.source, "wouldFitIf": self.would_fit_if, "against": self.against, "notes": self.notes}
         return _tree(self.decision, more)
 
 
 class GroupExplanation(NamedTuple):
-    """The same about a pod group."""
+    """A decision about a pod group, with its source and the changes that would help."""
 
     decision: GroupDecision
     source: str
     would_fit_if: tuple[GroupSuggestion, ...] = ()
     notes: tuple[str, ...] = ()
     against: str = ""
-    """The only placement that was tried, if it is about one."""
+    """The only placement that was evaluated, if the explanation is limited to one."""
     is_stuck: bool = False
-    """Whether changes were looked for, and none was found."""
+    """Whether changes were tried, and none of them helps."""
 
     def about(self, node: str) -> Self:
-        """Raises ExplainError: what is said of nodes is said to pods."""
+        """Raise ExplainError: only explanations of pods can be limited to a node."""
         pod = next(iter(self.decision.members), "NAMESPACE/POD")
-        raise ExplainError(f"--node is about a pod: ask about one of the group, kubestow explain {pod} --node {node}")
+        raise ExplainError(f"--node applies to pods: use a pod of the group, kubestow explain {pod} --node {node}")
 
     def undated(self) -> Self:
-        """The same whenever it is found: a dry run is of now."""
+        """Return the explanation of a dry run without times; that of a recorded decision unchanged."""
         return self if self.source != "dry run" else self._replace(decision=replace(self.decision, time=""))
 
     def tree(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the explanation as JSON objects."""
         more = {"source": self.source, "against": self.against, "wouldFitIf": self.would_fit_if, "notes": self.notes}
         return _tree(self.decision, more)
 
@@ -86,12 +86,15 @@ def _tree(decision: Decision | GroupDecision, more: Mapping[str, Any]) -> dict[s
 
 
 def explained_group(run: GroupRun, against: str = "", notes: tuple[str, ...] = ()) -> GroupExplanation:
-    """A trial of a pod group, with what would help; or of one placement, or a node's; raises ExplainError."""
+    """Explain a dry run of a pod group with changes that would help. Raises ExplainError.
+
+    `against` limits it to one placement, by its name or the name of a node in it.
+    """
     decision = run.decision()
     if against:
         run = run.against(against)
         elsewhere = decision.placement if decision.placement != run.only else ""
-        notes += (f"left to itself it would go to {elsewhere}.",) if elsewhere else ()
+        notes += (f"without --against it would be scheduled in {elsewhere}.",) if elsewhere else ()
         decision = run.decision()
     would_fit = () if decision.outcome == SCHEDULED else tuple(group_would_fit_if(run))
     is_stuck = decision.outcome == UNSCHEDULABLE and not would_fit
@@ -99,10 +102,13 @@ def explained_group(run: GroupRun, against: str = "", notes: tuple[str, ...] = (
 
 
 def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Explanation:
-    """A dry run with what would help, or with what `node` has against the pod; raises ExplainError."""
+    """Explain a dry run with changes that would help, or with those that would send the pod to `node`.
+
+    Raises ExplainError if this node does not exist.
+    """
     decision = run.decision()
     if decision.outcome == ERROR and not decision.nodes:
-        # Nothing was judged: there is nothing to compare with.
+        # No node was evaluated, so changes cannot be compared.
         return Explanation(decision, "dry run", notes=notes)
     would_fit = () if decision.chosen or node else tuple(would_fit_if(run))
     is_stuck = decision.outcome == UNSCHEDULABLE and decision.nodeCount > 0 and not (would_fit or node)

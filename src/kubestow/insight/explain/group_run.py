@@ -1,7 +1,6 @@
-"""A pod group tried on every node, told as a decision: what the scheduler would do with it now.
+"""Runs the cycle of a pod group on every node, and returns the decision that the scheduler would make now.
 
-It is the cycle of pod groups itself; what it takes is given back. Of several nodes or placements that are equally good,
-the first is taken.
+All reservations are undone. Among equally good nodes or placements, the first is chosen.
 """
 
 from collections.abc import Sequence
@@ -21,10 +20,10 @@ from kubestow.scheduler.framework.placements import TriedGroup
 
 
 class GroupRun:
-    """A group of a world, its pods that wait, and what would become of them."""
+    """A pod group of a world, its pending pods, and the outcome of its cycle."""
 
     def __init__(self, world: World, group: PodGroup, only: str = "") -> None:
-        """`only` is the one placement to try, if not all are; raises ExplainError for a group of which no pod waits."""
+        """`only` limits the cycle to one placement. Raises ExplainError for a group without pending pods."""
         self.only = only
         self.world = world
         self.group = group
@@ -32,53 +31,52 @@ class GroupRun:
         self.pods = sorted(waiting, key=lambda pod: (-pod_priority(pod), pod.key))
         self.scheduled = 0 if world.cluster.groups is None else len(world.cluster.groups.members(group.key).scheduled)
         if not self.pods:
-            raise ExplainError(f"pod group {group.key}: none of its pods waits; {self.scheduled} have a node")
+            raise ExplainError(f"pod group {group.key} has no pending pods; {self.scheduled} have a node")
         self.lacks = max(0, group.min_count - self.scheduled - len(self.pods))
-        """How many pods of a gang have not even been created."""
-        self.outcome = tried(world, group, self.pods, only)
+        """Number of pods of a gang that do not exist yet."""
+        self.outcome = evaluate_group(world, group, self.pods, only)
 
     def against(self, name: str) -> "GroupRun":
-        """The same in one placement only, or in that of a node; raises ExplainError if there is none."""
+        """Run the cycle in one placement, by its name or a node's name. Raises ExplainError if there is none."""
         key, pod = self.group.topology_key, self.pods[0]
         if not key:
             instead = f"kubestow explain {pod.key} --against NODE"
-            raise ExplainError(
-                f"pod group {self.group.key} has no topology constraint; ask about a pod of it: {instead}"
-            )
+            raise ExplainError(f"pod group {self.group.key} has no topology constraint; use one of its pods: {instead}")
         nodes = [node for node in self.world.cluster.nodes.nodes if node is not None]
         values = {node.metadata.labels.get(key, "") for node in nodes if node.metadata.name == name}
         values = values or {name} & {node.metadata.labels.get(key, "") for node in nodes}
         value = values.pop() if values else ""
         if not value:
-            raise ExplainError(f"{name} is neither a value of {key}, nor a node that has one")
+            raise ExplainError(f"{name} is neither a value of label {key} nor a node with this label")
         return GroupRun(self.world, self.group, value)
 
     @property
     def best(self) -> int:
-        """How many pods of the group find a node in the best of the placements."""
+        """Number of pods that find a node in the best placement."""
         return max((one.placed for one in self.outcome.tried), default=0)
 
     def decision(self) -> GroupDecision:
-        """All of it, as JSON has it."""
+        """Return the decision in the form of the JSON schema."""
         decision = group_decision(_to_try(self.group, self.pods), self.outcome, self.scheduled)
         if not self.lacks:
             return decision
-        words = f"the gang waits for {self.lacks} more pods to be created"
+        message = f"the gang waits for {self.lacks} more pods to be created"
         missing = self.group.min_count - self.scheduled - self.best
-        return replace(decision, outcome=schema.UNSCHEDULABLE, chosen={}, placement="", message=words, missing=missing)
+        unschedulable = replace(decision, outcome=schema.UNSCHEDULABLE, chosen={}, placement="")
+        return replace(unschedulable, message=message, missing=missing)
 
 
-def tried(world: World, group: PodGroup, pods: Sequence[Pod], only: str = "") -> GroupOutcome:
-    """Return the outcome of the group's cycle, in one placement only if one is named.
+def evaluate_group(world: World, group: PodGroup, pods: Sequence[Pod], only: str = "") -> GroupOutcome:
+    """Run the cycle of a group without extenders; `only` limits it to one placement.
 
-    Raises ExplainError if no profile schedules its pods. Extenders are not asked.
+    Raises ExplainError if no profile schedules its pods.
     """
     profile = world.profile_of(pods[0])
     return try_group(profile, world.cluster, world.nominator, world.features, _to_try(group, pods), only=only)
 
 
 def take_group(run: GroupRun) -> None:
-    """Put the pods where they would go, and leave out those that would go nowhere."""
+    """Assume the pods on their chosen nodes, and remove pods without one from the world."""
     chosen = run.decision().chosen
     for pod in run.pods:
         info, node = run.world.take_out(pod), chosen.get(pod.key)

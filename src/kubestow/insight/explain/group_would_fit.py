@@ -1,8 +1,8 @@
-"""What would have to change for a pod group to fit: single changes, each made in the world and the whole group tried.
+"""Finds single changes after which a pod group fits. Each is applied to the world, and the whole group is evaluated.
 
-Of the group: a lower minCount, no topology constraint. Of its pods, if they are alike: a request lowered as little as
-is enough. Of pods and nodes: whatever would help the first pod by itself. Of the cluster: as few more nodes of a kind
-as are enough.
+Changes of the group: a lower minCount, no topology constraint. Of its pods, if their specs are equal: a request lowered
+as little as necessary. Of pods and nodes: every change that helps the first pod alone. Of the cluster: the smallest
+sufficient number of additional nodes of a kind.
 """
 
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import GangPolicy, PodGroup
 from kubestow.insight.explain import amounts
 from kubestow.insight.explain.amounts import Request
-from kubestow.insight.explain.changes import CLUSTER, POD, Change, changed, opened, smallest
+from kubestow.insight.explain.changes import CLUSTER, POD, Change, changed, feasible_after, smallest
 from kubestow.insight.explain.cluster_changes import node_like, nodes_added
-from kubestow.insight.explain.group_run import GroupRun, tried
+from kubestow.insight.explain.group_run import GroupRun, evaluate_group
 from kubestow.insight.explain.would_fit import Search
 from kubestow.scheduler.framework.results import Code
 
 GROUP = "group"
 _MOST_OF_PODS = 12
-_MANY = " (of every pod)"
-_HALVINGS = 12
+_EVERY_POD = " (of every pod)"
+_MOST_BISECTIONS = 12
 _MOST_KINDS = 4
 _MOST_PODS_TRIED = 30_000
 
@@ -36,68 +36,68 @@ class GroupSuggestion(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is changed: the `group`, its `pod`s, a `node` or the `cluster`."""
     change: str
     placed: int
-    """How many of its pods would have a node then."""
+    """Number of its pods that have a node after the change."""
 
 
 def group_would_fit_if(run: GroupRun) -> list[GroupSuggestion]:
-    """Single changes that let a group fit that does not, smallest first."""
+    """Return single changes after which an unschedulable group fits, smallest first."""
     search = _Search(run)
-    found = {one.words: (one, placed) for one in search.changes() if (placed := search.placed(one))}
-    ranked = sorted(found.values(), key=lambda one: (one[0].size, -one[1], one[0].words))
-    return [GroupSuggestion(change.side, change.words, placed) for change, placed in ranked]
+    found = {one.text: (one, placed) for one in search.changes() if (placed := search.placed(one))}
+    ranked = sorted(found.values(), key=lambda one: (one[0].size, -one[1], one[0].text))
+    return [GroupSuggestion(change.side, change.text, placed) for change, placed in ranked]
 
 
 class _Search:
-    """Tries changes for one group, until as many pods have been tried as anybody would wait for."""
+    """Tries changes for one group, up to a total number of evaluated pods."""
 
     def __init__(self, run: GroupRun) -> None:
         self._run = run
         self._left = _MOST_PODS_TRIED
 
     def changes(self) -> Iterator[Change]:
-        """What may help."""
+        """Yield the changes to try."""
         run, group = self._run, self._run.group
         enough = run.scheduled + run.best
         if 0 < enough < group.min_count:
             policy = replace(group.spec.schedulingPolicy, gang=GangPolicy(enough))
-            words = f"minCount lowered from {group.min_count} to {enough}"
-            yield _of_group(group, words, (group.min_count - enough) / group.min_count, schedulingPolicy=policy)
+            text = f"minCount lowered from {group.min_count} to {enough}"
+            yield _of_group(group, text, (group.min_count - enough) / group.min_count, schedulingPolicy=policy)
         if run.lacks:
             return
         if group.topology_key:
-            yield _of_group(group, f"topology constraint {group.topology_key} dropped", 0.6, schedulingConstraints=None)
+            yield _of_group(group, f"topology constraint {group.topology_key} removed", 0.6, schedulingConstraints=None)
         for change in self._of_pods():
-            many = _MANY if change.side == POD and len(run.pods) > 1 else ""
-            yield change._replace(words=f"{change.words}{many}")
+            suffix = _EVERY_POD if change.side == POD and len(run.pods) > 1 else ""
+            yield change._replace(text=f"{change.text}{suffix}")
         trials = 2 * len(run.pods).bit_length() + 1
-        different = run.pods[:1] if _are_alike(run.pods) else run.pods
+        different = run.pods[:1] if _have_equal_specs(run.pods) else run.pods
         for change in islice(nodes_added(run.world, different), _MOST_KINDS):
             if self._left >= trials * len(run.pods):
                 yield from self._enough_nodes(change)
 
     def _of_pods(self) -> Iterator[Change]:
         run, first = self._run, self._run.pods[0]
-        are_alike = _are_alike(run.pods)
+        have_equal_specs = _have_equal_specs(run.pods)
         requests = amounts.requests_of(first)
-        of_requests = {amounts.without(first, request).words for request in requests}
+        of_requests = {amounts.without(first, request).text for request in requests}
         for found in Search(run.world, first).ranked()[:_MOST_OF_PODS]:
-            if found.change.pod is None or (are_alike and found.change.words not in of_requests):
+            if found.change.pod is None or (have_equal_specs and found.change.text not in of_requests):
                 yield found.change
-        for request in requests if are_alike else ():
-            yield from self._enough_less(request)
+        for request in requests if have_equal_specs else ():
+            yield from self._lowered(request)
 
-    def _enough_less(self, request: Request) -> Iterator[Change]:
-        """The most of a resource that each pod may ask for: as free room tells it, or else halfway again and again."""
+    def _lowered(self, request: Request) -> Iterator[Change]:
+        """Lower a request of every pod as little as necessary, by bisection from the largest share of free capacity."""
         run, first = self._run, self._run.pods[0]
-        dropped = amounts.without(first, request)
-        if not self.placed(dropped):
+        removed = amounts.without(first, request)
+        if not self.placed(removed):
             return
         least = max(run.group.min_count - run.scheduled, 1)
-        rooms = self._free_by_placement(request.resource, opened(run.world, first, dropped))
-        most = max((_largest_share(room, least, request.amount) for room in rooms), default=0)
-        low, high, amount, found = 0, most + 1, most, dropped
-        for _ in range(_HALVINGS):
-            amount = amounts.whole(request.resource, amount)
+        free = self._free_by_placement(request.resource, feasible_after(run.world, first, removed))
+        most = max((_largest_share(on_nodes, least, request.amount) for on_nodes in free), default=0)
+        low, high, amount, found = 0, most + 1, most, removed
+        for _ in range(_MOST_BISECTIONS):
+            amount = amounts.rounded_down(request.resource, amount)
             if not low < amount < min(high, request.amount):
                 break
             change = amounts.lowered_to(first, request, amount)
@@ -110,22 +110,22 @@ class _Search:
 
     def _free_by_placement(self, resource: str, nodes: list[str]) -> Iterator[list[int]]:
         world, key = self._run.world, self._run.group.topology_key
-        rooms: dict[str, list[int]] = {}
+        free: dict[str, list[int]] = {}
         for name, left in amounts.free(world, resource, nodes, None) if nodes else ():
             node = world.cluster.node(name)
             value = node.metadata.labels.get(key, "") if node is not None and key else ""
-            rooms.setdefault(value, []).append(left)
+            free.setdefault(value, []).append(left)
         only = self._run.only
-        return (room for value, room in rooms.items() if (bool(value) or not key) and only in ("", value))
+        return (on_nodes for value, on_nodes in free.items() if (bool(value) or not key) and only in ("", value))
 
     def _enough_nodes(self, one: Change) -> Iterator[Change]:
-        """The fewest nodes of a kind that let the group in: twice as many each time, then halfway between."""
-        like = one.words.removeprefix("a node like ").removesuffix(" added")
+        """Add the smallest sufficient number of nodes of a kind, found by doubling and then by bisection."""
+        like = one.text.removeprefix("a node like ").removesuffix(" added")
 
         def more(count: int) -> Change:
             nodes = tuple(node_like(one.nodes[0], f"{one.nodes[0].metadata.name}-{number}") for number in range(count))
-            words = one.words if count == 1 else f"{count} nodes like {like} added"
-            return Change(CLUSTER, words, 0.9 + count / 1000, nodes=nodes)
+            text = one.text if count == 1 else f"{count} nodes like {like} added"
+            return Change(CLUSTER, text, 0.9 + count / 1000, nodes=nodes)
 
         most, least, enough = len(self._run.pods), 0, 1
         while not self.placed(more(enough)):
@@ -135,7 +135,7 @@ class _Search:
         yield more(smallest(least, enough, lambda count: self.placed(more(count)) > 0))
 
     def placed(self, change: Change) -> int:
-        """How many pods would have a node after a change that lets the group in; 0 if it does not."""
+        """Return the number of pods that have a node after a change; 0 if the group does not fit."""
         run = self._run
         self._left -= len(run.pods)
         if self._left < 0:
@@ -143,19 +143,19 @@ class _Search:
         pods = run.pods if change.pod is None else [replace(pod, spec=change.pod.spec) for pod in run.pods]
         group = next((obj for obj in change.objects if isinstance(obj, PodGroup)), run.group)
         with changed(run.world, change):
-            outcome = tried(run.world, group, pods, run.only)
-        will_do = outcome.code is Code.SUCCESS and group.min_count <= run.scheduled + len(pods)
-        return max((one.placed for one in outcome.tried), default=0) if will_do else 0
+            outcome = evaluate_group(run.world, group, pods, run.only)
+        fits = outcome.code is Code.SUCCESS and group.min_count <= run.scheduled + len(pods)
+        return max((one.placed for one in outcome.tried), default=0) if fits else 0
 
 
-def _of_group(group: PodGroup, words: str, size: float, **spec: object) -> Change:
-    return Change(GROUP, words, size, objects=(replace(group, spec=replace(group.spec, **spec)),))
+def _of_group(group: PodGroup, text: str, size: float, **spec: object) -> Change:
+    return Change(GROUP, text, size, objects=(replace(group, spec=replace(group.spec, **spec)),))
 
 
-def _are_alike(pods: list[Pod]) -> bool:
+def _have_equal_specs(pods: list[Pod]) -> bool:
     return all(pod.spec == pods[0].spec for pod in pods)
 
 
-def _largest_share(room: list[int], least: int, most: int) -> int:
-    """The largest share, up to some amount, of which free room on nodes holds so many; 0 if there is none."""
-    return smallest(0, most + 1, lambda share: sum(max(left, 0) // share for left in room) < least) - 1
+def _largest_share(free: list[int], count: int, most: int) -> int:
+    """Return the largest amount, up to `most`, that fits `count` times into the free capacity of nodes."""
+    return smallest(0, most + 1, lambda share: sum(max(left, 0) // share for left in free) < count) - 1

@@ -1,7 +1,7 @@
-"""The constraints of a pod by the label of nodes that they are about: in selector, affinity and spread.
+"""The constraints of a pod by the node label that they use: node selector, affinity and topology spread.
 
-A spread constraint is about the labels of selector and node affinity as well, unless it says otherwise: it counts only
-the nodes that have them.
+A spread constraint also uses the labels of node selector and node affinity, unless its nodeAffinityPolicy is Ignore: it
+only counts the nodes that match them.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ _IGNORE = "Ignore"
 
 
 def conditions(pod: Pod) -> Iterator[NodeSelectorRequirement]:
-    """What the node selector and the node affinity want of labels."""
+    """Yield the label conditions of node selector and node affinity."""
     for key, value in pod.spec.nodeSelector.items():
         yield NodeSelectorRequirement(key, "In", (value,))
     for term in _terms(pod.spec.affinity):
@@ -25,7 +25,7 @@ def conditions(pod: Pod) -> Iterator[NodeSelectorRequirement]:
 
 
 def keys(pod: Pod) -> Counter[str]:
-    """The labels that constraints name, and how many constraints each."""
+    """Return the labels that constraints use, with the number of constraints for each."""
     named = Counter(one.key for one in conditions(pod))
     wanted = list(named)
     for constraint in pod.spec.topologySpreadConstraints:
@@ -40,7 +40,7 @@ def keys(pod: Pod) -> Counter[str]:
 
 
 def without(pod: Pod, key: str) -> Pod:
-    """The pod without what it wants of a label."""
+    """Return the pod without its constraints on a label."""
     spec = _keeping(pod.spec, lambda other: other != key)
     if any(one.key == key for one in conditions(pod)):
         spread = tuple(one for one in spec.topologySpreadConstraints if one.nodeAffinityPolicy == _IGNORE)
@@ -49,7 +49,7 @@ def without(pod: Pod, key: str) -> Pod:
 
 
 def only(pod: Pod, key: str) -> Pod:
-    """The pod with nothing but what it wants of a label: it needs no room, and tolerates everything."""
+    """Return the pod with only its constraints on a label, without requests, and with every taint tolerated."""
     spec = PodSpec(
         schedulerName=pod.spec.schedulerName,
         nodeSelector=pod.spec.nodeSelector,
@@ -61,7 +61,7 @@ def only(pod: Pod, key: str) -> Pod:
 
 
 def _keeping(spec: PodSpec, keep: Callable[[str], bool]) -> PodSpec:
-    """A spec with the constraints on some labels only."""
+    """Return the spec with only its constraints on the labels to keep."""
     return replace(
         spec,
         nodeSelector={key: value for key, value in spec.nodeSelector.items() if keep(key)},
@@ -75,7 +75,7 @@ def _keeping_terms(affinity: Affinity, keep: Callable[[str], bool]) -> Affinity:
         replace(term, matchExpressions=tuple(one for one in term.matchExpressions if keep(one.key)))
         for term in _terms(affinity)
     )
-    # One of the terms is enough, and nothing is left of it to be met.
+    # One matching term is enough, and a term without conditions left is met.
     is_met = NodeSelectorTerm() in terms
     required = NodeSelector(terms) if terms and not is_met else None
     return replace(
@@ -97,7 +97,7 @@ def _keeping_domains(rules: PodAffinity | None, keep: Callable[[str], bool]) -> 
 
 
 def _terms(affinity: Affinity | None) -> list[NodeSelectorTerm]:
-    """The terms of the node affinity that a node can meet: one without conditions matches none."""
+    """Return the terms of the node affinity that a node can meet; an empty term matches no node."""
     rules = None if affinity is None else affinity.nodeAffinity
     required = None if rules is None else rules.requiredDuringSchedulingIgnoredDuringExecution
     return [] if required is None else [term for term in required.nodeSelectorTerms if term != NodeSelectorTerm()]

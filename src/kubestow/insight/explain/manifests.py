@@ -1,4 +1,4 @@
-"""Pods and claims that do not exist yet, as they would be once created: with the API server's defaults."""
+"""Reads manifests of pods and claims that do not exist yet, and applies the API server's defaults to them."""
 
 from collections.abc import Container, Iterator
 from itertools import count
@@ -38,30 +38,30 @@ _DEFAULTS = {
 
 
 def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod]:
-    """The pods to be explained; what comes with them, claims for example, is added to the world. Raises ExplainError.
+    """Return the pods to explain, and add the other objects, such as claims, to the world. Raises ExplainError.
 
-    `namespace` is for pods that do not name one.
+    `namespace` is the default namespace of pods.
     """
     pods = [manifest for manifest in manifests if (manifest.api_version, manifest.kind) == _POD]
     if not pods:
         raise ExplainError(f"{manifests[0]}: is not a pod; only pods can be explained")
     try:
-        beside = [_beside(one) for one in manifests if (one.api_version, one.kind) != _POD]
-        for obj in objects.decode(beside).objects:
+        others = [_with_defaults(one) for one in manifests if (one.api_version, one.kind) != _POD]
+        for obj in objects.decode(others).objects:
             world.add(obj)
         found: dict[str, Pod] = {}
         for manifest in pods:
             pod = _pod(manifest, world, namespace, found)
             if pod.key in found:
-                raise ExplainError(f"{manifest}: there is a pod of this name before it")
+                raise ExplainError(f"{manifest}: an earlier pod has the same name")
             found[pod.key] = with_claims(pod, world.claim_templates, world.add)
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     return list(found.values())
 
 
-def _beside(manifest: Manifest) -> Manifest:
-    """What comes with the pods, as it would be once created."""
+def _with_defaults(manifest: Manifest) -> Manifest:
+    """Apply the API server's defaults to an object that is not a pod."""
     if (manifest.api_version, manifest.kind) not in KINDS:
         return manifest
     objects.decode([manifest])
@@ -73,14 +73,14 @@ def _beside(manifest: Manifest) -> Manifest:
 
 
 def _tree(manifest: Manifest) -> dict[str, Any]:
-    """The object; raises ObjectsError for fields that do not fit its kind, unless an API server has let it in."""
+    """Return the object. Raises ObjectsError for invalid fields, unless an API server has accepted the object."""
     tree: dict[str, Any] = without_nulls(msgspec.json.decode(manifest.data))
     schema = struct_of(manifest.api_version, manifest.kind)
     if schema is not None and not tree["metadata"].get("uid"):
         report = Report()
         schema.check(tree, "", report)
         wrong = [f"{manifest}: unknown field {path}" for path in report.unknown]
-        # The model lacks fields that the rules look at.
+        # The model lacks fields that the validation rules use.
         wrong += [f"{manifest}: {path}: {what}" for path, what in report.wrong]
         if wrong:
             raise ObjectsError(wrong)
@@ -89,7 +89,7 @@ def _tree(manifest: Manifest) -> dict[str, Any]:
 
 def _pod(manifest: Manifest, world: World, namespace: str, others: Container[str]) -> Pod:
     try:
-        # As it is first: what does not fit a pod must not meet rules that take it for one.
+        # Decode first: the rules must not get an object that is not a pod.
         objects.decode([manifest])
         tree = _tree(manifest)
         metadata = tree["metadata"]
@@ -100,9 +100,9 @@ def _pod(manifest: Manifest, world: World, namespace: str, others: Container[str
             _create(tree, world)
         (pod,) = objects.decode([manifest._replace(data=msgspec.json.encode(tree))]).objects
         if is_new:
-            # An API server would not have it.
+            # Raises ValueError for a pod that an API server would reject.
             PodInfo(pod).prepare()
-            # What is merely missing, such as an image, does not matter to where it goes.
+            # Missing fields, such as an image, do not affect scheduling.
             causes = (cause for cause in (*_wrong_metadata(metadata), *rules.validate(tree)) if cause[1] != REQUIRED)
             if wrong := [f"{manifest}: {field}: {why}" for field, _, why in causes]:
                 raise ObjectsError(wrong)
@@ -116,13 +116,13 @@ def _pod(manifest: Manifest, world: World, namespace: str, others: Container[str
 
 def _wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
     yield from wrong_name("metadata.name", metadata["name"], dns_subdomain)
-    # No such namespace could be there.
+    # A namespace with such a name cannot exist.
     yield from wrong_name("metadata.namespace", metadata["namespace"], dns_label)
     yield from wrong_metadata(metadata)
 
 
 def _generated(metadata: dict[str, Any], others: Container[str]) -> str:
-    """A name such as the API server makes up, which no other pod has."""
+    """Return a generated name as an API server makes it, which no other pod has."""
     prefix = metadata["generateName"][:MOST_GENERATED]
     names = (f"{prefix}{number or '':x>5}" for number in count())
     return next(name for name in names if f"{metadata['namespace']}/{name}" not in others)

@@ -1,7 +1,7 @@
-"""The live cluster, read with the caller's own rights.
+"""Reads the objects of a live cluster with the user's permissions.
 
-Every resource that the scheduler watches is listed once. What the caller may not list is not there in the dry run, and
-a note says so; without nodes there is nothing to say.
+Every resource that the scheduler watches is listed once. Resources that the user may not list are missing in the dry
+run, and a note reports them; without permission to list nodes, a dry run is impossible.
 """
 
 from functools import reduce
@@ -23,47 +23,47 @@ from kubestow.config import Features
 from kubestow.insight.explain.world import ExplainError
 
 RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", ResourceClaimTemplate)
-"""Nothing to a scheduler, but to whoever asks what would become of a pod."""
+"""Not read by schedulers, but by dry runs of pods that do not exist yet."""
 _PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", PriorityClass)
 _SECONDS = 30.0
 
 
 class Reading(NamedTuple):
-    """What was read."""
+    """The objects that were read, and the resources that were not."""
 
     objects: list[Any]
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     unreadable: tuple[tuple[type, str], ...] = ()
-    """Kinds that the caller may not list, or the server does not have, and why."""
+    """Kinds that the user may not list or the server does not serve, with the problem."""
     forbidden: tuple[str, ...] = ()
-    """Resources that the caller may not list."""
+    """Resources that the user may not list."""
 
     def joined(self, other: "Reading") -> "Reading":
-        """Both."""
+        """Return the union of two readings."""
         return Reading(
             self.objects + other.objects,
-            self.said + other.said,
+            self.remarks + other.remarks,
             self.unreadable + other.unreadable,
             self.forbidden + other.forbidden,
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be read."""
+        """Messages about objects that could not be read."""
         names = ", ".join(self.forbidden)
-        return self.said + ((f"{names} may not be listed and are left out",) if names else ())
+        return self.remarks + ((f"{names} may not be listed and are ignored",) if names else ())
 
 
 class NoPodError(ExplainError):
-    """There is no such pod."""
+    """The pod does not exist."""
 
 
 class NodesForbiddenError(ExplainError):
-    """The caller may not list nodes."""
+    """The user may not list nodes."""
 
 
 class LiveCluster:
-    """An API server, as one user sees it; made inside the running loop."""
+    """A client of an API server with a user's permissions; created inside the running event loop."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -74,7 +74,7 @@ class LiveCluster:
         await self._channel.closed()
 
     async def pod(self, namespace: str, name: str) -> Pod:
-        """One pod; raises ExplainError."""
+        """Return a pod. Raises NoPodError if it does not exist, ExplainError if it cannot be read."""
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
         try:
             return codec.decode(Pod, (await self._client.request("GET", path)).body)
@@ -84,7 +84,7 @@ class LiveCluster:
             raise ExplainError(f"pod {namespace}/{name} cannot be read: {error}") from None
 
     async def lacks_node(self, name: str) -> bool:
-        """Whether there is no such node, as far as the caller may know."""
+        """Return whether a node does not exist; False if the user may not get it."""
         try:
             await self._client.request("GET", f"/api/v1/nodes/{quote(name, safe='')}")
         except NotFoundError:
@@ -94,20 +94,20 @@ class LiveCluster:
         return False
 
     async def read(self, *, with_templates: bool = False) -> Reading:
-        """All that every decision depends on; raises ExplainError if something cannot be listed that may be, or nodes.
+        """Read all objects that decisions depend on; with claim templates for pods that do not exist yet.
 
-        Templates of claims matter to pods that do not exist yet.
+        Raises ExplainError if nodes, or other resources that the user may list, cannot be listed.
         """
         templates = (RESOURCE_CLAIM_TEMPLATES,) if with_templates else ()
         return await self._read(*WATCHED, _PRIORITY_CLASSES, *templates)
 
     async def read_gated(self, features: Features) -> Reading:
-        """What decisions depend on with these features only; raises ExplainError."""
+        """Read the objects that decisions only depend on with certain features. Raises ExplainError."""
         gated = ((DEVICE_TAINT_RULES, features.dra_device_taint_rules), (POD_GROUPS, features.generic_workload))
         return await self._read(*(resource for resource, is_read in gated if is_read))
 
     async def _read(self, *resources: Resource[Any]) -> Reading:
-        # One after the other: the caller may share the server with everybody else.
+        # One list at a time: the user shares the server with others.
         answers = [await self._list(resource) for resource in resources]
         return reduce(Reading.joined, answers, Reading([]))
 
@@ -122,12 +122,12 @@ class LiveCluster:
                 raise NodesForbiddenError(f"nodes cannot be listed: {error}") from None
             unreadable = ((resource.kind, str(error)),)
             if resource is PODS:
-                note = f"{resource.name} may not be listed and are left out; nodes look emptier than they are"
+                note = f"{resource.name} may not be listed and are ignored; nodes appear emptier than they are"
                 return Reading([], (note,), unreadable)
             return Reading([], (), unreadable, (resource.name,))
         except CallError as error:
             raise ExplainError(f"{resource.name} cannot be listed: {error}") from None
         notes: tuple[str, ...] = ()
         if listed.unreadable:
-            notes = (f"{len(listed.unreadable)} {resource.name} cannot be read and are left out",)
+            notes = (f"{len(listed.unreadable)} {resource.name} cannot be read and are ignored",)
         return Reading(listed.objects, notes)

@@ -1,6 +1,6 @@
-"""What a running scheduler tells at its secure port: how it is configured, and what it has recorded.
+"""Reads the configuration and the recorded decisions of a running scheduler at its secure port.
 
-Kubestow's and kube-scheduler's alike; only Kubestow's has records.
+The scheduler may be Kubestow or kube-scheduler; only Kubestow records decisions.
 """
 
 import re
@@ -32,59 +32,59 @@ Answer = TypeVar("Answer")
 
 
 class SchedulerAddress(NamedTuple):
-    """Where a scheduler serves its pages, and how it is trusted."""
+    """The address of a scheduler's pages, and the authority that has signed its certificate."""
 
     url: str
     ca_file: str = ""
-    """Empty: as the API server is."""
+    """Empty: the authority of the API server."""
     insecure: bool = False
 
 
 class _Configuration(msgspec.Struct):
-    """The answer at /configz."""
+    """The response of /configz."""
 
     componentconfig: dict[str, Any]
 
 
 class SchedulerPages:
-    """The pages of one scheduler, as the one who has access to the API server sees them.
+    """A client of one scheduler's pages, with the credentials of an API server's user.
 
-    Made inside the running loop; raises CallError if that is not possible, as all its questions do.
+    Created inside the running event loop. The constructor and all requests raise CallError.
     """
 
     def __init__(self, access: Access, scheduler: SchedulerAddress, client: str) -> None:
         self._url = scheduler.url
-        self._channel = open_channel(_way_to(access, scheduler), most_requests=1, clock=SystemClock())
+        self._channel = open_channel(_access_to(access, scheduler), most_requests=1, clock=SystemClock())
         self._client = ApiClient(self._channel, user_agent=user_agent(client), seconds=_SECONDS)
 
     async def close(self) -> None:
         await self._channel.closed()
 
     async def configuration(self) -> dict[str, Any]:
-        """Complete, as it is written in files."""
+        """Return the complete configuration in the format of configuration files."""
         answer = await self._client.request("GET", "/configz")
         try:
             return msgspec.json.decode(answer.body, type=_Configuration).componentconfig
         except msgspec.DecodeError as error:
-            raise BadAnswerError(f"/configz is not that of a scheduler: {error}") from None
+            raise BadAnswerError(f"/configz has no scheduler configuration: {error}") from None
 
     async def gates(self) -> dict[str, bool]:
-        """Which features are on, by name; empty if its metrics do not tell."""
+        """Return whether each feature is on, by name; empty if the scheduler has no such metrics."""
         answer = await self._client.request("GET", "/metrics")
         return {name: value == "1" for name, value in _GATE.findall(answer.body.decode(errors="replace"))}
 
     async def recorded(self, pod: Pod) -> Decision | None:
-        """The last decision about a pod."""
+        """Return the last decision about a pod."""
         found = await self._recorded(_path_of(pod.metadata), DecisionList)
         return next((item for item in found.items if item.uid in ("", pod.metadata.uid)), None)
 
     async def recorded_last(self, namespace: str, name: str) -> Decision | None:
-        """The last decision about any pod of this name, also one that is gone."""
+        """Return the last decision about any pod with this name, including deleted pods."""
         found = await self._recorded(_path_of(ObjectMeta(namespace=namespace, name=name)), DecisionList)
         return next(iter(found.items), None)
 
     async def recorded_group(self, group: PodGroup) -> GroupDecision | None:
-        """The same about a pod group."""
+        """Return the last decision about a pod group."""
         found = await self._recorded(f"podgroups/{_path_of(group.metadata)}", GroupDecisionList)
         return next((item for item in found.items if item.uid in ("", group.metadata.uid)), None)
 
@@ -97,21 +97,21 @@ class SchedulerPages:
 
 
 def demand_authority(scheduler: SchedulerAddress) -> None:
-    """Raises CallError if a file says whom to trust and cannot be used, whether or not there is a scheduler to ask."""
+    """Raise CallError if the CA file of the scheduler is set and unusable."""
     if scheduler.ca_file:
         TlsContexts(TlsSettings(source=_SOURCE, ca_file=scheduler.ca_file)).current()
 
 
 def plugins_lacking(configuration: dict[str, Any], known: PluginCollection) -> Iterator[tuple[str, str]]:
-    """Plugins that a scheduler's configuration enables and that are not here, each with its profile."""
+    """Yield the profile and name of each plugin that a configuration enables and that is not `known` here."""
     for profile in configuration.get("profiles") or ():
         points = (profile.get("plugins") or {}).values()
         named = {plugin["name"] for point in points for plugin in point.get("enabled") or ()}
-        lacking = (name for name in sorted(named - {"*"}) if not _is_here(name, known))
+        lacking = (name for name in sorted(named - {"*"}) if not _is_known(name, known))
         yield from ((profile.get("schedulerName", ""), name) for name in lacking)
 
 
-def _is_here(name: str, known: PluginCollection) -> bool:
+def _is_known(name: str, known: PluginCollection) -> bool:
     try:
         return name in known
     except PluginLoadError:
@@ -122,7 +122,7 @@ def _path_of(meta: ObjectMeta) -> str:
     return f"{quote(meta.namespace, safe='')}/{quote(meta.name, safe='')}"
 
 
-def _way_to(access: Access, scheduler: SchedulerAddress) -> Access:
+def _access_to(access: Access, scheduler: SchedulerAddress) -> Access:
     tls = access.tls
     if scheduler.insecure or scheduler.ca_file:
         tls = TlsSettings(
@@ -131,6 +131,6 @@ def _way_to(access: Access, scheduler: SchedulerAddress) -> Access:
             insecure=scheduler.insecure,
             certificate=tls.certificate,
         )
-    # A secure port it is: without https:// the user's token would go over the wire for all to read.
+    # Default to https://, so that the user's token is never sent unencrypted.
     url = scheduler.url if "://" in scheduler.url else f"https://{scheduler.url}"
     return replace(access, server=url, server_field="--server", tls=replace(tls, server_name=""), proxy_url="")

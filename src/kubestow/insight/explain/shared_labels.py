@@ -1,6 +1,6 @@
-"""Labels that several constraints name: to drop one of them is not enough, but one value may meet them all.
+"""Labels that several constraints use: removing one constraint is not enough, but one label value may meet them all.
 
-They are the pod's own, and the anti-affinity of pods that are there.
+The constraints are those of the pod, and the anti-affinity of existing pods.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,20 +18,20 @@ from kubestow.scheduler.cluster.pods import PodInfo
 
 
 def shared_labels(world: World, pod: Pod) -> Iterator[Obstacle]:
-    """All that is wanted of each such label; without it several things are changed, which is nothing to suggest."""
-    objecting = _objecting(world, pod)
-    for key, times in label_keys.keys(pod).items():
-        if times > 1 or key in objecting:
+    """Yield all constraints on each such label as one obstacle; its removal is several changes and not suggested."""
+    excluding = _excluding(world, pod)
+    for key, count in label_keys.keys(pod).items():
+        if count > 1 or key in excluding:
             free = label_keys.without(pod, key)
-            if key in objecting:
-                # Nobody wants to be away from a pod without labels.
+            if key in excluding:
+                # No anti-affinity excludes a pod without labels.
                 free = replace(free, metadata=replace(free.metadata, labels={}))
-            without = Change(POD, f"all that is wanted of {key} dropped", 1.0, pod=free)
+            without = Change(POD, f"all constraints on {key} removed", 1.0, pod=free)
             yield Obstacle(without, _meeting_all(world, pod, key))
 
 
-def _objecting(world: World, pod: Pod) -> set[str]:
-    """The topologies by which pods that are there want to be away from a pod."""
+def _excluding(world: World, pod: Pod) -> set[str]:
+    """Return the topology keys of existing pods' anti-affinity to a pod."""
     labels = world.cluster.listers.namespace_labels(pod.metadata.namespace)
     about = world.cluster.carried.about(PodInfo(pod), labels)
     return {carried.term.topology_key for carried, _ in about if carried.kind is TermKind.REQUIRED_ANTI}
@@ -39,7 +39,7 @@ def _objecting(world: World, pod: Pod) -> set[str]:
 
 def _meeting_all(world: World, pod: Pod, key: str) -> Callable[[Node], Iterator[Change]]:
     conditions = [one for one in label_keys.conditions(pod) if one.key == key]
-    # Each value by itself: the other constraints may allow but one of them.
+    # Try each value separately: the other constraints may allow only one of them.
     single = [replace(one, values=(value,)) for one in conditions if one.operator == "In" for value in one.values]
     single += [one for one in conditions if one.operator != "In"]
     ways = [*map(meeting, dict.fromkeys(single)), in_domain(world, pod, key)]

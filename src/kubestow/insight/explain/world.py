@@ -1,4 +1,4 @@
-"""A cluster to try pods in: objects, the profiles of a configuration, and a clock that stands still."""
+"""A cluster for dry runs: objects, the profiles of a configuration, and a stopped clock."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critic
 
 
 class ExplainError(Exception):
-    """What was asked for cannot be explained; the message is one line that says why."""
+    """The request cannot be explained; the message is one line with the reason."""
 
 
 class NoProfileError(ExplainError):
@@ -40,7 +40,7 @@ class NoProfileError(ExplainError):
 
 
 class Setup(NamedTuple):
-    """How the scheduler decides."""
+    """The configuration, features and plugins of the scheduler."""
 
     configuration: SchedulerConfiguration
     features: Features = Features()
@@ -48,10 +48,10 @@ class Setup(NamedTuple):
 
 
 class World:
-    """Everything a decision depends on."""
+    """All objects and settings that a decision depends on."""
 
     def __init__(self, setup: Setup, objects: Iterable[Any], now: float) -> None:
-        """Raises ExplainError for objects that make no sense, ProfileError for plugins that cannot be made."""
+        """Raises ExplainError for invalid objects, ProfileError for plugins that cannot be created."""
         self.now = now
         self.features = setup.features
         self.cluster = Cluster(setup.features)
@@ -59,7 +59,7 @@ class World:
         self.pending: dict[str, Pod] = {}
         """Pods without a node, by namespace/name."""
         self._finished: dict[str, Pod] = {}
-        """The same of those that need no room any more."""
+        """Finished pods, which occupy no node, by namespace/name."""
         self.priority_classes = {
             name: PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in _SYSTEM_CLASSES.items()
         }
@@ -72,7 +72,7 @@ class World:
         self.profiles = build_profiles(setup.configuration, setup.registry, handle, lambda: 0.0)
 
     def add(self, obj: Any) -> None:
-        """An object of any kind is there; raises ExplainError if it makes no sense."""
+        """Add an object of any kind. Raises ExplainError if it is invalid."""
         try:
             self._add(obj)
         except ValueError as error:
@@ -96,12 +96,12 @@ class World:
             self.add_pending(obj)
 
     def set_unreadable(self, kind: type, problem: str) -> None:
-        """Objects of a kind cannot be seen: whoever depends on them says so."""
+        """Record that objects of a kind cannot be read, so that plugins that depend on them report the problem."""
         if kind not in (Node, Pod, PriorityClass, ResourceClaimTemplate):
             self.cluster.set_unreadable(kind, problem)
 
     def add_pending(self, pod: Pod) -> None:
-        """A pod waits for a node; one of the same name is no longer there."""
+        """Add a pending pod; it replaces a pending pod with the same name."""
         old = self.pending.get(pod.key)
         if old is not None:
             self.nominator.remove(old.metadata.uid)
@@ -111,7 +111,7 @@ class World:
             self.cluster.groups.add_pending(key, pod)
 
     def make_way(self, pod: Pod) -> str:
-        """Whichever other pod on a node has the name of a new one is gone; returns the node's name."""
+        """Remove another pod with the name of a new one from its node; return the node's name, or an empty string."""
         for row, old in self.cluster.placed_pods():
             if old.key == pod.key and old.uid != pod.metadata.uid:
                 self.cluster.remove_pod(old.uid)
@@ -119,30 +119,30 @@ class World:
         return ""
 
     def profile_of(self, pod: Pod) -> Profile:
-        """The profile that schedules a pod; raises ExplainError."""
+        """Return the profile that schedules a pod. Raises NoProfileError."""
         name = pod.spec.schedulerName or "default-scheduler"
         found = self.profiles.get(name)
         if found is None:
             known = ", ".join(sorted(self.profiles))
-            said = f"no profile has its schedulerName {name}; the configuration has {known}"
-            raise NoProfileError(f"pod {pod.key}: {said}")
+            message = f"no profile has schedulerName {name}; the configuration has {known}"
+            raise NoProfileError(f"pod {pod.key}: {message}")
         return found
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """A pod by its name: pending, on a node, or finished."""
+        """Return a pod by name: pending, on a node, or finished."""
         found = self.pending.get(f"{namespace}/{name}")
         if found is not None:
             return found
         return next((pod for pod in self.pods() if pod.key == f"{namespace}/{name}"), None)
 
     def pods(self) -> Iterator[Pod]:
-        """All pods: pending, on a node, or finished."""
+        """Yield all pods: pending, on a node, or finished."""
         yield from self.pending.values()
         yield from (pod.pod for _, pod in self.cluster.placed_pods())
         yield from self._finished.values()
 
     def take_out(self, pod: Pod) -> PodInfo:
-        """The pod as one that is about to be scheduled: on no node, and nominated to none."""
+        """Remove a pod and its nomination from the world; return it as a pod to schedule."""
         is_placed = self.cluster.pod(pod.metadata.uid) is not None
         if is_placed:
             self.cluster.remove_pod(pod.metadata.uid)

@@ -1,14 +1,13 @@
-"""The page: shows people what the scheduler is doing. docs/reference/web-api.md describes its API.
+"""The web page that shows what the scheduler is doing. docs/reference/web-api.md describes its JSON API.
 
-    watching    makes moments: what has changed since the last look at a scheduler
-    moments     what a moment consists of
-    history     the moments of the last while, and cluster and queue at each of them
-    files       the file that a simulation writes for the page, and how it is read
-    api         the paths; tables, decisions, comparing, trying: answers that take more work
-    scenes      what a dry run depends on
+    watching    makes moments: the changes of a scheduler since the previous moment
+    moments     the parts of a moment
+    history     recent moments, and the state of cluster and queue at each of them
+    api         the paths of the API; tables, decisions, comparing, trying: the larger responses
+    scenes      the objects and settings that a dry run depends on
     events      moments as server-sent events
-    pages       the files of the page, and the headers that isolate it from other pages
-    local       a server for one person on one machine, without an API server to ask who may read
+    pages       the files of the page, and their URLs
+    local       a server for one user on one machine, without authorization by an API server
 
-Promise: nothing here changes what the scheduler does, and it is not imported unless the page is asked for.
+Promise: nothing here changes what the scheduler does, and it is only imported if the page is enabled.
 """

@@ -1,4 +1,4 @@
-"""The paths below /ui/api/v1: GETs that are answered at once, dry runs that take a while, and the stream."""
+"""The API below /ui/api/v1: GETs that are answered immediately, dry runs, and the stream of events."""
 
 import math
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,7 +10,7 @@ import msgspec
 from kubestow import __version__
 from kubestow.insight.decisions.reading import Query, parse_query
 from kubestow.insight.page import comparing, tables
-from kubestow.insight.page.decisions import read, told_with_nodes
+from kubestow.insight.page.decisions import read, with_matrix
 from kubestow.insight.page.events import Events
 from kubestow.insight.page.history import State
 from kubestow.insight.page.run import Run
@@ -32,12 +32,12 @@ class Api:
     """Answers requests about one run, or two to compare."""
 
     def __init__(self, runs: Sequence[Run], events: Events | None = None) -> None:
-        """`events` is the stream of a run that is not over."""
+        """`events` is the stream of a run that is still active."""
         self._runs = runs
         self._events = events
-        self._pages: dict[str, Callable[[Asked], Found]] = {
+        self._pages: dict[str, Callable[[Parameters], Found]] = {
             "": self._about,
-            "cluster": lambda asked: asked.run.cluster.of(asked.state),
+            "cluster": lambda parameters: parameters.run.cluster.of(parameters.state),
             "nodes": self._node,
             "queue": self._queue,
             "decisions": self._decisions,
@@ -45,39 +45,39 @@ class Api:
             "groups": self._groups,
             "times": self._times,
             "compare": self._compare,
-            "configuration": lambda asked: asked.run.configuration(),
+            "configuration": lambda parameters: parameters.run.configuration(),
             "search": self._search,
             "events": self._follow,
         }
 
     def answer(self, request: Request) -> Answer:
-        """Answer a GET; raises ApiError."""
+        """Answer a GET. Raises ApiError."""
         kind, *rest = _parts(request)
         page = self._pages.get(kind)
         if page is None:
             raise ApiError(
                 404, "NotFound", f"there is no page {request.path}; below {PATH} are {', '.join(self._pages)}"
             )
-        return _told(page(Asked(request, self._runs, rest)))
+        return _answer(page(Parameters(request, self._runs, rest)))
 
     def post(self, request: Request) -> Answer:
-        """Answer one of the two POSTs, which create nothing; raises ApiError."""
-        asked = Asked(request, self._runs, [])
-        bench = asked.bench
+        """Answer one of the two POSTs, which create nothing. Raises ApiError."""
+        parameters = Parameters(request, self._runs, [])
+        bench = parameters.bench
         try:
             text = request.body.decode()
         except UnicodeDecodeError:
             raise bad_request("the body is not UTF-8") from None
         if not text.strip():
-            raise bad_request("there is nothing in the body")
+            raise bad_request("the body is empty")
         if request.path == TRY:
-            return _told(bench.try_pods(text, asked.given("namespace") or "default"))
-        return _told(bench.compare(text, int(asked.number("pods", _COMPARED, 1, MOST_COMPARED))))
+            return _answer(bench.try_pods(text, parameters.given("namespace") or "default"))
+        return _answer(bench.compare(text, int(parameters.number("pods", _COMPARED, 1, MOST_COMPARED))))
 
     # Pages
 
-    def _about(self, asked: "Asked") -> Found:
-        run, history = asked.run, asked.run.history
+    def _about(self, parameters: "Parameters") -> Found:
+        run, history = parameters.run, parameters.run.history
         can = run.bench is not None
         return {
             "version": 1,
@@ -94,80 +94,80 @@ class Api:
             "cannot": "" if can else run.cannot_try,
         }
 
-    def _node(self, asked: "Asked") -> Found:
-        (name,) = asked.names("nodes/NAME", 1)
-        found = tables.node(asked.state, name)
+    def _node(self, parameters: "Parameters") -> Found:
+        (name,) = parameters.names("nodes/NAME", 1)
+        found = tables.node(parameters.state, name)
         if found is None:
             raise ApiError(404, "NotFound", f"there is no node {name}")
-        return found | {"refusals": asked.run.decisions.refusals(name, math.inf if asked.at is None else asked.at)}
+        return found | {"refusals": parameters.run.decisions.refusals(name, parameters.until)}
 
-    def _queue(self, asked: "Asked") -> Found:
-        if not asked.rest:
-            return tables.queue(asked.state)
-        (uid,) = asked.names("queue/UID", 1)
-        found = asked.state.waiting.get(uid)
+    def _queue(self, parameters: "Parameters") -> Found:
+        if not parameters.rest:
+            return tables.queue(parameters.state)
+        (uid,) = parameters.names("queue/UID", 1)
+        found = parameters.state.waiting.get(uid)
         if found is None:
             raise ApiError(404, "NotFound", f"no pod {uid} is in the queue")
-        told = tables.rows_of([found])
-        (row,) = told.pop("rows")
-        return told | {"time": asked.state.last.time, "row": row, "history": asked.run.moves(uid)}
+        table = tables.rows_of([found])
+        (row,) = table.pop("rows")
+        return table | {"time": parameters.state.last.time, "row": row, "history": parameters.run.moves(uid)}
 
-    def _decisions(self, asked: "Asked") -> Found:
-        decisions, until = asked.run.decisions, math.inf if asked.at is None else asked.at
-        if not asked.rest:
+    def _decisions(self, parameters: "Parameters") -> Found:
+        decisions, until = parameters.run.decisions, parameters.until
+        if not parameters.rest:
             try:
-                query = parse_query(asked.query, beside=("run", "at"))
+                query = parse_query(parameters.query, ignored=("run", "at"))
             except ValueError as error:
                 raise bad_request(str(error)) from None
             return read(decisions, query._replace(until=min(query.until, until)))
-        namespace, name = asked.names("decisions/NAMESPACE/POD", 2)
+        namespace, name = parameters.names("decisions/NAMESPACE/POD", 2)
         attempts = list(islice(decisions.find(Query(namespace=namespace, pod=name, until=until)), _ATTEMPTS))
-        number = asked.given("id")
+        number = parameters.given("id")
         chosen = next((one for one in attempts if number in ("", str(one.id))), None)
         if chosen is None:
             what = f"attempt {number} of pod" if number else "pod"
-            raise ApiError(404, "NotFound", f"nothing is known about {what} {namespace}/{name}")
-        told = told_with_nodes(decisions.decision(chosen))
-        return told | {"attempts": [attempt.told() for attempt in reversed(attempts)]}
+            raise ApiError(404, "NotFound", f"no decision about {what} {namespace}/{name} is recorded")
+        attempt_list = [attempt.summary() for attempt in reversed(attempts)]
+        return with_matrix(decisions.decision(chosen)) | {"attempts": attempt_list}
 
-    def _explain(self, asked: "Asked") -> Found:
-        namespace, name = asked.names("explain/NAMESPACE/POD", 2)
-        return asked.bench.explain(namespace, name, asked.given("against"))
+    def _explain(self, parameters: "Parameters") -> Found:
+        namespace, name = parameters.names("explain/NAMESPACE/POD", 2)
+        return parameters.bench.explain(namespace, name, parameters.given("against"))
 
-    def _groups(self, asked: "Asked") -> Found:
-        if not asked.rest:
-            return tables.groups(asked.state)
-        namespace, name = asked.names("groups/NAMESPACE/NAME", 2)
-        return asked.bench.explain_group(namespace, name)
+    def _groups(self, parameters: "Parameters") -> Found:
+        if not parameters.rest:
+            return tables.groups(parameters.state)
+        namespace, name = parameters.names("groups/NAMESPACE/NAME", 2)
+        return parameters.bench.explain_group(namespace, name)
 
-    def _times(self, asked: "Asked") -> Found:
-        begin, end = asked.number("from", 0.0), asked.number("to", math.inf)
-        return asked.run.history.points(begin, end, int(asked.number("points", _POINTS, 1)))
+    def _times(self, parameters: "Parameters") -> Found:
+        begin, end = parameters.number("from", 0.0), parameters.number("to", math.inf)
+        return parameters.run.history.points(begin, end, int(parameters.number("points", _POINTS, 1)))
 
-    def _compare(self, asked: "Asked") -> Found:
+    def _compare(self, parameters: "Parameters") -> Found:
         if len(self._runs) != 2:
-            raise ApiError(404, "NotFound", "there is one run here; kubestow view A B has two")
-        del asked
-        return comparing.told_of_runs(*self._runs)
+            raise ApiError(404, "NotFound", "only one run is loaded; kubestow view A B compares two")
+        del parameters
+        return comparing.compare_runs(*self._runs)
 
-    def _search(self, asked: "Asked") -> Found:
-        text = asked.given("q").strip()
+    def _search(self, parameters: "Parameters") -> Found:
+        text = parameters.given("q").strip()
         if not text:
-            raise bad_request("q: say what to look for")
-        points = [profile["points"] for profile in asked.run.configuration()["profiles"]]
+            raise bad_request("q: must not be empty")
+        points = [profile["points"] for profile in parameters.run.configuration()["profiles"]]
         plugins = {one["name"] for of_profile in points for at_point in of_profile.values() for one in at_point}
-        return tables.search(asked.state, text, plugins)
+        return tables.search(parameters.state, text, plugins)
 
-    def _follow(self, asked: "Asked") -> Found:
+    def _follow(self, parameters: "Parameters") -> Found:
         if self._events is None:
-            raise ApiError(404, "NotFound", "this run is over: nothing more will happen")
-        about = self._about(asked)
-        since = asked.given("since")
-        return self._events.follow(int(asked.number("since", 0)) if since else None, msgspec.json.encode(about))
+            raise ApiError(404, "NotFound", "this run is finished: there are no more events")
+        about = self._about(parameters)
+        since = parameters.given("since")
+        return self._events.follow(int(parameters.number("since", 0)) if since else None, msgspec.json.encode(about))
 
 
-class Asked:
-    """A request, and the meaning of its parameters."""
+class Parameters:
+    """The path and query parameters of a request."""
 
     def __init__(self, request: Request, runs: Sequence[Run], rest: list[str]) -> None:
         self.query = request.query
@@ -175,12 +175,13 @@ class Asked:
         number = int(self.number("run", 0, 0, len(runs) - 1))
         self.run = runs[number]
         self.at = self.number("at", 0.0) if self.given("at") else None
+        self.until = math.inf if self.at is None else self.at
 
     def given(self, name: str) -> str:
         return self.query.get(name, "")
 
     def number(self, name: str, default: float, low: float = -math.inf, high: float = math.inf) -> float:
-        """Return a parameter; raises ApiError if it is no number, or out of range."""
+        """Return a parameter. Raises ApiError if it is not a number, or out of range."""
         text = self.given(name)
         if not text:
             return default
@@ -194,38 +195,38 @@ class Asked:
         return found
 
     def names(self, form: str, count: int) -> list[str]:
-        """Return the parts of the path; raises ApiError unless there are `count`."""
+        """Return the parts of the path. Raises ApiError unless there are `count`."""
         if len(self.rest) != count or not all(self.rest):
-            raise ApiError(404, "NotFound", f"there is no such page; it is {PATH}/{form}")
+            raise ApiError(404, "NotFound", f"there is no such page; use {PATH}/{form}")
         return self.rest
 
     @property
     def state(self) -> State:
-        """Return the state now or at the time that was asked for; raises ApiError."""
+        """The state now, or at the requested time. Raises ApiError if that is too long ago."""
         history = self.run.history
         found = history.now if self.at is None else history.at(self.at)
         if found is None:
-            raise ApiError(404, "NotFound", f"at: nothing is known of times before {history.begin}")
+            raise ApiError(404, "NotFound", f"at: there is no history before {history.begin}")
         return found
 
     @property
     def bench(self) -> Bench:
-        """Return where pods are tried; raises ApiError if there is no such place."""
+        """The dry runs of the run. Raises ApiError if they are not possible."""
         if self.run.bench is None:
-            raise ApiError(404, "NotFound", f"no pod can be tried here: {self.run.cannot_try}")
+            raise ApiError(404, "NotFound", f"dry runs are not possible: {self.run.cannot_try}")
         return self.run.bench
 
 
-def _told(found: Found) -> Answer:
+def _answer(found: Found) -> Answer:
     if isinstance(found, Coroutine):
-        return _later(found)
+        return _awaited(found)
     return found if callable(found) else Response(200, msgspec.json.encode(found))
 
 
-async def _later(found: Coroutine[Any, Any, dict[str, Any]]) -> Response:
+async def _awaited(found: Coroutine[Any, Any, dict[str, Any]]) -> Response:
     return Response(200, msgspec.json.encode(await found))
 
 
 def _parts(request: Request) -> list[str]:
-    """Return the parts of the path below the API's own."""
+    """Return the parts of the path below PATH."""
     return request.path.removeprefix(PATH).strip("/").split("/")

@@ -1,9 +1,9 @@
-"""Two decisions about each of many pods: who moved, grouped by why, in the words of `kubestow compare`."""
+"""Compares two decisions about each pod: the pods whose node differs, grouped by reason, as in `kubestow compare`."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from kubestow.insight.decisions.moved import FIGURES, Why, leads, paired, why
+from kubestow.insight.decisions.moved import FIGURES, Reason, leads, paired, why
 from kubestow.insight.decisions.reading import Query
 from kubestow.insight.decisions.schema import Decision
 from kubestow.insight.page.decisions import Attempt
@@ -12,11 +12,11 @@ from kubestow.insight.page.run import Run
 _NAMED = 100
 
 
-def told(
+def comparison(
     a: str, b: str, pods: int, moved: Sequence[tuple[Decision | None, Decision | None]], figures: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """How pods moved, of so many; None where a pod was never tried."""
-    groups: dict[Why, list[dict[str, Any]]] = {}
+    """Return which of a number of pods moved and why; a decision is None for a pod without attempts."""
+    groups: dict[Reason, list[dict[str, Any]]] = {}
     for one, two in moved:
         groups.setdefault(why(one, two), []).append(_moved(one, two))
     ordered = sorted(groups.items(), key=lambda entry: -len(entry[1]))
@@ -27,7 +27,7 @@ def told(
         "moved": len(moved),
         "figures": list(figures),
         "groups": [
-            {"why": one.words, "plugin": one.plugin, "kind": one.kind, "count": len(pods), "pods": pods[:_NAMED]}
+            {"why": one.text, "plugin": one.plugin, "kind": one.kind, "count": len(pods), "pods": pods[:_NAMED]}
             for one, pods in ordered
         ],
     }
@@ -38,24 +38,24 @@ def _moved(a: Decision | None, b: Decision | None) -> dict[str, Any]:
     under_a, under_b = (leads(one, *nodes) for one in (a, b))
     known = {**under_a, **under_b} if under_a and under_b else {}
     by = {name: change for name in known if (change := under_a.get(name, 0) - under_b.get(name, 0))}
-    said = next(one for one in (a, b) if one is not None)
-    message = said.message or ("" if b is None else b.message)
-    return {"pod": said.pod, "a": nodes[0], "b": nodes[1], "by": by, "message": message}
+    first = next(one for one in (a, b) if one is not None)
+    message = first.message or ("" if b is None else b.message)
+    return {"pod": first.pod, "a": nodes[0], "b": nodes[1], "by": by, "message": message}
 
 
-def told_of_runs(a: Run, b: Run) -> dict[str, Any]:
-    """Where pods went first in two runs."""
+def compare_runs(a: Run, b: Run) -> dict[str, Any]:
+    """Compare the first nodes of pods in two runs."""
     first, second = _firsts(a), _firsts(b)
     pods, moved = paired(*({pod: one.owner for pod, one in run.items()} for run in (first, second))), []
     for one, two in ((first.get(under_a), second.get(under_b)) for under_a, under_b in pods):
         if (one and one.chosen) != (two and two.chosen):
             moved.append((one and a.decisions.decision(one), two and b.decisions.decision(two)))
     figures = [{"name": name, "a": read(a.results), "b": read(b.results)} for name, read in FIGURES.items()]
-    return told(a.name, b.name, len(pods), moved, figures)
+    return comparison(a.name, b.name, len(pods), moved, figures)
 
 
 def _firsts(run: Run) -> dict[str, Attempt]:
-    """By pod, the decision that gave it its first node; or the last one, if none did. Those tried first come first."""
+    """Return the decision for the first node of each pod, or else its last one, in the order of first attempts."""
     found: dict[str, Attempt] = {}
     for attempt in reversed(list(run.decisions.find(Query()))):
         if attempt.pod not in found or not found[attempt.pod].chosen:

@@ -1,6 +1,6 @@
-"""Decisions, from a scheduler's records or from the file of a simulation: found alike, told alike.
+"""Decisions for the page, from a scheduler's records or from the file of a simulation, by one interface.
 
-A matrix of nodes and plugins is made from any decision that tells of nodes: a recorded one, or one of a dry run.
+A matrix of nodes and plugins is made from any decision with details about nodes, recorded or of a dry run.
 """
 
 from collections import Counter
@@ -18,13 +18,13 @@ from kubestow.insight.decisions.reading import Query
 from kubestow.insight.decisions.record import Record
 from kubestow.insight.decisions.schema import Decision, DecisionList, NodeResult, Rejected
 
-_LATELY = 200
-"""Number of decisions that are looked through for rejections of a node."""
+_SEARCHED = 200
+"""Number of the newest decisions that are searched for rejections on a node."""
 _NAMED_PODS = 10
 
 
 class Attempt(NamedTuple):
-    """A decision in short; `source` is what it was made from."""
+    """A summary of a decision; `source` is the record of the decision."""
 
     id: int
     time: float
@@ -34,9 +34,9 @@ class Attempt(NamedTuple):
     pod: str
     source: Any
     owner: str = ""
-    """The controller that made the pod, where that was written down."""
+    """The controller that made the pod, if it was recorded."""
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         return {
             "id": self.id,
             "time": format_micro_time(self.time),
@@ -47,20 +47,20 @@ class Attempt(NamedTuple):
 
 
 class Decisions(Protocol):
-    """Where decisions are found."""
+    """A source of decisions."""
 
     def find(self, query: Query) -> Iterator[Attempt]:
-        """Newest first."""
+        """Yield the matching decisions, newest first."""
 
     def decision(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
-        """All about one."""
+        """Return the full decision; with `nodes`, include details about nodes."""
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
-        """Why pods were refused at a node lately."""
+        """Return the reasons for which a node rejected pods in recent decisions."""
 
 
 def read(decisions: Decisions, query: Query) -> DecisionList:
-    """As `/debug/decisions` answers."""
+    """Return the decisions that match a query, as `/debug/decisions` does."""
     return reading.listed(decisions.find(query), query, lambda attempt: decisions.decision(attempt, nodes=query.nodes))
 
 
@@ -80,7 +80,7 @@ class Recorded:
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
         details = self._archive.details()
         found: list[tuple[Rejected, Record]] = []
-        for record in reading.newest((record for record in self._archive if record.time <= until), _LATELY):
+        for record in reading.newest((record for record in self._archive if record.time <= until), _SEARCHED):
             try:
                 rejection = details.rejection(record, node)
             except UnderivableError:
@@ -91,7 +91,7 @@ class Recorded:
 
 
 def by_reason(refused: Iterable[tuple[Rejected, Record | Attempt]]) -> list[dict[str, Any]]:
-    """Refusals at a node, newest first, put together; the most frequent first."""
+    """Group the rejections on a node, given newest first; return the most frequent first."""
     found: dict[Rejected, dict[str, Any]] = {}
     for rejected, of in refused:
         entry = found.get(rejected)
@@ -104,12 +104,12 @@ def by_reason(refused: Iterable[tuple[Rejected, Record | Attempt]]) -> list[dict
 
 
 def without_nodes(decision: Decision) -> Decision:
-    """The decision alone."""
+    """Return the decision without `nodes`."""
     return replace(decision, nodes=msgspec.UNSET)
 
 
-def told_with_nodes(decision: Decision) -> dict[str, Any]:
-    """A decision, its matrix and the runner-up."""
+def with_matrix(decision: Decision) -> dict[str, Any]:
+    """Return a decision with its matrix and the runner-up."""
     return {
         "decision": without_nodes(decision),
         "matrix": matrix(decision),
@@ -118,7 +118,7 @@ def told_with_nodes(decision: Decision) -> dict[str, Any]:
 
 
 def matrix(decision: Decision) -> dict[str, Any]:
-    """Nodes and plugins: first the nodes that passed, best first, then the refused ones, by reason."""
+    """Return the results by node and plugin: first the feasible nodes by score, then rejected nodes by reason."""
     results = decision.by_node
     counts = Counter(result.rejected for result in results.values() if result.rejected is not None)
     refusals = {rejected: number for number, (rejected, _) in enumerate(counts.most_common())}
@@ -147,7 +147,7 @@ def matrix(decision: Decision) -> dict[str, Any]:
 
 
 def runner_up(decision: Decision) -> dict[str, Any] | None:
-    """The best of the nodes that were not chosen, and by how much it is behind."""
+    """Return the best node that was not chosen, with its distance to the chosen one; None if there is none."""
     results = decision.by_node
     chosen = results.get(decision.chosen or "")
     others = [(name, one) for name, one in results.items() if one.total is not None and name != decision.chosen]

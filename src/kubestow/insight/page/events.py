@@ -1,4 +1,4 @@
-"""Moments as server-sent events: one message for all readers; a reader that was away gets what it missed."""
+"""Sends moments as server-sent events: one message for all readers; a reader that reconnects gets the changes since."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ class Events:
         self._positions: dict[int, int] = {}
         """The positions of nodes in this layout, by row."""
         self.came = asyncio.Event()
-        """Set when a reader has come."""
+        """Set when a reader connects."""
 
     def __len__(self) -> int:
         """Return the number of readers."""
@@ -44,7 +44,7 @@ class Events:
                 reader.write(line)
 
     def follow(self, since: int | None, about: bytes) -> Stream:
-        """Return a stream for a reader that knows a moment, or None; raises ApiError if there are too many readers."""
+        """Return a stream from a moment on, or from now for None. Raises ApiError if there are too many readers."""
         if len(self._readers) >= MOST_READERS:
             raise ApiError(429, "TooManyRequests", f"{MOST_READERS} pages are open, which is the limit")
 
@@ -61,7 +61,7 @@ class Events:
         return begin
 
     def _change(self, since: int) -> bytes | None:
-        """Return an event with all that has changed after a moment; None if that is too long ago."""
+        """Return an event with all changes since a moment; None if that is too long ago."""
         found = self._history.since(since)
         if found is None:
             return None

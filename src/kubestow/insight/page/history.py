@@ -1,6 +1,6 @@
-"""The history of the page: the moments of the last while, and the state at any of them.
+"""The history of the page: recent moments, and the state at each of them.
 
-The history of the cluster has what changed on nodes: the cluster at a moment is a copy that is taken to the revision of
+The history of the cluster has the changes of nodes: the cluster at a moment is a copy that is moved to the revision of
 that moment (see `kubestow.scheduler.cluster.past`). The queue at a moment is the queue before the oldest moment that is
 kept, with the changes of the moments since then applied.
 """
@@ -21,7 +21,7 @@ MOST_POINTS = 2_000
 
 
 class State:
-    """Everything that the page shows of one moment."""
+    """The state of cluster and queue at one moment."""
 
     def __init__(self, cluster: Cluster, last: Moment, waiting: dict[str, WaitingPod]) -> None:
         self.cluster = cluster
@@ -31,7 +31,7 @@ class State:
         """The queue, by UID."""
 
     def apply(self, moment: Moment) -> None:
-        """Go on to the next moment. The cluster stays as it is."""
+        """Apply the queue changes of the next moment. The cluster stays unchanged."""
         self.last = moment
         for uid in moment.left:
             self.waiting.pop(uid, None)
@@ -43,16 +43,16 @@ class PageHistory:
     """A ring of moments, and the state now and at each of them."""
 
     def __init__(self, cluster: Cluster, nominator: Nominations, changes: History, limit: int = RING_BYTES) -> None:
-        """`changes` are those of the cluster and its nominations; `limit` is about how many bytes moments may take."""
+        """`changes` is the history of the cluster and its nominations; `limit` is the size of moments in bytes."""
         self._nominator = nominator
         self._changes = changes
         self._limit = limit
         self._base, self.now = (State(cluster, Moment(0, 0.0, Figures(0.0)), {}) for _ in range(2))
-        """The states before the oldest moment and at the last one. Callers must not change them."""
+        """The states before the oldest moment and at the last one. Callers must not modify them."""
         self._moments: list[Moment] = []
         self._bytes = 0
         self._shown: tuple[int, State] | None = None
-        """The number of moments applied to the state that was asked for last, and that state."""
+        """The state that was requested last, with the number of moments applied to it."""
         self._past: Past[Nominations] | None = None
 
     def add(self, moment: Moment) -> None:
@@ -63,11 +63,11 @@ class PageHistory:
         if self._bytes > self._limit:
             self._drop()
         if self._past is not None and self._past.revision < self._changes.first:
-            # It cannot be moved any more: free its memory.
+            # The copy cannot be moved any more, so free its memory.
             self._past = self._shown = None
 
     def _drop(self) -> None:
-        """Drop the oldest eighth of the moments: the list of the others is copied each time."""
+        """Drop the oldest eighth of the moments at once, because each call copies the list of the others."""
         count = 0
         while self._bytes > self._limit * 7 // 8 and count < len(self._moments) - 1:
             self._base.apply(self._moments[count])
@@ -76,14 +76,14 @@ class PageHistory:
         del self._moments[:count]
         self._shown = None
 
-    def _forgotten(self) -> int:
-        """Return the number of moments that the history of the cluster does not reach back to."""
+    def _unreachable(self) -> int:
+        """Return the number of moments that are older than the history of the cluster."""
         return bisect_left(self._moments, self._changes.first, key=lambda moment: moment.revision)
 
     @property
     def begin(self) -> float:
         """The earliest time that can be shown."""
-        count = self._forgotten()
+        count = self._unreachable()
         return self._moments[count].time if count < len(self._moments) else self.end
 
     @property
@@ -96,7 +96,7 @@ class PageHistory:
         count = bisect_right(self._moments, time, key=lambda moment: moment.time)
         if count == len(self._moments):
             return self.now
-        if count <= self._forgotten():
+        if count <= self._unreachable():
             return None
         if self._shown is None or self._shown[0] > count:
             base = self._base
@@ -112,7 +112,7 @@ class PageHistory:
         return state
 
     def since(self, number: int) -> tuple[Moment, Moment] | None:
-        """Return a moment, and all that has changed since as one moment; None if it is too long ago or never was."""
+        """Return a moment, and all changes since as one moment; None if it is too long ago or does not exist."""
         if not self._moments or not self._moments[0].number - 1 <= number <= self.now.last.number:
             return None
         index = bisect_right(self._moments, number, key=lambda moment: moment.number)
@@ -129,7 +129,7 @@ class PageHistory:
     def points(self, begin: float, end: float, most: int) -> dict[str, Any]:
         """Return figures over time, in columns; neighbours are combined so that there are at most `most` points.
 
-        There may be figures of times before `begin`.
+        Figures may be older than `self.begin`.
         """
         chosen = [moment for moment in self._moments if begin <= moment.time <= end]
         size = -(-len(chosen) // max(1, min(most, MOST_POINTS)))
@@ -147,7 +147,7 @@ class PageHistory:
 
 
 def together(figures: Sequence[Figures]) -> Figures:
-    """Combine figures of neighbours: sums of counts, the last of totals, the highest of high percentiles."""
+    """Combine the figures of neighbours: the sum of counts, the last total, the highest of high percentiles."""
     last = figures[-1]
     if len(figures) == 1:
         return last

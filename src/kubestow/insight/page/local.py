@@ -1,7 +1,7 @@
-"""A server for one person on one machine: on 127.0.0.1, for whoever has the token that is a part of its address.
+"""A server for one user on one machine: it listens on 127.0.0.1 and requires the token in its URL.
 
-The token is behind the # of the address, which browsers keep to themselves; the page sends it with every request for
-data. Other people of the machine, and other pages in the same browser, do not have it.
+The token is in the fragment of the URL (after #), which browsers do not send; the page sends it with every request for
+data. Other users of the machine, and other pages in the same browser, do not have it.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ HOST = "127.0.0.1"
 
 
 class LocalServer:
-    """Serves a site."""
+    """Serves a site to clients that have the token."""
 
     def __init__(self, site: Site, token: str = "", port_flag: str = "--port") -> None:
-        """Without a token, one is made up; `port_flag` is named when the port cannot be had."""
+        """An empty token: generate one. `port_flag` is named in the error if the port is not available."""
         self._site = site
         self._token = token or secrets.token_urlsafe(16)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -33,7 +33,7 @@ class LocalServer:
         self._server = Server(self._take, LIMITS)
 
     async def start(self, port: int) -> str:
-        """Listen, on any free port for 0; returns where the page is, for its owner. Raises ListenError."""
+        """Listen on a port, 0 for any free port; return the URL of the page with the token. Raises ListenError."""
         chosen = self._server.start(listen(HOST, port, self._port_flag), None)
         return f"http://{HOST}:{chosen}{ROOT}/#token={self._token}"
 
@@ -55,7 +55,7 @@ class LocalServer:
         if path not in self._site.open_paths:
             scheme, _, token = request.header(b"authorization").partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token.encode()):
-                message = "the token is missing or wrong; it is in the address that was printed at the start"
+                message = "the token is missing or wrong; it is part of the address that was printed at the start"
                 raise ApiError(401, "Unauthorized", message)
         if method in ("GET", "HEAD"):
             return self._site.answer(request)
@@ -66,7 +66,7 @@ class LocalServer:
 
 
 def kept_token(path: Path) -> str:
-    """The token in a file, which is made if it is not there: so an address stays the same."""
+    """Return the token in a file, which is created if it does not exist, so that the page's URL stays the same."""
     try:
         return path.read_text().strip()
     except FileNotFoundError:

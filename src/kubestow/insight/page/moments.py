@@ -1,4 +1,4 @@
-"""A moment: what has changed since the moment before, apart from what the history of the cluster holds."""
+"""A moment: the changes since the previous moment, except those in the history of the cluster."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ WAITING = "waiting"
 
 
 class WaitingPod(Struct, frozen=True, array_like=True, gc=False):
-    """A pod in the queue, or on its way to a node; docs/reference/web-api.md describes each field."""
+    """A pod in the queue or in flight; docs/reference/web-api.md describes each field."""
 
     uid: str
     pod: str
@@ -43,7 +43,7 @@ class Figures(Struct, frozen=True, omit_defaults=True):
 
 
 class Moment(Struct, frozen=True, omit_defaults=True, tag="moment"):
-    """The changes since the moment before."""
+    """The changes since the previous moment."""
 
     number: int
     time: float
@@ -51,11 +51,11 @@ class Moment(Struct, frozen=True, omit_defaults=True, tag="moment"):
     revision: int = 0
     """The revision of the cluster's history; 0 in a file."""
     layout: int = 0
-    """Grows when nodes or resources come or go, and when what the page shows of a node itself changes."""
+    """Increased if nodes or resources are added or removed, or if data of a node that the page shows changes."""
     row_changes: int = 0
     """The number of changes of rows of the node table; 0 in a file."""
     waiting: list[WaitingPod] = []
-    """The rows of the queue that are new or have changed."""
+    """The new and changed rows of the queue."""
     left: list[str] = []
     """UIDs of the pods that have left the queue."""
     decision: int = 0
@@ -63,5 +63,5 @@ class Moment(Struct, frozen=True, omit_defaults=True, tag="moment"):
 
     @property
     def size(self) -> int:
-        """Estimate of its size in bytes."""
+        """Estimated size in bytes."""
         return 1_500 + 400 * len(self.waiting) + 100 * len(self.left)

@@ -1,4 +1,4 @@
-"""The page itself: files that hold no data, the same for everybody, and the API beside them."""
+"""The URLs below /ui: the static files of the page, which contain no data, and the API."""
 
 import hashlib
 import mimetypes
@@ -16,7 +16,7 @@ _INDEX = "index.html"
 
 
 class File:
-    """A file as it is served."""
+    """A static file with its headers."""
 
     def __init__(self, name: str, content: bytes) -> None:
         kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -26,12 +26,12 @@ class File:
         self._same = Response(304, b"", f"{kind}{text}".encode(), (("ETag", self.tag),))
 
     def answer(self, request: Request) -> Response:
-        """The file, or that the reader has it already."""
+        """Return the file, or 304 if the client has it already."""
         return self._same if self.tag in request.header(b"if-none-match") else self._whole
 
 
 class Site:
-    """Everything below /ui."""
+    """The pages below /ui."""
 
     def __init__(self, answers: Api) -> None:
         self._api = answers
@@ -42,11 +42,11 @@ class Site:
 
     @property
     def open_paths(self) -> tuple[str, ...]:
-        """What everybody may read: all but the API."""
+        """The paths that need no authorization: all except the API."""
         return (ROOT, *self._files)
 
     def answer(self, request: Request) -> Answer:
-        """GET; raises ApiError where there is no such page."""
+        """Answer a GET. Raises ApiError if the page does not exist."""
         if request.path == api.PATH or request.path.startswith(f"{api.PATH}/"):
             return self._api.answer(request)
         if request.path == ROOT:
@@ -58,7 +58,7 @@ class Site:
 
 
 def _files() -> list[tuple[str, bytes]]:
-    """The files of the page, by their names below its folder."""
+    """Return the paths and contents of the page's files."""
     found: list[tuple[str, bytes]] = []
 
     def walk(folder: Traversable, above: str) -> None:

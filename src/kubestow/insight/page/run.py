@@ -1,4 +1,4 @@
-"""What the API answers questions about: a live scheduler, or a run that is over."""
+"""The data behind the API: that of a live scheduler, or of a finished run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Run:
-    """One scheduler, and where the API finds everything about it."""
+    """The data of one scheduler that the API serves."""
 
     name: str
     history: PageHistory
     decisions: Decisions
     configuration: Callable[[], dict[str, Any]]
     bench: "Bench | None" = None
-    """Where pods are tried."""
+    """The dry runs; None if they are not possible."""
     moves: Callable[[str], Any] = lambda _uid: ()
     """Returns the last moves of a waiting pod, by UID."""
     cannot_try: str = ""
-    """Why there is no bench."""
+    """Why dry runs are not possible."""
     results: dict[str, Any] = field(default_factory=dict)
-    """Figures of a run that is over."""
+    """Figures of a finished run."""
     cluster: ClusterTable = field(default_factory=ClusterTable)
 
 
 def configuration_told(
     configuration: SchedulerConfiguration, features: Features, known: PluginPoints = IN_TREE
 ) -> dict[str, Any]:
-    """Return a configuration as the API has it, with the plugins that its profiles enable."""
+    """Return a configuration in the format of the API, with the plugins that its profiles enable."""
     profiles = []
     for profile in configuration.profiles:
         points = expand(profile.plugins, known).points

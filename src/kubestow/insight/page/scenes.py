@@ -1,4 +1,4 @@
-"""All that a dry run depends on: objects, a configuration, a time; of a live scheduler or a simulation at its end."""
+"""The input of a dry run: objects, configuration and time, of a live scheduler or of a simulation at its end."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -13,24 +13,24 @@ from kubestow.scheduler.cluster.state import Cluster
 
 
 class Scene(NamedTuple):
-    """Where pods are tried."""
+    """The objects and settings of dry runs."""
 
     setup: Setup
     objects: list[Any]
     now: float
 
     def world(self) -> World:
-        """Return a new world; raises ExplainError, ProfileError."""
+        """Return a new world. Raises ExplainError, ProfileError."""
         return World(self.setup, [*_priority_classes(self.objects), *self.objects], self.now)
 
 
 def pods_of(objects: Iterable[Any]) -> Iterator[Pod]:
-    """Return those objects that are pods."""
+    """Return the objects that are pods."""
     return (obj for obj in objects if isinstance(obj, Pod))
 
 
 def collected(cluster: Cluster, pending: Iterable[Pod]) -> list[Any]:
-    """Return all objects of a cluster and the pods that wait; to be called between two cycles."""
+    """Return all objects of a cluster and the pending pods. Must be called between two cycles."""
     found: list[Any] = [node for node in cluster.nodes.nodes if node is not None]
     for store in cluster.listers.stores():
         found += store
@@ -39,7 +39,7 @@ def collected(cluster: Cluster, pending: Iterable[Pod]) -> list[Any]:
 
 
 def _priority_classes(objects: Iterable[Any]) -> Iterator[PriorityClass]:
-    """Return the priority classes that pods name: a scheduler does not read the objects."""
+    """Yield priority classes made from the pods that name them, because a scheduler does not read the objects."""
     values = {}
     for pod in pods_of(objects):
         if pod.spec.priorityClassName and pod.spec.priority is not None:

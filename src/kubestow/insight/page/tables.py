@@ -1,4 +1,4 @@
-"""Answers of the API about a state: nodes in columns, waiting pods in rows, and what is found by a part of its name."""
+"""Responses of the API about a state: nodes in columns, waiting pods in rows, and the results of a search."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,25 +21,25 @@ _FOUND = 20
 
 
 def live_rows(table: NodeTable) -> list[int]:
-    """Return the rows of all nodes, in the order in which the page shows them."""
+    """Return the rows of all nodes in the order of the page."""
     return np.flatnonzero(table.live[: table.size]).tolist()
 
 
 def usage(table: NodeTable, rows: list[int]) -> dict[str, Any]:
-    """Return how many pods are on some nodes, and what they request."""
+    """Return the number of pods on each node, and their requests."""
     requested = {name: table.requested[column, rows].tolist() for name, column in table.resource_index.items()}
     return {"pods": table.pod_count[rows].tolist(), "requested": requested}
 
 
 class ClusterTable:
-    """Nodes in columns. The columns that do not depend on pods are encoded once as long as nodes stay the same."""
+    """Nodes in columns. Columns that do not depend on pods are only encoded again if nodes change."""
 
     def __init__(self) -> None:
         self._encoded_for: tuple[list[Node | None], list[str]] | None = None
         self._encoded: dict[str, msgspec.Raw] = {}
 
     def of(self, state: State) -> dict[str, Any]:
-        """Return the answer."""
+        """Return the columns of all nodes."""
         table = state.cluster.nodes
         rows = live_rows(table)
         encoded_for = [table.nodes[row] for row in rows], list(table.resource_index)
@@ -82,7 +82,7 @@ def _taints(taints: Iterable[Taint]) -> list[dict[str, str]]:
 
 
 def _label_columns(labels: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], list[str]]:
-    """Return, by key, all values and the one of each node; and the keys left out, which have too many values."""
+    """Return by key all values and the value of each node; and the keys that are omitted for too many values."""
     columns: dict[str, Any] = {}
     left_out = []
     for key in sorted({key for of_node in labels for key in of_node}):
@@ -96,7 +96,7 @@ def _label_columns(labels: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any],
 
 
 def _fragmentation(table: NodeTable, rows: list[int]) -> list[float]:
-    """Return, of each node, the share of its free cores that is of no use to a pod of the average size."""
+    """Return for each node the share of its free CPU that pods of the average size cannot use."""
     count = int(table.pod_count[rows].sum())
     if not count:
         return [0.0] * len(rows)
@@ -111,7 +111,7 @@ def _fragmentation(table: NodeTable, rows: list[int]) -> list[float]:
 
 
 def node(state: State, name: str) -> dict[str, Any] | None:
-    """Return all about one node, but why pods were refused there; None if there is no such node."""
+    """Return the data of one node, except rejections; None if the node does not exist."""
     table = state.cluster.nodes
     row = table.row_of.get(name)
     known = None if row is None else table.nodes[row]
@@ -136,7 +136,7 @@ def node(state: State, name: str) -> dict[str, Any] | None:
 
 
 def rows_of(pods: Iterable[WaitingPod]) -> dict[str, Any]:
-    """Return rows of pods in the queue, and each reason once."""
+    """Return rows of pods in the queue, and the distinct reasons."""
     numbers: dict[str, int] = {"": 0}
     rows = []
     for pod in pods:
@@ -147,13 +147,13 @@ def rows_of(pods: Iterable[WaitingPod]) -> dict[str, Any]:
 
 
 def queue(state: State) -> dict[str, Any]:
-    """Return everything that waits."""
+    """Return all pods in the queue and in flight."""
     head = {"time": state.last.time, "moment": state.last.number, "counts": state.last.figures.pending}
     return head | rows_of(state.waiting.values())
 
 
 def groups(state: State) -> dict[str, Any]:
-    """Return pod groups: those that exist, and those that pods name."""
+    """Return the pod groups that exist or that pods name."""
     pending = Counter(pod.group for pod in state.waiting.values() if pod.group and pod.state != IN_FLIGHT)
     scheduled: dict[str, list[str]] = {}
     table = state.cluster.nodes
@@ -170,7 +170,7 @@ def groups(state: State) -> dict[str, Any]:
 
 
 def search(state: State, text: str, plugins: Iterable[str]) -> dict[str, Any]:
-    """Return what has a text in its name, and the reasons that contain it."""
+    """Return the pods, nodes and plugins whose name contains a text, and the reasons that contain it."""
     part = text.lower()
     waiting = [pod for pod in state.waiting.values() if part in pod.pod.lower() or pod.uid == text]
     known = {pod.pod for pod in waiting}

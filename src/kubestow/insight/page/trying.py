@@ -1,7 +1,7 @@
-"""Dry runs on a scene: what would help a pod, a pod that does not exist, another configuration.
+"""Dry runs for the page: changes that would help a pod, new pods, another configuration.
 
-The scene of a live scheduler is made between two cycles. Dry runs take place in a thread, in a world of their own, one
-at a time: scheduling goes on meanwhile, but slower.
+The scene of a live scheduler is taken between two cycles. Dry runs execute in a thread, each in its own world, one at a
+time: scheduling continues meanwhile, but slower.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from kubestow.insight.explain.group_run import GroupRun
 from kubestow.insight.explain.manifests import pods_in
 from kubestow.insight.explain.world import ExplainError, World
 from kubestow.insight.page import comparing
-from kubestow.insight.page.decisions import Decisions, told_with_nodes
+from kubestow.insight.page.decisions import Decisions, with_matrix
 from kubestow.insight.page.scenes import Scene, pods_of
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.framework.profile import ProfileError
@@ -34,48 +34,48 @@ T = TypeVar("T")
 MOST_WAITING = 8
 MOST_COMPARED = 200
 _RECENT = 2_000
-"""Number of decisions that are looked through for pods that were placed."""
+"""Number of the newest decisions that are searched for scheduled pods."""
 
 
 @dataclass(slots=True)
 class Bench:
-    """Where pods of one scheduler are tried."""
+    """Executes dry runs for one scheduler."""
 
     scene: Callable[[], Scene]
     decisions: Decisions
     plugins: Callable[[], PluginCollection] = PluginCollection
     """Returns the plugins that a configuration may name."""
     recorded_group: Callable[[Query], Sequence[GroupDecision]] = lambda _: ()
-    """Returns what was decided about a pod group."""
+    """Returns the recorded decisions about a pod group."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _count: int = 0
 
     async def explain(self, namespace: str, name: str, against: str) -> dict[str, Any]:
-        """Try a pod of the cluster, and find what would help it; raises ApiError."""
+        """Explain a dry run of an existing pod. Raises ApiError."""
         scene = self.scene()
 
         def run() -> dict[str, Any]:
-            here = scene.world()
-            pod = next((one for one in here.pods() if one.metadata.uid == name), None) or here.pod(namespace, name)
+            world = scene.world()
+            pod = next((one for one in world.pods() if one.metadata.uid == name), None) or world.pod(namespace, name)
             if pod is None:
                 raise ApiError(404, "NotFound", f"there is no pod {namespace}/{name}")
-            on = pod.spec.nodeName
-            notes = (f"it is on node {on} already; this is where it would go if it were scheduled now",) if on else ()
-            return _told(explained(DryRun(here, here.take_out(pod)), against, notes))
+            node = pod.spec.nodeName
+            notes = (f"the pod is on node {node}; this dry run shows where it would be scheduled now",) if node else ()
+            return _to_dict(explained(DryRun(world, world.take_out(pod)), against, notes))
 
-        return await self._aside(run)
+        return await self._in_thread(run)
 
     async def explain_group(self, namespace: str, name: str) -> dict[str, Any]:
-        """Return what was or would be decided about a pod group, and what would help it; raises ApiError."""
+        """Explain the recorded decision about a pod group, or a dry run. Raises ApiError."""
         scene = self.scene()
         recorded = self.recorded_group(Query(namespace, name, limit=1))
 
         def run() -> dict[str, Any]:
-            here = scene.world()
-            group = here.cluster.listers.pod_groups.get(f"{namespace}/{name}")
+            world = scene.world()
+            group = world.cluster.listers.pod_groups.get(f"{namespace}/{name}")
             if group is None:
                 raise ApiError(404, "NotFound", f"there is no pod group {namespace}/{name}")
-            found = explained_group(GroupRun(here, group))
+            found = explained_group(GroupRun(world, group))
             return {
                 "source": "scheduler" if recorded else found.source,
                 "decision": recorded[0] if recorded else found.decision,
@@ -84,24 +84,24 @@ class Bench:
                 "stuck": found.is_stuck,
             }
 
-        return await self._aside(run)
+        return await self._in_thread(run)
 
     async def try_pods(self, text: str, namespace: str) -> dict[str, Any]:
-        """Try the pods in a text, each with those before it in their places; raises ApiError."""
+        """Run the pods in a manifest, each after the previous ones were placed. Raises ApiError."""
         scene = self.scene()
 
         def run() -> dict[str, Any]:
-            here = scene.world()
-            pods = pods_in(objects.manifests(Source("manifest", text)), here, namespace)
+            world = scene.world()
+            pods = pods_in(objects.manifests(Source("manifest", text)), world, namespace)
             for pod in pods:
-                here.make_way(pod)
-                here.add_pending(pod)
-            return {"items": list(_tried(here, pods))}
+                world.make_way(pod)
+                world.add_pending(pod)
+            return {"items": list(_tried(world, pods))}
 
-        return await self._aside(run)
+        return await self._in_thread(run)
 
     async def compare(self, text: str, count: int) -> dict[str, Any]:
-        """Compare the configuration in use with another one, on pods that wait or were placed last; raises ApiError."""
+        """Compare the current configuration with another one, for pending and recent pods. Raises ApiError."""
         scene = self.scene()
         try:
             other = config.load(text, scene.setup.features, self.plugins())
@@ -111,18 +111,18 @@ class Bench:
         recent = [one.pod for one in islice(self.decisions.find(Query(outcome=SCHEDULED)), _RECENT)]
 
         def run() -> dict[str, Any]:
-            pods = list(islice(_worth_comparing(scene.objects, recent), count))
+            pods = list(islice(_to_compare(scene.objects, recent), count))
             a, b = (_decisions(one.world(), pods) for one in (scene, given))
             pairs = [(one, two) for one, two in zip(a, b, strict=True) if one is not None and two is not None]
             moved = [(one, two) for one, two in pairs if one.chosen != two.chosen]
-            return comparing.told("in force", "given", len(pairs), moved)
+            return comparing.comparison("current", "new", len(pairs), moved)
 
-        return await self._aside(run)
+        return await self._in_thread(run)
 
-    async def _aside(self, run: Callable[[], T]) -> T:
-        """Run in a thread, after the dry runs before; raises ApiError."""
+    async def _in_thread(self, run: Callable[[], T]) -> T:
+        """Call a function in a thread, after earlier dry runs. Raises ApiError."""
         if self._count >= MOST_WAITING:
-            raise ApiError(429, "TooManyRequests", f"{MOST_WAITING} dry runs wait already; try again soon")
+            raise ApiError(429, "TooManyRequests", f"{MOST_WAITING} dry runs are waiting already; try again later")
         self._count += 1
         try:
             async with self._turn:
@@ -137,13 +137,13 @@ def _tried(world: World, pods: Iterable[Pod]) -> Iterator[dict[str, Any]]:
     for pod in pods:
         run = DryRun(world, world.take_out(pod))
         missing = pod.spec.priorityClassName if pod.spec.priorityClassName not in world.priority_classes else ""
-        notes = (f"no pod has priority class {missing}, so its value is not known here; 0 is taken",) if missing else ()
-        yield _told(explained(run, notes=notes))
+        notes = (f"no pod has priority class {missing}, so its value is unknown; 0 is assumed",) if missing else ()
+        yield _to_dict(explained(run, notes=notes))
         take(run)
 
 
-def _told(found: Explanation) -> dict[str, Any]:
-    return told_with_nodes(found.decision) | {
+def _to_dict(found: Explanation) -> dict[str, Any]:
+    return with_matrix(found.decision) | {
         "source": found.source,
         "wouldFitIf": found.would_fit_if,
         "against": found.against,
@@ -152,8 +152,8 @@ def _told(found: Explanation) -> dict[str, Any]:
     }
 
 
-def _worth_comparing(objects: Iterable[Any], recent: Iterable[str]) -> Iterator[Pod]:
-    """Return pods that wait, then those that were placed last."""
+def _to_compare(objects: Iterable[Any], recent: Iterable[str]) -> Iterator[Pod]:
+    """Yield the pending pods, then the pods with a node in the order of `recent` names."""
     placed = {}
     for pod in pods_of(objects):
         if pod.spec.nodeName:
@@ -164,7 +164,7 @@ def _worth_comparing(objects: Iterable[Any], recent: Iterable[str]) -> Iterator[
 
 
 def _decisions(world: World, pods: Iterable[Pod]) -> Iterator[Decision | None]:
-    """Decide about each pod by itself; None if no profile schedules it."""
+    """Yield the decision about each pod by itself; None if no profile schedules it."""
     for pod in pods:
         try:
             yield DryRun(world, world.take_out(pod)).decision()

@@ -1,8 +1,8 @@
-"""Makes moments: finds what has changed in a scheduler since the last look.
+"""Makes moments: finds the changes of a scheduler since the previous moment.
 
-The scheduler does no work for this: changes of the cluster are in its history, a pod has another entry in the queue
-each time it comes there, and decisions have an ID. The cost of a look grows with the number of changes, and slightly
-with the number of pods that wait.
+The scheduler does no work for this: changes of the cluster are in its history, a pod gets a new entry each time it is
+added to the queue, and decisions have an ID. The cost of a moment grows with the number of changes, and slightly with
+the number of waiting pods.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,12 +28,12 @@ from kubestow.scheduler.queue.scheduling_queue import ATTEMPT_FAILED, BACKOFF_CO
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 _MOST_IN_FLIGHT = 200
-"""Maximum number of pods in flight that have a row; where there are more, each is in flight for milliseconds."""
+"""Maximum number of pods in flight that have a row; if there are more, each is only in flight for milliseconds."""
 _NOT_WAKING = (FIRST_EVENT, ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF)
 _QUIET_SECONDS = 10.0
-"""The longest time between two moments in which nothing happens."""
+"""Maximum time between two moments without changes."""
 _PLUGIN_SECONDS = 1.0
-"""The shortest time between two reads of the times of plugins: that is a long list."""
+"""Minimum time between two reads of the plugins' execution times, which are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Watch:
     """Makes the moments of a scheduler."""
 
     def __init__(self, watched: Watched, number: int = 0) -> None:
-        """`number` is the number of the moment before the first one."""
+        """`number` is the number before that of the first moment."""
         self._watched = watched
         self._number = number
-        self._has_looked = False
+        self._has_moment = False
         self._time = watched.clock.now()
         self._revision = self._resources = self._layout = 0
         self._waiting = _Waiting(watched)
@@ -63,18 +63,18 @@ class Watch:
         self._plugins_at = self._time
 
     def look(self, *, anyway: bool = False) -> Moment | None:
-        """Return the next moment; None if nothing has changed and the last one is recent, unless `anyway`."""
+        """Return the next moment; None if nothing has changed and the last one is recent, unless `anyway` is set."""
         now, waiting, revision = self._watched.clock.now(), self._waiting, self._watched.recorder.history.revision
-        waiting.look()
+        waiting.update()
         counted = self._count()
         changed = revision != self._revision or waiting.rows or waiting.left
-        is_news = anyway or changed or counted != self._counted
-        if not is_news and self._has_looked and now - self._time < _QUIET_SECONDS:
+        is_new = anyway or changed or counted != self._counted
+        if not is_new and self._has_moment and now - self._time < _QUIET_SECONDS:
             return None
         self._number += 1
-        self._layout += self._is_laid_out_anew(revision)
+        self._layout += self._has_new_layout(revision)
         self._revision = revision
-        self._has_looked = True
+        self._has_moment = True
         figures = self._figures(now, counted)
         self._time, self._counted = now, counted
         return Moment(
@@ -89,8 +89,8 @@ class Watch:
             self._decision,
         )
 
-    def _is_laid_out_anew(self, revision: int) -> bool:
-        """Return True if nodes or resources came or went, or what is shown of a node itself is different."""
+    def _has_new_layout(self, revision: int) -> bool:
+        """Return whether nodes or resources were added or removed, or data of a node that the page shows changed."""
         resources, self._resources = self._resources, len(self._watched.core.cluster.nodes.resource_index)
         try:
             changes = self._watched.recorder.history.between(self._revision, revision)
@@ -101,7 +101,7 @@ class Watch:
         )
 
     def _count(self) -> tuple[int, int, int, int]:
-        """Return pods scheduled, attempts, preemptions and victims, since the scheduler began."""
+        """Return the numbers of scheduled pods, attempts, preemptions and victims since the scheduler started."""
         metrics = self._watched.metrics
         results = metrics.schedule_attempts.read()
         scheduled = sum(count for (_profile, result), count in results.items() if result == "scheduled")
@@ -143,7 +143,7 @@ class Watch:
         self._decision = newest or last
 
     def _plugins(self, now: float) -> dict[str, float]:
-        """Return the seconds spent in each plugin since the last read; empty if that is too recent."""
+        """Return the seconds spent in each plugin since the previous read; empty if that is too recent."""
         if now - self._plugins_at < _PLUGIN_SECONDS:
             return {}
         self._plugins_at = now
@@ -160,14 +160,14 @@ def _waited(record: Record) -> float:
 
 
 def percentiles(values: list[float], percents: Sequence[int]) -> dict[str, float | None]:
-    """Return percentiles by name; None where there are no values."""
+    """Return percentiles by name; each is None if there are no values."""
     ordered = sorted(values)
     last = len(ordered) - 1
     return {f"p{percent}": round(ordered[last * percent // 100], 6) if ordered else None for percent in percents}
 
 
 def _shown(known: KnownNode | None) -> object:
-    """Return what the page shows of a node itself, and its row."""
+    """Return the data of a node that the page shows, and its row."""
     if known is None:
         return None
     node = known.node
@@ -176,57 +176,57 @@ def _shown(known: KnownNode | None) -> object:
 
 @dataclass(slots=True)
 class _Waiting:
-    """Pods in the queue and on their way."""
+    """Pods in the queue and in flight."""
 
     watched: Watched
     rows: list[WaitingPod] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     _heaps: list[dict[str, object]] = field(default_factory=list)
-    """What was active or in backoff at the last look."""
+    """The active entries, and those in backoff, at the previous update."""
     _pool: dict[str, object] = field(default_factory=dict)
-    """What was unschedulable or gated at the last look."""
-    _on_their_way: dict[str, object] = field(default_factory=dict)
-    """Pods in flight that have a row, with what they wait for."""
+    """The unschedulable and gated entries at the previous update."""
+    _in_flight: dict[str, object] = field(default_factory=dict)
+    """Pods in flight that have a row, with the permissions that they wait for."""
 
-    def look(self) -> None:
-        """Set `rows`, `left` and `counts` to what has changed since the last look."""
+    def update(self) -> None:
+        """Set `rows` and `left` to the changes since the previous update, and `counts` to the current numbers."""
         queue, waiting = self.watched.core.queue, self.watched.core.waiting_pods
         in_flight = queue.in_flight_pods()
         self.counts = queue.lengths() | {IN_FLIGHT: len(in_flight) - len(waiting), WAITING: len(waiting)}
         *heaps, pool = queue.entries()
-        changed, gone = self._news_of_pool(cast("dict[str, object]", pool))
+        changed, removed = self._pool_changes(cast("dict[str, object]", pool))
         before, self._heaps = self._heaps or [{} for _ in heaps], list(map(dict, heaps))
-        for heap, then in zip(self._heaps, before, strict=True):
-            changed += [uid for uid, entry in heap.items() if then.get(uid) is not entry]
-            gone |= then.keys() - heap.keys()
+        for heap, old in zip(self._heaps, before, strict=True):
+            changed += [uid for uid, entry in heap.items() if old.get(uid) is not entry]
+            removed |= old.keys() - heap.keys()
         self.rows = [self._queued(*queue.locate(uid)) for uid in changed]
-        going, self._on_their_way = self._on_their_way, {}
+        previous, self._in_flight = self._in_flight, {}
         for pod in in_flight[:_MOST_IN_FLIGHT]:
             uid = pod.metadata.uid
-            waits = self._on_their_way[uid] = waiting.get(uid)
-            if uid not in going or going[uid] is not waits:
-                self.rows.append(self._on_its_way(pod, waits))
-        gone |= going.keys() - self._on_their_way.keys()
-        there = (*self._heaps, self._pool, self._on_their_way)
-        self.left = sorted(uid for uid in gone if not any(uid in now for now in there))
+            waits = self._in_flight[uid] = waiting.get(uid)
+            if uid not in previous or previous[uid] is not waits:
+                self.rows.append(self._in_flight_row(pod, waits))
+        removed |= previous.keys() - self._in_flight.keys()
+        present = (*self._heaps, self._pool, self._in_flight)
+        self.left = sorted(uid for uid in removed if not any(uid in entries for entries in present))
 
-    def _news_of_pool(self, pool: dict[str, object]) -> tuple[list[str], set[str]]:
-        """Return the UIDs that came to the pool, and those that left it. New entries are at its end."""
+    def _pool_changes(self, pool: dict[str, object]) -> tuple[list[str], set[str]]:
+        """Return the UIDs that were added to the pool, and those that were removed. New entries are at its end."""
         known, new = self._pool, []
         for uid, entry in reversed(pool.items()):
             if known.get(uid) is entry:
                 break
             known[uid] = entry
             new.append(uid)
-        gone = known.keys() - pool.keys() if len(known) > len(pool) else set()
-        for uid in gone:
+        removed = known.keys() - pool.keys() if len(known) > len(pool) else set()
+        for uid in removed:
             del known[uid]
-        return new[::-1], gone
+        return new[::-1], removed
 
     def _queued(self, state: str, queued: QueuedPod, retry: float | None) -> WaitingPod:
         record = self.watched.recorder.last(queued.uid)
-        told = "" if record is None else record.message
+        message = "" if record is None else record.message
         nominated = queued.pod.status.nominatedNodeName or ("" if record is None else record.nominated_node)
         return WaitingPod(
             queued.uid,
@@ -238,14 +238,14 @@ class _Waiting:
             queued.attempts,
             retry,
             tuple(sorted(queued.rejectors)),
-            told if queued.gate is None else queued.gate.message,
+            message if queued.gate is None else queued.gate.message,
             *self._woken(queued),
             nominated,
             group_key(queued.pod),
         )
 
     def _woken(self, queued: QueuedPod) -> tuple[str, str]:
-        """Return the last event that brought the pod back, and the plugin whose hint asked for it."""
+        """Return the last event that moved the pod out of the pool, and the plugin whose hint requested it."""
         history, names = self.watched.recorder.moves_of(queued.uid), self.watched.recorder.move_names
         for number in [] if history is None else history[:0:-2]:
             queue, event, plugin = names[int(number)]
@@ -253,7 +253,7 @@ class _Waiting:
                 return event, plugin
         return "", ""
 
-    def _on_its_way(self, pod: Pod, waits: PodAtPermit | None) -> WaitingPod:
+    def _in_flight_row(self, pod: Pod, waits: PodAtPermit | None) -> WaitingPod:
         uid = pod.metadata.uid
         record = self.watched.recorder.last(uid)
         since, attempts = (self.watched.clock.now(), 1) if record is None else (record.time, record.attempts)
@@ -273,8 +273,8 @@ class _Waiting:
         )
 
 
-def _created(pod: Pod, otherwise: float) -> float:
+def _created(pod: Pod, default: float) -> float:
     try:
         return parse_time(pod.metadata.creationTimestamp or "")
     except ValueError:
-        return otherwise
+        return default

@@ -1,4 +1,4 @@
-"""The nodes as one evaluation of a pod found them, as JSON has it; of a past decision and of a dry run alike."""
+"""Runs one evaluation of a pod, of a past decision or a dry run, and converts its results into the JSON schema."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
@@ -19,16 +19,16 @@ from kubestow.scheduler.framework.results import PluginError, PostFilterResult, 
 T = TypeVar("T")
 
 AskNow = Callable[[Sequence[Call]], Sequence[Answer]]
-"""Makes calls to extenders, and waits for the answers."""
+"""Calls extenders and blocks until they answer."""
 Find = Callable[[], IntArray]
-"""Filters some rows, and returns the feasible ones in the order of the search."""
+"""Filters rows, and returns the feasible ones in search order."""
 
 NO_ROWS: IntArray = np.empty(0, np.int64)
 _REASONS = ("pdbViolations", "highestPriority", "prioritySum", "victims", "started")
 
 
-class Judged:
-    """Runs an evaluation, step by step as a cycle does, and keeps what each step found."""
+class EvaluationRun:
+    """Runs an evaluation with the steps of a scheduling cycle, and keeps the result of each step."""
 
     def __init__(
         self,
@@ -40,37 +40,37 @@ class Judged:
         extenders: Extenders | None = None,
         ask: AskNow | None = None,
         calls: Sequence[Asked] = (),
-        looked_at: IntArray = NO_ROWS,
+        searched_rows: IntArray = NO_ROWS,
     ) -> None:
-        """`find` is None where no node is to be looked at; `preempts`: run PostFilter if no node is feasible.
+        """`find` is None if no node is evaluated; `preempts`: run PostFilter if no node is feasible.
 
-        Fewer feasible nodes than `fewest_scored` are not scored; None to score none. `extenders` note their calls in
-        `calls`. `looked_at` are the rows of a search.
+        Fewer feasible nodes than `fewest_scored` are not scored; None: score no nodes. `extenders` add their calls to
+        `calls`. `searched_rows` are the rows of a past search.
         """
         self.evaluation = evaluation
         self.rows = NO_ROWS
         """The feasible nodes."""
         self.totals = NO_ROWS
         self.extended = NO_ROWS
-        """What extenders added to the totals."""
+        """The scores that extenders added to the totals."""
         self.is_scored = False
         self.calls = calls
-        self.looked_at = looked_at
+        self.searched_rows = searched_rows
         self.post_filter: PostFilterResult | None = None
         self.error = ""
         self._extenders = extenders
         self._ask = ask
         try:
-            self._judge(find, fewest_scored=fewest_scored, preempts=preempts)
+            self._run(find, fewest_scored=fewest_scored, preempts=preempts)
         except (PluginError, ExtenderError, ValueError) as error:
             self.error = str(error)
 
-    def _judge(self, find: Find | None, *, fewest_scored: int | None, preempts: bool) -> None:
+    def _run(self, find: Find | None, *, fewest_scored: int | None, preempts: bool) -> None:
         evaluation, extenders = self.evaluation, self._extenders
         if evaluation.pre_filter() and find is not None:
             self.rows = find()
         if extenders is not None and len(self.rows):
-            left = self._answered(extenders.filter(evaluation.pod, self.rows))
+            left = self._finish(extenders.filter(evaluation.pod, self.rows))
             failed = left.failed(evaluation.cluster.nodes)
             if failed and evaluation.verdicts is not None:
                 evaluation.explain_extended(evaluation.verdicts.rows, failed)
@@ -80,20 +80,20 @@ class Judged:
             self.extended = np.zeros(len(self.rows), np.int64)
             self.is_scored = True
             if extenders is not None:
-                self.extended = self._answered(extenders.prioritize(evaluation.pod, self.rows))
+                self.extended = self._finish(extenders.prioritize(evaluation.pod, self.rows))
                 self.totals = self.totals + self.extended
         elif not len(self.rows) and preempts and evaluation.profile.post_filter:
-            self.post_filter = self._answered(run_post_filter(evaluation.profile, evaluation, extenders))
+            self.post_filter = self._finish(run_post_filter(evaluation.profile, evaluation, extenders))
 
-    def _answered(self, conversation: Conversation[T]) -> T:
-        """Carry a conversation with extenders on to its end."""
-        said = carry_on(conversation)
-        while isinstance(said, Asking):
+    def _finish(self, conversation: Conversation[T]) -> T:
+        """Call extenders until a step is finished; return its result."""
+        result = carry_on(conversation)
+        while isinstance(result, Asking):
             assert self._ask is not None
-            said = said.answered(self._ask(said.calls))
-        return said
+            result = result.answered(self._ask(result.calls))
+        return result
 
-    # As JSON
+    # Conversion into the JSON schema
 
     @property
     def weights(self) -> dict[str, int]:
@@ -111,16 +111,16 @@ class Judged:
         )
 
     def nominated(self, rows: Collection[int] | None = None) -> tuple[schema.Nominated, ...]:
-        """Return the pods nominated to some rows, None for all, for which room had to be left; by node and pod."""
-        beside = self.evaluation.nominated
-        if beside is None:
+        """Return the pods nominated to `rows` (None: to any row) whose requests were reserved; by node and pod."""
+        nominated = self.evaluation.nominated
+        if nominated is None:
             return ()
         row_of = self.evaluation.cluster.nodes.row_of
         found = [
             schema.Nominated(pod.key, node, pod.priority)
             for node in self.evaluation.nominator.nodes
             if (row := row_of.get(node)) is not None and (rows is None or row in rows)
-            for pod in beside.pods(row)
+            for pod in nominated.pods(row)
         ]
         return tuple(sorted(found, key=lambda one: (one.node, one.pod)))
 
@@ -130,7 +130,7 @@ class Judged:
         return preemption_of(self.post_filter, self.evaluation.cluster.nodes.names)
 
     def node_results(self) -> dict[str, NodeResult]:
-        """Return what was found about each node that was looked at, by name: first the feasible ones."""
+        """Return the result of each evaluated node, by name: first the feasible nodes."""
         names, found = self.evaluation.cluster.nodes.names, self._feasible()
         verdicts = self.evaluation.verdicts
         if verdicts is not None:
@@ -146,7 +146,7 @@ class Judged:
         plugins = [score.plugin for score in scores]
         parts = [part for score in scores for part in (score.weighted, score.raw, score.normalized)]
         found: dict[str, NodeResult] = {}
-        # Many nodes, and few different results.
+        # Many nodes share few distinct results.
         distinct: dict[Any, NodeResult] = {}
         columns = [part.tolist() for part in (self.totals, self.extended, *parts)]
         for row, *values in zip(self.rows.tolist(), *columns, strict=True):
@@ -163,14 +163,14 @@ class Judged:
 
 
 def best_nodes(results: Mapping[str, NodeResult]) -> tuple[str, ...]:
-    """Return the nodes of the highest total, by name."""
+    """Return the nodes with the highest total, by name."""
     totals = {name: result.total for name, result in results.items() if result.total is not None}
     highest = max(totals.values(), default=None)
     return tuple(sorted(name for name, total in totals.items() if total == highest))
 
 
 def preemption_of(result: PostFilterResult, names: Sequence[str]) -> schema.Preemption:
-    """Return what PostFilter came to; `names` are those of rows."""
+    """Return the result of PostFilter; `names` has the node name of each row."""
     node = result.nominated_node or ""
     candidates = _candidates(result.weighed, names)
     chosen = next((candidate for candidate in candidates if candidate.node == node), None)
@@ -205,7 +205,7 @@ def _candidates(weighed: Weighed | None, names: Sequence[str]) -> tuple[schema.C
 
 
 def _why(chosen: schema.Candidate, candidates: Sequence[schema.Candidate]) -> str:
-    """Return the first field by which no other candidate was as good as the chosen one."""
+    """Return the first field in which the chosen candidate is better than all others."""
     left = [candidate for candidate in candidates if candidate is not chosen]
     if not left:
         return "only"

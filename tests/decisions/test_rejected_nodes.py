@@ -1,4 +1,4 @@
-"""Finding the decisions in which a node was rejected: the same as in the details of each decision."""
+"""The search for decisions in which a node was rejected agrees with the details of each decision."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +12,8 @@ PODS = st.lists(st.tuples(st.sampled_from(["100m", "1", "1500m", "4"]), st.boole
 
 
 @given(PODS, st.booleans())
-def test_a_rejection_is_found_where_the_details_have_it(pods: list[tuple[str, bool]], extended: bool) -> None:
-    """Whether a plugin or an extender rejected the node."""
+def test_a_rejection_is_found_if_the_details_have_it(pods: list[tuple[str, bool]], extended: bool) -> None:
+    """Plugins and extenders may have rejected the node."""
     extenders = FakeExtenders(a="filterVerb: filter, nodeCacheCapable: true")
     extenders.replies["a/filter"] = only("n1", "n2")
     options = {"configuration": extenders.configuration, "ask": extenders.ask} if extended else {}
@@ -33,8 +33,8 @@ def test_a_rejection_is_found_where_the_details_have_it(pods: list[tuple[str, bo
                 assert (None if found is None else found.plugin) == expected
 
 
-def test_a_node_that_came_back_in_the_row_of_another() -> None:
-    """Each decision is about the node in the row that it had then."""
+def test_a_node_that_was_added_again_in_another_row() -> None:
+    """Each decision uses the row that the node had at its time."""
     with recorded() as world:
         nodes = {name: make_node(name, cpu="64", unschedulable=name == "n0") for name in NODES}
         for node in nodes.values():

@@ -1,4 +1,4 @@
-"""How much room decisions take: one limit in bytes for records and the history that their details need."""
+"""The memory of decisions: one limit in bytes for records and the history that their details need."""
 
 import gc
 import tracemalloc
@@ -29,13 +29,13 @@ def schedule(world: SchedulerHarness, name: str, cpu: str = "1m") -> None:
 
 
 def summaries(world: SchedulerHarness) -> list[schema.Decision]:
-    """Return what is known without details, newest first."""
+    """Return the decisions without details, newest first."""
     archive = archive_of(world)
     return [archive.decision(record, nodes=False) for record in archive]
 
 
-def test_the_oldest_records_go_first() -> None:
-    """The newest stay, as many as the limit has room for."""
+def test_the_oldest_records_are_dropped_first() -> None:
+    """The newest records within the limit are kept."""
     with world_of(100_000) as world:
         for number in range(200):
             schedule(world, f"p{number}")
@@ -57,7 +57,7 @@ def test_details_of_all_records_in_the_ring_can_be_derived() -> None:
 
 
 def test_many_changes_and_few_decisions() -> None:
-    """Changes that no decision follows are dropped, too, and with them the details of decisions before them."""
+    """Changes without a following decision are dropped, too, and with them the details of earlier decisions."""
     with world_of(150_000) as world:
         schedule(world, "waits", cpu="2")
         world.cluster.add(make_node("changes", cpu="1"))
@@ -71,8 +71,8 @@ def test_many_changes_and_few_decisions() -> None:
     assert old.message.startswith("0/20 nodes are available")
 
 
-def test_the_last_record_of_a_pod_that_waits_is_kept() -> None:
-    """It outlives newer records of pods that are bound, without details about nodes."""
+def test_the_last_record_of_a_waiting_pod_is_kept() -> None:
+    """It is kept longer than newer records of bound pods, without details about nodes."""
     with world_of(150_000) as world:
         schedule(world, "waits", cpu="2")
         (record,) = archive_of(world)
@@ -87,8 +87,8 @@ def test_the_last_record_of_a_pod_that_waits_is_kept() -> None:
     assert (decision.nodes, decision.nodesDropped) == ({}, DROPPED)
 
 
-def test_the_last_record_of_a_pod_that_is_gone_is_dropped_in_the_end() -> None:
-    """Pods that wait share the limit with everything else."""
+def test_the_last_record_of_a_deleted_pod_is_dropped_in_the_end() -> None:
+    """Records of waiting pods share the limit with all others."""
     with world_of(60_000, nodes=1) as world:
         for number in range(100):
             schedule(world, f"big{number}", cpu="2")
@@ -96,8 +96,8 @@ def test_the_last_record_of_a_pod_that_is_gone_is_dropped_in_the_end() -> None:
         assert len(archive_of(world).recorder) < 15
 
 
-def test_pods_that_are_gone_leave_room_for_newer_decisions() -> None:
-    """Pods that did not fit and were deleted do not take the details from all decisions that follow."""
+def test_deleted_pods_do_not_displace_newer_decisions() -> None:
+    """After deleted pods that did not fit, decisions have their details."""
     with world_of(400_000, nodes=5) as world:
         for number in range(300):
             schedule(world, f"big{number}", cpu="2")
@@ -114,8 +114,8 @@ def test_pods_that_are_gone_leave_room_for_newer_decisions() -> None:
     assert [decision.nodesDropped for decision in newest] == [""] * 10
 
 
-def test_many_pods_in_the_queue_leave_room_for_records() -> None:
-    """What is kept of their moves takes a part of the limit only."""
+def test_many_pods_in_the_queue_do_not_displace_records() -> None:
+    """Their moves may only take a part of the limit."""
     with world_of(400_000, nodes=1) as world:
         for number in range(2_000):
             world.cluster.add(make_pod(f"gated{number}", gates=["g"]))
@@ -127,7 +127,7 @@ def test_many_pods_in_the_queue_leave_room_for_records() -> None:
 
 
 def test_the_last_record_of_a_pod() -> None:
-    """It is found whenever it is asked for, also after the oldest records have gone."""
+    """It is found at any time, also after the oldest records were dropped."""
     with world_of(150_000) as world:
         for name in ("a", "b"):
             schedule(world, name)
@@ -141,8 +141,8 @@ def test_the_last_record_of_a_pod() -> None:
             assert recorder.last(record.uid) is record
 
 
-def test_listeners_hear_of_bindings_whose_record_is_gone() -> None:
-    """A limit that is too small for one record does not keep the log from being complete."""
+def test_listeners_are_notified_of_bindings_whose_record_was_dropped() -> None:
+    """The log is complete even if the limit is too small for one record."""
     with world_of(1) as world:
         heard: list[tuple[str, str]] = []
         archive_of(world).recorder.listeners.append(lambda record: heard.append((record.name, record.binding)))
@@ -152,7 +152,7 @@ def test_listeners_hear_of_bindings_whose_record_is_gone() -> None:
 
 
 def memory_of(world: SchedulerHarness, work: Callable[[], None]) -> tuple[int, int]:
-    """Return the bytes that some work takes in memory, and what the recorder counts for it."""
+    """Return the bytes that a function allocates, and the bytes that the recorder counts for them."""
     recorder = archive_of(world).recorder
     recorder.history.settle()
     counted = recorder.bytes
@@ -169,8 +169,8 @@ def memory_of(world: SchedulerHarness, work: Callable[[], None]) -> tuple[int, i
     return taken, recorder.bytes - counted
 
 
-def crowd(world: SchedulerHarness, size: int, prefix: str, annotations: int = 0) -> None:
-    """Let pods come and go, each with annotations of some length."""
+def add_and_delete(world: SchedulerHarness, size: int, prefix: str, annotations: int = 0) -> None:
+    """Add and delete pods with annotations of a given length."""
     like = make_pod("like", cpu="1m")
     for number in range(size):
         meta = replace(
@@ -185,23 +185,23 @@ def crowd(world: SchedulerHarness, size: int, prefix: str, annotations: int = 0)
 
 
 def test_bytes_are_not_counted_too_low() -> None:
-    """The memory that decisions really take is not more than what is counted."""
+    """The real memory of decisions is at most the counted memory."""
     with world_of(1 << 30, nodes=100) as world:
-        crowd(world, 200, "a")
+        add_and_delete(world, 200, "a")
         world.run_for(1.0)
-        taken, counted = memory_of(world, lambda: crowd(world, 1_000, "b"))
+        taken, counted = memory_of(world, lambda: add_and_delete(world, 1_000, "b"))
     assert 0.2 * counted < taken <= counted
 
 
-def test_nodes_that_come_and_go() -> None:
-    """A decision does not keep the order of all nodes, which is another one after each of these changes."""
+def test_nodes_that_are_added_and_deleted() -> None:
+    """A decision does not keep the order of all nodes, which changes each time."""
     with world_of(1 << 30, nodes=1_000) as world:
 
         def churn(size: int) -> None:
             for number in range(size):
-                world.cluster.add(make_node("comes-and-goes", cpu="1"))
-                crowd(world, 1, f"c{number}-")
-                world.cluster.delete(world.cluster.node("comes-and-goes"))
+                world.cluster.add(make_node("temporary", cpu="1"))
+                add_and_delete(world, 1, f"c{number}-")
+                world.cluster.delete(world.cluster.node("temporary"))
 
         churn(20)
         taken, counted = memory_of(world, lambda: churn(200))
@@ -209,24 +209,24 @@ def test_nodes_that_come_and_go() -> None:
 
 
 def test_pods_with_long_annotations() -> None:
-    """They are kept with the pod."""
+    """The annotations are kept with the pod, and counted."""
     with world_of(1 << 30) as world:
-        crowd(world, 20, "a", annotations=50_000)
-        taken, counted = memory_of(world, lambda: crowd(world, 100, "b", annotations=50_000))
+        add_and_delete(world, 20, "a", annotations=50_000)
+        taken, counted = memory_of(world, lambda: add_and_delete(world, 100, "b", annotations=50_000))
     assert 0.2 * counted < taken <= counted
 
 
 def test_large_pods_do_not_exceed_the_limit() -> None:
-    """It is checked by the size of records, not by their number."""
+    """The limit is checked by the size of records, not by their number."""
     with world_of(4_000_000) as world:
         for number in range(20):
-            crowd(world, 10, f"c{number}-", annotations=50_000)
+            add_and_delete(world, 10, f"c{number}-", annotations=50_000)
             archive_of(world).recorder.history.settle()
             assert archive_of(world).recorder.bytes <= 5_000_000
 
 
 class Talkative:
-    """Rejects every node for a reason of its own, and draws a random number for each."""
+    """A plugin that rejects every node for a different reason, and draws a random number for each."""
 
     name = "Talkative"
 
@@ -237,28 +237,28 @@ class Talkative:
         return []
 
     def filter(self, state: Any, pod: Any, node: Any) -> Any:
-        return f"{pod.name} is refused on {node.name} since {self._rng.randrange(1 << 60)} is drawn" * 3
+        return f"{pod.name} is rejected on {node.name} since {self._rng.randrange(1 << 60)} is drawn" * 3
 
 
 def test_answers_of_plugins_that_are_not_pure() -> None:
-    """Reasons and random numbers are kept with the decision."""
+    """Their reasons and random numbers are kept with the decision."""
     with SchedulerHarness(record_bytes=1 << 30, plugins=[Talkative]) as world:
         for number in range(100):
             world.cluster.add(make_node(f"n{number}", cpu="1"))
 
-        def refuse(size: int, prefix: str) -> None:
+        def reject(size: int, prefix: str) -> None:
             for number in range(size):
                 world.cluster.add(make_pod(f"{prefix}{number}", cpu="1m"))
                 world.run_for(0.01)
                 world.cluster.delete(world.cluster.pod(f"{prefix}{number}"), grace_seconds=0)
 
-        refuse(5, "a")
-        taken, counted = memory_of(world, lambda: refuse(30, "b"))
+        reject(5, "a")
+        taken, counted = memory_of(world, lambda: reject(30, "b"))
     assert 0.2 * counted < taken <= counted
 
 
-def test_a_cycle_leaves_nothing_behind() -> None:
-    """Evaluations go without the help of the garbage collector, also where a plugin fails."""
+def test_evaluations_are_freed_after_a_cycle() -> None:
+    """They are freed without the garbage collector, even if a plugin fails."""
 
     def evaluations() -> list[Evaluation]:
         return [found for found in gc.get_objects() if isinstance(found, Evaluation)]
@@ -268,7 +268,7 @@ def test_a_cycle_leaves_nothing_behind() -> None:
     before = {id(found) for found in evaluations()}
     try:
         with world_of(1) as world:
-            for name, cpu in (("placed", "100m"), ("refused", "2"), ("placed-again", "100m")):
+            for name, cpu in (("placed", "100m"), ("rejected", "2"), ("placed-again", "100m")):
                 schedule(world, name, cpu)
             world.cluster.add(make_pod("wrong", cpu="1", claims=["missing"]))
             world.run_for(0.1)

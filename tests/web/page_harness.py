@@ -1,4 +1,4 @@
-"""A page about a scheduler in virtual time: looked at, served on a free port, and read."""
+"""A harness for the page of a scheduler in virtual time: makes moments, serves the page, and reads it."""
 
 import asyncio
 import http.client
@@ -23,8 +23,8 @@ TOKEN = "let-me-in"
 API = "/ui/api/v1"
 
 
-class Looking:
-    """Watches a harness that keeps records."""
+class PageHarness:
+    """Makes the moments of a scheduler harness that records decisions."""
 
     def __init__(
         self, world: SchedulerHarness, limit: int = RING_BYTES, features: config.Features | None = None
@@ -41,20 +41,20 @@ class Looking:
         self.events = Events(self.history)
         self._watch = Watch(Watched(world.core, world.metrics, archive.recorder, world.clock), number=1000)
 
-    def look(self) -> Moment | None:
-        """One more moment, told to whoever listens."""
+    def make_moment(self) -> Moment | None:
+        """Make the next moment, and send it to all readers."""
         moment = self._watch.look()
         if moment is not None:
             self.history.add(moment)
             self.events.tell(moment)
         return moment
 
-    def look_after(self, world: SchedulerHarness, *objects: Any) -> None:
-        """Add objects, let them be handled, and look."""
+    def add_objects(self, world: SchedulerHarness, *objects: Any) -> None:
+        """Add objects, let them be scheduled, and make a moment."""
         for obj in objects:
             world.cluster.add(obj)
         world.run_for(1.0)
-        assert self.look() is not None
+        assert self.make_moment() is not None
 
     def site(self) -> Site:
         return Site(Api([self.run], self.events))
@@ -62,7 +62,7 @@ class Looking:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: dict[str, str]
@@ -75,7 +75,7 @@ class Answer:
 
 @dataclass
 class Reader:
-    """Asks a server; every call is a connection of its own."""
+    """Sends requests to a server, each in a new connection."""
 
     port: int
     token: str = TOKEN
@@ -85,7 +85,7 @@ class Reader:
         return await asyncio.to_thread(self.read, path, method, body)
 
     def read(self, path: str, method: str = "GET", body: str | None = None) -> Answer:
-        """The same, where nothing else goes on meanwhile."""
+        """Send a request, and block until the response."""
         headers = {**self.headers, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
         connection = http.client.HTTPConnection(HOST, self.port, timeout=300)
         try:
@@ -97,7 +97,7 @@ class Reader:
 
 
 def served(site: Site, read: Callable[[Reader], Awaitable[Any]]) -> Any:
-    """Serve a site while somebody reads it."""
+    """Serve a site while `read` runs."""
 
     async def main() -> Any:
         server = LocalServer(site, TOKEN)
@@ -111,7 +111,7 @@ def served(site: Site, read: Callable[[Reader], Awaitable[Any]]) -> Any:
 
 
 def ask(site: Site, *paths: str) -> list[Any]:
-    """The answers to some GETs, which must all succeed; as JSON."""
+    """Return the JSON responses of GETs, which must all succeed."""
 
     async def read(reader: Reader) -> list[Any]:
         answers = [await reader.get(API + path) for path in paths]
