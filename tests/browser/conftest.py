@@ -1,6 +1,6 @@
 """One browser and one busy cluster for the tests of a module.
 
-Not longer: while Playwright's own event loop is there, tests of asyncio in the same process would find one running.
+Not longer: while Playwright's own event loop exists, tests of asyncio in the same process would find one running.
 Playwright is imported where it is used: modules whose tests need it are skipped where it is missing.
 """
 
@@ -14,7 +14,7 @@ from cli.up_running import Up
 from project_scripts import load_script
 
 if TYPE_CHECKING:
-    from browser.looking import Browser, Page
+    from browser.tabs import Browser, Page
 
 NODES = """
 nodes:
@@ -35,7 +35,7 @@ OBJECTS = (
 
 
 def address_of(cluster: Up) -> str:
-    """Where its page is, with the token."""
+    """Return the address of the page, with the token."""
     found: str | None = opening.address_in("\n".join(cluster.lines))
     assert found is not None, cluster.lines
     return found
@@ -43,14 +43,14 @@ def address_of(cluster: Up) -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    """Chromium."""
+    """Return a running Chromium."""
     with opening.chromium() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """`kubestow up` with two pools, pods that run, pods that fit nowhere, and one that is held back."""
+    """Run `kubestow up` with two pools, running pods, unschedulable pods, and a gated one."""
     folder = tmp_path_factory.mktemp("cluster")
     (folder / "nodes.yaml").write_text(NODES)
     (folder / "objects.yaml").write_text(OBJECTS)
@@ -64,8 +64,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @pytest.fixture
 def page(browser: "Browser", cluster: Up) -> "Iterator[Page]":
-    """The page of the cluster, signed in."""
-    from browser.looking import tab
+    """Open the page of the cluster, signed in."""
+    from browser.tabs import tab
 
     with tab(browser, address_of(cluster)) as opened:
         yield opened
@@ -73,5 +73,5 @@ def page(browser: "Browser", cluster: Up) -> "Iterator[Page]":
 
 @pytest.fixture
 def kubeconfig(cluster: Up) -> Path:
-    """Of the cluster."""
+    """Return the kubeconfig of the cluster."""
     return cluster.kubeconfig

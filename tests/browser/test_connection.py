@@ -1,4 +1,4 @@
-"""Who may look, and what is shown while the scheduler is away."""
+"""Access to the page, and the page while the scheduler is unreachable."""
 
 import signal
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 from apiserver.running import TOKEN, Running
 from browser.conftest import address_of
-from browser.looking import Browser, expect, go, tab
+from browser.tabs import Browser, expect, go, tab
 from cli.up_running import Up
 from free_ports import free_port
 from integration.cluster import node
@@ -20,8 +20,8 @@ from kubestow.apiserver import Options
 pytestmark = pytest.mark.browser
 
 
-def test_the_page_goes_on_after_a_restart(browser: Browser, tmp_path: Path) -> None:
-    """It says that the scheduler is away, keeps what it showed, and is live again with what is new, untouched."""
+def test_the_page_continues_after_a_restart(browser: Browser, tmp_path: Path) -> None:
+    """It reports the lost connection, keeps its data, and reconnects and shows new data by itself."""
     port = str(free_port())
     arguments = ("--nodes", "3", "--data-dir", str(tmp_path / "data"), "--page-port", port)
     up = Up(tmp_path, *arguments)
@@ -41,8 +41,8 @@ def test_the_page_goes_on_after_a_restart(browser: Browser, tmp_path: Path) -> N
         again.stop()
 
 
-def test_without_a_token_the_page_shows_how_to_get_in(browser: Browser, cluster: Up) -> None:
-    """And nothing else; a token that is wrong is said to be, and the right one opens."""
+def test_without_a_token_the_page_shows_how_to_sign_in(browser: Browser, cluster: Up) -> None:
+    """It shows nothing else; a wrong token is rejected, and the right one is accepted."""
     address, _, token = address_of(cluster).partition("#token=")
     with tab(browser, address) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in to Kubestow")
@@ -58,7 +58,7 @@ def test_without_a_token_the_page_shows_how_to_get_in(browser: Browser, cluster:
 
 @contextmanager
 def scheduler(kubeconfig: Path, folder: Path) -> Iterator[str]:
-    """`kubestow scheduler --ui` in a process of its own; yields where its page is."""
+    """Run `kubestow scheduler --ui` in a process; yield the address of its page."""
     port, log = str(free_port()), folder / "log"
     command = [sys.executable, "-m", "kubestow", "scheduler", "--ui", "--leader-elect=false"]
     command += [f"--{what}kubeconfig={kubeconfig}" for what in ("", "authentication-", "authorization-")]
@@ -78,7 +78,7 @@ def scheduler(kubeconfig: Path, folder: Path) -> Iterator[str]:
 def test_a_scheduler_in_a_cluster_has_the_page_on_its_secure_port(
     browser: Browser, cluster: Up, tmp_path: Path
 ) -> None:
-    """For those whom the API server knows: a token from it opens, and without one there is only the way in."""
+    """A token of the API server is accepted; without one, only the sign-in is shown."""
     with scheduler(cluster.kubeconfig, tmp_path) as address, tab(browser, address) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in to Kubestow")
         page.get_by_label("Token").fill(cluster.issue_token("default"))
@@ -88,7 +88,7 @@ def test_a_scheduler_in_a_cluster_has_the_page_on_its_secure_port(
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[Running]:
-    """A control plane that goes by roles: Eve has none, Jane has the one that the page tells of."""
+    """Run a control plane with RBAC: Eve has no role, Jane has the role that the page describes."""
     (tmp_path / "tokens.csv").write_text("t-eve,eve,1\nt-jane,jane,2\n")
     running = Running(
         Options(token=TOKEN, token_file=tmp_path / "tokens.csv", controllers=False, kubelets=False, rbac=True)
@@ -107,8 +107,8 @@ def guarded(tmp_path: Path) -> Iterator[Running]:
     running.stop()
 
 
-def test_roles_decide_who_may_look(browser: Browser, guarded: Running, tmp_path: Path) -> None:
-    """Who has none is told so in the scheduler's words, with what an administrator can do, and sees nothing else."""
+def test_roles_control_access(browser: Browser, guarded: Running, tmp_path: Path) -> None:
+    """A user without a role only sees the scheduler's message, and what an administrator can do."""
     with scheduler(guarded.control_plane.kubeconfig_path, tmp_path) as address, tab(browser, address) as page:
         page.get_by_label("Token").fill("t-eve")
         page.keyboard.press("Enter")

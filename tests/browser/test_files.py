@@ -1,4 +1,4 @@
-"""The files of the page: few, small, as they were vendored, and nothing in them that makes markup of text."""
+"""The files of the page: their size, vendored packages, and no code that turns text into markup."""
 
 from pathlib import Path
 
@@ -9,18 +9,18 @@ SERVED = [file for file in STATIC.rglob("*") if file.suffix in (".css", ".html",
 
 
 def test_the_page_is_small() -> None:
-    """Everything that a browser may load, uncompressed, is less than 150,000 bytes."""
+    """All files that a browser may load are less than 150,000 bytes, uncompressed."""
     assert sum(file.stat().st_size for file in SERVED) < 150_000
 
 
-def test_what_is_vendored_is_what_is_listed() -> None:
-    """Hashes agree, and each package has its licence beside it."""
+def test_vendored_files_match_the_list() -> None:
+    """Hashes agree, and each package has its licence."""
     assert load_script("vendor_web").problems() == []
     assert {file.stem for file in (STATIC / "vendor").glob("*.LICENSE")} == {"htm", "preact"}
 
 
 def test_text_never_becomes_markup() -> None:
-    """The page's own modules set no inner HTML, run no text as code, and name no other host."""
+    """The page's own modules set no inner HTML, evaluate no text, and name no other host."""
     for file in SERVED:
         text = file.read_text()
         if file.parent.name != "vendor":

@@ -1,4 +1,4 @@
-"""A group of pods that does not fit: the placements that were tried, what stopped each, and what would help."""
+"""A group of pods that does not fit: the evaluated placements, their reasons, and suggestions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from browser.conftest import address_of
-from browser.looking import Browser, expect, go, tab
+from browser.tabs import Browser, expect, go, tab
 from cli.up_running import Up
 
 pytestmark = pytest.mark.browser
@@ -41,7 +41,7 @@ FEATURES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadSchedu
 
 @pytest.fixture
 def racks(tmp_path: Path) -> Iterator[Up]:
-    """Racks of three and two nodes, and a job that wants four of one."""
+    """Run a cluster with racks of three and two nodes, and a job that needs four nodes of one rack."""
     (tmp_path / "nodes.yaml").write_text(RACKS)
     (tmp_path / "train.yaml").write_text(TRAIN)
     files = ("--nodes-file", str(tmp_path / "nodes.yaml"), "-f", str(tmp_path / "train.yaml"))
@@ -50,8 +50,8 @@ def racks(tmp_path: Path) -> Iterator[Up]:
     up.stop()
 
 
-def test_a_group_tells_what_stopped_it(browser: Browser, racks: Up) -> None:
-    """Racks a and b, how many found a node in each, and that three instead of four would fit."""
+def test_a_group_shows_its_placements(browser: Browser, racks: Up) -> None:
+    """The view has racks a and b with their numbers of placed pods, and that a minCount of three would fit."""
     with tab(browser, address_of(racks)) as page:
         go(page, "#/groups")
         row = page.get_by_role("row").filter(has_text="default/train")

@@ -1,4 +1,4 @@
-"""Large clusters, and names that would be markup if anybody let them."""
+"""Large clusters, and names that look like markup."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from browser.conftest import address_of
-from browser.looking import Browser, Page, expect, go, tab
+from browser.tabs import Browser, Page, expect, go, tab
 from cli.up_running import Up
 
 pytestmark = pytest.mark.browser
@@ -22,11 +22,11 @@ HOSTILE = [
 ]
 NODES, PODS = 5_000, 10_000
 IN_SIGHT = 80
-"""More rows than a screen has room for."""
+"""More rows than fit on a screen."""
 
 
 def changing(change: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Answers with what is made of the true answer."""
+    """Return a handler that modifies the true response."""
 
     def answer(route: Any) -> None:
         body = route.fetch().json()
@@ -37,8 +37,8 @@ def changing(change: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 @contextmanager
-def told(browser: Browser, up: Up, **answers: Any) -> Iterator[Page]:
-    """The page of a cluster of which something else is told: by path, what is made of the true answer."""
+def modified(browser: Browser, up: Up, **answers: Any) -> Iterator[Page]:
+    """Open the page with modified responses: for each path, a function that changes the true response."""
     with tab(browser, "about:blank") as page:
         for path, change in answers.items():
             page.route(f"**/ui/api/v1/{path}*", changing(change))
@@ -48,7 +48,7 @@ def told(browser: Browser, up: Up, **answers: Any) -> Iterator[Page]:
 
 
 def grown(body: dict[str, Any]) -> None:
-    """A cluster of 5,000 nodes, each like one of those that are there."""
+    """Replace the cluster by 5,000 nodes that are copies of the existing ones."""
     was = len(body["names"])
     for value in list(body.values()) + list(body["allocatable"].values()) + list(body["requested"].values()):
         if isinstance(value, list) and len(value) == was:
@@ -59,7 +59,7 @@ def grown(body: dict[str, Any]) -> None:
 
 
 def crowded(body: dict[str, Any]) -> None:
-    """A queue of 10,000 pods like the first one that fits nowhere."""
+    """Replace the queue by 10,000 copies of the first unschedulable pod."""
     uid, pod, state = (body["columns"].index(name) for name in ("uid", "pod", "state"))
     row = next(row for row in body["rows"] if row[state] == "unschedulable")
     body["rows"] = []
@@ -71,16 +71,16 @@ def crowded(body: dict[str, Any]) -> None:
 
 
 def test_5000_nodes_fit_on_one_screen(browser: Browser, cluster: Up) -> None:
-    """Each has its cell, in sight without scrolling; the last one opens where it is drawn."""
-    with told(browser, cluster, cluster=grown) as page:
+    """Each has a visible cell without scrolling; a click on the last cell opens its node."""
+    with modified(browser, cluster, cluster=grown) as page:
         go(page, "#/cluster?group=none")
         expect(page.locator(".tile").first).to_have_text("Nodes5,000")
         canvas = page.locator(".heatmap canvas")
-        box, room = canvas.bounding_box(), page.locator(".heatmap").bounding_box()
+        box, map_box = canvas.bounding_box(), page.locator(".heatmap").bounding_box()
         assert box is not None
-        assert room is not None
-        assert box["height"] <= room["height"]
-        assert room["y"] + room["height"] <= 800
+        assert map_box is not None
+        assert box["height"] <= map_box["height"]
+        assert map_box["y"] + map_box["height"] <= 800
         canvas.focus()
         page.keyboard.press("End")
         expect(page.locator(".tip")).to_contain_text("node-4999")
@@ -89,8 +89,8 @@ def test_5000_nodes_fit_on_one_screen(browser: Browser, cluster: Up) -> None:
 
 
 def test_10000_pending_pods_scroll(browser: Browser, cluster: Up) -> None:
-    """Only rows in sight are in the document, and they are reused; the end is one key away, and a filter finds one."""
-    with told(browser, cluster, queue=crowded) as page:
+    """Only visible rows are in the document, and they are reused; End goes to the last row, and a filter finds one."""
+    with modified(browser, cluster, queue=crowded) as page:
         go(page, "#/queue?sort=pod")
         table = page.get_by_role("grid")
         expect(table).to_have_attribute("aria-rowcount", "10001")
@@ -111,7 +111,7 @@ def test_10000_pending_pods_scroll(browser: Browser, cluster: Up) -> None:
 
 
 def test_names_are_data(browser: Browser, cluster: Up) -> None:
-    """Whatever objects are called, and whatever plugins say: it is shown letter for letter."""
+    """Names of objects and messages of plugins are shown literally."""
 
     def rename_nodes(body: dict[str, Any]) -> None:
         body["names"][: len(HOSTILE)] = HOSTILE
@@ -125,7 +125,7 @@ def test_names_are_data(browser: Browser, cluster: Up) -> None:
         body["nodes"], body["plugins"] = HOSTILE[:2], HOSTILE[:1]
         body["pods"] = [{"pod": f"shop/{name}", "state": "placed", "node": name} for name in HOSTILE]
 
-    with told(browser, cluster, cluster=rename_nodes, queue=rename_pods, search=rename_found) as page:
+    with modified(browser, cluster, cluster=rename_nodes, queue=rename_pods, search=rename_found) as page:
         page.on("dialog", lambda dialog: pytest.fail(dialog.message))
         for place in ("#/cluster?group=pool", "#/cluster?show=table&colour=label:pool", "#/queue"):
             go(page, place)

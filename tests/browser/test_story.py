@@ -1,4 +1,4 @@
-"""A pod that is pending, from kubectl create to the change that lets it run; and the keyboard alone."""
+"""A pending pod, from kubectl create to the change that lets it run; and use without a mouse."""
 
 import subprocess
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.test_kubectl import PROBLEM
-from browser.looking import Page, expect, go
+from browser.tabs import Page, expect, go
 
 pytestmark = pytest.mark.browser
 
@@ -40,14 +40,14 @@ spec:
 
 
 def kubectl(kubeconfig: Path, *arguments: str, text: str | None = None) -> None:
-    """Do something to the cluster."""
+    """Run kubectl in the cluster."""
     subprocess.run(["kubectl", "--kubeconfig", kubeconfig, *arguments], input=text, text=True, check=True)
 
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")
-def test_a_pending_pod_is_understood_and_mended(page: Page, kubeconfig: Path) -> None:
-    """It shows up by itself; the page says what would help; once that is done, it is seen leaving."""
+def test_a_pending_pod_is_explained_and_fixed(page: Page, kubeconfig: Path) -> None:
+    """The pod appears by itself; the page suggests changes; after one of them, the pod is shown as scheduled."""
     go(page, "#/queue?filter=big")
     expect(page.get_by_role("main")).to_contain_text("No matching pods")
     kubectl(kubeconfig, "create", "-f", "-", text=BIG)
@@ -66,8 +66,8 @@ def test_a_pending_pod_is_understood_and_mended(page: Page, kubeconfig: Path) ->
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")
-def test_preemption_tells_candidates_and_victims(page: Page, kubeconfig: Path) -> None:
-    """Who had to leave, and which nodes were weighed; the attempt before shows it, too, once the pod has its node."""
+def test_preemption_shows_candidates_and_victims(page: Page, kubeconfig: Path) -> None:
+    """The first attempt still shows them after the pod has its node."""
     kubectl(kubeconfig, "create", "-f", "-", text=URGENT)
     go(page, "#/decisions")
     page.get_by_role("row").filter(has_text="default/urgent").first.get_by_role("link").first.click()
@@ -80,7 +80,7 @@ def test_preemption_tells_candidates_and_victims(page: Page, kubeconfig: Path) -
 
 
 def test_everything_works_without_a_mouse(page: Page) -> None:
-    """Skip to the view, walk the map, open a node, close it; then to the queue, down the rows, and into one."""
+    """Skip to the view, move on the map, open and close a node; then open the queue and one of its rows."""
     expect(page.locator(".heatmap canvas")).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Skip to the view")).to_be_focused()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser.conftest import opening
-from browser.looking import Browser, expect, go, tab
+from browser.tabs import Browser, expect, go, tab
 from web.test_view import PACKING, SCENARIO
 
 pytestmark = pytest.mark.browser
@@ -18,7 +18,7 @@ KUBESTOW = (sys.executable, "-m", "kubestow")
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """Where two runs of one scenario are shown, the second with a configuration that packs."""
+    """Return the address of a page with two runs of a scenario, the second with a configuration that packs."""
     (tmp_path / "s.yaml").write_text(SCENARIO)
     (tmp_path / "c.yaml").write_text(PACKING)
     for name, options in (("spread", []), ("packed", ["--config", "c.yaml"])):
@@ -31,8 +31,8 @@ def address(tmp_path: Path) -> Iterator[str]:
     view.communicate()
 
 
-def test_two_runs_are_compared_and_looked_at(browser: Browser, address: str) -> None:
-    """What moved and why; either run can be looked at, at any moment of it, and a pod tried in what it came to."""
+def test_two_runs_are_compared_and_shown(browser: Browser, address: str) -> None:
+    """Moved pods have reasons; each run can be shown at any moment, and dry runs are possible at its end."""
     with tab(browser, address) as page:
         expect(page.get_by_role("banner").get_by_role("status")).to_have_text("Recorded")
         go(page, "#/compare")

@@ -1,4 +1,4 @@
-"""Every view with the data of a cluster that runs."""
+"""Every view with the data of a running cluster."""
 
 import re
 from urllib.parse import urlsplit
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from browser.conftest import address_of
-from browser.looking import AXE, Browser, Page, expect, go, tab
+from browser.tabs import AXE, Browser, Page, expect, go, tab
 from cli.up_running import Up
 
 pytestmark = pytest.mark.browser
@@ -24,24 +24,24 @@ VIEWS = {
 
 
 def pending_pod(page: Page) -> str:
-    """The name of a pod that fits nowhere, as the queue shows it."""
+    """Return the name of an unschedulable pod in the queue."""
     go(page, "#/queue?filter=indexer")
     row = page.get_by_role("row").filter(has_text="indexer").first
     name: str = row.get_by_role("link").first.inner_text()
     return name
 
 
-def test_every_view_shows_what_there_is(page: Page) -> None:
-    """Each of them, reached through the list of views."""
+def test_every_view_shows_data(page: Page) -> None:
+    """Each view is opened from the list of views."""
     links = page.get_by_role("navigation")
-    for view, words in VIEWS.items():
+    for view, text in VIEWS.items():
         links.locator(f"a[href^='#/{view}']").click()
-        expect(page.get_by_role("main")).to_contain_text(words)
+        expect(page.get_by_role("main")).to_contain_text(text)
         expect(links.locator("[aria-current=page]")).to_have_attribute("href", re.compile(f"^#/{view}"))
 
 
-def test_a_node_shows_its_pods_and_who_was_refused(page: Page) -> None:
-    """A click on a cell of the map opens the node; hovering says what it is."""
+def test_a_node_shows_its_pods_and_rejections(page: Page) -> None:
+    """A click on a cell of the map opens the node; the tooltip has its name."""
     go(page, "#/cluster?colour=memory&group=pool")
     canvas = page.locator(".heatmap canvas")
     canvas.hover(position={"x": 20, "y": 40})
@@ -53,8 +53,8 @@ def test_a_node_shows_its_pods_and_who_was_refused(page: Page) -> None:
     assert "node=batch-" in page.url
 
 
-def test_nodes_are_a_table_for_those_who_want_one(page: Page) -> None:
-    """With as many rows as there are nodes, sorted by what a click says."""
+def test_nodes_as_a_table(page: Page) -> None:
+    """The table has a row for each node, and is sorted by a click on a column."""
     go(page, "#/cluster?show=table")
     table = page.get_by_role("grid", name="Nodes")
     expect(table).to_have_attribute("aria-rowcount", "34")
@@ -63,8 +63,8 @@ def test_nodes_are_a_table_for_those_who_want_one(page: Page) -> None:
     expect(table.get_by_role("row").nth(1)).to_contain_text("batch-")
 
 
-def test_the_queue_is_told_by_state_and_reason(page: Page) -> None:
-    """States and reasons filter; one pod can be followed."""
+def test_the_queue_by_state_and_reason(page: Page) -> None:
+    """States and reasons are filters; a pod can be followed."""
     go(page, "#/queue")
     page.get_by_role("button", name="Gated 1").click()
     expect(page.get_by_role("grid").get_by_role("row")).to_have_count(2)
@@ -77,8 +77,8 @@ def test_the_queue_is_told_by_state_and_reason(page: Page) -> None:
     expect(followed).to_contain_text("NodeResourcesFit")
 
 
-def test_a_decision_tells_why_and_what_would_help(page: Page) -> None:
-    """Reasons first, then the nodes behind one; and changes that were tried."""
+def test_a_decision_shows_reasons_and_suggestions(page: Page) -> None:
+    """It shows the reasons, then the nodes with one of them; and changes that would help."""
     go(page, f"#/pod/{pending_pod(page)}")
     main = page.get_by_role("main")
     expect(main).to_contain_text("0/33 nodes are available")
@@ -90,8 +90,8 @@ def test_a_decision_tells_why_and_what_would_help(page: Page) -> None:
     expect(page.locator(".fits")).to_contain_text("request of cpu lowered from 12")
 
 
-def test_a_placed_pod_shows_the_runner_up(page: Page) -> None:
-    """And by which plugins the chosen node leads; its way through queue and binding is a strip."""
+def test_a_scheduled_pod_shows_the_runner_up(page: Page) -> None:
+    """It shows the plugins by which the chosen node leads, and a timeline of queue and binding."""
     go(page, "#/decisions?outcome=scheduled")
     page.get_by_role("grid").get_by_role("row").filter(has_text="shop-").first.get_by_role("link").first.click()
     main = page.get_by_role("main")
@@ -100,8 +100,8 @@ def test_a_placed_pod_shows_the_runner_up(page: Page) -> None:
     expect(page.get_by_role("list", name="Timeline")).to_contain_text("Bind (DefaultBinder)")
 
 
-def test_a_pod_is_tried(page: Page, cluster: Up) -> None:
-    """It is told where it would go, nothing is created, and mistakes are named."""
+def test_a_dry_run(page: Page, cluster: Up) -> None:
+    """It shows the node, nothing is created, and errors in the manifest are shown."""
     go(page, "#/try")
     page.get_by_role("button", name="Try", exact=True).click()
     expect(page.get_by_role("main")).to_contain_text("would run on")
@@ -113,7 +113,7 @@ def test_a_pod_is_tried(page: Page, cluster: Up) -> None:
 
 
 def test_another_configuration_is_compared(page: Page) -> None:
-    """What would move is grouped by why."""
+    """Pods that would move are grouped by reason."""
     go(page, "#/compare")
     box = page.get_by_label("Another configuration")
     expect(box).to_have_value(re.compile("KubeSchedulerConfiguration"))
@@ -126,8 +126,8 @@ def test_another_configuration_is_compared(page: Page) -> None:
     expect(page.locator(".group").first).to_be_visible()
 
 
-def test_the_past_can_be_looked_at(page: Page) -> None:
-    """The scrubber goes back to the first moment; the address has it, other views keep it, and one step leads back."""
+def test_past_states_are_shown(page: Page) -> None:
+    """The slider selects the first moment; the address has it, other views keep it, and a button returns to now."""
     pods = page.locator(".tile").nth(1)
     expect(pods).to_have_text("Pods69")
     slider = page.get_by_role("slider")
@@ -144,23 +144,23 @@ def test_the_past_can_be_looked_at(page: Page) -> None:
 
 
 def test_search_finds_pods_nodes_plugins_and_reasons(page: Page) -> None:
-    """With the keyboard alone."""
+    """Only the keyboard is used."""
     expect(page.get_by_role("main")).to_contain_text("Nodes")
-    for words, kind, place in [
+    for text, kind, place in [
         ("indexer", "pod", "#/pod/default/indexer"),
         ("batch-3", "node", "#/cluster?node=batch-3"),
         ("TaintTol", "plugin", "#/configuration?plugin=TaintToleration"),
         ("quota", "reason", "#/queue?reason="),
     ]:
         page.keyboard.press("/")
-        page.keyboard.type(words)
+        page.keyboard.type(text)
         expect(page.get_by_role("listbox").get_by_role("option").first).to_contain_text(kind)
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile(re.escape(place)))
 
 
 def test_an_address_can_be_shared(browser: Browser, page: Page, cluster: Up) -> None:
-    """Whoever opens it with a token of their own sees the same."""
+    """Another user with the token sees the same view."""
     go(page, "#/cluster?colour=taints&group=pool&node=web-3")
     expect(page.get_by_role("complementary")).to_contain_text("web-3")
     token = urlsplit(address_of(cluster)).fragment
@@ -171,7 +171,7 @@ def test_an_address_can_be_shared(browser: Browser, page: Page, cluster: Up) -> 
 
 
 def test_light_and_dark(browser: Browser, cluster: Up) -> None:
-    """What the system prefers, unless somebody chose; the choice is kept."""
+    """The theme is the preference of the system, unless the user selects one; the selection is kept."""
     with tab(browser, address_of(cluster), color_scheme="dark") as page:
         root = page.locator("html")
         expect(root).to_have_attribute("data-theme", "dark")
@@ -180,28 +180,28 @@ def test_light_and_dark(browser: Browser, cluster: Up) -> None:
         expect(root).to_have_attribute("data-theme", "light")
 
 
-def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, cluster: Up) -> None:
+def test_views_fit_a_phone_without_horizontal_scrolling(browser: Browser, cluster: Up) -> None:
     """Every view fits a narrow screen."""
     with tab(browser, address_of(cluster), viewport={"width": 375, "height": 740}) as page:
-        for view, words in VIEWS.items():
+        for view, text in VIEWS.items():
             go(page, f"#/{view}")
-            expect(page.get_by_role("main")).to_contain_text(words)
+            expect(page.get_by_role("main")).to_contain_text(text)
             assert page.evaluate("document.getElementById('main').scrollWidth") <= 375, view
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is missing; make browser gets it")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, cluster: Up, scheme: str) -> None:
+def test_axe_finds_no_serious_problem(browser: Browser, cluster: Up, scheme: str) -> None:
     """Roles, labels and contrast of every view, in both themes."""
     with tab(browser, address_of(cluster), color_scheme=scheme, bypass_csp=True) as page:
         pod = pending_pod(page)
         page.add_script_tag(path=AXE)
-        places = {f"#/{view}": words for view, words in VIEWS.items()}
+        places = {f"#/{view}": text for view, text in VIEWS.items()}
         places |= {f"#/pod/{pod}": "Would fit if", "#/cluster?node=web-3": "Recent rejections"}
         found = []
-        for place, words in places.items():
+        for place, text in places.items():
             go(page, place)
-            expect(page.get_by_role("main")).to_contain_text(words)
+            expect(page.get_by_role("main")).to_contain_text(text)
             result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
             found += [
                 (place, broken["id"], [node["html"][:200] for node in broken["nodes"][:3]])

@@ -1,4 +1,4 @@
-"""A person at the page: a tab of a real Chromium, and what one does there."""
+"""Opens the page in a tab of a real Chromium."""
 
 import shutil
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ if shutil.which("chromium") is None:
     pytest.skip("Chromium is missing; make browser gets it", allow_module_level=True)
 
 AXE = Path(__file__).parents[2] / ".tools/axe/axe.min.js"
-# A busy machine is slow; nothing here waits longer than it has to.
+# Long enough for a busy machine; tests only wait until a condition is met.
 PATIENCE = 300_000
 expect.set_options(timeout=PATIENCE)
 
 _EXPECTED = ("Failed to load resource", "net::ERR_")
-"""What Chromium logs by itself of answers that are refusals, and of servers that are gone."""
+"""Messages that Chromium logs for error responses and unreachable servers."""
 
 
 @contextmanager
 def tab(browser: Browser, address: str, **settings: Any) -> Iterator[Page]:
-    """Open the page; fails if it logs an error or raises, breaks of its security policy included."""
+    """Open the page; fails if it logs an error or raises, including violations of its security policy."""
     settings = {"viewport": {"width": 1280, "height": 800}, "ignore_https_errors": True, **settings}
     context = browser.new_context(**settings)
     context.set_default_timeout(PATIENCE)
@@ -51,5 +51,5 @@ def tab(browser: Browser, address: str, **settings: Any) -> Iterator[Page]:
 
 
 def go(page: Page, place: str) -> None:
-    """Go to a view as a link does."""
+    """Open a view like a link."""
     page.evaluate("place => { location.hash = place }", place)
