@@ -6,7 +6,6 @@ import pytest
 
 from cel.costly import CAPACITY, DOMAIN, ENDLESS, EXPRESSIONS, LIMIT, LISTED, at_the_limit, repeated
 from kubestow.api.cel import compile_selector
-from kubestow.apiserver.rules.devices import max_selector_cost
 
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 
