@@ -6,12 +6,13 @@ import pytest
 
 from cel.costly import CAPACITY, DOMAIN, ENDLESS, EXPRESSIONS, LIMIT, LISTED, at_the_limit, repeated
 from kubestow.api.cel import compile_selector
+from kubestow.apiserver.rules.devices import max_selector_cost
 
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 
 
 def _max_cost(expression: str, *, lists: bool = False) -> float:
-    return most_a_selector_costs(compile_selector(expression, lists))
+    return max_selector_cost(compile_selector(expression, lists))
 
 
 @pytest.mark.parametrize(

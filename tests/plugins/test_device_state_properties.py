@@ -109,7 +109,7 @@ class Cluster3(RuleBasedStateMachine):
     @rule()
     def numbers_run_out(self) -> None:
         """Reassign all numbers."""
-        self.cluster.devices._most_numbers = 0
+        self.cluster.devices._max_numbers = 0
 
     @invariant()
     def same_as_fresh_state(self) -> None:
