@@ -29,7 +29,7 @@ function Difference({ result }) {
 		<dl class="tiles"><${Tile} name="Pods compared">${count(pods)}<//>
 			<${Tile} name="Moved">${count(moved)} <small>${pods ? percent(moved / pods) : ""}</small><//>
 			<${Tile} name="A"><bdi>${a}</bdi><//><${Tile} name="B"><bdi>${b}</bdi><//></dl>
-		${figures.length > 0 && html`<section class="panel"><h2>Figures</h2><${Figures} label="Figures of both runs" columns=${["Figure", "A", "B", "Difference"]}
+		${figures.length > 0 && html`<section class="panel"><h2>Figures</h2><${Figures} label="Compared figures" columns=${["Figure", "A", "B", "Difference"]}
 			rows=${figures.map(({ name, a: one, b: other }) => [name, figure(one), figure(other), one == null || other == null ? "–" : `${other > one ? "+" : ""}${figure(other - one)}`])} /></section>`}
 		${groups.length === 0 ? html`<${Empty} title="Nothing moved" icon="compare">Both schedule every pod on the same node.<//>`
 		: groups.map(({ why, kind, count: size, pods: some }, number) => html`<section class="panel group" key=${why + kind}><details open=${options.why != null ? options.why === String(number) : number === 0} onToggle=${(event) => event.target.open && setOptions({ why: number })}>
