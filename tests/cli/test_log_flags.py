@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from kubestow.cli.support import log_flags
 from kubestow.telemetry.log_setup import LogOptions
-from kubestow.telemetry.logs import NO_NEWS, ModuleLevel
+from kubestow.telemetry.logs import WARNINGS_ONLY, ModuleLevel
 
 
 @click.command
@@ -23,7 +23,7 @@ RECEIVED: list[tuple[int, LogOptions]] = []
 @pytest.mark.parametrize(
     ("given", "options"),
     [
-        ([], LogOptions(verbosity=NO_NEWS)),
+        ([], LogOptions(verbosity=WARNINGS_ONLY)),
         (["-v", "0"], LogOptions()),
         (["-v4", "--vmodule=reflector=5"], LogOptions(verbosity=4, modules=(ModuleLevel("reflector", 5),))),
         (["--v=2", "--logging-format=json"], LogOptions("json", 2)),

@@ -13,7 +13,7 @@ from kubestow.api.labels import EVERYTHING, NOTHING, parse_selector
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.scheduler.cluster import counts
-from kubestow.scheduler.cluster.counts import Question, RowCounts, Scope
+from kubestow.scheduler.cluster.counts import PodQuery, RowCounts, Scope
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 
@@ -31,9 +31,9 @@ def pod(name: str, on: str = "", namespace: str = "default", *, leaving: bool = 
     return convert(Pod, {"metadata": meta, "spec": {"nodeName": on, "affinity": more.get("affinity")}})
 
 
-def question(text: str, *namespaces: str, skip_terminating: bool = False) -> Question:
+def question(text: str, *namespaces: str, skip_terminating: bool = False) -> PodQuery:
     scope = Scope(frozenset(namespaces) if namespaces else None, parse_selector(text))
-    return Question((scope,), skip_terminating)
+    return PodQuery((scope,), skip_terminating)
 
 
 QUESTIONS = (
@@ -41,8 +41,8 @@ QUESTIONS = (
     question("app=web"),
     question("app in (web,db),tier", "default", "other", skip_terminating=True),
     question("!app"),
-    Question((Scope(None, EVERYTHING), *question("tier=front", "other").scopes), skip_terminating=False),
-    Question((Scope(None, NOTHING),), skip_terminating=False),
+    PodQuery((Scope(None, EVERYTHING), *question("tier=front", "other").scopes), skip_terminating=False),
+    PodQuery((Scope(None, NOTHING),), skip_terminating=False),
 )
 
 _labels = st.fixed_dictionaries(
@@ -116,7 +116,7 @@ def pods_on_live_nodes(cluster: Cluster) -> Iterator[tuple[int, PodInfo]]:
                 yield row, info
 
 
-def matches(asked: Question, info: PodInfo) -> bool:
+def matches(asked: PodQuery, info: PodInfo) -> bool:
     if asked.skip_terminating and info.terminating:
         return False
     return all(

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from kubestow.insight.decisions import schema
-from kubestow.insight.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations
+from kubestow.insight.decisions.annotations import CUT_KEY, MOST_BYTES, PREFIX, Plugins, annotations
 from kubestow.scheduler.framework.results import Rejection
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
@@ -59,7 +59,7 @@ def test_a_decision_of_the_scheduler() -> None:
     scoring = ("TaintToleration", "NodeResourcesFit", "NodeResourcesBalancedAllocation")
     assert read(found, "prescore-result") == dict.fromkeys(scoring, "success")
     assert PREFIX + "reserve-result" not in found
-    assert CUT not in found
+    assert CUT_KEY not in found
 
 
 def test_reserve_and_permit() -> None:
@@ -81,7 +81,7 @@ def test_preemption_and_pre_filter() -> None:
     narrowed = schema.PreFilter(narrowedTo=("n1", "n2"), narrowedBy=("NodeAffinity",))
     found = annotations(decision({}, preemption=preemption, preFilter=narrowed), PLUGINS)
     assert read(found, "postfilter-result") == {"n1": {"DefaultPreemption": "preemption victim"}}
-    assert CUT not in found
+    assert CUT_KEY not in found
     assert read(found, "prefilter-result") == {"NodeAffinity": ["n1", "n2"]}
     rejected = schema.PreFilter(rejected=schema.Rejected("NodeResourcesFit", "Unschedulable", ("never",)))
     found = annotations(decision({}, preFilter=rejected), PLUGINS)
@@ -99,7 +99,7 @@ def test_results_above_the_size_limit_are_cut() -> None:
         assert limit // 2 < sum(len(key) + len(value) for key, value in found.items()) <= limit
         kept = list(read(found, "filter-result"))
         assert kept[:3] == ["best", "good-299", "good-298"]
-        assert found[CUT] == f"the {len(kept)} best of 4301 nodes; the results of all nodes exceed the size limit"
+        assert found[CUT_KEY] == f"the {len(kept)} best of 4301 nodes; the results of all nodes exceed the size limit"
     everywhere = list(read(annotations(decision(nodes), PLUGINS), "filter-result"))
     assert sum(name.startswith("good") for name in everywhere) == 300
     assert (
@@ -145,4 +145,4 @@ def test_the_nominated_node_is_kept() -> None:
     given = read(found, "postfilter-result")
     assert next(iter(given.items())) == ("n1", {"DefaultPreemption": "preemption victim"})
     assert list(given) == list(read(found, "filter-result"))
-    assert found[CUT].startswith(f"the {len(given)} best of 4001 nodes")
+    assert found[CUT_KEY].startswith(f"the {len(given)} best of 4001 nodes")

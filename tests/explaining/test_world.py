@@ -31,7 +31,7 @@ def test_a_pod_that_is_explained_occupies_no_node() -> None:
     """It is evaluated as a new pod, wherever it runs."""
     bound = make_pod("x", cpu=4, node="a")
     world = World(SETUP, [make_node("a", cpu=4), bound], 0.0)
-    assert DryRun(world, world.take_out(bound)).chosen == "a"
+    assert DryRun(world, world.remove_for_scheduling(bound)).chosen == "a"
 
 
 def test_a_nominated_node_comes_first() -> None:
@@ -39,12 +39,12 @@ def test_a_nominated_node_comes_first() -> None:
     nodes = [make_node("a", cpu=2), make_node("b", cpu=64)]
     pod = make_pod("x", cpu=2, status={"nominatedNodeName": "a"})
     world = World(SETUP, [*nodes, pod], 0.0)
-    decision = DryRun(world, world.take_out(pod)).decision()
+    decision = DryRun(world, world.remove_for_scheduling(pod)).decision()
     assert decision.choice is not None
     assert (decision.chosen, decision.choice.reason) == ("a", "nominated")
     other = make_pod("y", cpu=2, priority=10, status={"nominatedNodeName": "a"})
     world = World(SETUP, [*nodes, pod, other], 0.0)
-    decision = DryRun(world, world.take_out(pod)).decision()
+    decision = DryRun(world, world.remove_for_scheduling(pod)).decision()
     assert decision.chosen == "b"
     assert [(one.pod, one.node) for one in decision.nominated] == [("default/y", "a")]
 

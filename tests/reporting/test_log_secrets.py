@@ -7,7 +7,7 @@ import pytest
 
 from kubestow.telemetry.log_formats import JsonFormatter, TextFormatter
 from kubestow.telemetry.log_messages import Message
-from kubestow.telemetry.secrets import hide_in_text
+from kubestow.telemetry.secrets import redact_text
 
 HIDDEN = "s3cr3t-Value"
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
@@ -68,7 +68,7 @@ def test_messages_and_errors(text: str) -> None:
 
 def test_tokens_are_recognized_by_their_form() -> None:
     """A JSON web token is replaced wherever it is."""
-    assert hide_in_text(f"got {JWT} from server") == "got <redacted> from server"
+    assert redact_text(f"got {JWT} from server") == "got <redacted> from server"
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_tokens_are_recognized_by_their_form() -> None:
 )
 def test_ordinary_text_is_kept(text: str) -> None:
     """Text that only resembles credentials is kept."""
-    assert hide_in_text(text) == text
+    assert redact_text(text) == text

@@ -13,7 +13,7 @@ import pytest
 
 import kubestow
 from kubestow.telemetry.log_setup import LogOptions, LogOutput, parse_modules
-from kubestow.telemetry.logs import NO_NEWS, ModuleLevel, get_logger
+from kubestow.telemetry.logs import WARNINGS_ONLY, ModuleLevel, get_logger
 
 Open = Callable[..., SimpleNamespace]
 PACKAGE = Path(kubestow.__file__).parent
@@ -226,7 +226,7 @@ def test_a_closed_stream_is_not_an_error() -> None:
 
 def test_only_warnings(open_output: Open) -> None:
     """Without info lines, warnings and errors are still written."""
-    streams = open_output(verbosity=NO_NEWS)
+    streams = open_output(verbosity=WARNINGS_ONLY)
     log = get_logger("kubestow.quiet")
     log.info("News")
     log.warning("Careful")

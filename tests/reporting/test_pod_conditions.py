@@ -7,9 +7,9 @@ import pytest
 from kubestow.api.conditions import (
     MAX_NOTE_BYTES,
     disruption_target,
-    fitting_note,
     scheduling_condition,
     status_patch,
+    truncate_note,
 )
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod, PodCondition, PodStatus
@@ -145,5 +145,5 @@ def test_status_patch(
 )
 def test_notes_are_truncated_to_the_limit_of_events(message: str, fitting: str) -> None:
     """A note has at most 1024 bytes; a truncated one has a mark at its end and is not cut inside a character."""
-    assert fitting_note(message) == fitting
+    assert truncate_note(message) == fitting
     assert len(fitting.encode()) <= MAX_NOTE_BYTES

@@ -9,7 +9,7 @@ import pytest
 
 from integration.cluster import eventually
 from kubestow.insight.decisions.archive import Archive
-from kubestow.insight.decisions.pages import MOST_FOLLOWERS, DecisionPages
+from kubestow.insight.decisions.pages import MAX_FOLLOWERS, DecisionPages
 from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from server.serving import Reader, Reviews, Setting, served
@@ -222,7 +222,7 @@ def test_followers_are_limited(setting: Setting) -> None:
 
     async def main() -> int:
         async with served(setting) as reader:
-            followers = [await follow(reader) for _ in range(MOST_FOLLOWERS)]
+            followers = [await follow(reader) for _ in range(MAX_FOLLOWERS)]
             status = (await reader.get(f"{PATH}?watch=true")).status
             for follower in followers:
                 follower.writer.transport.abort()

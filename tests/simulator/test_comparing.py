@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from kubestow import __version__
 from kubestow.cli import main
-from kubestow.insight.decisions.moved import paired
+from kubestow.insight.decisions.moved import pair_pods
 
 SCENARIO = """apiVersion: kubestow.dev/v1
 kind: Scenario
@@ -177,7 +177,7 @@ def _pods_by_owner(path: Path) -> dict[str, set[str]]:
 )
 def test_which_pods_are_the_same(a: dict[str, str], b: dict[str, str], pairs: list[tuple[str, str]]) -> None:
     """By name; where that is made up, by owner and order; every pod once."""
-    assert paired(a, b) == pairs
+    assert pair_pods(a, b) == pairs
 
 
 def test_a_weight_is_visible_as_the_decisions_it_moved(folder: Path) -> None:

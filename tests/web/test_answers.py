@@ -111,7 +111,7 @@ def test_explanations_are_those_of_the_command(page: PageHarness, site: Site) ->
     world = bench.scene().world()
     pod = world.pod("default", "big")
     assert pod is not None
-    printed = json.loads(json.dumps(explained(DryRun(world, world.take_out(pod))).tree()))
+    printed = json.loads(json.dumps(explained(DryRun(world, world.remove_for_scheduling(pod))).tree()))
     nodes = printed.pop("nodes")
     assert set(found["matrix"]["nodes"]) == set(nodes)
     beside = {name: printed.pop(name) for name in ("source", "wouldFitIf")}

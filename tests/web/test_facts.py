@@ -11,7 +11,7 @@ from kubestow.insight.page import tables
 from kubestow.insight.page.history import PageHistory, State
 from kubestow.insight.page.moments import Moment
 from kubestow.insight.page.run import configuration_told
-from kubestow.insight.page.scenes import collected
+from kubestow.insight.page.scenes import all_objects
 from kubestow.insight.page.watching import Watch, Watched
 from kubestow.simulator import Simulation
 from kubestow.simulator import page_files as files
@@ -110,7 +110,7 @@ def test_every_moment_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             for happens in steps(simulation):
                 happens()
                 simulation.run_for(1.0)
-        objects = collected(core.cluster, core.intake.pending_pods())
+        objects = all_objects(core.cluster, core.intake.pending_pods())
     (tmp_path / "decisions.jsonl").write_bytes(b"")
     (tmp_path / "results.json").write_bytes(b"{}")
     run = read(tmp_path)

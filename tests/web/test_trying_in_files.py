@@ -104,5 +104,5 @@ def test_a_missing_plugin_is_named(tmp_path: Path) -> None:
     out = simulated(tmp_path, "--config", str(tmp_path / "c.yaml"), "--plugin", str(tmp_path / "fussy.py"))
     run = read(out)
     assert run.bench is None
-    assert "Fussy" in run.cannot_try
+    assert "Fussy" in run.no_dry_runs_reason
     assert read(out, PluginCollection([str(tmp_path / "fussy.py")])).bench is not None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.insight.page.local import LocalServer, kept_token
+from kubestow.insight.page.local import LocalServer, load_or_create_token
 from kubestow.insight.page.pages import Site
 from kubestow.server.http.messages import Response
 from kubestow.server.pages import Stream
@@ -134,8 +134,8 @@ def test_an_internal_error_is_a_status(site: Site, monkeypatch: pytest.MonkeyPat
 def test_the_address_stays_the_same(tmp_path: Any, site: Site) -> None:
     """The token is kept in a file that only its owner may read."""
     file = tmp_path / "page-token"
-    token = kept_token(file)
-    assert kept_token(file) == token
+    token = load_or_create_token(file)
+    assert load_or_create_token(file) == token
     assert file.stat().st_mode & 0o777 == 0o600
     assert len(token) >= 20
 

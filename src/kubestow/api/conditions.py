@@ -84,7 +84,7 @@ def with_condition(conditions: tuple[C, ...], new: C) -> tuple[C, ...]:
     return tuple(new if old.type == new.type else old for old in conditions)
 
 
-def fitting_note(message: str) -> str:
+def truncate_note(message: str) -> str:
     """Return a message, truncated to the maximum size of the note of an event."""
     if len(message) <= MAX_NOTE_BYTES // 4:
         return message

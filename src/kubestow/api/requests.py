@@ -111,7 +111,7 @@ def resource_amounts(resources: ResourceList) -> dict[str, int]:
 def requests_signature(pod: Pod) -> Hashable | None:
     """Return a value that is equal for pods with equally written requests; None for a pod whose status counts, too."""
     spec = pod.spec
-    if holds_by_status(pod):
+    if has_status_resources(pod):
         return None
     if len(spec.containers) == 1 and not spec.initContainers and not spec.overhead and spec.resources is None:
         return tuple(spec.containers[0].resources.requests.items())
@@ -133,12 +133,12 @@ def differ_in_requests(one: PodSpec, other: PodSpec) -> bool:
     return replace(one, containers=containers) == other
 
 
-def rules_make_no_difference(pod: Pod) -> bool:
+def requests_ignore_rules(pod: Pod) -> bool:
     """Return whether the requests of a pod are the same for all `RequestRules`."""
-    return pod.spec.resources is None and not holds_by_status(pod)
+    return pod.spec.resources is None and not has_status_resources(pod)
 
 
-def holds_by_status(pod: Pod) -> bool:
+def has_status_resources(pod: Pod) -> bool:
     """Return whether the status of a pod may contain other amounts than its spec."""
     status = pod.status
     return bool(status.containerStatuses or status.initContainerStatuses) or status.resources is not None

@@ -95,7 +95,7 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def equalities(text: str) -> dict[str, str]:
+def parse_label_pairs(text: str) -> dict[str, str]:
     """Parse labels such as `a=b,c=d`."""
     pairs = (part.partition("=") for part in text.split(",") if "=" in part)
     return {key.strip(): value.strip() for key, _, value in pairs}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubestow import config
-from kubestow.api.files.sources import problem_of, text_of
+from kubestow.api.files.sources import describe_error, text_of
 from kubestow.config import ConfigError, Features, Problem, SchedulerConfiguration
 
 if TYPE_CHECKING:
@@ -53,4 +53,4 @@ def read(file: str) -> str:
     try:
         return text_of(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([Problem("", problem_of(error))]) from None
+        raise ConfigError([Problem("", describe_error(error))]) from None

@@ -92,13 +92,13 @@ def log_flags(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def flagged(*, verbosity: int | None, vmodule: str, form: str, **others: Any) -> None:
         from kubestow.telemetry.log_setup import LogOptions, parse_modules
-        from kubestow.telemetry.logs import NO_NEWS
+        from kubestow.telemetry.logs import WARNINGS_ONLY
 
         try:
             modules = parse_modules(vmodule)
         except ValueError as error:
             raise click.UsageError(f"--vmodule: {error}") from None
-        command(logs=LogOptions(form, NO_NEWS if verbosity is None else verbosity, modules), **others)
+        command(logs=LogOptions(form, WARNINGS_ONLY if verbosity is None else verbosity, modules), **others)
 
     return flagged
 

@@ -41,7 +41,7 @@ class Clients(msgspec.Struct, frozen=True):
             channel.close()
 
 
-def access_of(configuration: SchedulerConfiguration, master: str) -> Access:
+def configured_access(configuration: SchedulerConfiguration, master: str) -> Access:
     """Return the address and the credentials that the configuration names. Raises CredentialsError."""
     return find_access(configuration.clientConnection.kubeconfig, master)
 

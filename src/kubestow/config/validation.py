@@ -53,7 +53,7 @@ def _percentage_problems(percentage: int | None, path: str) -> Iterator[Problem]
         yield Problem(path, f"must be from 0 to 100, not {percentage}")
 
 
-def unrenewable(election: LeaderElection) -> Iterator[Problem]:
+def renewal_problems(election: LeaderElection) -> Iterator[Problem]:
     """Yield the problem of a lease that cannot be renewed, with which kube-scheduler fails after loading."""
     if election.leaderElect and election.renewDeadline <= _RETRY_JITTER * election.retryPeriod:
         message = f"must be longer than {_RETRY_JITTER} times retryPeriod ({election.retryPeriod})"

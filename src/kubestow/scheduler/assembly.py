@@ -21,7 +21,7 @@ from kubestow.scheduler.cluster.history import History
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
 from kubestow.scheduler.extenders.configured import ConfiguredExtenders
-from kubestow.scheduler.extenders.extender import Ask, refuse_calls
+from kubestow.scheduler.extenders.extender import CallExtenders, refuse_calls
 from kubestow.scheduler.framework.guard import Guard
 from kubestow.scheduler.framework.handle import ApiPort, Handle, Recorder
 from kubestow.scheduler.framework.profile import Profile
@@ -44,14 +44,14 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     stopwatch: Callable[[], float]
     rng: Rng
-    rng_of_plugins: Rng | None = None
+    plugin_rng: Rng | None = None
     """The random numbers of plugins; None: `rng`."""
     api: ApiPort
     recorder: Recorder
     metrics: SchedulerMetrics
-    ask: Ask = refuse_calls
+    ask: CallExtenders = refuse_calls
     """Calls extenders."""
-    ask_about_nodes: Ask | None = None
+    ask_in_cycles: CallExtenders | None = None
     """Calls extenders during a cycle; None: `ask`."""
     guard: Guard | None = None
     """Wraps plugins that are neither built in nor pure."""
@@ -172,7 +172,7 @@ def _handle(
         cluster=parts.cluster,
         features=parts.features,
         clock=outside.clock,
-        rng=outside.rng_of_plugins or outside.rng,
+        rng=outside.plugin_rng or outside.rng,
         nominator=parts.nominator,
         api=parts.dispatcher,
         recorder=outside.recorder,
@@ -298,7 +298,7 @@ def _scheduler(
         evictions=evictions,
         work_arrived=parts.work_arrived,
         gate=parts.gate,
-        ask=outside.ask_about_nodes or outside.ask,
+        ask=outside.ask_in_cycles or outside.ask,
         metrics=outside.metrics,
         clock=outside.clock,
         stopwatch=outside.stopwatch,

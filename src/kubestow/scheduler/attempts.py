@@ -7,7 +7,7 @@ begin -> (cycle) -> conclude: Placed -> binder -> bound
 
 from collections.abc import Callable, Mapping
 
-from kubestow.api.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, fitting_note, scheduling_condition
+from kubestow.api.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, scheduling_condition, truncate_note
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.scheduler.binding.binder import FAILED, Attempt, Binder, Step
@@ -181,7 +181,7 @@ class Attempts:
             self._on_end(attempt.profile, failed)
 
     def _write_condition(self, pod: Pod, failed: Failed) -> None:
-        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", fitting_note(failed.message))
+        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(failed.message))
         reason = UNSCHEDULABLE if failed.is_rejection else SCHEDULER_ERROR
         # Compare with the status that is being written, since the one last seen may be older.
         expected = self._dispatcher.expected(pod)

@@ -17,7 +17,7 @@ from kubestow.scheduler.binding.binder import Binder
 from kubestow.scheduler.binding.evictions import Evictions
 from kubestow.scheduler.cluster.gate import Gate
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
-from kubestow.scheduler.extenders.extender import Ask, Asking, Call, Conversation, carry_on
+from kubestow.scheduler.extenders.extender import Asking, Call, CallExtenders, Conversation, carry_on
 from kubestow.scheduler.queue.queued_pod import QueuedPod
 from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
@@ -52,7 +52,7 @@ class Scheduler:
         evictions: Evictions,
         work_arrived: asyncio.Event,
         gate: Gate,
-        ask: Ask,
+        ask: CallExtenders,
         metrics: SchedulerMetrics,
         clock: Clock,
         stopwatch: Callable[[], float],

@@ -61,7 +61,7 @@ class Authorities:
         )
 
 
-def given_authorities(options: ServingOptions) -> Authorities:
+def configured_authorities(options: ServingOptions) -> Authorities:
     """Return the authorities in the files of the flags. Raises TlsError if they cannot be read."""
     return Authorities(_read(options.client_ca_file, _CLIENTS), _read(options.proxy_ca_file, _PROXIES))
 
@@ -73,7 +73,7 @@ async def find_authorities(
 
     With `known`, the previous result, an error of the cluster is ignored and its previous authorities are kept.
     """
-    given = given_authorities(options)
+    given = configured_authorities(options)
     if client is None or options.skips_lookup or (given.clients and given.proxies):
         return given
     try:

@@ -21,7 +21,7 @@ from kubestow.server.resource_metrics import ResourceMetrics
 from kubestow.telemetry.build import BuildInfo
 from kubestow.telemetry.metrics.catalogue import Metrics
 from kubestow.telemetry.metrics.health import HealthMetrics
-from kubestow.telemetry.secrets import hide_in_text
+from kubestow.telemetry.secrets import redact_text
 
 Stream = Callable[[Connection], None]
 """Writes a response of unlimited length to a connection."""
@@ -115,7 +115,7 @@ class Pages:
 
     def _configz(self) -> bytes:
         return msgspec.json.encode(
-            {"componentconfig": yaml.safe_load(hide_in_text(config.dump(self._subject.configuration())))}
+            {"componentconfig": yaml.safe_load(redact_text(config.dump(self._subject.configuration())))}
         )
 
     def _add_health(self, page: HealthPage) -> None:

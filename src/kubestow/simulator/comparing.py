@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubestow.insight.decisions import schema
-from kubestow.insight.decisions.moved import FIGURES, Moved, Scores, paired, scores, why
+from kubestow.insight.decisions.moved import FIGURES, Moved, Scores, pair_pods, scores, why
 from kubestow.simulator import results
 from kubestow.simulator.running import DECISIONS
 
@@ -141,7 +141,7 @@ def compare(
         # Another version of the program may write none.
         noted = (note for run in runs for note in run.results.get("notes", ()))
         found.notes = list(dict.fromkeys([*found.notes, *noted]))
-        pods = paired(a.owners, b.owners)
+        pods = pair_pods(a.owners, b.owners)
         found.pods[seed] = len(pods)
         found.moved[seed] = [
             _explain(one, two, a, b, seed, causes)

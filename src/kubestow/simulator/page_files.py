@@ -43,8 +43,8 @@ from kubestow.insight.page.decisions import Attempt, by_reason, without_nodes
 from kubestow.insight.page.history import PageHistory
 from kubestow.insight.page.moments import Moment
 from kubestow.insight.page.run import Run
-from kubestow.insight.page.scenes import Scene, collected
-from kubestow.insight.page.trying import Bench
+from kubestow.insight.page.scenes import Scene, all_objects
+from kubestow.insight.page.trying import DryRuns
 from kubestow.insight.page.watching import Watch, Watched
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.cluster.history import NODE, POD, History
@@ -226,20 +226,20 @@ def read(folder: Path, plugins: PluginCollection | None = None) -> Run:
     try:
         run.bench = _bench(facts, told, run, plugins or PluginCollection())
     except ConfigError as error:
-        run.cannot_try = "\n".join(map(str, error.problems))
+        run.no_dry_runs_reason = "\n".join(map(str, error.problems))
     except FeatureGateError as error:
-        run.cannot_try = str(error)
+        run.no_dry_runs_reason = str(error)
     return run
 
 
-def _bench(facts: "_Facts", told: dict[str, Any], run: Run, plugins: PluginCollection) -> Bench:
+def _bench(facts: "_Facts", told: dict[str, Any], run: Run, plugins: PluginCollection) -> DryRuns:
     """Return where pods are tried in the cluster at the end; raises ConfigError, FeatureGateError."""
     on = told.get("features", ())
     features = Features.parse(",".join(f"{gate.name}={str(gate.name in on).lower()}" for gate in SCHEDULING_GATES))
     configuration = config.load(told.get("yaml", ""), features, plugins)
     setup = Setup(configuration, features, plugins.register(in_tree_registry()))
-    scene = Scene(setup, collected(run.history.now.cluster, facts.pending), run.history.end)
-    return Bench(lambda: scene, run.decisions, lambda: plugins)
+    scene = Scene(setup, all_objects(run.history.now.cluster, facts.pending), run.history.end)
+    return DryRuns(lambda: scene, run.decisions, lambda: plugins)
 
 
 class _Facts:

@@ -170,7 +170,7 @@ def whole(path: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write all of a file."""
     with whole(path) as file:
         file.write(content)

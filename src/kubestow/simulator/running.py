@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from kubestow.simulator import report
 from kubestow.simulator.decision_lines import NODES, RECORD_BYTES, DecisionLines
 from kubestow.simulator.measuring import Measures, Sample
-from kubestow.simulator.results import as_csv, as_json, as_parquet, made, results, whole, write_whole
+from kubestow.simulator.results import as_csv, as_json, as_parquet, made, results, whole, write_atomically
 from kubestow.simulator.simulation import Simulation
 from kubestow.telemetry.memory import GC_THRESHOLDS, keep_freed_memory
 
@@ -140,9 +140,9 @@ def _plugin_seconds(simulation: Simulation) -> dict[str, float]:
 def write(done: Run, out: Path, name: str) -> None:
     """The files of a run, each complete or not there."""
     samples = done.measures.samples
-    write_whole(out / "results.json", as_json(done.results))
-    write_whole(out / "samples.csv", as_csv(Sample._fields, samples))
+    write_atomically(out / "results.json", as_json(done.results))
+    write_atomically(out / "samples.csv", as_csv(Sample._fields, samples))
     parquet = as_parquet(samples)
     if parquet is not None:
-        write_whole(out / "samples.parquet", parquet)
-    write_whole(out / "report.html", report.html(done.results, done.measures, done.plugin_seconds, name).encode())
+        write_atomically(out / "samples.parquet", parquet)
+    write_atomically(out / "report.html", report.html(done.results, done.measures, done.plugin_seconds, name).encode())

@@ -222,7 +222,7 @@ class Simulation(Contents):
         """Whether nothing will happen by itself any more: pods that are meant to end have ended, too."""
         return (
             self.is_settled
-            and not self.plane.controllers.has_plans
+            and not self.plane.controllers.has_scheduled_keys
             and not self.bulk.has_running
             and not any(one.is_busy(self) for one in self.timeline if isinstance(one, Attendant))
         )

@@ -77,7 +77,7 @@ class Point:
 def parse_vary(text: str) -> tuple[str, Values]:
     """`FIELD=1,2,3` or, to be drawn by chance, `FIELD=1..10`; raises SweepError."""
     name, _, values = text.partition("=")
-    demand_field(name)
+    require_field(name)
     try:
         span = _RANGE.fullmatch(values)
         if span is None:
@@ -94,7 +94,7 @@ def parse_vary(text: str) -> tuple[str, Values]:
     return name, [low] if low == high else (low, high)
 
 
-def demand_field(name: str) -> None:
+def require_field(name: str) -> None:
     """Raises SweepError for what is no name of a field that can be varied."""
     if not name.removeprefix("config.").removeprefix("scenario.") or not name.startswith(("config.", "scenario.")):
         raise SweepError(f"{name!r}: write config.FIELD=VALUE,VALUE or scenario.FIELD=LOW..HIGH")

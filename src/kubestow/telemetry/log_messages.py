@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kubestow.telemetry.secrets import hide_in_text, redact
+from kubestow.telemetry.secrets import redact, redact_text
 
 _ESCAPES = {
     "\\": "\\\\",
@@ -46,11 +46,11 @@ class Message:
 
     def shown_text(self) -> str:
         """Return the text without secrets."""
-        return hide_in_text(self.text)
+        return redact_text(self.text)
 
     def shown_error(self) -> str:
         """Return the text of the error without secrets, or its type if it has no text."""
-        return hide_in_text(str(self.err) or type(self.err).__name__)
+        return redact_text(str(self.err) or type(self.err).__name__)
 
     def shown_values(self) -> str:
         """Return the error and the values in klog's form, each after a space."""

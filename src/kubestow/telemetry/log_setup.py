@@ -13,7 +13,7 @@ import msgspec
 
 from kubestow.telemetry import logs
 from kubestow.telemetry.log_formats import JsonFormatter, TextFormatter
-from kubestow.telemetry.logs import NO_NEWS, ModuleLevel
+from kubestow.telemetry.logs import WARNINGS_ONLY, ModuleLevel
 
 FORMATS: dict[str, type[logging.Formatter]] = {"text": TextFormatter, "json": JsonFormatter}
 
@@ -33,8 +33,8 @@ class LogOptions(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
             raise ValueError(f"unknown log format {self.format!r}: choose one of {', '.join(sorted(FORMATS))}")
-        if self.verbosity < NO_NEWS:
-            raise ValueError(f"log verbosity must be {NO_NEWS} (warnings only) or more, not {self.verbosity}")
+        if self.verbosity < WARNINGS_ONLY:
+            raise ValueError(f"log verbosity must be {WARNINGS_ONLY} (warnings only) or more, not {self.verbosity}")
 
 
 def parse_modules(text: str) -> tuple[ModuleLevel, ...]:

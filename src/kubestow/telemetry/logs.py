@@ -19,7 +19,7 @@ import msgspec
 
 from kubestow.telemetry.log_messages import Message
 
-NO_NEWS = -1
+WARNINGS_ONLY = -1
 """The verbosity at which only warnings and errors are logged."""
 _DEBUG_VERBOSITY = 10
 """The verbosity whose level is DEBUG."""
@@ -93,7 +93,7 @@ class _State:
         level = logging.NOTSET
         if self.verbosity is not None:
             matching = (module.level for module in self.modules if module.matches(name))
-            level = max(INFO - max(self.verbosity, next(matching, NO_NEWS)), 1)
+            level = max(INFO - max(self.verbosity, next(matching, WARNINGS_ONLY)), 1)
         logging.getLogger(name).setLevel(level)
 
 

@@ -39,7 +39,7 @@ def _credentials() -> re.Pattern[str]:
     )
 
 
-def hide_in_text(text: str) -> str:
+def redact_text(text: str) -> str:
     """Return the text with everything that looks like credentials replaced."""
     folded = text.casefold()
     return _credentials().sub(_redacted, text) if any(mark in folded for mark in _MARKS) else text
@@ -50,7 +50,7 @@ def redact(name: str, value: Any) -> Any:
     if name.replace("_", "").replace("-", "").lower() in _SECRET_NAMES:
         return REDACTED
     if isinstance(value, str):
-        return hide_in_text(value)
+        return redact_text(value)
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from kubestow.api.files.errors import DocumentError, ObjectsError
-from kubestow.api.files.sources import Source, problem_of, sources
+from kubestow.api.files.sources import Source, describe_error, sources
 from kubestow.api.files.yaml_documents import yaml_documents
 
 _BETWEEN = re.compile(r"(?:\s+|^---)*", re.MULTILINE)
@@ -82,9 +82,9 @@ def read(paths: Iterable[str], unnamed: str = "") -> list[Manifest]:
                 except ObjectsError as error:
                     problems += error.problems
         except OSError as error:
-            problems.append(f"{error.filename or path}: {problem_of(error)}")
+            problems.append(f"{error.filename or path}: {describe_error(error)}")
         except UnicodeDecodeError as error:
-            problems.append(f"{path}: {problem_of(error)}")
+            problems.append(f"{path}: {describe_error(error)}")
     if problems:
         raise ObjectsError(problems)
     return found

@@ -39,7 +39,7 @@ def text_of(path: str) -> str:
     return content.decode("utf-8-sig")
 
 
-def problem_of(error: OSError | UnicodeDecodeError) -> str:
+def describe_error(error: OSError | UnicodeDecodeError) -> str:
     """Return the reason for which a file could not be read, in one line."""
     if isinstance(error, UnicodeDecodeError):
         return f"is not UTF-8 text: {error.reason} at byte {error.start}"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubestow.apiserver.selectors import equalities
+from kubestow.apiserver.selectors import parse_label_pairs
 from kubestow.apiserver.store.store import Store
 
 Object = dict[str, Any]
@@ -136,7 +136,7 @@ def add_namespace_selector(pod: Object, store: Store) -> str | None:
     record = store.get("namespaces", "", pod["metadata"]["namespace"])
     if record is None or _NODE_SELECTOR.encode() not in record.body:
         return None
-    wanted = equalities(record.object()["metadata"].get("annotations", {}).get(_NODE_SELECTOR, ""))
+    wanted = parse_label_pairs(record.object()["metadata"].get("annotations", {}).get(_NODE_SELECTOR, ""))
     selector = pod["spec"].get("nodeSelector", {})
     if any(selector.get(key, value) != value for key, value in wanted.items()):
         return "pod node label selector conflicts with its namespace node label selector"

@@ -39,7 +39,7 @@ def write(path: Path, url: str, certificates: Certificates, token: str) -> None:
     write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
 
 
-def name_scheduler(path: Path, url: str) -> None:
+def add_scheduler(path: Path, url: str) -> None:
     """Add the address at which the scheduler serves its pages, for commands that read its decisions."""
     config = yaml.safe_load(path.read_bytes())
     extension = {"name": SCHEDULER_EXTENSION, "extension": {"server": url}}

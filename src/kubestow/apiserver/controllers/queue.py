@@ -87,7 +87,7 @@ class Controllers:
         return self._due[0][0] if self._due else None
 
     @property
-    def has_plans(self) -> bool:
+    def has_scheduled_keys(self) -> bool:
         """Whether a key will be reconciled; entries of keys that were already reconciled earlier do not count."""
         return bool(self._scheduled)
 

@@ -8,7 +8,7 @@ from kubestow.apiserver.custom import expressions, values
 from kubestow.apiserver.custom.costs import max_items
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.printing import paths
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, dns_label, dns_subdomain, wrong_name
+from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, check_name, dns_label, dns_subdomain
 from kubestow.apiserver.schema.reader import structs
 from kubestow.apiserver.schema.types import Report
 
@@ -33,7 +33,7 @@ def prepare(obj: Object) -> None:
     obj["status"] = {"conditions": [], "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
 
 
-def remember_stored(new: Object, old: Object) -> None:
+def add_stored_version(new: Object, old: Object) -> None:
     """Add the stored version to the list of all versions in which objects may be stored."""
     status = {**old.get("status", {})}
     stored = [one.get("name", "") for one in new["spec"].get("versions", ()) if one.get("storage")]
@@ -50,7 +50,7 @@ def validate(obj: Object) -> Iterator[Cause]:
         yield "metadata.name", INVALID, f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
     if "." not in group:
         yield "spec.group", INVALID, f'Invalid value: "{group}": should be a domain with at least one dot'
-    yield from wrong_name("spec.group", group, dns_subdomain)
+    yield from check_name("spec.group", group, dns_subdomain)
     if spec.get("scope") not in ("Cluster", "Namespaced"):
         message = f'Unsupported value: "{spec.get("scope", "")}": supported values: "Cluster", "Namespaced"'
         yield "spec.scope", "FieldValueNotSupported", message
@@ -63,12 +63,12 @@ def validate(obj: Object) -> Iterator[Cause]:
         if not text:
             yield f"spec.names.{part}", REQUIRED, "Required value"
         else:
-            yield from wrong_name(f"spec.names.{part}", text.lower() if part == "kind" else text, dns_label)
+            yield from check_name(f"spec.names.{part}", text.lower() if part == "kind" else text, dns_label)
     if sum(1 for one in versions if one.get("storage")) != 1:
         yield "spec.versions", INVALID, "Invalid value: must have exactly one version marked as storage version"
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
-        yield from wrong_name(f"{path}.name", version.get("name", ""), dns_label)
+        yield from check_name(f"{path}.name", version.get("name", ""), dns_label)
         schema = version.get("schema", {}).get("openAPIV3Schema")
         if schema is None:
             yield f"{path}.schema.openAPIV3Schema", REQUIRED, "Required value: schemas are required"

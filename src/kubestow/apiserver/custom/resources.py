@@ -27,7 +27,7 @@ def resources_of(definition: Object) -> tuple[Resource, ...]:
     return tuple(_resource(definition, one, stored) for one in versions if one.get("served") or one is versions[0])
 
 
-def resources_described(manifest: Object) -> tuple[Resource, ...]:
+def resources_of_manifest(manifest: Object) -> tuple[Resource, ...]:
     """Return the resources of the manifest of a definition; none if the server would reject it."""
     definition, report = copy.deepcopy(manifest), Report()
     structs()[openapi_name("apiextensions.k8s.io/v1", "CustomResourceDefinition")].check(definition, "", report)

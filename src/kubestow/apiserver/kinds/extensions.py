@@ -29,7 +29,7 @@ KINDS = (
             definitions.default,
             definitions.prepare,
             validate=definitions.validate,
-            prepare_update=definitions.remember_stored,
+            prepare_update=definitions.add_stored_version,
             validate_update=definitions.keep_identity,
         ),
         columns=printed(("Created At", at("metadata.creationTimestamp")))[:2],

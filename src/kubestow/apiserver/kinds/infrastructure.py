@@ -148,7 +148,7 @@ KINDS = (
         rules=Rules(
             validate=slices.validate_slice,
             validate_update=slices.validate_slice_update,
-            withhold=slices.drop_list_attributes,
+            drop_disabled_fields=slices.drop_list_attributes,
             date=slices.set_taint_times,
         ),
         columns=printed(("Node", "spec.nodeName"), ("Driver", "spec.driver"), ("Pool", "spec.pool.name")),

@@ -54,7 +54,7 @@ class Rules:
     """Validate a new object, given the labels of its namespace."""
     judge: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
     """Validate an object that passed all other rules, given the old object, if any."""
-    withhold: Callable[[Object, Object | None, Features], None] = lambda _new, _old, _features: None
+    drop_disabled_fields: Callable[[Object, Object | None, Features], None] = lambda _new, _old, _features: None
     """Remove fields whose feature gate is disabled, unless the old object, if any, uses them."""
     gated: Callable[[Object, Features], Iterator[Cause]] = lambda _obj, _features: iter(())
     """Validate an object, given the feature gates."""

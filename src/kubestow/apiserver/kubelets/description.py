@@ -19,7 +19,7 @@ import msgspec
 
 from kubestow.api import quantity
 from kubestow.api.files import ObjectsError, documents
-from kubestow.api.files.sources import problem_of, sources
+from kubestow.api.files.sources import describe_error, sources
 
 Object = dict[str, Any]
 
@@ -71,7 +71,7 @@ def read(path: Path) -> list[Object]:
             elif not isinstance(tree, dict) or "kind" not in tree:
                 raise NodesFileError(f"{document.place}: expected Node manifests or `nodes:` with a list of groups")
     except (OSError, UnicodeDecodeError) as error:
-        raise NodesFileError(f"nodes file {path} {problem_of(error)}") from error
+        raise NodesFileError(f"nodes file {path} {describe_error(error)}") from error
     except ObjectsError as error:
         raise NodesFileError(str(error)) from error
     if not found:

@@ -12,7 +12,7 @@ from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 from kubestow.apiserver.objects import removal
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.patches import ownership
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, MOST_GENERATED, REQUIRED, wrong_metadata, wrong_name
+from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, MAX_PREFIX_LENGTH, REQUIRED, check_metadata, check_name
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
@@ -62,7 +62,7 @@ def new_uid(random: Callable[[int], bytes]) -> str:
 def generated_name(prefix: str, random: Callable[[int], bytes]) -> str:
     """Return a name of a prefix and five random characters."""
     suffix = "".join(_SUFFIX_ALPHABET[byte % len(_SUFFIX_ALPHABET)] for byte in random(5))
-    return prefix[:MOST_GENERATED] + suffix
+    return prefix[:MAX_PREFIX_LENGTH] + suffix
 
 
 class Writer:
@@ -85,12 +85,12 @@ class Writer:
         write = Write("CREATE", resource, obj, None, intent)
         self._mutate(write)
         rules.prepare_create(obj)
-        rules.withhold(obj, None, self.admission.features)
+        rules.drop_disabled_fields(obj, None, self.admission.features)
         rules.sign(obj, intent.user)
         rules.date(obj, None, self.store.now())
         rules.complete(obj)
         name = metadata["name"]
-        wrong = [*wrong_name("metadata.name", name, rules.valid_name), *wrong_metadata(metadata)]
+        wrong = [*check_name("metadata.name", name, rules.valid_name), *check_metadata(metadata)]
         if rules.suits is not None:
             wrong += rules.suits(obj, self._labels_of(namespace))
         wrong += rules.gated(obj, self.admission.features)
@@ -208,9 +208,9 @@ class Writer:
             if not sub:
                 self.admission.complete(resource, new)
             rules.prepare_update(new, old)
-            rules.withhold(new, old, self.admission.features)
+            rules.drop_disabled_fields(new, old, self.admission.features)
             rules.date(new, old, self.store.now())
-            causes = [*wrong_metadata(metadata), *rules.validate(new), *rules.gated(new, self.admission.features)]
+            causes = [*check_metadata(metadata), *rules.validate(new), *rules.gated(new, self.admission.features)]
             causes += (part.validate_update or rules.validate_update)(new, old)
             self._require_valid(resource, new, causes, wrong)
             if resource.counts_generation and _desired_state(new) != _desired_state(old):
@@ -221,7 +221,7 @@ class Writer:
             rules.prepare_status(new, old)
             wrong += rules.validate_status(new, old)
             if metadata != old["metadata"]:
-                wrong += wrong_metadata(metadata)
+                wrong += check_metadata(metadata)
             self._require_valid(resource, new, wrong)
         if new == old:
             return current

@@ -197,7 +197,7 @@ class Watch:
         """Unsubscribe from changes; called when the client is gone."""
         if self.timer is not None:
             self.timer.cancel()
-        self._collection.unfollow(self._change_callback, self._topic)
+        self._collection.unsubscribe(self._change_callback, self._topic)
         if self._end_callback in self._collection.enders:
             self._collection.enders.remove(self._end_callback)
         self._watchers.remove(self)

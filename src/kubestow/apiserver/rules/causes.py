@@ -12,8 +12,8 @@ from kubestow.apiserver.rules.names import (
     NOT_SUPPORTED,
     REQUIRED,
     Wrong,
+    check_name,
     shown,
-    wrong_name,
 )
 
 PORTS = "must be between 1 and 65535, inclusive"
@@ -90,7 +90,7 @@ def check_text(holder: dict[str, Any], path: str, name: str, name_format: Wrong 
     if not text:
         yield required(f"{path}.{name}")
     elif name_format is not None:
-        yield from wrong_name(f"{path}.{name}", text, name_format)
+        yield from check_name(f"{path}.{name}", text, name_format)
 
 
 def check_one(holder: dict[str, Any], path: str, kinds: Sequence[str], what: str) -> Iterator[Cause]:

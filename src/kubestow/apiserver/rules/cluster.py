@@ -6,7 +6,7 @@ from typing import Any
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_amount, forbidden, required
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.names import INVALID, dns_label, qualified_name, wrong_name
+from kubestow.apiserver.rules.names import INVALID, check_name, dns_label, qualified_name
 
 
 def default_node(obj: dict[str, Any]) -> None:
@@ -21,7 +21,7 @@ def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(obj.get("spec", {}).get("taints", ())):
         path = f"spec.taints[{index}]"
-        yield from wrong_name(f"{path}.key", taint.get("key", ""), qualified_name)
+        yield from check_name(f"{path}.key", taint.get("key", ""), qualified_name)
         if not taint.get("effect"):
             yield required(f"{path}.effect")
         pair = (taint.get("key", ""), taint.get("effect", ""))
@@ -74,7 +74,7 @@ def validate_lease(obj: dict[str, Any]) -> Iterator[Cause]:
 
 def validate_runtime_class(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check the name of the handler."""
-    yield from wrong_name("handler", obj.get("handler", ""), dns_label)
+    yield from check_name("handler", obj.get("handler", ""), dns_label)
 
 
 def validate_api_service(obj: dict[str, Any]) -> Iterator[Cause]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_unchanged, forbidden, invalid, required
-from kubestow.apiserver.rules.names import config_key, wrong_name
+from kubestow.apiserver.rules.names import check_name, config_key
 
 _MAX_BYTES = 1024 * 1024
 _REQUIRED_KEYS = {
@@ -24,7 +24,7 @@ def validate_config_map(obj: dict[str, Any]) -> Iterator[Cause]:
     data, binary = obj.get("data", {}), obj.get("binaryData", {})
     for part, held in (("data", data), ("binaryData", binary)):
         for key in held:
-            yield from wrong_name(f"{part}[{key}]", key, config_key)
+            yield from check_name(f"{part}[{key}]", key, config_key)
     for key in data:
         if key in binary:
             yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
@@ -58,7 +58,7 @@ def validate_secret(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check the keys, the total size, and the keys that the type of secret requires."""
     data = obj.get("data", {})
     for key in data:
-        yield from wrong_name(f"data[{key}]", key, config_key)
+        yield from check_name(f"data[{key}]", key, config_key)
     if sum(len(value) * 3 // 4 for value in data.values()) > _MAX_BYTES:
         yield from _too_long("data")
     for key in _REQUIRED_KEYS.get(obj["type"], ()):

@@ -20,7 +20,7 @@ from kubestow.apiserver.rules.causes import (
     required,
     unsupported,
 )
-from kubestow.apiserver.rules.names import config_key, dns_label, port_name, qualified_name, wrong_name
+from kubestow.apiserver.rules.names import check_name, config_key, dns_label, port_name, qualified_name
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _CHOICES = {
@@ -95,7 +95,7 @@ def _check_ports(ports: list[dict[str, Any]], path: str) -> Iterator[Cause]:
         where = f"{path}[{index}]"
         name = port.get("name")
         if name:
-            yield from wrong_name(f"{where}.name", name, port_name)
+            yield from check_name(f"{where}.name", name, port_name)
             if name in names:
                 yield duplicate(f"{where}.name", name)
             names.add(name)
@@ -124,7 +124,7 @@ def _check_variables(variables: list[dict[str, Any]], path: str) -> Iterator[Cau
         if not variable.get("name"):
             yield required(f"{where}.name")
         else:
-            yield from wrong_name(f"{where}.name", variable["name"], _variable)
+            yield from check_name(f"{where}.name", variable["name"], _variable)
         if "valueFrom" in variable:
             yield from _check_source(variable["valueFrom"], f"{where}.valueFrom", bool(variable.get("value")))
 
@@ -225,7 +225,7 @@ def _check_handler(handler: dict[str, Any], path: str, spec: dict[str, Any]) -> 
 def check_port(port: int | str, path: str) -> Iterator[Cause]:
     """Check the number or name of a port."""
     if isinstance(port, str):
-        yield from wrong_name(path, port, port_name)
+        yield from check_name(path, port, port_name)
     elif not 0 < port < 65536:
         yield invalid(path, port, PORTS)
 
@@ -270,7 +270,7 @@ def _is_extended(name: str) -> bool:
 def _check_amount(name: str, amount: str, path: str) -> Iterator[Cause]:
     extended = _is_extended(name)
     if name not in MEASURED and (not extended or qualified_name(name)):
-        yield from wrong_name(path, name, qualified_name)
+        yield from check_name(path, name, qualified_name)
         if not extended:
             yield invalid(path, name, "must be a standard resource type or fully qualified")
             yield invalid(path, name, "must be a standard resource for containers")

@@ -11,11 +11,11 @@ from kubestow.apiserver.rules.names import (
     INVALID,
     NOT_SUPPORTED,
     Wrong,
+    check_name,
     dns_label,
     dns_subdomain,
     label_value,
     qualified_name,
-    wrong_name,
 )
 
 MAX_DOMAIN_LENGTH, MAX_NAME_LENGTH = 63, 32
@@ -35,7 +35,7 @@ def check_text(text: str | None, path: str, name_format: Wrong) -> Iterator[Caus
     if not text:
         yield required(path)
     else:
-        yield from wrong_name(path, text, name_format)
+        yield from check_name(path, text, name_format)
 
 
 def check_driver(driver: str, path: str) -> Iterator[Cause]:
@@ -107,8 +107,8 @@ def check_choice(text: str, supported: Sequence[str], path: str) -> Iterator[Cau
 
 def check_taint(taint: dict[str, Any], path: str) -> Iterator[Cause]:
     """Check the key, value and effect of a taint."""
-    yield from wrong_name(f"{path}.key", taint.get("key", ""), qualified_name)
-    yield from wrong_name(f"{path}.value", taint.get("value", ""), label_value)
+    yield from check_name(f"{path}.key", taint.get("key", ""), qualified_name)
+    yield from check_name(f"{path}.value", taint.get("value", ""), label_value)
     if not taint.get("effect"):
         yield required(f"{path}.effect")
     else:
@@ -119,12 +119,12 @@ def check_toleration(toleration: dict[str, Any], path: str) -> Iterator[Cause]:
     """Check the key, operator, value and effect of a toleration."""
     operator, value = toleration["operator"], toleration.get("value", "")
     if toleration.get("key"):
-        yield from wrong_name(f"{path}.key", toleration["key"], qualified_name)
+        yield from check_name(f"{path}.key", toleration["key"], qualified_name)
     yield from check_choice(operator, _OPERATORS, f"{path}.operator")
     if operator == "Exists" and value:
         yield f"{path}.value", INVALID, f'Invalid value: "{value}": must be empty for operator `Exists`'
     elif operator == "Equal":
-        yield from wrong_name(f"{path}.value", value, label_value)
+        yield from check_name(f"{path}.value", value, label_value)
     if toleration.get("effect"):
         yield from check_choice(toleration["effect"], _EFFECTS, f"{path}.effect")
 
@@ -137,7 +137,7 @@ def check_conditions(owner: dict[str, Any], path: str) -> Iterator[Cause]:
         where = f"{path}.{name}"
         yield from check_size(conditions, _MAX_CONDITIONS, where)
         for index, one in enumerate(conditions):
-            yield from wrong_name(f"{where}[{index}]", one, qualified_name)
+            yield from check_name(f"{where}[{index}]", one, qualified_name)
         yield from check_unique(conditions, where)
     for index, one in enumerate(named[failed]):
         if one in named[ready]:

@@ -16,11 +16,11 @@ from kubestow.apiserver.rules import device_fields as fields
 from kubestow.apiserver.rules.causes import forbidden, invalid, required
 from kubestow.apiserver.rules.names import (
     INVALID,
+    check_metadata,
     dns_label,
     dns_subdomain,
     qualified_name,
     shown,
-    wrong_metadata,
 )
 from kubestow.apiserver.rules.placement import check_node_selector
 from kubestow.apiserver.rules.slices import MAX_ATTRIBUTES, MAX_VALUE_LENGTH
@@ -60,7 +60,7 @@ def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:
 
 def validate_template(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check the claims of a template, with their labels and annotations."""
-    for field, reason, message in wrong_metadata(obj["spec"]["metadata"]):
+    for field, reason, message in check_metadata(obj["spec"]["metadata"]):
         yield f"spec.{field}", reason, message
     yield from _check_claim(obj["spec"]["spec"], "spec.spec.devices")
 

@@ -7,7 +7,7 @@ from kubestow.api import quantity
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.quota import COUNTED, MEASURED
 from kubestow.apiserver.rules.causes import duplicate, forbidden, invalid, required
-from kubestow.apiserver.rules.names import REQUIRED, qualified_name, wrong_name
+from kubestow.apiserver.rules.names import REQUIRED, check_name, qualified_name
 
 _ORDER = (("min", "max"), ("min", "defaultRequest"), ("defaultRequest", "max"), ("defaultRequest", "default"),
           ("min", "default"), ("default", "max"))  # fmt: skip
@@ -79,7 +79,7 @@ def validate_quota(obj: dict[str, Any]) -> Iterator[Cause]:
             yield invalid(path, name, "must be a standard resource type or fully qualified")
             yield invalid(path, name, "must be a standard resource for quota")
         elif "/" in name:
-            yield from wrong_name(path, name, qualified_name)
+            yield from check_name(path, name, qualified_name)
         if quantity.nano(amount) < 0:
             yield invalid(path, amount, "must be greater than or equal to 0")
         elif (name in _COUNTED or name.startswith("count/")) and quantity.nano(amount) % 10**9:

@@ -17,7 +17,7 @@ DUPLICATE = "FieldValueDuplicate"
 FORBIDDEN = "FieldValueForbidden"
 NOT_SUPPORTED = "FieldValueNotSupported"
 
-MOST_GENERATED = 58
+MAX_PREFIX_LENGTH = 58
 """Maximum length of the prefix of a generated name."""
 _MAX_ANNOTATIONS = 256 * 1024
 _ENDS = "and must start and end with an alphanumeric character"
@@ -102,7 +102,7 @@ def shown(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def wrong_name(path: str, text: str, name_format: Wrong) -> Iterator[Cause]:
+def check_name(path: str, text: str, name_format: Wrong) -> Iterator[Cause]:
     """Check the format of the text in a field."""
     for message in name_format(text):
         yield path, INVALID, f"Invalid value: {shown(text)}: {message}"
@@ -112,12 +112,12 @@ def check_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:
     """Check labels, or a map of labels to match."""
     for key, value in labels.items():
         if qualified_name(key):
-            yield from wrong_name(path, key, qualified_name)
+            yield from check_name(path, key, qualified_name)
         if label_value(value):
-            yield from wrong_name(path, value, label_value)
+            yield from check_name(path, value, label_value)
 
 
-def wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
+def check_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
     """Check labels, annotations, owners and finalizers."""
     labels = metadata.get("labels")
     if labels:
@@ -125,7 +125,7 @@ def wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
     annotations = metadata.get("annotations")
     if annotations:
         for key in annotations:
-            yield from wrong_name("metadata.annotations", key.lower(), qualified_name)
+            yield from check_name("metadata.annotations", key.lower(), qualified_name)
         if sum(len(key) + len(value) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
             message = f"Too long: may not be more than {_MAX_ANNOTATIONS} bytes"
             yield "metadata.annotations", "FieldValueTooLong", message
@@ -140,4 +140,4 @@ def wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
                 if not owner.get(key):
                     yield f"metadata.ownerReferences[{index}].{key}", REQUIRED, "Required value"
     for finalizer in metadata.get("finalizers") or ():
-        yield from wrong_name("metadata.finalizers", finalizer, qualified_name)
+        yield from check_name("metadata.finalizers", finalizer, qualified_name)

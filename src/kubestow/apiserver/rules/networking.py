@@ -16,7 +16,7 @@ from kubestow.apiserver.rules.causes import (
 )
 from kubestow.apiserver.rules.containers import check_port
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.names import dns_label, dns_subdomain, wrong_name
+from kubestow.apiserver.rules.names import check_name, dns_label, dns_subdomain
 from kubestow.apiserver.rules.placement import check_label_selector
 from kubestow.apiserver.rules.podvalidation import check_address
 
@@ -30,13 +30,13 @@ def validate_ingress(obj: dict[str, Any]) -> Iterator[Cause]:
         yield invalid("spec", None, "either `defaultBackend` or `rules` must be specified")
     for index, entry in enumerate(spec.get("tls", ())):
         for number, host in enumerate(entry.get("hosts", ())):
-            yield from wrong_name(f"spec.tls[{index}].hosts[{number}]", host.removeprefix("*."), dns_subdomain)
+            yield from check_name(f"spec.tls[{index}].hosts[{number}]", host.removeprefix("*."), dns_subdomain)
     for index, rule in enumerate(spec.get("rules", ())):
         where, host = f"spec.rules[{index}]", rule.get("host", "")
         if host and not list(check_address(host, "")):
             yield invalid(f"{where}.host", host, "must be a DNS name, not an IP address")
         elif host:
-            yield from wrong_name(f"{where}.host", host.removeprefix("*."), dns_subdomain)
+            yield from check_name(f"{where}.host", host.removeprefix("*."), dns_subdomain)
         if "http" in rule and not rule["http"].get("paths"):
             yield required(f"{where}.http.paths")
         for number, path in enumerate(rule.get("http", {}).get("paths", ())):
@@ -44,7 +44,7 @@ def validate_ingress(obj: dict[str, Any]) -> Iterator[Cause]:
     if "defaultBackend" in spec:
         yield from _check_backend(spec["defaultBackend"], "spec.defaultBackend")
     if "ingressClassName" in spec:
-        yield from wrong_name("spec.ingressClassName", spec["ingressClassName"], dns_subdomain)
+        yield from check_name("spec.ingressClassName", spec["ingressClassName"], dns_subdomain)
 
 
 def _check_path(path: dict[str, Any], where: str) -> Iterator[Cause]:
@@ -185,7 +185,7 @@ def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
     for index, port in enumerate(obj.get("ports", ())):
         name = port["name"]
         if name:
-            yield from wrong_name(f"ports[{index}].name", name, dns_label)
+            yield from check_name(f"ports[{index}].name", name, dns_label)
         if name in names:
             yield duplicate(f"ports[{index}].name", name)
         names.add(name)

@@ -5,7 +5,7 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_enums, duplicate, forbidden, invalid, required, unsupported
-from kubestow.apiserver.rules.names import check_labels, dns_label, label_value, qualified_name, wrong_name
+from kubestow.apiserver.rules.names import check_labels, check_name, dns_label, label_value, qualified_name
 
 _NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 _SOME_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
@@ -25,9 +25,9 @@ def check_label_selector(selector: dict[str, Any] | None, path: str) -> Iterator
     for index, term in enumerate(selector.get("matchExpressions", ())):
         where = f"{path}.matchExpressions[{index}]"
         yield from _check_operator(term, where, ())
-        yield from wrong_name(f"{where}.key", term.get("key", ""), qualified_name)
+        yield from check_name(f"{where}.key", term.get("key", ""), qualified_name)
         for number, value in enumerate(term.get("values", ())):
-            yield from wrong_name(f"{where}.values[{number}]", value, label_value)
+            yield from check_name(f"{where}.values[{number}]", value, label_value)
 
 
 def _check_operator(term: dict[str, Any], path: str, numeric: tuple[str, ...]) -> Iterator[Cause]:
@@ -57,7 +57,7 @@ def _check_node_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
     for index, one in enumerate(term.get("matchExpressions", ())):
         where = f"{path}.matchExpressions[{index}]"
         yield from _check_operator(one, where, ("Gt", "Lt"))
-        yield from wrong_name(f"{where}.key", one.get("key", ""), qualified_name)
+        yield from check_name(f"{where}.key", one.get("key", ""), qualified_name)
     for index, one in enumerate(term.get("matchFields", ())):
         where = f"{path}.matchFields[{index}]"
         if one.get("operator") not in ("In", "NotIn"):
@@ -98,10 +98,10 @@ def _check_pod_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
     yield from check_label_selector(term.get("labelSelector"), f"{path}.labelSelector")
     yield from check_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces", ()):
-        yield from wrong_name(f"{path}.namespace", name, dns_label)
+        yield from check_name(f"{path}.namespace", name, dns_label)
     if not term.get("topologyKey"):
         yield required(f"{path}.topologyKey", "can not be empty")
-    yield from wrong_name(f"{path}.topologyKey", term.get("topologyKey", ""), qualified_name)
+    yield from check_name(f"{path}.topologyKey", term.get("topologyKey", ""), qualified_name)
 
 
 def check_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Cause]:
@@ -140,7 +140,7 @@ def check_tolerations(tolerations: list[dict[str, Any]], path: str) -> Iterator[
         where = f"{path}[{index}]"
         operator = toleration.get("operator", "")
         if toleration.get("key"):
-            yield from wrong_name(f"{where}.key", toleration["key"], qualified_name)
+            yield from check_name(f"{where}.key", toleration["key"], qualified_name)
         elif operator != "Exists":
             why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
             yield invalid(f"{where}.operator", operator, why)
@@ -149,7 +149,7 @@ def check_tolerations(tolerations: list[dict[str, Any]], path: str) -> Iterator[
             yield invalid(f"{where}.effect", toleration.get("effect", ""), why)
         value = toleration.get("value", "")
         if operator in ("", "Equal"):
-            yield from wrong_name(f"{where}.operator", value, label_value)
+            yield from check_name(f"{where}.operator", value, label_value)
         elif operator == "Exists" and value:
             yield invalid(f"{where}.operator", value, "value must be empty when `operator` is 'Exists'")
         elif operator not in ("Exists", "Lt", "Gt"):

@@ -10,11 +10,11 @@ from kubestow.apiserver.rules.names import (
     DUPLICATE,
     INVALID,
     NOT_SUPPORTED,
+    check_name,
     dns_label,
     dns_subdomain,
     path_segment,
     qualified_name,
-    wrong_name,
 )
 
 _MAX_TEMPLATES, _MAX_CLAIMS = 8, 4
@@ -65,7 +65,7 @@ def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
     controller = spec.get("controllerRef")
     if controller is not None:
         if controller.get("apiGroup"):
-            yield from wrong_name("spec.controllerRef.apiGroup", controller["apiGroup"], dns_subdomain)
+            yield from check_name("spec.controllerRef.apiGroup", controller["apiGroup"], dns_subdomain)
         for name in ("kind", "name"):
             yield from check_text(controller.get(name), f"spec.controllerRef.{name}", path_segment)
     templates, path = spec.get("podGroupTemplates") or (), "spec.podGroupTemplates"
@@ -104,7 +104,7 @@ def _check_common_fields(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         listed = ", ".join(f'"{one}"' for one in _MODES)
         yield f"{path}.disruptionMode", NOT_SUPPORTED, f'Unsupported value: "{mode}": supported values: {listed}'
     if spec.get("priorityClassName"):
-        yield from wrong_name(f"{path}.priorityClassName", spec["priorityClassName"], dns_subdomain)
+        yield from check_name(f"{path}.priorityClassName", spec["priorityClassName"], dns_subdomain)
     priority = spec.get("priority") or 0
     if priority > _HIGHEST_PRIORITY:
         yield invalid(f"{path}.priority", priority, f"must be less than or equal to {_HIGHEST_PRIORITY}")
@@ -119,7 +119,7 @@ def _check_claims(claims: Sequence[dict[str, Any]], path: str) -> Iterator[Cause
         yield from _check_union(claim, names, f"{path}[{index}]")
         for name in names:
             if claim.get(name):
-                yield from wrong_name(f"{path}[{index}].{name}", claim[name], dns_subdomain)
+                yield from check_name(f"{path}[{index}].{name}", claim[name], dns_subdomain)
 
 
 def _check_unchanged(new: dict[str, Any], old: dict[str, Any], kept: Sequence[str]) -> Iterator[Cause]:

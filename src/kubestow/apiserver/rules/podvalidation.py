@@ -7,7 +7,7 @@ from typing import Any
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_enums, check_one, check_text, duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.containers import check_containers, check_resources, check_security
-from kubestow.apiserver.rules.names import check_labels, dns_label, dns_subdomain, qualified_name, wrong_name
+from kubestow.apiserver.rules.names import check_labels, check_name, dns_label, dns_subdomain, qualified_name
 from kubestow.apiserver.rules.placement import check_affinity, check_spread, check_tolerations
 
 _NAMES = {
@@ -56,7 +56,7 @@ def check_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         yield required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")
     for index, gate in enumerate(spec.get("readinessGates", ())):
         where = f"{path}.readinessGates[{index}].conditionType"
-        yield from wrong_name(where, gate.get("conditionType", ""), qualified_name)
+        yield from check_name(where, gate.get("conditionType", ""), qualified_name)
     if "schedulingGates" in spec:
         yield from _check_gates(spec["schedulingGates"], f"{path}.schedulingGates")
     if "topologySpreadConstraints" in spec:
@@ -67,7 +67,7 @@ def check_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
                 yield forbidden(f"{path}.{name}", "when `hostUsers` is false")
     for name, name_format in _NAMES.items():
         if spec.get(name):
-            yield from wrong_name(f"{path}.{name}", spec[name], name_format)
+            yield from check_name(f"{path}.{name}", spec[name], name_format)
     deadline = spec.get("activeDeadlineSeconds", 1)
     if not 0 < deadline < 2**31:
         yield invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
@@ -85,7 +85,7 @@ def _check_group(group: dict[str, Any], path: str) -> Iterator[Cause]:
     if group.get("podGroupName") is None:
         yield invalid(path, None, "must specify one of: `podGroupName`")
     else:
-        yield from wrong_name(path, group["podGroupName"], dns_subdomain)
+        yield from check_name(path, group["podGroupName"], dns_subdomain)
 
 
 def check_address(text: str, path: str) -> Iterator[Cause]:
@@ -100,7 +100,7 @@ def _check_gates(gates: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name", "")
-        yield from wrong_name(f"{path}[{index}]", name, qualified_name)
+        yield from check_name(f"{path}[{index}]", name, qualified_name)
         if name in seen:
             yield duplicate(f"{path}[{index}]", name)
         seen.add(name)
@@ -140,4 +140,4 @@ def _check_claims(claims: list[dict[str, Any]], path: str) -> Iterator[Cause]:
         elif not given:
             yield invalid(where, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
         for kind in given:
-            yield from wrong_name(f"{where}.{kind}", claim[kind], dns_subdomain)
+            yield from check_name(f"{where}.{kind}", claim[kind], dns_subdomain)

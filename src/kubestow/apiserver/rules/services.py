@@ -9,7 +9,7 @@ from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import PORTS, check_enums, duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.containers import check_port
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.names import check_labels, dns_label, wrong_name
+from kubestow.apiserver.rules.names import check_labels, check_name, dns_label
 from kubestow.apiserver.rules.podvalidation import check_address
 
 SERVICES = "10.96.0.0/16"
@@ -117,7 +117,7 @@ def _check_ports(ports: list[dict[str, Any]], outside: bool) -> Iterator[Cause]:
     for index, port in enumerate(ports):
         where, name, number = f"spec.ports[{index}]", port.get("name", ""), port.get("port", 0)
         if name:
-            yield from wrong_name(f"{where}.name", name, dns_label)
+            yield from check_name(f"{where}.name", name, dns_label)
             if name in names:
                 yield duplicate(f"{where}.name", name)
             names.add(name)

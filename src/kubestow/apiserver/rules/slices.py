@@ -14,7 +14,7 @@ from kubestow.api.cel.library.semver import Semver
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import device_fields as fields
 from kubestow.apiserver.rules.causes import forbidden, invalid, required
-from kubestow.apiserver.rules.names import INVALID, dns_label, dns_subdomain, wrong_name
+from kubestow.apiserver.rules.names import INVALID, check_name, dns_label, dns_subdomain
 from kubestow.apiserver.rules.placement import check_node_selector
 from kubestow.config.features import Features
 
@@ -126,7 +126,7 @@ def _check_nodes(owner: dict[str, Any], path: str) -> Iterator[Cause]:
         if owner.get(name) is False:
             yield invalid(f"{path}.{name}", False, "must be either unset or set to true")
     if owner.get("nodeName"):
-        yield from wrong_name(f"{path}.nodeName", owner["nodeName"], dns_subdomain)
+        yield from check_name(f"{path}.nodeName", owner["nodeName"], dns_subdomain)
     if owner.get("nodeSelector"):
         yield from check_node_selector(owner["nodeSelector"], f"{path}.nodeSelector")
 
@@ -214,7 +214,7 @@ def _check_counters(owner: dict[str, Any], path: str) -> Iterator[Cause]:
         yield required(f"{path}.counters")
     yield from fields.check_size(counters, _MAX_COUNTERS, f"{path}.counters")
     for name in counters:
-        yield from wrong_name(f"{path}.counters", name, dns_label)
+        yield from check_name(f"{path}.counters", name, dns_label)
 
 
 def _check_policy(policy: dict[str, Any], capacity: str, path: str) -> Iterator[Cause]:

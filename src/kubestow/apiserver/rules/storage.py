@@ -7,7 +7,7 @@ from kubestow.api import quantity
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_one, forbidden, invalid, required
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.names import dns_subdomain, wrong_name
+from kubestow.apiserver.rules.names import check_name, dns_subdomain
 from kubestow.apiserver.rules.placement import check_label_selector, check_node_selector
 
 _NO_SOURCES = (
@@ -85,7 +85,7 @@ def check_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.resources[storage]", size, "must be greater than zero")
     yield from check_label_selector(spec.get("selector"), f"{path}.selector")
     if spec.get("storageClassName"):
-        yield from wrong_name(f"{path}.storageClassName", spec["storageClassName"], dns_subdomain)
+        yield from check_name(f"{path}.storageClassName", spec["storageClassName"], dns_subdomain)
 
 
 def validate_claim_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:

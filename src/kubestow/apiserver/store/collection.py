@@ -52,7 +52,7 @@ class Collection:
         else:
             self._by_topic.setdefault(topic, {})[callback] = None
 
-    def unfollow(self, callback: Callback, topic: Topic | None) -> None:
+    def unsubscribe(self, callback: Callback, topic: Topic | None) -> None:
         """Remove a callback; no effect if it is already removed."""
         if topic is None:
             if callback in self.subscribers:

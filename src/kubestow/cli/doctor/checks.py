@@ -14,7 +14,7 @@ from kubestow.client.candidate import ADVICE as CANDIDATES_ADVICE
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import SCHEDULING_GATES
-from kubestow.insight.explain.scheduler_pages import SchedulerAddress, plugins_lacking
+from kubestow.insight.explain.scheduler_pages import SchedulerAddress, missing_plugins
 from kubestow.plugin.loading import PluginCollection
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
@@ -220,7 +220,7 @@ class Checks:
 
     def plugins_there(self, running: dict[str, Any]) -> Iterator[Finding]:
         """Plugins that the running scheduler has and this one lacks."""
-        for profile, name in plugins_lacking(running, self._setting.plugins):
+        for profile, name in missing_plugins(running, self._setting.plugins):
             what = f"profile {profile} enables the plugin {name}, which is not here"
             yield Finding(PROBLEM, what, "write it in Python and give it with --plugin, or run it as an extender")
 

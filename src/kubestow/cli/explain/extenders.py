@@ -12,7 +12,7 @@ from kubestow.insight.decisions.evaluation_run import AskNow
 from kubestow.insight.explain.world import ExplainError
 from kubestow.scheduler.extenders.client import ExtenderClient
 from kubestow.scheduler.extenders.extender import Answer, Call
-from kubestow.telemetry.secrets import hide_in_text
+from kubestow.telemetry.secrets import redact_text
 
 
 def asker(configured: Sequence[Extender]) -> AskNow:
@@ -37,7 +37,7 @@ def asker(configured: Sequence[Extender]) -> AskNow:
 
 def not_asked(configured: Sequence[Extender], *, can_be: bool) -> tuple[str, ...]:
     """A note that extenders were not asked; nothing if there are none that judge nodes."""
-    urls = [hide_in_text(one.urlPrefix) for one in configured if one.filterVerb or one.prioritizeVerb]
+    urls = [redact_text(one.urlPrefix) for one in configured if one.filterVerb or one.prioritizeVerb]
     if not urls:
         return ()
     which = (

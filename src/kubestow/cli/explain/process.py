@@ -36,11 +36,11 @@ from kubestow.config import ConfigError, Features
 from kubestow.config.writing import yaml_text
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, VERSION
 from kubestow.insight.explain.dry_run import DryRun, take
-from kubestow.insight.explain.explanation import Explanation, GroupExplanation, explained, explained_group
-from kubestow.insight.explain.group_run import GroupRun, take_group
-from kubestow.insight.explain.manifests import pods_in
+from kubestow.insight.explain.explanation import Explanation, GroupExplanation, explain_group_run, explained
+from kubestow.insight.explain.group_run import GroupRun, assume_group
+from kubestow.insight.explain.manifests import read_pods
 from kubestow.insight.explain.reading import LiveCluster, NodesForbiddenError, NoPodError, Reading
-from kubestow.insight.explain.scheduler_pages import SchedulerAddress, demand_authority
+from kubestow.insight.explain.scheduler_pages import SchedulerAddress, check_ca_file
 from kubestow.insight.explain.world import ExplainError, NoProfileError, Setup, World
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.framework.profile import ProfileError
@@ -138,12 +138,12 @@ def _offline(request: Request) -> list[Explanation | GroupExplanation]:
     with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
     setup, _ = _setup(request, Told(), with_groups=with_groups)
     world = _world(setup, loaded)
-    pods = pods_in(manifests, world, request.namespace or "default") if manifests else []
+    pods = read_pods(manifests, world, request.namespace or "default") if manifests else []
     notes: tuple[str, ...] = () if world.cluster.nodes.count else (f"{', '.join(request.cluster)} has no nodes.",)
     if request.group:
         group = _named_group(request, world, "")
         notes += not_asked(world.extenders, can_be=False)
-        return [explained_group(GroupRun(world, group), request.against, notes)]
+        return [explain_group_run(GroupRun(world, group), request.against, notes)]
     if pods:
         found = list(_tried(request, world, pods, notes))
     else:
@@ -204,7 +204,7 @@ def _tried(
     request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()
 ) -> Iterator[Explanation | GroupExplanation]:
     """Pods that do not exist, one after the other, each where it would go before the next is tried; groups as such."""
-    on_nodes = {pod.key: node for pod in pods if (node := world.make_way(pod))}
+    on_nodes = {pod.key: node for pod in pods if (node := world.remove_placed(pod))}
     for pod in pods:
         world.add_pending(pod)
     for pod in pods:
@@ -214,8 +214,8 @@ def _tried(
             continue
         if group is not None:
             together = GroupRun(world, group)
-            yield explained_group(together, request.against, notes + not_asked(world.extenders, can_be=False))
-            take_group(together)
+            yield explain_group_run(together, request.against, notes + not_asked(world.extenders, can_be=False))
+            assume_group(together)
         else:
             run = _dry_run(request, world, pod)
             about = _replaced(on_nodes.get(pod.key)) + _priority(world, pod) + _claims(pod) + _unasked(request, world)
@@ -248,7 +248,7 @@ def _unmade(pod: Pod) -> Iterator[tuple[str, str]]:
 
 def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
     try:
-        return DryRun(world, world.take_out(pod), asker(world.extenders) if request.extenders else None)
+        return DryRun(world, world.remove_for_scheduling(pod), asker(world.extenders) if request.extenders else None)
     except NoProfileError as error:
         if request.configuration is not None:
             raise
@@ -311,7 +311,7 @@ def _notes(pod: Pod) -> tuple[str, ...]:
 
 
 async def _live(request: Request) -> None:
-    demand_authority(request.server)
+    check_ca_file(request.server)
     access = find_access(request.kubeconfig, context=request.context)
     manifests = _manifests(request)
     live = _Live(request, access)
@@ -351,7 +351,7 @@ class _Live:
     async def explanations(self, manifests: list[Manifest]) -> Sequence[Explanation | GroupExplanation]:
         """As things are now; raises ExplainError."""
         found, node = await self._explanations(manifests), self._request.node
-        if node and _is_strange(node, found) and await self._cluster.lacks_node(node):
+        if node and _is_strange(node, found) and await self._cluster.is_node_missing(node):
             raise ExplainError(f"there is no node {node}")
         return found
 
@@ -360,7 +360,7 @@ class _Live:
         if manifests:
             with_templates = any(b'"resourceClaimTemplateName"' in bytes(one.data) for one in manifests)
             reading, world = await self._read(with_groups=_have_groups(manifests), with_templates=with_templates)
-            pods = pods_in(manifests, world, request.namespace or self._namespace)
+            pods = read_pods(manifests, world, request.namespace or self._namespace)
             return list(_tried(request, world, pods, reading.notes))
         if request.group:
             reading, world = await self._read(with_groups=True)
@@ -374,7 +374,7 @@ class _Live:
         try:
             pod = await self._cluster.pod(namespace, name)
         except NoPodError:
-            decision, *_ = await self._scheduler.record(lambda pages: pages.recorded_last(namespace, name))
+            decision, *_ = await self._scheduler.record(lambda pages: pages.last_decision_by_name(namespace, name))
             if decision is None or decision.outcome != SCHEDULED or request.against:
                 raise
             return Explanation(decision, "scheduler", notes=_GONE)
@@ -411,7 +411,7 @@ class _Live:
                 raise ExplainError(f"pods cannot be listed: {problem}")
         notes += reading.notes
         unasked = not_asked(world.extenders, can_be=False)
-        run = explained_group(GroupRun(world, group), request.against, notes + unasked)
+        run = explain_group_run(GroupRun(world, group), request.against, notes + unasked)
         if decision is None or request.against:
             return run
         if run.decision.outcome == SCHEDULED:

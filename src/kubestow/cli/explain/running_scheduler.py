@@ -14,7 +14,7 @@ from kubestow.cli import configuration_file
 from kubestow.client.access import Access
 from kubestow.config import ConfigError, Features, SchedulerConfiguration
 from kubestow.insight.decisions.schema import Decision, GroupDecision
-from kubestow.insight.explain.scheduler_pages import SchedulerAddress, SchedulerPages, plugins_lacking
+from kubestow.insight.explain.scheduler_pages import SchedulerAddress, SchedulerPages, missing_plugins
 from kubestow.insight.explain.world import ExplainError
 from kubestow.plugin.loading import PluginCollection
 
@@ -120,7 +120,7 @@ def configuration_told(
     tree: dict[str, Any], features: Features, plugins: PluginCollection
 ) -> tuple[SchedulerConfiguration, tuple[str, ...]]:
     """The configuration that a scheduler tells; or the default one, and a note why."""
-    lacking = [name for _, name in plugins_lacking(tree, plugins)]
+    lacking = [name for _, name in missing_plugins(tree, plugins)]
     if lacking:
         names = ", ".join(dict.fromkeys(lacking))
         which = f"the plugin {names} is" if len(set(lacking)) == 1 else f"the plugins {names} are"

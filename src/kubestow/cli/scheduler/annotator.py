@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from kubestow.api.failures import CallError
 from kubestow.api.pod import Pod
-from kubestow.insight.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations, size_of
+from kubestow.insight.decisions.annotations import CUT_KEY, MOST_BYTES, PREFIX, Plugins, annotations, size_of
 from kubestow.insight.decisions.archive import Archive
 from kubestow.insight.decisions.record import Record
 from kubestow.telemetry.logs import get_logger
@@ -71,7 +71,7 @@ class Annotator:
 
     def _changes(self, record: Record, pod: Pod) -> dict[str, str | None]:
         present = pod.metadata.annotations
-        ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT}
+        ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT_KEY}
         room = MOST_BYTES - size_of({key: value for key, value in present.items() if key not in ours})
         wanted = annotations(self._archive.decision(record, details=self._details), Plugins.of(record.by), room)
         if size_of(wanted) > room:

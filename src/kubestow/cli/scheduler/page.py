@@ -21,8 +21,8 @@ from kubestow.insight.page.events import Events
 from kubestow.insight.page.history import PageHistory
 from kubestow.insight.page.pages import Site
 from kubestow.insight.page.run import Run, configuration_told
-from kubestow.insight.page.scenes import Scene, collected
-from kubestow.insight.page.trying import Bench
+from kubestow.insight.page.scenes import Scene, all_objects
+from kubestow.insight.page.trying import DryRuns
 from kubestow.insight.page.watching import Watch, Watched
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.assembly import Core
@@ -94,14 +94,14 @@ def live_run(
         return told[1]
 
     def scene() -> Scene:
-        return Scene(setup(), collected(core.cluster, core.intake.pending_pods()), clock.now())
+        return Scene(setup(), all_objects(core.cluster, core.intake.pending_pods()), clock.now())
 
     return Run(
         name,
         PageHistory(core.cluster, core.queue.nominator, archive.recorder.history),
         decisions,
         configuration,
-        Bench(scene, decisions, plugins, lambda query: read_groups(archive, query).items),
+        DryRuns(scene, decisions, plugins, lambda query: read_groups(archive, query).items),
         archive.moves_of,
     )
 

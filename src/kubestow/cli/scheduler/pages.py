@@ -9,7 +9,7 @@ from kubestow.cli.scheduler.live import LiveScheduler
 from kubestow.cli.scheduler.serving import Serving
 from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, listening_of, written
 from kubestow.server.authentication import FrontProxies
-from kubestow.server.authorities import given_authorities
+from kubestow.server.authorities import configured_authorities
 from kubestow.server.options import ServingOptions
 from kubestow.server.tls import ServerContexts, ServerTls, TlsError
 
@@ -37,7 +37,7 @@ def check_certificates(flags: Flags) -> None:
     """Read certificates, keys and authorities as they will be when somebody reads a page; raises SettingsError."""
     options = _options(flags, lambda _: None)
     try:
-        authorities = given_authorities(options)
+        authorities = configured_authorities(options)
         authorities.of_clients()
         authorities.front_proxies(options.proxies)
         ServerContexts(options.tls, options.listening.certificate_hosts)

@@ -57,12 +57,12 @@ def _read_config_map(place: _ConfigMap, configuration: SchedulerConfiguration, m
     import msgspec
 
     from kubestow.api.failures import CallError
-    from kubestow.client.clients import access_of, get_once
+    from kubestow.client.clients import configured_access, get_once
     from kubestow.clock import SystemClock
 
     path = f"/api/v1/namespaces/{quote(place.namespace, safe='')}/configmaps/{quote(place.name, safe='')}"
     try:
-        body = asyncio.run(get_once(access_of(configuration, master), path, SystemClock()))
+        body = asyncio.run(get_once(configured_access(configuration, master), path, SystemClock()))
         data = msgspec.json.decode(body, type=dict[str, Any]).get("data") or {}
     except (CallError, msgspec.DecodeError) as error:
         raise ConfigError([Problem("", f"cannot be read: {error}")]) from None

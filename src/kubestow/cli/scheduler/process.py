@@ -23,7 +23,7 @@ from kubestow.cli.scheduler.options import DecisionOptions
 from kubestow.cli.scheduler.policy_source import WARNING, policy_source
 from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, has_server, written
 from kubestow.cli.scheduler.watches import prepare_watches
-from kubestow.client.clients import access_of
+from kubestow.client.clients import configured_access
 from kubestow.client.kubeconfig import load_kubeconfig
 from kubestow.clock import SystemClock
 from kubestow.config import Features, SchedulerConfiguration
@@ -63,7 +63,7 @@ def run(
 ) -> int:
     """Run until stopped; returns the exit code. Raises SettingsError before anything has begun."""
     try:
-        access = access_of(configuration, flags["master"])
+        access = configured_access(configuration, flags["master"])
     except CallError as error:
         raise SettingsError(str(error)) from None
     output = LogOutput(log_options)

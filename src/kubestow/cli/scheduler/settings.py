@@ -127,7 +127,7 @@ def configuration_of(flags: Flags, features: Features, plugins: "PluginCollectio
 
             where = source.name
             configuration = policy.load(source.read(configuration, flags["master"]), features, configuration)
-        problems = [*validation.validate(configuration, features, plugins), *validation.unrenewable(election)]
+        problems = [*validation.validate(configuration, features, plugins), *validation.renewal_problems(election)]
     except ConfigError as error:
         problems = error.problems
     if problems:

@@ -16,7 +16,7 @@ from kubestow.plugin.loading import PluginCollection, PluginLoadError
 from kubestow.simulator import comparison_report, running
 from kubestow.simulator.comparing import NODES, CompareError, Comparison, RunSeed, compare
 from kubestow.simulator.results import as_json as encoded
-from kubestow.simulator.results import write_whole
+from kubestow.simulator.results import write_atomically
 from kubestow.simulator.running import Source
 
 
@@ -63,8 +63,8 @@ def _name(side: Side, version: str) -> str:
 
 
 def _write(out: Path, found: Comparison, title: str) -> None:
-    write_whole(out / "results.json", encoded(comparison_report.as_tree(found)))
-    write_whole(out / "report.html", comparison_report.page_of(found, title).encode())
+    write_atomically(out / "results.json", encoded(comparison_report.as_tree(found)))
+    write_atomically(out / "report.html", comparison_report.page_of(found, title).encode())
 
 
 def _runner(side: Side, files: tuple[str, ...], source: Source | None, gates: str) -> RunSeed:

@@ -14,13 +14,13 @@ import click
 import yaml
 
 from kubestow import config
-from kubestow.api.files.sources import problem_of
+from kubestow.api.files.sources import describe_error
 from kubestow.cli.simulate.process import SimulateError, load_configuration, problems, read_scenario
 from kubestow.cli.support import report_count
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator import sweep_report
-from kubestow.simulator.results import as_json, write_whole
-from kubestow.simulator.sweeping import POINTS, SEED, Point, SweepError, demand_field, grid, local, parse_vary, sweep
+from kubestow.simulator.results import as_json, write_atomically
+from kubestow.simulator.sweeping import POINTS, SEED, Point, SweepError, grid, local, parse_vary, require_field, sweep
 
 _ANSWER_SECONDS = 10.0
 
@@ -59,9 +59,9 @@ def run(request: Request) -> None:
             found = sweep(points, request.out, _executor(request), report_count)
         except SweepError as error:
             raise SimulateError(str(error)) from None
-        write_whole(request.out / "results.csv", sweep_report.as_csv(found))
-        write_whole(request.out / "results.json", as_json(found))
-        write_whole(request.out / "report.html", sweep_report.page_of(found, request.objective).encode())
+        write_atomically(request.out / "results.csv", sweep_report.as_csv(found))
+        write_atomically(request.out / "results.json", as_json(found))
+        write_atomically(request.out / "report.html", sweep_report.page_of(found, request.objective).encode())
     for line in sweep_report.lines(found, request.objective):
         click.echo(line)
     for note in dict.fromkeys(note for one in found for note in one["results"]["notes"]):
@@ -93,12 +93,12 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.DictReader(file, restkey="more values than the first line has", restval=""))
     except (OSError, UnicodeDecodeError) as error:
-        raise SweepError(f"{path}: {problem_of(error)}") from None
+        raise SweepError(f"{path}: {describe_error(error)}") from None
     found = []
     for number, row in enumerate(rows, start=2):
         try:
             for name in row:
-                demand_field(name)
+                require_field(name)
             found.append({name: yaml.safe_load(text) for name, text in row.items()})
         except yaml.YAMLError:
             raise SweepError(f"{path}: line {number}: has a value that cannot be read") from None

@@ -14,7 +14,7 @@ import msgspec
 from kubestow.api import files as objects
 from kubestow.api.failures import ApiError
 from kubestow.api.files import Manifest, ObjectsError
-from kubestow.apiserver.custom.resources import resources_described
+from kubestow.apiserver.custom.resources import resources_of_manifest
 from kubestow.apiserver.resources import BY_KIND, Resource
 from kubestow.client.api import JSON, ApiClient
 
@@ -54,7 +54,7 @@ def read(sources: Iterable[str]) -> list[Applicable]:
         found.append(Applicable(manifest._replace(namespace=namespace), resource))
         if resource.kind == "CustomResourceDefinition":
             tree: dict[str, Any] = msgspec.json.decode(manifest.data)
-            known |= {(one.api_version, one.kind): one for one in resources_described(tree)}
+            known |= {(one.api_version, one.kind): one for one in resources_of_manifest(tree)}
     if problems:
         raise ObjectsError(problems)
     return found

@@ -53,7 +53,7 @@ from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.server.http.listening import ListenError
 from kubestow.telemetry.log_setup import LogOptions, LogOutput
-from kubestow.telemetry.logs import NO_NEWS, ModuleLevel, get_logger
+from kubestow.telemetry.logs import WARNINGS_ONLY, ModuleLevel, get_logger
 
 log = get_logger(__name__)
 
@@ -100,7 +100,7 @@ def run(settings: Settings) -> None:
     except ObjectsError as error:
         raise UpError(str(error)) from None
     console = Console()
-    full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == NO_NEWS
+    full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == WARNINGS_ONLY
     warnings = _Warnings(passed_on=not full_screen)
     # Without -v only what goes wrong is logged; but whoever changes a file wants to know that it was taken.
     logs = msgspec.structs.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reloading", 0)))

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubestow.apiserver import ControlPlane
-from kubestow.apiserver.auth.kubeconfig import name_scheduler
+from kubestow.apiserver.auth.kubeconfig import add_scheduler
 from kubestow.cli.scheduler.live import LiveScheduler
 from kubestow.cli.scheduler.page import LivePage
 from kubestow.cli.scheduler.serving import Serving
-from kubestow.insight.page.local import LocalServer, kept_token
+from kubestow.insight.page.local import LocalServer, load_or_create_token
 from kubestow.server.listening import Listening
 from kubestow.server.options import ServingOptions
 from kubestow.server.tls import ServerTls
@@ -35,7 +35,7 @@ async def scheduler_pages(plane: ControlPlane, scheduler: LiveScheduler) -> Asyn
     serving = Serving(options, scheduler)
     try:
         await serving.start()
-        name_scheduler(plane.kubeconfig_path, f"https://{_HOST}:{serving.port}")
+        add_scheduler(plane.kubeconfig_path, f"https://{_HOST}:{serving.port}")
         yield
     finally:
         await serving.stop()
@@ -46,7 +46,7 @@ async def page(plane: ControlPlane, scheduler: LiveScheduler, port: int) -> Asyn
     """Serve the page for people, and tell its address; raises ListenError."""
     assert scheduler.decisions is not None
     async with LivePage(scheduler, scheduler.decisions, "kubestow up") as site:
-        server = LocalServer(site, kept_token(plane.ca.parent / "page-token"), "--page-port")
+        server = LocalServer(site, load_or_create_token(plane.ca.parent / "page-token"), "--page-port")
         try:
             yield await server.start(port)
         finally:

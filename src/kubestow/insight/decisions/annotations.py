@@ -14,7 +14,7 @@ from kubestow.insight.decisions import schema
 from kubestow.scheduler.framework.profile import Profile
 
 PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
-CUT = "kubestow.io/decision-cut"
+CUT_KEY = "kubestow.io/decision-cut"
 MOST_BYTES = 256 * 1024
 _SPARE_BYTES = 2 * 1024
 _BY_NODE = ("filter-result", "postfilter-result", "score-result", "finalscore-result")
@@ -59,7 +59,7 @@ def annotations(decision: schema.Decision, plugins: Plugins, limit: int = MOST_B
             kept[key].append(part)
     found |= {PREFIX + key: f"{{{','.join(parts)}}}" for key, parts in kept.items() if parts}
     if count < len(nodes):
-        found[CUT] = f"the {count} best of {len(nodes)} nodes; the results of all nodes exceed the size limit"
+        found[CUT_KEY] = f"the {count} best of {len(nodes)} nodes; the results of all nodes exceed the size limit"
     return found
 
 

@@ -29,7 +29,7 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.group_counts import count
 from kubestow.scheduler.cycle.outcome import Searched
-from kubestow.scheduler.extenders.asking import Asked, Extenders
+from kubestow.scheduler.extenders.asking import ExtenderReport, Extenders
 from kubestow.scheduler.framework.detached import StillClock, detached_handle
 from kubestow.scheduler.framework.profile import Profile, ProfileError
 from kubestow.scheduler.framework.results import PluginError, Rejection
@@ -152,7 +152,7 @@ class Details:
         answers: Answers,
         time: float,
         past: Past[Nominator],
-        calls: list[Asked],
+        calls: list[ExtenderReport],
     ) -> tuple[Profile, Extenders | None]:
         """Return a profile and the extenders, bound to the copy of the cluster."""
         extenders = Extenders(configured, past.cluster.nodes, calls.append) if configured else None
@@ -172,7 +172,7 @@ class Details:
         """Evaluate a pod again, on all rows of the search or on `only` these; with PostFilter if `is_full`."""
         past = self._at(searched.revision)
         answers = record.answers or _NO_ANSWERS
-        calls: list[Asked] = []
+        calls: list[ExtenderReport] = []
         profile, extenders = self._profile_for(record.by, searched.extenders, answers, record.time, past, calls)
         evaluation, find = _search(Evaluation(profile, past.cluster, past.nominator, record.info), searched, only)
         return EvaluationRun(

@@ -12,7 +12,7 @@ from kubestow.scheduler.cluster.arrays import IntArray
 from kubestow.scheduler.cluster.ranking import NOT_STARTED
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.extenders.asking import Asked, Extenders
+from kubestow.scheduler.extenders.asking import ExtenderReport, Extenders
 from kubestow.scheduler.extenders.extender import Answer, Asking, Call, Conversation, ExtenderError, carry_on
 from kubestow.scheduler.framework.results import PluginError, PostFilterResult, Weighed
 
@@ -39,7 +39,7 @@ class EvaluationRun:
         preempts: bool,
         extenders: Extenders | None = None,
         ask: AskNow | None = None,
-        calls: Sequence[Asked] = (),
+        calls: Sequence[ExtenderReport] = (),
         searched_rows: IntArray = NO_ROWS,
     ) -> None:
         """`find` is None if no node is evaluated; `preempts`: run PostFilter if no node is feasible.

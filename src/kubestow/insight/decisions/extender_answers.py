@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from kubestow.scheduler.extenders.extender import Answer, Ask, Call, ExtenderError
+from kubestow.scheduler.extenders.extender import Answer, Call, CallExtenders, ExtenderError
 
 _ANSWER_BYTES = 200
 
@@ -17,7 +17,7 @@ class AnswerTape:
     def __init__(self) -> None:
         self.recorded: Answers = {}
 
-    def around(self, ask: Ask) -> Ask:
+    def around(self, ask: CallExtenders) -> CallExtenders:
         """Return a function that calls `ask` and records the answers."""
 
         async def recording(calls: Sequence[Call]) -> Sequence[Answer]:

@@ -64,7 +64,7 @@ class Scores(NamedTuple):
     message: str
 
 
-def paired(a: Mapping[str, str], b: Mapping[str, str]) -> list[tuple[str, str]]:
+def pair_pods(a: Mapping[str, str], b: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return pairs of the names of each pod in two runs; a name is empty if the run does not have the pod.
 
     `a` and `b` map pods to their owners, in the order of the first attempts. Pods with the same name are the same pod.

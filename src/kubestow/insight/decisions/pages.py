@@ -17,7 +17,7 @@ from kubestow.server.pages import DECISIONS, Stream
 from kubestow.server.serving import SAFE
 
 GROUPS = "podgroups"
-MOST_FOLLOWERS = 16
+MAX_FOLLOWERS = 16
 _WATCH = "watch"
 _EVENTS = b"text/event-stream"
 _GROUP_PATH_PARTS = 3
@@ -90,8 +90,8 @@ class _Followers(Generic[AnyRecord]):
         self._matching: dict[Connection, Callable[[AnyRecord], bool]] = {}
 
     def follow(self, matches: Callable[[AnyRecord], bool]) -> Stream:
-        if len(self._matching) >= MOST_FOLLOWERS:
-            raise ApiError(429, "TooManyRequests", f"{MOST_FOLLOWERS} clients follow decisions, which is the limit")
+        if len(self._matching) >= MAX_FOLLOWERS:
+            raise ApiError(429, "TooManyRequests", f"{MAX_FOLLOWERS} clients follow decisions, which is the limit")
 
         def begin(connection: Connection) -> None:
             if not self._matching:

@@ -40,9 +40,9 @@ def build_recorded(
         replace(
             outside,
             history=recorder.history,
-            rng_of_plugins=recorder.rng,
+            plugin_rng=recorder.rng,
             guard=recorder.plugins,
-            ask_about_nodes=recorder.extenders.around(outside.ask),
+            ask_in_cycles=recorder.extenders.around(outside.ask),
             observer=combined(recorder, outside.observer),
         )
     )

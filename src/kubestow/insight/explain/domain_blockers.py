@@ -34,7 +34,7 @@ def blockers_removed(world: World, pod: Pod, target: str, feasible_after: Feasib
         return
     cluster, table, verdicts = world.cluster, world.cluster.nodes, evaluation.verdicts
     counted = np.flatnonzero(evaluation.counted_rows)
-    if not np.intersect1d(counted, cluster.rows_with_less_important(evaluation.pod.priority)).size:
+    if not np.intersect1d(counted, cluster.rows_with_lower_priority(evaluation.pod.priority)).size:
         return
     blockers = _Blockers(world, evaluation.pod)
     for row in counted.tolist():

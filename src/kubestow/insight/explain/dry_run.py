@@ -17,10 +17,10 @@ from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.outcome import NO_NODES
-from kubestow.scheduler.extenders.asking import Asked, Extenders
+from kubestow.scheduler.extenders.asking import ExtenderReport, Extenders
 from kubestow.scheduler.framework.queueing import QueueRules
 from kubestow.scheduler.framework.results import PluginError
-from kubestow.telemetry.secrets import hide_in_text
+from kubestow.telemetry.secrets import redact_text
 
 _NOT_CALLED = "not called in a dry run"
 
@@ -40,7 +40,7 @@ class DryRun:
         self.gated = QueueRules(self.profile).pre_enqueue(pod.pod, None)
         """The rejection of PreEnqueue, if there is one."""
         self._calls_extenders = ask is not None
-        calls: list[Asked] = []
+        calls: list[ExtenderReport] = []
         configured = world.extenders if ask is not None else ()
         has_nodes = world.cluster.nodes.count > 0
         self.evaluation_run = EvaluationRun(
@@ -120,7 +120,7 @@ class DryRun:
             extenders=tuple(schema.ExtenderCall(*call) for call in run.calls)
             if self._calls_extenders
             else tuple(
-                schema.ExtenderCall(hide_in_text(extender.urlPrefix), extender.filterVerb, 0, 0, _NOT_CALLED)
+                schema.ExtenderCall(redact_text(extender.urlPrefix), extender.filterVerb, 0, 0, _NOT_CALLED)
                 for extender in self.world.extenders
             ),
             preemption=run.preemption(),

@@ -75,11 +75,11 @@ def evaluate_group(world: World, group: PodGroup, pods: Sequence[Pod], only: str
     return try_group(profile, world.cluster, world.nominator, world.features, _to_try(group, pods), only=only)
 
 
-def take_group(run: GroupRun) -> None:
+def assume_group(run: GroupRun) -> None:
     """Assume the pods on their chosen nodes, and remove pods without one from the world."""
     chosen = run.decision().chosen
     for pod in run.pods:
-        info, node = run.world.take_out(pod), chosen.get(pod.key)
+        info, node = run.world.remove_for_scheduling(pod), chosen.get(pod.key)
         if node is not None:
             run.world.cluster.assume(info.placed_on(node), node)
 

@@ -18,12 +18,12 @@ from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import claim_defaults
 from kubestow.apiserver.rules import pods as rules
 from kubestow.apiserver.rules.names import (
-    MOST_GENERATED,
+    MAX_PREFIX_LENGTH,
     REQUIRED,
+    check_metadata,
+    check_name,
     dns_label,
     dns_subdomain,
-    wrong_metadata,
-    wrong_name,
 )
 from kubestow.apiserver.schema.reader import struct_of
 from kubestow.apiserver.schema.types import Report
@@ -37,7 +37,7 @@ _DEFAULTS = {
 }
 
 
-def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod]:
+def read_pods(manifests: list[Manifest], world: World, namespace: str) -> list[Pod]:
     """Return the pods to explain, and add the other objects, such as claims, to the world. Raises ExplainError.
 
     `namespace` is the default namespace of pods.
@@ -115,15 +115,15 @@ def _pod(manifest: Manifest, world: World, namespace: str, others: Container[str
 
 
 def _wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
-    yield from wrong_name("metadata.name", metadata["name"], dns_subdomain)
+    yield from check_name("metadata.name", metadata["name"], dns_subdomain)
     # A namespace with such a name cannot exist.
-    yield from wrong_name("metadata.namespace", metadata["namespace"], dns_label)
-    yield from wrong_metadata(metadata)
+    yield from check_name("metadata.namespace", metadata["namespace"], dns_label)
+    yield from check_metadata(metadata)
 
 
 def _generated(metadata: dict[str, Any], others: Container[str]) -> str:
     """Return a generated name as an API server makes it, which no other pod has."""
-    prefix = metadata["generateName"][:MOST_GENERATED]
+    prefix = metadata["generateName"][:MAX_PREFIX_LENGTH]
     names = (f"{prefix}{number or '':x>5}" for number in count())
     return next(name for name in names if f"{metadata['namespace']}/{name}" not in others)
 

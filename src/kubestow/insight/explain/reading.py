@@ -83,7 +83,7 @@ class LiveCluster:
         except (CallError, codec.DecodeError) as error:
             raise ExplainError(f"pod {namespace}/{name} cannot be read: {error}") from None
 
-    async def lacks_node(self, name: str) -> bool:
+    async def is_node_missing(self, name: str) -> bool:
         """Return whether a node does not exist; False if the user may not get it."""
         try:
             await self._client.request("GET", f"/api/v1/nodes/{quote(name, safe='')}")

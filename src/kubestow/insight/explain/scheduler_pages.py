@@ -78,7 +78,7 @@ class SchedulerPages:
         found = await self._recorded(_path_of(pod.metadata), DecisionList)
         return next((item for item in found.items if item.uid in ("", pod.metadata.uid)), None)
 
-    async def recorded_last(self, namespace: str, name: str) -> Decision | None:
+    async def last_decision_by_name(self, namespace: str, name: str) -> Decision | None:
         """Return the last decision about any pod with this name, including deleted pods."""
         found = await self._recorded(_path_of(ObjectMeta(namespace=namespace, name=name)), DecisionList)
         return next(iter(found.items), None)
@@ -96,13 +96,13 @@ class SchedulerPages:
             raise ExplainError(f"{self._url}: the answer is not a list of decisions: {error}") from None
 
 
-def demand_authority(scheduler: SchedulerAddress) -> None:
+def check_ca_file(scheduler: SchedulerAddress) -> None:
     """Raise CallError if the CA file of the scheduler is set and unusable."""
     if scheduler.ca_file:
         TlsContexts(TlsSettings(source=_SOURCE, ca_file=scheduler.ca_file)).current()
 
 
-def plugins_lacking(configuration: dict[str, Any], known: PluginCollection) -> Iterator[tuple[str, str]]:
+def missing_plugins(configuration: dict[str, Any], known: PluginCollection) -> Iterator[tuple[str, str]]:
     """Yield the profile and name of each plugin that a configuration enables and that is not `known` here."""
     for profile in configuration.get("profiles") or ():
         points = (profile.get("plugins") or {}).values()

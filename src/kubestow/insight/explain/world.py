@@ -110,7 +110,7 @@ class World:
         if self.cluster.groups is not None and (key := group_key(pod)):
             self.cluster.groups.add_pending(key, pod)
 
-    def make_way(self, pod: Pod) -> str:
+    def remove_placed(self, pod: Pod) -> str:
         """Remove another pod with the name of a new one from its node; return the node's name, or an empty string."""
         for row, old in self.cluster.placed_pods():
             if old.key == pod.key and old.uid != pod.metadata.uid:
@@ -141,7 +141,7 @@ class World:
         yield from (pod.pod for _, pod in self.cluster.placed_pods())
         yield from self._finished.values()
 
-    def take_out(self, pod: Pod) -> PodInfo:
+    def remove_for_scheduling(self, pod: Pod) -> PodInfo:
         """Remove a pod and its nomination from the world; return it as a pod to schedule."""
         is_placed = self.cluster.pod(pod.metadata.uid) is not None
         if is_placed:

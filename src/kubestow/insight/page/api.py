@@ -14,7 +14,7 @@ from kubestow.insight.page.decisions import read, with_matrix
 from kubestow.insight.page.events import Events
 from kubestow.insight.page.history import State
 from kubestow.insight.page.run import Run
-from kubestow.insight.page.trying import MOST_COMPARED, Bench
+from kubestow.insight.page.trying import MOST_COMPARED, DryRuns
 from kubestow.server.http.errors import ApiError, bad_request
 from kubestow.server.http.messages import Request, Response
 from kubestow.server.pages import Answer, Stream
@@ -91,7 +91,7 @@ class Api:
             "runs": [one.name for one in self._runs],
             "profiles": [profile["name"] for profile in run.configuration()["profiles"]],
             "can": {"explain": can, "try": can, "compare": can or len(self._runs) == 2},
-            "cannot": "" if can else run.cannot_try,
+            "cannot": "" if can else run.no_dry_runs_reason,
         }
 
     def _node(self, parameters: "Parameters") -> Found:
@@ -210,10 +210,10 @@ class Parameters:
         return found
 
     @property
-    def bench(self) -> Bench:
+    def bench(self) -> DryRuns:
         """The dry runs of the run. Raises ApiError if they are not possible."""
         if self.run.bench is None:
-            raise ApiError(404, "NotFound", f"dry runs are not possible: {self.run.cannot_try}")
+            raise ApiError(404, "NotFound", f"dry runs are not possible: {self.run.no_dry_runs_reason}")
         return self.run.bench
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kubestow.insight.decisions.moved import FIGURES, Reason, leads, paired, why
+from kubestow.insight.decisions.moved import FIGURES, Reason, leads, pair_pods, why
 from kubestow.insight.decisions.reading import Query
 from kubestow.insight.decisions.schema import Decision
 from kubestow.insight.page.decisions import Attempt
@@ -46,7 +46,7 @@ def _moved(a: Decision | None, b: Decision | None) -> dict[str, Any]:
 def compare_runs(a: Run, b: Run) -> dict[str, Any]:
     """Compare the first nodes of pods in two runs."""
     first, second = _firsts(a), _firsts(b)
-    pods, moved = paired(*({pod: one.owner for pod, one in run.items()} for run in (first, second))), []
+    pods, moved = pair_pods(*({pod: one.owner for pod, one in run.items()} for run in (first, second))), []
     for one, two in ((first.get(under_a), second.get(under_b)) for under_a, under_b in pods):
         if (one and one.chosen) != (two and two.chosen):
             moved.append((one and a.decisions.decision(one), two and b.decisions.decision(two)))

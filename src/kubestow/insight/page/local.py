@@ -65,7 +65,7 @@ class LocalServer:
         return post(request)
 
 
-def kept_token(path: Path) -> str:
+def load_or_create_token(path: Path) -> str:
     """Return the token in a file, which is created if it does not exist, so that the page's URL stays the same."""
     try:
         return path.read_text().strip()

@@ -12,10 +12,10 @@ from kubestow.config.plugin_points import IN_TREE, PluginPoints
 from kubestow.insight.page.decisions import Decisions
 from kubestow.insight.page.history import PageHistory
 from kubestow.insight.page.tables import ClusterTable
-from kubestow.telemetry.secrets import hide_in_text
+from kubestow.telemetry.secrets import redact_text
 
 if TYPE_CHECKING:
-    from kubestow.insight.page.trying import Bench
+    from kubestow.insight.page.trying import DryRuns
 
 
 @dataclass(slots=True)
@@ -26,11 +26,11 @@ class Run:
     history: PageHistory
     decisions: Decisions
     configuration: Callable[[], dict[str, Any]]
-    bench: "Bench | None" = None
+    bench: "DryRuns | None" = None
     """The dry runs; None if they are not possible."""
     moves: Callable[[str], Any] = lambda _uid: ()
     """Returns the last moves of a waiting pod, by UID."""
-    cannot_try: str = ""
+    no_dry_runs_reason: str = ""
     """Why dry runs are not possible."""
     results: dict[str, Any] = field(default_factory=dict)
     """Figures of a finished run."""
@@ -52,8 +52,8 @@ def configuration_told(
         percentage = profile.percentageOfNodesToScore
         profiles.append({"name": profile.schedulerName, "percentageOfNodesToScore": percentage, "points": enabled})
     return {
-        "yaml": hide_in_text(config.dump(configuration)),
+        "yaml": redact_text(config.dump(configuration)),
         "profiles": profiles,
-        "extenders": [hide_in_text(extender.urlPrefix) for extender in configuration.extenders],
+        "extenders": [redact_text(extender.urlPrefix) for extender in configuration.extenders],
         "features": [gate.name for gate in SCHEDULING_GATES if features.enabled(gate.name)],
     }

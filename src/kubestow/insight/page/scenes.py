@@ -29,7 +29,7 @@ def pods_of(objects: Iterable[Any]) -> Iterator[Pod]:
     return (obj for obj in objects if isinstance(obj, Pod))
 
 
-def collected(cluster: Cluster, pending: Iterable[Pod]) -> list[Any]:
+def all_objects(cluster: Cluster, pending: Iterable[Pod]) -> list[Any]:
     """Return all objects of a cluster and the pending pods. Must be called between two cycles."""
     found: list[Any] = [node for node in cluster.nodes.nodes if node is not None]
     for store in cluster.listers.stores():

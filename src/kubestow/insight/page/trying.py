@@ -19,9 +19,9 @@ from kubestow.config import ConfigError
 from kubestow.insight.decisions.reading import Query
 from kubestow.insight.decisions.schema import SCHEDULED, Decision, GroupDecision
 from kubestow.insight.explain.dry_run import DryRun, take
-from kubestow.insight.explain.explanation import Explanation, explained, explained_group
+from kubestow.insight.explain.explanation import Explanation, explain_group_run, explained
 from kubestow.insight.explain.group_run import GroupRun
-from kubestow.insight.explain.manifests import pods_in
+from kubestow.insight.explain.manifests import read_pods
 from kubestow.insight.explain.world import ExplainError, World
 from kubestow.insight.page import comparing
 from kubestow.insight.page.decisions import Decisions, with_matrix
@@ -38,7 +38,7 @@ _RECENT = 2_000
 
 
 @dataclass(slots=True)
-class Bench:
+class DryRuns:
     """Executes dry runs for one scheduler."""
 
     scene: Callable[[], Scene]
@@ -61,7 +61,7 @@ class Bench:
                 raise ApiError(404, "NotFound", f"there is no pod {namespace}/{name}")
             node = pod.spec.nodeName
             notes = (f"the pod is on node {node}; this dry run shows where it would be scheduled now",) if node else ()
-            return _to_dict(explained(DryRun(world, world.take_out(pod)), against, notes))
+            return _to_dict(explained(DryRun(world, world.remove_for_scheduling(pod)), against, notes))
 
         return await self._in_thread(run)
 
@@ -75,7 +75,7 @@ class Bench:
             group = world.cluster.listers.pod_groups.get(f"{namespace}/{name}")
             if group is None:
                 raise ApiError(404, "NotFound", f"there is no pod group {namespace}/{name}")
-            found = explained_group(GroupRun(world, group))
+            found = explain_group_run(GroupRun(world, group))
             return {
                 "source": "scheduler" if recorded else found.source,
                 "decision": recorded[0] if recorded else found.decision,
@@ -92,9 +92,9 @@ class Bench:
 
         def run() -> dict[str, Any]:
             world = scene.world()
-            pods = pods_in(objects.manifests(Source("manifest", text)), world, namespace)
+            pods = read_pods(objects.manifests(Source("manifest", text)), world, namespace)
             for pod in pods:
-                world.make_way(pod)
+                world.remove_placed(pod)
                 world.add_pending(pod)
             return {"items": list(_tried(world, pods))}
 
@@ -135,7 +135,7 @@ class Bench:
 
 def _tried(world: World, pods: Iterable[Pod]) -> Iterator[dict[str, Any]]:
     for pod in pods:
-        run = DryRun(world, world.take_out(pod))
+        run = DryRun(world, world.remove_for_scheduling(pod))
         missing = pod.spec.priorityClassName if pod.spec.priorityClassName not in world.priority_classes else ""
         notes = (f"no pod has priority class {missing}, so its value is unknown; 0 is assumed",) if missing else ()
         yield _to_dict(explained(run, notes=notes))
@@ -167,7 +167,7 @@ def _decisions(world: World, pods: Iterable[Pod]) -> Iterator[Decision | None]:
     """Yield the decision about each pod by itself; None if no profile schedules it."""
     for pod in pods:
         try:
-            yield DryRun(world, world.take_out(pod)).decision()
+            yield DryRun(world, world.remove_for_scheduling(pod)).decision()
         except ExplainError:
             yield None
         world.add(pod)

@@ -17,7 +17,7 @@ from kubestow.api.meta import ResourceList
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.quantity import nano
-from kubestow.api.requests import holds_by_status, pod_requests
+from kubestow.api.requests import has_status_resources, pod_requests
 from kubestow.scheduler.cluster.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -99,7 +99,7 @@ def _plain_action(old: object, new: object) -> Action:
 
 
 def _scaled_down(old: Pod, new: Pod) -> bool:
-    if old.spec == new.spec and not holds_by_status(old) and not holds_by_status(new):
+    if old.spec == new.spec and not has_status_resources(old) and not has_status_resources(new):
         return False
     try:
         before, wanted = pod_requests(old).amounts, pod_requests(new).amounts

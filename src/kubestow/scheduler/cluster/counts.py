@@ -107,7 +107,7 @@ class Scope(msgspec.Struct, frozen=True):
         return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
 
 
-class Question(msgspec.Struct, frozen=True):
+class PodQuery(msgspec.Struct, frozen=True):
     """Matches the pods that are in all of the scopes."""
 
     scopes: tuple[Scope, ...]
@@ -139,7 +139,7 @@ class _PodsOfKind:
         return other
 
 
-def _covers(question: Question, kind: _Kind, labels: Mapping[str, str]) -> bool:
+def _covers(question: PodQuery, kind: _Kind, labels: Mapping[str, str]) -> bool:
     if question.skip_terminating and kind.terminating:
         return False
     return all(scope.covers(kind.namespace, labels) for scope in question.scopes)
@@ -150,8 +150,8 @@ class MatchCounts:
 
     def __init__(self, column_of: ColumnOf) -> None:
         self._column_of = column_of
-        self._answers: dict[Question, RowCounts] = {}
-        self._index: SelectorIndex[Question] = SelectorIndex()
+        self._answers: dict[PodQuery, RowCounts] = {}
+        self._index: SelectorIndex[PodQuery] = SelectorIndex()
         self._pods_by_kind: dict[_Kind, _PodsOfKind] = {}
 
     def copy(self, column_of: ColumnOf) -> "MatchCounts":
@@ -160,7 +160,7 @@ class MatchCounts:
         other._pods_by_kind = {kind: pods.copy() for kind, pods in self._pods_by_kind.items()}
         return other
 
-    def ask(self, question: Question) -> RowCounts:
+    def ask(self, question: PodQuery) -> RowCounts:
         """Return the number of matching pods on each row."""
         answer = self._answers.pop(question, None)
         if answer is None:
@@ -171,7 +171,7 @@ class MatchCounts:
         self._answers[question] = answer
         return answer
 
-    def _count(self, question: Question) -> RowCounts:
+    def _count(self, question: PodQuery) -> RowCounts:
         answer = RowCounts(self._column_of)
         for kind, pods in self._pods_by_kind.items():
             if _covers(question, kind, pods.labels):
@@ -180,7 +180,7 @@ class MatchCounts:
         self._index.add(question.scopes[0].selector, question)
         return answer
 
-    def _drop(self, question: Question) -> None:
+    def _drop(self, question: PodQuery) -> None:
         answer = self._answers.pop(question)
         self._index.remove(question.scopes[0].selector, question)
         for pods in self._pods_by_kind.values():
@@ -210,7 +210,7 @@ class MatchCounts:
                 pods.answers.append(self._answers[question])
         return pods
 
-    def items(self) -> Iterable[tuple[Question, RowCounts]]:
+    def items(self) -> Iterable[tuple[PodQuery, RowCounts]]:
         return self._answers.items()
 
 

@@ -12,10 +12,10 @@ from kubestow.api.ports import HostPort, host_ports
 from kubestow.api.requests import (
     PodRequests,
     RequestRules,
-    holds_by_status,
+    has_status_resources,
     pod_requests,
+    requests_ignore_rules,
     requests_signature,
-    rules_make_no_difference,
 )
 from kubestow.scheduler.cluster.affinity_terms import AffinityTerms, affinity_terms
 
@@ -78,7 +78,7 @@ class PodInfo:
         """Return the requests under other rules."""
         by_any = self._by_any_rules
         if by_any is None:
-            by_any = self._by_any_rules = rules_make_no_difference(self.pod)
+            by_any = self._by_any_rules = requests_ignore_rules(self.pod)
         return self.requests if by_any else pod_requests(self.pod, rules)
 
     @property
@@ -141,7 +141,7 @@ class PodInfo:
             self.labels == other.labels
             and self.namespace == other.namespace
             and self.pod.metadata.ownerReferences == other.pod.metadata.ownerReferences
-            and not holds_by_status(self.pod)
+            and not has_status_resources(self.pod)
         )
 
     @property
@@ -161,7 +161,7 @@ class PodInfo:
             other._ports = self._ports
             other._terms = self._terms
             other._claim_names = self._claim_names
-            if not holds_by_status(pod) and not holds_by_status(self.pod):
+            if not has_status_resources(pod) and not has_status_resources(self.pod):
                 other._requests = self._requests
                 other._signature = self._signature
         return other, is_same_spec

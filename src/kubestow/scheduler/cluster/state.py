@@ -241,7 +241,7 @@ class Cluster:
             if live[placed.row]:
                 yield placed.row, placed.pod
 
-    def rows_with_less_important(self, priority: int) -> IntArray:
+    def rows_with_lower_priority(self, priority: int) -> IntArray:
         """Return the rows that have a pod of a lower priority."""
         rows = np.flatnonzero(self.nodes.live[: self.nodes.size])
         rows = rows[~self.ranking.known_above(rows, priority)]

@@ -142,7 +142,7 @@ class GroupCycles:
     def _has_lower_priority_pods(self, group: TriedGroup) -> bool:
         """Return whether there are pods that a pod of the group might preempt."""
         highest = max(pod.priority for pod in group.pods)
-        return len(self._cluster.rows_with_less_important(highest)) > 0
+        return len(self._cluster.rows_with_lower_priority(highest)) > 0
 
     def _try_one(
         self, profile: Profile, group: TriedGroup, placement: Placement | None, counts: GroupCounts | None

@@ -108,7 +108,7 @@ class Filtered(msgspec.Struct, frozen=True):
         return failed
 
 
-class Asked(NamedTuple):
+class ExtenderReport(NamedTuple):
     """A call to an extender: the number of nodes sent, and of those that were kept or scored."""
 
     url: str
@@ -125,7 +125,7 @@ class Extenders:
         self,
         configured: Sequence[configuration.Extender],
         table: NodeTable,
-        asked: Callable[[Asked], None] | None = None,
+        asked: Callable[[ExtenderReport], None] | None = None,
     ) -> None:
         """`asked` is called after each answer of an extender."""
         self._on_asked = asked
@@ -173,7 +173,9 @@ class Extenders:
 
     def _report(self, call: Call, sent: int, kept: int, error: ExtenderError | None = None) -> None:
         if self._on_asked is not None:
-            self._on_asked(Asked(call.extender.url, call.verb, sent, kept, "" if error is None else str(error)))
+            self._on_asked(
+                ExtenderReport(call.extender.url, call.verb, sent, kept, "" if error is None else str(error))
+            )
 
     # Prioritize
 

@@ -2,13 +2,13 @@
 
 from kubestow.api.pod import Pod
 from kubestow.scheduler.extenders.asking import Extenders
-from kubestow.scheduler.extenders.extender import Ask
+from kubestow.scheduler.extenders.extender import CallExtenders
 
 
 class ExtenderBinding:
     """Binds pods by an extender."""
 
-    def __init__(self, extenders: Extenders, ask: Ask) -> None:
+    def __init__(self, extenders: Extenders, ask: CallExtenders) -> None:
         self._extenders = extenders
         self._ask = ask
 

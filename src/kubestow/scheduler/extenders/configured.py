@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from kubestow.config.configuration import Extender
 from kubestow.scheduler.cluster.nodes import NodeTable
 from kubestow.scheduler.cluster.pods import PodInfo
-from kubestow.scheduler.extenders.extender import Ask, refuse_calls
+from kubestow.scheduler.extenders.extender import CallExtenders, refuse_calls
 
 if TYPE_CHECKING:
     from kubestow.scheduler.extenders.asking import Extenders
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ConfiguredExtenders:
     """The extenders for pods whose cycle or binding starts now; none initially."""
 
-    def __init__(self, current: "Extenders | None" = None, *, ask: Ask = refuse_calls) -> None:
+    def __init__(self, current: "Extenders | None" = None, *, ask: CallExtenders = refuse_calls) -> None:
         """`ask` calls the extender that binds a pod."""
         self.current = current
         self._ask = ask

@@ -7,7 +7,7 @@ import msgspec
 
 from kubestow.api.pod import Pod
 from kubestow.config import configuration
-from kubestow.telemetry.secrets import hide_in_text
+from kubestow.telemetry.secrets import redact_text
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class Extender:
     def __init__(self, number: int, config: configuration.Extender) -> None:
         self.number = number
         self.config = config
-        self.url = hide_in_text(config.urlPrefix)
+        self.url = redact_text(config.urlPrefix)
         self._managed = frozenset(resource.name for resource in config.managedResources)
 
     def error(self, message: str) -> ExtenderError:
@@ -65,7 +65,7 @@ class Call(msgspec.Struct, frozen=True):
 
 Answer: TypeAlias = bytes | ExtenderError
 """The body of an answer, or the error."""
-Ask: TypeAlias = Callable[[Sequence[Call]], Awaitable[Sequence[Answer]]]
+CallExtenders: TypeAlias = Callable[[Sequence[Call]], Awaitable[Sequence[Answer]]]
 """Makes calls concurrently; never raises ExtenderError."""
 Conversation: TypeAlias = Generator[Sequence[Call], Sequence[Answer], T]
 """Yields calls, is sent their answers, and returns a result."""

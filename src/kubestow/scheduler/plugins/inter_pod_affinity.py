@@ -16,7 +16,7 @@ from kubestow.api.pod import Pod
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.scheduler.cluster.affinity_terms import AffinityTerms, CarriedTerm, Term, TermKind, affinity_terms
 from kubestow.scheduler.cluster.arrays import BoolArray, CountArray, IntArray, Rows
-from kubestow.scheduler.cluster.counts import Question, RowCounts, Scope
+from kubestow.scheduler.cluster.counts import PodQuery, RowCounts, Scope
 from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
 from kubestow.scheduler.cluster.labels import ABSENT
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -129,11 +129,11 @@ class InterPodAffinity:
         )
         affinity: CountsByKey = {}
         if required.affinity:
-            counts = self._cluster.matches.ask(Question(required.affinity, skip_terminating=False))
+            counts = self._cluster.matches.ask(PodQuery(required.affinity, skip_terminating=False))
             affinity = {key: counts.by_domain(key) for key in required.affinity_keys}
         anti: CountsByKey = {}
         for scope, key in required.anti:
-            _add_up(anti, key, self._cluster.matches.ask(Question((scope,), skip_terminating=False)))
+            _add_up(anti, key, self._cluster.matches.ask(PodQuery((scope,), skip_terminating=False)))
         return self._state(pod, required, affinity, anti, existing_anti)
 
     def _state(
@@ -187,7 +187,7 @@ class InterPodAffinity:
         scopes = [(scope,) for scope, _ in required.anti] + ([required.affinity] if required.affinity else [])
         counted: BoolArray = np.zeros(size, np.bool_)
         for scope in scopes:
-            counted |= self._cluster.matches.ask(Question(scope, skip_terminating=False)).by_row(size) > 0
+            counted |= self._cluster.matches.ask(PodQuery(scope, skip_terminating=False)).by_row(size) > 0
         for carried, counts in self._cluster.carried.about(pod, required.namespace_labels):
             if carried.kind is TermKind.REQUIRED_ANTI:
                 counted |= counts.by_row(size) > 0
@@ -246,7 +246,7 @@ class InterPodAffinity:
         scores: ScoreState = {}
         for sign, weighted_terms in ((1, terms.preferred), (-1, terms.preferred_anti)):
             for term, weight in weighted_terms:
-                counts = self._cluster.matches.ask(Question((self._scope(term),), skip_terminating=False))
+                counts = self._cluster.matches.ask(PodQuery((self._scope(term),), skip_terminating=False))
                 _add_scores(scores, term.topology_key, counts, sign * weight)
         namespace_labels = self._cluster.listers.namespace_labels(pod.namespace)
         for carried, counts in self._cluster.carried.about(pod, namespace_labels):

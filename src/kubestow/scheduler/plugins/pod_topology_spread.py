@@ -15,7 +15,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.scheduler.cluster.arrays import BoolArray, CountArray, FloatArray, IntArray, Rows
-from kubestow.scheduler.cluster.counts import Question, Scope
+from kubestow.scheduler.cluster.counts import PodQuery, Scope
 from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
 from kubestow.scheduler.cluster.labels import ABSENT
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -131,7 +131,7 @@ class PodTopologySpread:
         size, namespaces = self._cluster.nodes.size, frozenset((pod.namespace,))
         counted: BoolArray = np.zeros(size, np.bool_)
         for spread in state:
-            question = Question((Scope(namespaces, spread.constraint.selector),), skip_terminating=False)
+            question = PodQuery((Scope(namespaces, spread.constraint.selector),), skip_terminating=False)
             counted |= self._cluster.matches.ask(question).by_row(size) > 0
         return counted
 

@@ -25,7 +25,7 @@ from kubestow.config.expansion import enabled_names
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.insight.decisions.recording import build_recorded
 from kubestow.scheduler.assembly import Core, Outside
-from kubestow.scheduler.extenders.extender import Ask, refuse_calls
+from kubestow.scheduler.extenders.extender import CallExtenders, refuse_calls
 from kubestow.scheduler.framework.registry import points_of
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.simulator.in_memory.event_log import EventLog
@@ -111,7 +111,7 @@ class SchedulerHarness:
         latency: float = 0.0,
         loop: asyncio.AbstractEventLoop | None = None,
         metrics: SchedulerMetrics | None = None,
-        ask: Ask = refuse_calls,
+        ask: CallExtenders = refuse_calls,
         record_bytes: int = 0,
     ) -> None:
         """`configuration` may be the text of a file. `plugins` are enabled in every profile that does not name them.

@@ -12,7 +12,7 @@ import msgspec
 
 from kubestow.api.files import ObjectsError
 from kubestow.api.files.manifests import documents
-from kubestow.api.files.sources import Source, problem_of, sources, text_of
+from kubestow.api.files.sources import Source, describe_error, sources, text_of
 from kubestow.apiserver.resources import BY_KIND
 from kubestow.simulator.contents import meant_kind
 from kubestow.simulator.recording.files import is_recording
@@ -77,10 +77,10 @@ def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[s
     except foreign.ForeignError as error:
         problems.append(f"{path}: {error}")
     except OSError as error:
-        problems.append(f"{error.filename or path}: {problem_of(error)}")
+        problems.append(f"{error.filename or path}: {describe_error(error)}")
     except UnicodeDecodeError as error:
         recording = "is a recording; kubestow replay and kubestow compare run one, by itself"
-        problems.append(f"{path}: {recording if is_recording(path) else problem_of(error)}")
+        problems.append(f"{path}: {recording if is_recording(path) else describe_error(error)}")
 
 
 def _read_source(source: Source, scenario: Scenario, problems: list[str], found: list[str], *by: str) -> None:

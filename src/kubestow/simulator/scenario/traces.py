@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from kubestow.api import quantity
-from kubestow.api.files.sources import problem_of
+from kubestow.api.files.sources import describe_error
 from kubestow.apiserver.rules.names import dns_subdomain
 from kubestow.simulator.scenario.format import Span, seconds
 
@@ -18,7 +18,7 @@ def read(path: Path) -> tuple[list[Row], list[str]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows: list[Row] = list(csv.DictReader(file, restkey="more columns than its first line", restval=""))
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: {problem_of(error)}") from None
+        raise ValueError(f"{path}: {describe_error(error)}") from None
     except csv.Error as error:
         raise ValueError(f"{path}: is not CSV: {error}") from None
     if not rows or "at" not in rows[0]:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubestow.api.pod import PodSpec
-from kubestow.api.requests import differ_in_requests, holds_by_status
+from kubestow.api.requests import differ_in_requests, has_status_resources
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.framework.profile import Profile
@@ -61,7 +61,7 @@ class Signatures:
             if not (signature.declined or cluster.devices.classes) and differ_in_requests(pod.pod.spec, other.pod.spec):
                 similar = signature
         signature = sign(profile, pod, similar)
-        if not holds_by_status(pod.pod):
+        if not has_status_resources(pod.pod):
             self._last[controller] = (pod, version, signature)
         return signature
 

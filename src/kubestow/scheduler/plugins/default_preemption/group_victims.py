@@ -28,7 +28,7 @@ def evictable_units(cluster: Cluster, priority: int, budgets: Budgets, now: floa
 
 def _single_pods(cluster: Cluster, priority: int) -> Iterator[_Unit]:
     """Yield the pods of lower priority that are evicted individually."""
-    for row in cluster.rows_with_less_important(priority).tolist():
+    for row in cluster.rows_with_lower_priority(priority).tolist():
         for pod in cluster.nodes.pods[row].values():
             if pod.priority < priority and not _is_evicted_with_others(cluster, pod):
                 yield (pod,), pod.priority

@@ -17,7 +17,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.config.plugin_args import ServiceAffinityArgs
 from kubestow.scheduler.cluster.arrays import BoolArray, CountArray, FloatArray, IntArray, Rows, row_count
-from kubestow.scheduler.cluster.counts import Question, Scope
+from kubestow.scheduler.cluster.counts import PodQuery, Scope
 from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
 from kubestow.scheduler.cluster.labels import ABSENT
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -63,7 +63,7 @@ class ServiceAffinity:
         is_served = bool(self._cluster.listers.services.selecting(pod.namespace, pod.labels))
         if len(given) == len(set(labels)) or not is_served:
             return State(given, given)
-        question = Question((Scope(frozenset((pod.namespace,)), selector_from_set(pod.labels)),), False)
+        question = PodQuery((Scope(frozenset((pod.namespace,)), selector_from_set(pod.labels)),), False)
         return self._with_counts(given, self._cluster.matches.ask(question).by_row(self._cluster.nodes.size))
 
     def _with_counts(self, given: dict[str, str], counts: CountArray, added: tuple[int, ...] = ()) -> State:
@@ -110,7 +110,7 @@ class ServiceAffinity:
             return np.zeros(row_count(rows), np.int64)
         # Only one of several services counts; the choice is deterministic.
         scope = Scope(frozenset((pod.namespace,)), min(selectors, key=str))
-        counts = self._cluster.matches.ask(Question((scope,), skip_terminating=True))
+        counts = self._cluster.matches.ask(PodQuery((scope,), skip_terminating=True))
         return counts.by_row(self._cluster.nodes.size)[view.source_rows()[rows]].astype(np.int64)
 
     def normalize(self, state: None, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:

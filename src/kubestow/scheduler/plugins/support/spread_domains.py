@@ -13,7 +13,7 @@ from kubestow.api.node_selector import required_node_affinity
 from kubestow.api.pod import Toleration
 from kubestow.api.tolerations import REPELLING, untolerated
 from kubestow.scheduler.cluster.arrays import BoolArray, CountArray
-from kubestow.scheduler.cluster.counts import Question, RowCounts, Scope
+from kubestow.scheduler.cluster.counts import PodQuery, RowCounts, Scope
 from kubestow.scheduler.cluster.node_matching import required_affinity_match
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
@@ -119,7 +119,7 @@ class Distributions:
         if constraint.selector.is_everything or constraint.selector.selects_nothing:
             return None
         scope = Scope(frozenset((pod.namespace,)), constraint.selector)
-        return self._cluster.matches.ask(Question((scope,), skip_terminating=True))
+        return self._cluster.matches.ask(PodQuery((scope,), skip_terminating=True))
 
     def by_domain(self, pod: PodInfo, constraint: Constraint, included: BoolArray | None) -> Domains:
         """Return the number of selected pods per domain, on the included rows (None: on all rows)."""
