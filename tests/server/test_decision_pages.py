@@ -96,7 +96,7 @@ def test_one_pod(setting: Setting) -> None:
         "reasons": ["Insufficient cpu"],
     }
     assert unknown[0] == incomplete[0] == 404
-    assert "no decision about pod default/nobody is recorded" in unknown[1]["message"]
+    assert "no decision about pod default/unknown is recorded" in unknown[1]["message"]
     assert f"{PATH}/NAMESPACE/POD" in incomplete[1]["message"]
 
 

@@ -1,7 +1,4 @@
-"""The recorded decisions of a scheduler in the form of the JSON schema.
-
-A summary comes from the record alone. Details about nodes are derived from the history of the cluster (see `details`).
-"""
+"""Recorded decisions in the form of the JSON schema: a summary from the record, and details derived on demand."""
 
 from collections.abc import Iterator
 from typing import Any

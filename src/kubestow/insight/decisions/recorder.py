@@ -264,7 +264,6 @@ class Recorder(Observer):
         return self.history.bytes + records + self.groups.bytes
 
     def _trim(self) -> None:
-        """Drop the oldest records and changes until the total size is within the limit."""
         self.history.settle()
         while self.bytes > self.limit and (self._ring or self.history.revision > self.history.first):
             self._drop_oldest()

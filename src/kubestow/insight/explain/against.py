@@ -113,10 +113,9 @@ def _landing(world: World, pod: Pod, node: str, change: Change) -> Landing:
 
 
 def _sent(world: World, pod: Pod, node: str, single: list[Change], several: list[Change]) -> tuple[str, ...]:
-    """Return a combination of changes that sends the pod to a node, with a node selector if necessary.
+    """Return a combination of changes that sends the pod to a node: the smallest change, or several, and a selector.
 
-    Starts from the smallest sufficient single change. If nothing sends the pod there, return the changes that make
-    the node feasible.
+    If nothing sends the pod there, return the changes that make the node feasible.
     """
     for steps in [several] if several else [[change] for change in single]:
         opening = as_one(steps)

@@ -85,11 +85,8 @@ def _tree(decision: Decision | GroupDecision, more: Mapping[str, Any]) -> dict[s
     return tree | {name: msgspec.to_builtins(value) for name, value in more.items() if value}
 
 
-def explain_group_run(run: GroupRun, against: str = "", notes: tuple[str, ...] = ()) -> GroupExplanation:
-    """Explain a dry run of a pod group with changes that would help. Raises ExplainError.
-
-    `against` limits it to one placement, by its name or the name of a node in it.
-    """
+def explained_group(run: GroupRun, against: str = "", notes: tuple[str, ...] = ()) -> GroupExplanation:
+    """Explain a dry run of a pod group; `against` names a placement, or a node in it, to try. Raises ExplainError."""
     decision = run.decision()
     if against:
         run = run.against(against)
@@ -102,10 +99,7 @@ def explain_group_run(run: GroupRun, against: str = "", notes: tuple[str, ...] =
 
 
 def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Explanation:
-    """Explain a dry run with changes that would help, or with those that would send the pod to `node`.
-
-    Raises ExplainError if this node does not exist.
-    """
+    """Explain a dry run with the changes that would help, or send the pod to `node`. Raises ExplainError."""
     decision = run.decision()
     if decision.outcome == ERROR and not decision.nodes:
         # No node was evaluated, so changes cannot be compared.

@@ -127,10 +127,7 @@ class PageHistory:
         return self._moments[index - 1] if index else self._base.last, missed
 
     def points(self, begin: float, end: float, most: int) -> dict[str, Any]:
-        """Return figures over time, in columns; neighbours are combined so that there are at most `most` points.
-
-        Figures may be older than `self.begin`.
-        """
+        """Return at most `most` points of figures in columns, from combined neighbours; some may be before `begin`."""
         chosen = [moment for moment in self._moments if begin <= moment.time <= end]
         size = -(-len(chosen) // max(1, min(most, MOST_POINTS)))
         groups = [chosen[start : start + size] for start in range(0, len(chosen), size or 1)]
