@@ -156,7 +156,7 @@ class _Generator:
 
     def _constant(self, value: Any) -> _Code:
         tree = constant(value) if value.__class__ in _LITERAL else self._inject(value)
-        return _Code(tree, _known(value), small=True)
+        return _Code(tree, _type_of_constant(value), small=True)
 
     def _select(self, node: Select) -> _Code:
         operand = self.emit(node.operand)
@@ -335,10 +335,9 @@ class _Generator:
 _KNOWN = {type_.name: type_ for type_ in (*_SIMPLE, *_SCALARS)} | {"list": list_of(DYN), "map": map_of(DYN, DYN)}
 
 
-def _known(value: object) -> Type:
-    """Return the type of a constant."""
+def _type_of_constant(value: object) -> Type:
     if isinstance(value, list):
-        elements = {DYN if isinstance(item, list) else _known(item) for item in value}
+        elements = {DYN if isinstance(item, list) else _type_of_constant(item) for item in value}
         return list_of(elements.pop() if len(elements) == 1 else DYN)
     type_name = TYPE_NAMES[value.__class__]
     return _KNOWN.get(type_name) or Type(Kind.OPAQUE, type_name)
