@@ -78,7 +78,7 @@ def test_a_recording_that_unpacks_to_much_more(tmp_path: Path) -> None:
     pack = gzip.compress(b'{"kubestow":"recording","version":1}\n', mtime=0)
     file.write_bytes(pack + gzip.compress(b"\n" * (LARGEST_MEMBER + 1), mtime=0))
     assert file.stat().st_size < LARGEST_MEMBER // 500
-    with pytest.raises(ObjectsError, match="a part of it unpacks to more than 256 MiB"):
+    with pytest.raises(ObjectsError, match="a member unpacks to more than 256 MiB"):
         read(file)
 
 

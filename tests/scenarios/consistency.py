@@ -25,7 +25,7 @@ def check(harness: SchedulerHarness) -> None:
 def check_places(harness: SchedulerHarness) -> None:
     """Check that every pending pod is in exactly one place, and no other pod is in the queue."""
     places = harness.places()
-    told = [obj for obj in harness.cluster.feed.told.values() if isinstance(obj, Pod)]
+    told = [obj for obj in harness.cluster.feed.delivered.values() if isinstance(obj, Pod)]
     pending = {pod.metadata.uid: pod for pod in told if _is_ours_to_place(harness, pod)}
     for uid, pod in pending.items():
         found = places.get(uid, [])
@@ -43,7 +43,7 @@ def check_places(harness: SchedulerHarness) -> None:
 def check_columns(harness: SchedulerHarness) -> None:
     """Check that the columns are the same as in a cluster built from scratch."""
     cluster, fresh = harness.core.cluster, Cluster()
-    for obj in harness.cluster.feed.told.values():
+    for obj in harness.cluster.feed.delivered.values():
         if isinstance(obj, Node):
             fresh.set_node(obj)
         elif isinstance(obj, Pod):
@@ -88,7 +88,7 @@ def _set(cluster: Cluster, obj: Any) -> None:
 def check_devices(harness: SchedulerHarness) -> None:
     """Check that no devices are reserved, allocations are counted, and no device is allocated twice."""
     fresh = Cluster()
-    for obj in harness.cluster.feed.told.values():
+    for obj in harness.cluster.feed.delivered.values():
         if not isinstance(obj, Node | Pod):
             _set(fresh, obj)
     assert harness.core.cluster.devices._pending == {}

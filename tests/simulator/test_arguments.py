@@ -10,7 +10,7 @@ from kubestow.api.files import ObjectsError
 from kubestow.simulator import ArgumentError, Latencies, ObjectError, Simulation
 from kubestow.simulator.scenario.building import build
 from kubestow.simulator.scenario.reading import read
-from kubestow.simulator.settings import MOST_PODS
+from kubestow.simulator.settings import MAX_PODS
 from simulator.conftest import Write, deployment, nodes
 
 Simulate = Callable[..., Simulation]
@@ -54,9 +54,9 @@ def test_latencies() -> None:
 @pytest.mark.parametrize(
     ("obj", "words"),
     [
-        ("node.yaml", "objects: must be dicts, as manifests are, not 'node.yaml'"),
-        (None, "objects: must be dicts, as manifests are, not None"),
-        (nodes(1), r"objects: must be dicts, as manifests are, not \[\{"),
+        ("node.yaml", r"objects: must be manifests \(dicts\), not 'node.yaml'"),
+        (None, r"objects: must be manifests \(dicts\), not None"),
+        (nodes(1), r"objects: must be manifests \(dicts\), not \[\{"),
         ({}, r"objects: \{\}: needs apiVersion and kind, such as v1 and Pod"),
         ({"apiVersion": "v1", "kind": "Pod", "metadata": "p"}, "Pod: metadata: must be an object, not 'p'"),
         ({"apiVersion": "v1", "kind": "Foo", "metadata": {"name": "a"}}, "Foo a: there is no kind 'Foo' in v1$"),
@@ -105,13 +105,13 @@ def test_functions_and_names(simulate: Simulate) -> None:
 
 def test_more_pods_than_there_is_room_for(simulate: Simulate) -> None:
     """An object that asks for them is refused, when it comes and when it is scaled."""
-    words = r"Deployment d: .*spec\.replicas: Invalid value: 1000001: a simulation has room for 1000000 pods of one"
+    words = r"Deployment d: .*spec\.replicas: Invalid value: 1000001: a simulation supports 1000000 pods per"
     simulation = simulate()
     with pytest.raises(ObjectError, match=words):
-        simulation.add(deployment("d", MOST_PODS + 1))
+        simulation.add(deployment("d", MAX_PODS + 1))
     simulation.add(deployment("d", 0))
     with pytest.raises(ObjectError, match=words):
-        simulation.update("Deployment", "d", lambda one: one["spec"].update(replicas=MOST_PODS + 1))
+        simulation.update("Deployment", "d", lambda one: one["spec"].update(replicas=MAX_PODS + 1))
 
 
 def test_more_nodes_and_pods_in_a_scenario(write: Write) -> None:

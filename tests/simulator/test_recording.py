@@ -246,7 +246,7 @@ def test_two_do_not_record_to_one_file(tmp_path: Path) -> None:
     path = tmp_path / "r.gz"
     for _ in range(2):
         first = RecordingWriter(path)
-        with pytest.raises(ObjectsError, match=r"r\.gz: somebody else records to it; name another file"):
+        with pytest.raises(ObjectsError, match=r"r\.gz: another process is recording to it; choose another file"):
             RecordingWriter(path)
         first.add(1.0, "start")
         first.close()
@@ -433,7 +433,7 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
         (_lines('{"time":1,"op":"start"}', '{"time":2,"op":"dance"}'), "line 3: Invalid enum value 'dance'"),
         (gzip.compress(b'{"kubestow":"recording","version":9}\n'), "is of version 9; this program reads version 1"),
         (gzip.compress(b"{}\n"), "not a recording of kubestow"),
-        (b"\x1f\x8b", "cut off before anything was in it"),
+        (b"\x1f\x8b", "truncated before its first line"),
         (_lines('{"time":1,"op":"start"}'), "has no objects"),
         (_lines('{"time":1,"op":"put","object":{"kind":"Node"}}'), "a `put` at 1.0 names no object"),
         (_lines('{"time":1,"op":"put","object":{"kind":["Node"],"metadata":{"name":"a"}}}'), "names no object"),

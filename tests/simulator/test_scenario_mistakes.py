@@ -300,7 +300,7 @@ def test_pods_that_a_quota_refuses_are_noted(write: Write, tmp_path: Path) -> No
 def test_a_cluster_without_nodes_is_noted(write: Write) -> None:
     """Everything else it says would be as it is for a quiet cluster."""
     notes = [running.run(Prepared(read([write(spec)]))).results["notes"] for spec in ("seed: 1", "nodes: [{}]")]
-    assert notes == [["There was no node at any time."], []]
+    assert notes == [["The cluster never had a node."], []]
 
 
 def test_all_arrivals_come_where_no_duration_is_given(write: Write, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from kubestow.cli import main
 from kubestow.config import Features
 from kubestow.simulator import running
 from kubestow.simulator.measuring import Distribution
-from kubestow.simulator.results import as_json, whole
+from kubestow.simulator.results import as_json, atomic_file
 from kubestow.simulator.scenario.building import Prepared, build
 from kubestow.simulator.scenario.example import EXAMPLE
 from kubestow.simulator.scenario.reading import Scenario, read
@@ -245,7 +245,7 @@ def test_a_run_that_is_cut_off_says_so(write: Write) -> None:
     """What lasts longer than an hour after the last event needs a duration."""
     spec = f"nodes: [{{count: 1}}]\narrivals: [{{name: p, times: [0s], run: 3h, {POD}}}]\n"
     done = running.run(Prepared(read([write(spec)])))
-    assert done.results["notes"] == ["Not all had come to its end an hour after the last event; set spec.duration."]
+    assert done.results["notes"] == ["The simulation had not settled an hour after the last event; set spec.duration."]
     assert running.run(Prepared(read([write(spec + "duration: 4h\n")]))).results["notes"] == []
 
 
@@ -391,7 +391,7 @@ def test_an_interrupted_run_reports_what_ran(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """The system does not say which one it is, and nothing is left of it."""
-    with pytest.raises(OSError, match="No space left on device") as caught, whole(tmp_path / "results.json"):
+    with pytest.raises(OSError, match="No space left on device") as caught, atomic_file(tmp_path / "results.json"):
         raise OSError(28, "No space left on device")
     assert caught.value.filename == str(tmp_path / "results.json")
     assert list(tmp_path.iterdir()) == []

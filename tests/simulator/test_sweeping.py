@@ -113,13 +113,13 @@ def test_a_sweep_goes_on_where_it_was_killed(scenario: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("vary", "problem"),
     [
-        ("scenario.spec.nodes[9].count=1", "there is no 9 on the way"),
+        ("scenario.spec.nodes[9].count=1", "there is no 9 in its path"),
         (f"{COUNT}=many", f"Error: {COUNT}: expected `int`, got `str` (with {COUNT}=many)"),
         (f"{COUNT}=4,-4", f"Error: {COUNT}: must not be negative (with {COUNT}=-4)"),
         ("scenario.spec.nodes[0].cont=4", "Error: scenario.spec.nodes[0].cont: is not a field that there is (with"),
         ("scenario.spec.seed=4", "scenario.spec.seed: seeds are varied with --seeds"),
         ("config.percentageOfNodesToScore=500", "config.percentageOfNodesToScore: must be from 0 to 100"),
-        ("config.percentageOfNodesToScore=9..4", "a range goes from the lower to the higher"),
+        ("config.percentageOfNodesToScore=9..4", "the low end of a range must not exceed the high end"),
         ("config.percentageOfNodesToScore=1.2.3..4", "'1.2.3..4' is neither VALUE,VALUE nor LOW..HIGH"),
         ("config.percentageOfNodesToScore=[1,2]", "'[1,2]' is neither VALUE,VALUE nor LOW..HIGH"),
         ("config.=1", "write config.FIELD=VALUE,VALUE"),

@@ -1,4 +1,4 @@
-"""Clusters in virtual time: the scheduler that runs in production, with the embedded control plane's controllers.
+"""Simulation of a cluster in virtual time: the production scheduler with the embedded control plane's controllers.
 
     from kubestow.simulator import Simulation
 
@@ -6,8 +6,8 @@
     simulation.add(*objects)
     simulation.run_for(3600)
 
-Promise: no rule of scheduling is here. What happens depends on the objects, the seed and the settings alone, never on
-the wall clock, on the machine or on the order of a set.
+Promise: this package contains no scheduling rule. A run depends on the objects, the seed and the settings alone, never
+on the wall clock, the machine or the iteration order of a set.
 """
 
 from kubestow.simulator.contents import ObjectError

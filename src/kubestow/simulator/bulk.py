@@ -1,9 +1,9 @@
-"""Pods by the hundred thousand, each of which arrives, is bound, runs for its time and ends, and nothing else.
+"""Bulk pods: pods that only arrive, are bound, run for a given time and end, in numbers of 100,000 and more.
 
-Such a pod needs no controller, and is kept as the object the scheduler sees, without the JSON that the store, its rules
-and a dozen controllers would read and write five times in its life. As soon as anything else concerns it (somebody
-deletes it, its node fails or is drained, a budget or a quota counts it) it becomes an ordinary object of the store, in
-the state it would have there, and stays one. What happens, and when, is the same either way; a test compares the two.
+Such a pod needs no controller. It is kept as the object that the scheduler watches, without the JSON that the store,
+its rules and a dozen controllers would read and write five times in its life. When anything else affects it (it is
+deleted, its node fails or is drained, a budget or a quota counts it) it becomes an ordinary object of the store, in the
+state that it would have there, and stays one. Results and times are the same either way; a test compares the two.
 """
 
 from collections.abc import Callable
@@ -29,26 +29,26 @@ from kubestow.simulator.plane import Plane
 Object = dict[str, Any]
 RUN_SECONDS = f"{PREFIX}run-seconds"
 _SETTLE_SECONDS = 0.01
-"""How long a kubelet takes to see that a pod is bound, as the queue of controllers has it."""
-_COUNTING = ("poddisruptionbudgets.policy", "resourcequotas")
+"""Seconds that a kubelet takes to see a binding, as in the work queue of the controllers."""
+_POD_COUNTERS = ("poddisruptionbudgets.policy", "resourcequotas")
 _PLAIN_SPEC = ("initContainers", "activeDeadlineSeconds", "schedulingGates", "resourceClaims", "nodeName")
 _PLAIN_ANNOTATIONS = {f"{PREFIX}start-seconds", RUN_SECONDS, f"{PREFIX}stop-seconds"}
 
 
 class Template:
-    """What many pods have in common: a manifest as the store would have it."""
+    """The common manifest of many pods, with the defaults that the store sets."""
 
     def __init__(self, plane: Plane, pace: Pace, manifest: Object, namespace: str, name: str = "template") -> None:
-        """Raises the API server's error, which tells the name, for a manifest that it would refuse."""
+        """Raise ApiError, with the name in its message, if the API server would reject the manifest."""
         intent = Intent(validation="Strict", dry_run=True)
         named = {**manifest, "metadata": {**manifest.get("metadata", {}), "name": name}}
         self.namespace = namespace
-        self.given = manifest
+        self.source = manifest
         self.manifest = plane.writer.create(BY_STORAGE["pods"], namespace, named, intent).object()
         self.pod = convert(Pod, self.manifest)
         self.start_seconds = Script(self.manifest, pace).start()
         metadata, spec = self.manifest["metadata"], self.manifest["spec"]
-        said = {key for key in metadata.get("annotations", {}) if key.startswith(PREFIX)}
+        script_annotations = {key for key in metadata.get("annotations", {}) if key.startswith(PREFIX)}
         self.is_plain = (
             spec.get("restartPolicy") == "Never"
             and not any(spec.get(field) for field in _PLAIN_SPEC)
@@ -56,7 +56,7 @@ class Template:
             and not any("persistentVolumeClaim" in one or "ephemeral" in one for one in spec.get("volumes", ()))
             and not metadata.get("ownerReferences")
             and not metadata.get("finalizers")
-            and said <= _PLAIN_ANNOTATIONS
+            and script_annotations <= _PLAIN_ANNOTATIONS
         )
 
 
@@ -70,7 +70,7 @@ class _BulkPod:
 
 
 class BulkPods:
-    """The pods of a simulation that are no objects of its store."""
+    """The pods of a simulation that are not objects of its store."""
 
     def __init__(self, plane: Plane, pace: Pace, call_later: Callable[..., Any], *, kubelets: bool) -> None:
         self._plane = plane
@@ -79,16 +79,16 @@ class BulkPods:
         self._kubelets = kubelets
         self._pods: dict[str, _BulkPod] = {}
         self._on_node: dict[str, dict[str, None]] = {}
-        plane.store.collection("nodes").subscribers.append(self._node_changed)
-        for storage in _COUNTING:
-            plane.store.collection(storage).subscribers.append(self._counting_changed)
+        plane.store.collection("nodes").subscribers.append(self._on_node_change)
+        for storage in _POD_COUNTERS:
+            plane.store.collection(storage).subscribers.append(self._on_counting_change)
 
     def create(self, template: Template, name: str, run_seconds: float) -> None:
-        """A pod arrives; raises the API server's error if it cannot."""
+        """Create a pod; raises ApiError if the API server would reject it."""
         plane = self._plane
-        counted = any(template.namespace in plane.store.collection(one).by_namespace for one in _COUNTING)
+        counted = any(template.namespace in plane.store.collection(one).by_namespace for one in _POD_COUNTERS)
         if not template.is_plain or counted or not self._kubelets:
-            self._create_in_full(template, name, run_seconds)
+            self._create_in_store(template, name, run_seconds)
             return
         key = f"{template.namespace}/{name}"
         if key in self._pods or plane.store.get("pods", template.namespace, name) is not None:
@@ -103,10 +103,10 @@ class BulkPods:
         self._pods[key] = _BulkPod(template, run_seconds)
         plane.publish((Pod, key), replace(template.pod, metadata=meta), "Pending")
 
-    def _create_in_full(self, template: Template, name: str, run_seconds: float) -> None:
-        metadata = dict(template.given.get("metadata", {}))
+    def _create_in_store(self, template: Template, name: str, run_seconds: float) -> None:
+        metadata = dict(template.source.get("metadata", {}))
         annotations = {**metadata.get("annotations", {}), RUN_SECONDS: repr(run_seconds)}
-        pod = {**template.given, "metadata": {**metadata, "name": name, "annotations": annotations}}
+        pod = {**template.source, "metadata": {**metadata, "name": name, "annotations": annotations}}
         self._plane.writer.create(BY_STORAGE["pods"], template.namespace, pod, Intent(validation="Strict"))
 
     def _next_version(self) -> str:
@@ -115,14 +115,14 @@ class BulkPods:
         return str(store.rv)
 
     def __contains__(self, pod: Pod) -> bool:
-        """Whether a pod, by name and uid, is one of these."""
+        """Return whether a pod, by name and UID, is a bulk pod."""
         if pod.key not in self._pods:
             return False
         current: Pod = self._plane.current[Pod, pod.key]
         return current.metadata.uid == pod.metadata.uid
 
     def bind(self, key: str, node: str) -> None:
-        """A pod gets its node: it starts, runs and ends there."""
+        """Bind a pod to a node and schedule its end."""
         plane, one, old = self._plane, self._pods[key], self._plane.current[Pod, key]
         clock = plane.store.clock.now()
         now = format_time(clock)
@@ -133,22 +133,22 @@ class BulkPods:
         meta = replace(old.metadata, resourceVersion=self._next_version())
         new = replace(old, metadata=meta, spec=replace(old.spec, nodeName=node), status=status)
         self._on_node.setdefault(node, {})[key] = None
-        lasts = _SETTLE_SECONDS + one.template.start_seconds + one.run_seconds
-        self._call_later(lasts, self._end, key, old.metadata.uid)
+        lifetime = _SETTLE_SECONDS + one.template.start_seconds + one.run_seconds
+        self._call_later(lifetime, self._end, key, old.metadata.uid)
         plane.publish((Pod, key), new, "Pending")
 
     @property
     def has_running(self) -> bool:
-        """Whether some have yet to end."""
+        """Whether bound bulk pods have not ended yet."""
         return bool(self._on_node)
 
     def _end(self, key: str, uid: str) -> None:
         pod = self._plane.current.get((Pod, key))
         if key in self._pods and pod is not None and pod.metadata.uid == uid:
-            self._forget(key, pod.spec.nodeName)
+            self._discard(key, pod.spec.nodeName)
             self._plane.publish((Pod, key), None, "Succeeded")
 
-    def _forget(self, key: str, node: str) -> None:
+    def _discard(self, key: str, node: str) -> None:
         del self._pods[key]
         here = self._on_node.get(node)
         if here is not None:
@@ -157,7 +157,7 @@ class BulkPods:
                 del self._on_node[node]
 
     def set_status(self, key: str, condition: PodCondition | None, nominated_node: str | None) -> None:
-        """What the scheduler says of a pod that it did not place."""
+        """Update the condition and the nominated node of a pod that the scheduler did not place."""
         old: Pod = self._plane.current[Pod, key]
         status = old.status
         if condition is not None:
@@ -168,32 +168,32 @@ class BulkPods:
             meta = replace(old.metadata, resourceVersion=self._next_version())
             self._plane.publish((Pod, key), replace(old, metadata=meta, status=status), "Pending")
 
-    # Becoming objects of the store
+    # Conversion to objects of the store
 
-    def _node_changed(self, change: Change) -> None:
+    def _on_node_change(self, change: Change) -> None:
         name = change.record.name
         if name in self._on_node and (change.type == "DELETED" or _concerns_pods(change.record.body)):
             self.put_in_store(self._on_node[name])
 
-    def _counting_changed(self, change: Change) -> None:
+    def _on_counting_change(self, change: Change) -> None:
         if change.type == "ADDED":
             prefix = f"{change.record.namespace}/"
             self.put_in_store([key for key in self._pods if key.startswith(prefix)])
 
     def put_in_store(self, keys: Any = None) -> None:
-        """Make ordinary objects of those that have these keys, or of all."""
+        """Convert the pods with these keys, or all pods, to ordinary objects of the store."""
         for key in list(self._pods if keys is None else keys):
             if key in self._pods:
                 self._put_in_store(key)
 
     def _put_in_store(self, key: str) -> None:
         one, pod = self._pods[key], self._plane.current[Pod, key]
-        self._forget(key, pod.spec.nodeName)
+        self._discard(key, pod.spec.nodeName)
         manifest, meta = one.template.manifest, pod.metadata
         metadata = {**manifest["metadata"], "name": meta.name, "uid": meta.uid}
         metadata["creationTimestamp"] = meta.creationTimestamp
         metadata["annotations"] = {**metadata.get("annotations", {}), RUN_SECONDS: repr(one.run_seconds)}
-        status = {**manifest["status"], "conditions": [to_builtins(said) for said in pod.status.conditions]}
+        status = {**manifest["status"], "conditions": [to_builtins(one) for one in pod.status.conditions]}
         full: Object = {**manifest, "metadata": metadata, "spec": dict(manifest["spec"]), "status": status}
         if pod.status.nominatedNodeName:
             status["nominatedNodeName"] = pod.status.nominatedNodeName
@@ -206,7 +206,7 @@ class BulkPods:
         self._plane.store.put("pods", full)
 
     def keys_on(self, node: str) -> list[str]:
-        """Those on a node."""
+        """Return the keys of the bulk pods on a node."""
         return list(self._on_node.get(node, ()))
 
 

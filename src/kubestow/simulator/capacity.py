@@ -1,7 +1,7 @@
-"""How many more pods fit into a cluster as it stands, what stops the next one, and what one more node would add.
+"""Capacity of a cluster: how many more pods fit, what stops the next one, and what one more node would add.
 
-Copies of the pods, or of a gang, are placed by the scheduler itself, without PostFilter: nobody is evicted for them.
-When a pod cannot be placed, every node is asked why.
+The scheduler itself places copies of the pods, or of a gang, without PostFilter, so that no pod is evicted for them.
+When a pod cannot be placed, the filters are evaluated on every node to find the reasons.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.framework.queueing import QueueRules
 from kubestow.scheduler.framework.results import PluginError
-from kubestow.simulator.copies import PodCopies, one_more
+from kubestow.simulator.copies import PodCopies, extra_node
 from kubestow.simulator.in_memory.harness import SchedulerHarness
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -32,7 +32,7 @@ LIMIT_REACHED, UNSCHEDULABLE = "LimitReached", "Unschedulable"
 
 
 class Refusal(NamedTuple):
-    """Why some nodes of a kind do not take the next pod."""
+    """The number of nodes of a kind that reject the next pod for a reason."""
 
     plugin: str
     kind: str
@@ -42,26 +42,26 @@ class Refusal(NamedTuple):
 
 @dataclass
 class Capacity:
-    """What was found."""
+    """The result of a capacity search."""
 
     replicas: int = 0
     unit: str = "pod"
-    """What there may be more of: a `pod` or a `gang`."""
+    """What is counted: `pod` or `gang`."""
     on_nodes: dict[str, Counter[str]] = field(default_factory=dict)
-    """For each pod of the mix: how many on which node."""
+    """Number of copies on each node, for each pod of the mix."""
     fail_type: str = LIMIT_REACHED
     message: str = ""
     stopped: str = ""
-    """The pod of the mix that could not be placed."""
+    """Name of the pod of the mix that could not be placed."""
     reasons: Counter[str] = field(default_factory=Counter)
-    """On how many nodes each reason holds."""
+    """Number of nodes for each reason."""
     refusals: list[Refusal] = field(default_factory=list)
     one_more: dict[str, int] = field(default_factory=dict)
-    """How many more pods would fit with one more node of each kind."""
+    """Number of additional copies that would fit with one more node of each kind."""
 
 
-def kind_of(node: Node) -> str:
-    """What a node is of: its instance type, or what it has."""
+def node_kind(node: Node) -> str:
+    """Return the instance type of a node, or else its CPU and memory."""
     named = node.metadata.labels.get(INSTANCE_TYPE)
     if named:
         return named
@@ -70,7 +70,7 @@ def kind_of(node: Node) -> str:
 
 
 def scheduler(configuration: SchedulerConfiguration, plugins: Iterable[type], features: Features) -> SchedulerHarness:
-    """One that makes no room: what it says of a pod is what filters say."""
+    """Return a scheduler without PostFilter plugins, so that its messages are those of the filters."""
     none = PluginSet(disabled=(Plugin("*"),))
     profiles = tuple(replace(one, plugins=replace(one.plugins, postFilter=none)) for one in configuration.profiles)
     return SchedulerHarness(replace(configuration, profiles=profiles), plugins=plugins, features=features)
@@ -84,52 +84,52 @@ def capacity(
     make: Callable[[], SchedulerHarness],
     gang: PodGroup | None = None,
 ) -> Capacity:
-    """Return how often the pods fit, each in its turn, or how often a gang of `minCount` copies of the only pod does.
+    """Return how many copies of the pods fit, taken in turn, or how many gangs of `minCount` copies of the only pod.
 
-    At most `limit` pods or gangs are tried, if it is not 0. `make` makes a scheduler.
+    Stops at `limit` pods or gangs, unless it is 0. `make` returns a new scheduler.
     """
     pods = [replace(pod, spec=replace(pod.spec, nodeName="")) for pod in pods]
     with make() as harness:
         _restore(harness, objects, exclude)
-        return _Filling(harness, PodCopies(harness.cluster, objects), pods, gang, limit).run()
+        return _CapacitySearch(harness, PodCopies(harness.cluster, objects), pods, gang, limit).run()
 
 
 def _restore(harness: SchedulerHarness, objects: Iterable[Any], exclude: Iterable[str]) -> None:
-    """Let the scheduler see a cluster as it stands."""
-    left_out = set(exclude)
+    """Add the nodes, bound pods and other objects of a cluster, and let the scheduler receive them."""
+    excluded = set(exclude)
     for obj in objects:
-        if isinstance(obj, Node) and obj.metadata.name in left_out:
+        if isinstance(obj, Node) and obj.metadata.name in excluded:
             continue
         if isinstance(obj, PriorityClass | ResourceClaimTemplate):
-            # No scheduler watches them: pods have their priority already, and get their claims here.
+            # The scheduler watches neither: pods already have their priority, and their claims are created here.
             continue
         if isinstance(obj, Pod) and (pod_is_terminal(obj) or not obj.spec.nodeName):
-            # Pods that wait already might take the room; the question is how much there is.
+            # Pending pods could use capacity that is to be measured.
             continue
         harness.cluster.restore(obj)
     harness.run_until_idle()
 
 
-def _run_through(harness: SchedulerHarness) -> None:
-    """Run until every pod was tried; not until idle: those that cannot be placed would be tried again and again."""
+def _run_until_attempted(harness: SchedulerHarness) -> None:
+    """Run until every pod was attempted. Not until idle: unschedulable pods would be retried again and again."""
     core, cluster = harness.core, harness.cluster
     harness.run_until(
         lambda: not (core.queue.has_work or len(core.scheduler.binder) or len(core.dispatcher) or cluster.is_busy)
     )
 
 
-def _with_one_more(harness: SchedulerHarness) -> Iterator[str]:
-    """The kinds of nodes; while each has its turn, there is one more of it."""
+def _extra_nodes(harness: SchedulerHarness) -> Iterator[str]:
+    """Yield each kind of node, while the cluster has one more node of that kind."""
     cluster = harness.cluster
-    kinds = {kind_of(node): node for node in reversed(cluster.all(Node)) if not node.spec.unschedulable}
+    kinds = {node_kind(node): node for node in reversed(cluster.all(Node)) if not node.spec.unschedulable}
     for kind, example in sorted(kinds.items()):
-        with one_more(cluster, example):
+        with extra_node(cluster, example):
             yield kind
-        _run_through(harness)
+        _run_until_attempted(harness)
 
 
-def _why_not(harness: SchedulerHarness, pod: Pod) -> str:
-    """What the scheduler says of a pod that it did not place."""
+def _failure_message(harness: SchedulerHarness, pod: Pod) -> str:
+    """Return the scheduler's message for a pod that it did not place."""
     scheduled = harness.cluster.conditions(pod.metadata.name, pod.metadata.namespace).get("PodScheduled")
     if scheduled is not None:
         return scheduled.message
@@ -138,15 +138,15 @@ def _why_not(harness: SchedulerHarness, pod: Pod) -> str:
 
 
 class _Copy(NamedTuple):
-    """What is placed as one: a pod, or a gang."""
+    """A unit of placement: a pod or a gang."""
 
     template: str
     pods: list[Pod]
     gang: PodGroup | None = None
 
 
-class _Filling:
-    """Places copies of pods, several at a time, until one does not fit."""
+class _CapacitySearch:
+    """Places copies of pods in batches until one does not fit."""
 
     def __init__(
         self, harness: SchedulerHarness, copies: PodCopies, pods: Sequence[Pod], gang: PodGroup | None, limit: int
@@ -166,30 +166,30 @@ class _Filling:
         found, batch = self._found, self._first_batch
         while not self._limit or found.replicas < self._limit:
             copies = self._place(min(batch, self._limit - found.replicas) if self._limit else batch)
-            fitting = self._fitting(copies)
+            fitting = self._count_placed(copies)
             for copy in copies[:fitting]:
                 found.replicas += 1
                 found.on_nodes[copy.template].update(pod.spec.nodeName for pod in copy.pods)
             if fitting < len(copies):
                 self._explain(copies[fitting])
                 self._delete(copies[fitting:])
-                self._try_one_more()
+                self._measure_extra_nodes()
                 return found
             batch = min(batch * 2, self._largest_batch)
         found.message = f"the limit of {self._limit} {found.unit}s is reached"
         return found
 
     def _place(self, count: int) -> list[_Copy]:
-        """Try `count` copies; their pods are returned as they are then."""
+        """Attempt `count` copies; return them with the resulting state of their pods."""
         added = [self._add() for _ in range(count)]
-        _run_through(self._harness)
+        _run_until_attempted(self._harness)
         return [copy._replace(pods=[self._current(pod) for pod in copy.pods]) for copy in added]
 
     def _current(self, pod: Pod) -> Pod:
         return self._harness.cluster.pod(pod.metadata.name, pod.metadata.namespace)
 
     def _add(self) -> _Copy:
-        """Add a copy of the gang, or of the pod of the mix whose turn it is."""
+        """Add a copy of the gang, or of the next pod of the mix."""
         number = self._count
         self._count += 1
         pod = self._pods[number % len(self._pods)]
@@ -203,8 +203,8 @@ class _Filling:
         return _Copy(template, [self._copies.add(pod, metadata.name) for _ in range(gang.min_count)], gang)
 
     @staticmethod
-    def _fitting(copies: list[_Copy]) -> int:
-        """How many were placed before the first that was not; those after it do not count."""
+    def _count_placed(copies: list[_Copy]) -> int:
+        """Return the number of copies placed before the first failure; later ones do not count."""
         places = (all(pod.spec.nodeName for pod in copy.pods) for copy in copies)
         return next((index for index, is_placed in enumerate(places) if not is_placed), len(copies))
 
@@ -214,12 +214,12 @@ class _Filling:
                 self._copies.delete(pod)
             if copy.gang is not None:
                 self._harness.cluster.delete(copy.gang)
-        _run_through(self._harness)
+        _run_until_attempted(self._harness)
 
     def _explain(self, copy: _Copy) -> None:
         found = self._found
         found.fail_type, found.stopped = UNSCHEDULABLE, copy.template
-        found.message = _why_not(self._harness, copy.pods[-1])
+        found.message = _failure_message(self._harness, copy.pods[-1])
         if copy.gang is None:
             self._explain_nodes(copy.pods[-1])
 
@@ -229,10 +229,10 @@ class _Filling:
         evaluation = Evaluation(profile, core.cluster, core.queue.nominator, PodInfo(pod), None)
         nodes, counts = core.cluster.nodes, Counter[tuple[str, str, str]]()
         try:
-            is_judged = nodes.count and evaluation.pre_filter()
-            verdicts = evaluation.verdicts_on(evaluation.narrowed_rows()) if is_judged else None
+            has_verdicts = nodes.count and evaluation.pre_filter()
+            verdicts = evaluation.verdicts_on(evaluation.narrowed_rows()) if has_verdicts else None
         except PluginError:
-            verdicts = None  # The scheduler has met it, too, and said so.
+            verdicts = None  # The scheduler failed the same way; its message is used.
         if verdicts is None:
             found.reasons[found.message] += 1
             return
@@ -242,14 +242,14 @@ class _Filling:
                 if node is not None:
                     for reason in rejection.reasons:
                         found.reasons[reason] += 1
-                        counts[rejection.plugin, kind_of(node), reason] += 1
+                        counts[rejection.plugin, node_kind(node), reason] += 1
         found.refusals = [Refusal(*key, count) for key, count in sorted(counts.items())]
 
-    def _try_one_more(self) -> None:
-        """See how many copies a node more of each kind lets in."""
-        for kind in _with_one_more(self._harness):
+    def _measure_extra_nodes(self) -> None:
+        """Count the copies that fit with one more node of each kind."""
+        for kind in _extra_nodes(self._harness):
             copies: list[_Copy] = []
-            while self._fitting(copies) == len(copies):
+            while self._count_placed(copies) == len(copies):
                 copies += self._place(self._first_batch)
-            self._found.one_more[kind] = self._fitting(copies)
+            self._found.one_more[kind] = self._count_placed(copies)
             self._delete(copies)

@@ -1,7 +1,8 @@
-"""What must hold at every moment of a simulation, whatever happens in it.
+"""Invariants that hold at every moment of a simulation.
 
-No node is given more than it has (unless it was when it came), a pod is in one place of the scheduler at most, keeps
-its node once it has one, and the scheduler's picture is the control plane's as soon as it has heard of everything.
+The requests on a node do not exceed its allocatable resources (unless they did when it was added), a pod is in at most
+one place of the scheduler and keeps its node once bound, and the scheduler's cluster state equals the control plane's
+once all changes are delivered.
 """
 
 import numpy as np
@@ -13,48 +14,48 @@ from kubestow.simulator.plane import Plane
 
 
 class InvariantError(AssertionError):
-    """Something is so that must never be; the message says what, and when."""
+    """An invariant is violated; the message contains the time and the violation."""
 
 
 class Invariants:
-    """Looks at a scheduler and its control plane."""
+    """Checks a scheduler and its control plane."""
 
     def __init__(self, core: Core, plane: Plane, feed: ChangeFeed) -> None:
         self._core = core
         self._plane = plane
         self._feed = feed
-        self._overfull: set[str] = set()
-        """Nodes that hold too much through no fault of the scheduler's."""
+        self._overcommitted: set[str] = set()
+        """Nodes that were overcommitted by a client other than the scheduler."""
         self._node_of: dict[str, str] = {}
         plane.listeners.append(self._changed)
-        for which, obj in plane.current.items():
-            self._changed(which, None, obj, "")
+        for object_id, obj in plane.current.items():
+            self._changed(object_id, None, obj, "")
 
-    def _changed(self, which: tuple[type, str], old: object, new: object, _phase: str) -> None:
-        if which[0] is not Pod:
+    def _changed(self, object_id: tuple[type, str], old: object, new: object, _phase: str) -> None:
+        if object_id[0] is not Pod:
             return
         if isinstance(new, Pod):
             uid, node = new.metadata.uid, new.spec.nodeName
-            before = self._node_of.get(uid, "")
-            if before and node != before:
-                self._fail(f"pod {which[1]} was on {before} and is now on {node or 'no node'}")
-            if node and not before and not self._core.cluster.is_assumed(uid):
-                # Somebody else put it there, and need not have asked whether there is room.
-                self._overfull.add(node)
+            previous = self._node_of.get(uid, "")
+            if previous and node != previous:
+                self._fail(f"pod {object_id[1]} was on {previous} and is now on {node or 'no node'}")
+            if node and not previous and not self._core.cluster.is_assumed(uid):
+                # Bound by another client, which may ignore the node's capacity.
+                self._overcommitted.add(node)
             if node:
                 self._node_of[uid] = node
         elif isinstance(old, Pod):
             self._node_of.pop(old.metadata.uid, None)
 
     def check(self) -> None:
-        """Raises InvariantError if something is not as it must be."""
+        """Raise InvariantError if an invariant is violated."""
         nodes = self._core.cluster.nodes
         size = nodes.size
         over = (nodes.requested[:, :size] > nodes.allocatable[:, :size]).any(axis=0)
         over |= nodes.pod_count[:size] > nodes.allowed_pods[:size]
         for row in np.flatnonzero(over & nodes.live[:size]):
-            if nodes.names[row] not in self._overfull:
-                self._fail(f"node {nodes.names[row]} holds more than it has")
+            if nodes.names[row] not in self._overcommitted:
+                self._fail(f"node {nodes.names[row]} is overcommitted")
         queued = [pod.metadata.uid for pods in self._core.queue.snapshot().values() for pod in pods]
         binding = self._core.scheduler.binder.pods()
         twice = {uid for uid in queued if uid in binding} | ({*queued} if len(set(queued)) < len(queued) else set())

@@ -1,9 +1,9 @@
-"""Two schedulers on one scenario or recording, with several seeds: what moved, why, and what it did to the rest.
+"""Comparison of two schedulers on one scenario or recording, over several seeds: which pods moved, why, and the effect.
 
-Each run is a folder, as `kubestow simulate --out` writes it: this program may have made it, or another version of it.
-Until the first decision that differs both runs are the same; later ones may differ because of it, so every pod that
-moved is explained by what both schedulers said of both nodes when it was its turn, and pods are grouped by why. Figures
-are means over the seeds with a 95 % interval of their difference.
+Each run is a folder as written by `kubestow simulate --out`, by this version of the program or another one. Up to the
+first decision that differs, both runs are identical; later decisions may differ because of it. So every pod that moved
+is explained by the verdicts and scores of both schedulers on both nodes at the time of its decision, and pods are
+grouped by that reason. Figures are means over the seeds, with a 95 % interval of the difference.
 """
 
 import math
@@ -21,20 +21,20 @@ from kubestow.simulator import results
 from kubestow.simulator.running import DECISIONS
 
 RunSeed = Callable[[int, Path], None]
-"""Simulates with a seed, into a folder."""
+"""Runs a simulation with a seed, and writes its results to a folder."""
 _STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """The 97.5 % point of Student's t for 1, 2, ... degrees of freedom."""
 
 NODES = 20
-"""Of how many nodes the decisions must tell: both nodes of a pod that moved should be among them on both sides."""
+"""Number of nodes in each decision: both nodes of a pod that moved should be included on both sides."""
 
 
 class CompareError(ValueError):
-    """What one side wrote cannot be read."""
+    """The results of one side cannot be read."""
 
 
 class Figure(NamedTuple):
-    """One figure under both."""
+    """A figure of both sides."""
 
     name: str
     a: float
@@ -45,11 +45,11 @@ class Figure(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """Pods that moved for the same reason, and the first of them explained."""
+    """Pods that moved for the same reason, with an explanation of the first one."""
 
     why: str
     pods: int
-    """How many, over all seeds."""
+    """Number of pods, over all seeds."""
     seed: int
     first: Moved
     a: Scores
@@ -58,24 +58,24 @@ class Cause(NamedTuple):
 
 @dataclass
 class Comparison:
-    """What came of it."""
+    """The result of a comparison."""
 
     seeds: list[int]
     versions: tuple[str, str] = ("", "")
-    """Of the programs that ran A and B."""
+    """Program versions of A and B."""
     figures: list[Figure] = field(default_factory=list)
     moved: dict[int, list[Moved]] = field(default_factory=dict)
-    """By seed, in the order in which A decided."""
+    """By seed, in the order of A's decisions."""
     pods: dict[int, int] = field(default_factory=dict)
-    """How many pods were decided about, by seed."""
+    """Number of pods with a decision, by seed."""
     causes: list[Cause] = field(default_factory=list)
-    """Over all seeds, the most frequent first."""
+    """Over all seeds, most frequent first."""
     notes: list[str] = field(default_factory=list)
-    """What was noted in some run."""
+    """Notes of all runs."""
 
 
 class _Line(msgspec.Struct):
-    """What is wanted of every decision."""
+    """The fields of a decision that are needed to find it."""
 
     version: int
     pod: str
@@ -85,20 +85,20 @@ class _Line(msgspec.Struct):
 
 
 class _Run:
-    """What one run wrote."""
+    """The results that one run wrote."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises CompareError, OSError."""
+        """Read a results folder; raises CompareError, OSError."""
         self.results = msgspec.json.decode((folder / "results.json").read_bytes())
         if not self.results.get("complete"):
             raise KeyboardInterrupt
         self._path = folder / DECISIONS
         self.places: dict[str, str] = {}
-        """Where each pod went first, in the order of decisions; nowhere, if it never went anywhere."""
+        """The first node of each pod, in the order of decisions; "" if it never got one."""
         self.owners: dict[str, str] = {}
-        """Who made each pod, in the order in which pods were first tried."""
+        """The owner of each pod, in the order of first attempts."""
         self._offsets: dict[str, int] = {}
-        """Where in the file the decision begins."""
+        """Byte offset of the decision in the file."""
         decoder, offset = msgspec.json.Decoder(_Line), 0
         found: list[tuple[_Line, int]] = []
         with self._path.open("rb") as file:
@@ -114,7 +114,7 @@ class _Run:
                 self.places[line.pod], self._offsets[line.pod] = line.chosen or "", offset
 
     def decision(self, pod: str) -> schema.Decision | None:
-        """The one that gave the pod its node, or the last one that did not; None: there is none."""
+        """Return the decision that placed a pod, else its last failed one; None if there is none."""
         if pod not in self._offsets:
             return None
         with self._path.open("rb") as file:
@@ -123,25 +123,25 @@ class _Run:
 
 
 def compare(
-    run_a: RunSeed, run_b: RunSeed, seeds: list[int], folder: Path, tell: Callable[[int, int], None]
+    run_a: RunSeed, run_b: RunSeed, seeds: list[int], folder: Path, on_progress: Callable[[int, int], None]
 ) -> Comparison:
-    """Run both with every seed, into folders in `folder`; raises CompareError, OSError."""
+    """Run both sides with every seed, into subfolders of `folder`; raises CompareError, OSError."""
     found, trees = Comparison(seeds), []
     causes: dict[str, Cause] = {}
     for number, seed in enumerate(seeds):
         runs = []
         for index, (name, run) in enumerate((("a", run_a), ("b", run_b)), 1):
-            where = folder / f"seed-{seed}" / name
-            run(seed, where)
-            runs.append(_Run(where))
-            tell(2 * number + index, 2 * len(seeds))
+            run_folder = folder / f"seed-{seed}" / name
+            run(seed, run_folder)
+            runs.append(_Run(run_folder))
+            on_progress(2 * number + index, 2 * len(seeds))
         a, b = runs
         found.versions = (a.results["kubestow"], b.results["kubestow"])
         trees.append((a.results, b.results))
-        # Another version of the program may write none.
-        noted = (note for run in runs for note in run.results.get("notes", ()))
-        found.notes = list(dict.fromkeys([*found.notes, *noted]))
-        pods = pair_pods(a.owners, b.owners)
+        # Other versions of the program may not write notes.
+        notes = (note for run in runs for note in run.results.get("notes", ()))
+        found.notes = list(dict.fromkeys([*found.notes, *notes]))
+        pods = paired(a.owners, b.owners)
         found.pods[seed] = len(pods)
         found.moved[seed] = [
             _explain(one, two, a, b, seed, causes)
@@ -154,7 +154,7 @@ def compare(
 
 
 def _explain(under_a: str, under_b: str, a: _Run, b: _Run, seed: int, causes: dict[str, Cause]) -> Moved:
-    """A pod, by what it is called under both."""
+    """Explain why a pod moved, given its names under A and B, and count it in `causes`."""
     one, two = a.decision(under_a), b.decision(under_b)
     places = a.places.get(under_a, ""), b.places.get(under_b, "")
     other = under_b if under_a and under_b != under_a else ""

@@ -1,4 +1,4 @@
-"""A comparison in words, as JSON and as a page."""
+"""Reports of a comparison: text, JSON and HTML."""
 
 import html
 from typing import Any
@@ -11,7 +11,7 @@ _LISTED = 20
 
 
 def as_tree(found: Comparison) -> dict[str, Any]:
-    """For results.json."""
+    """Return the content of results.json."""
     return {
         "seeds": found.seeds,
         "versions": {"a": found.versions[0], "b": found.versions[1]},
@@ -32,15 +32,15 @@ def _interval(one: Figure) -> str:
 
 
 def lines(found: Comparison) -> list[str]:
-    """For the terminal."""
+    """Return the lines for the terminal."""
     width = max(len(one.name) for one in found.figures)
-    told = [f"{'':{width}}  {'A':>12}  {'B':>12}  B - A (95 %, {_seeds(found)})"]
-    told += [f"{one.name:{width}}  {one.a:>12.5g}  {one.b:>12.5g}  {_interval(one)}" for one in found.figures]
-    told += [_moved(found, seed) for seed in found.seeds]
+    output = [f"{'':{width}}  {'A':>12}  {'B':>12}  B - A (95 %, {_seeds(found)})"]
+    output += [f"{one.name:{width}}  {one.a:>12.5g}  {one.b:>12.5g}  {_interval(one)}" for one in found.figures]
+    output += [_moved(found, seed) for seed in found.seeds]
     for cause in found.causes:
-        told.append(f"{cause.pods} moved: {cause.why}")
-        told += [f"  {line}" for line in example(cause)]
-    return told + [f"Note: {note}" for note in found.notes]
+        output.append(f"{cause.pods} moved: {cause.why}")
+        output += [f"  {line}" for line in example(cause)]
+    return output + [f"Note: {note}" for note in found.notes]
 
 
 def _seeds(found: Comparison) -> str:
@@ -52,28 +52,28 @@ def _moved(found: Comparison, seed: int) -> str:
 
 
 def example(cause: Cause) -> list[str]:
-    """The first of the pods that moved for a reason."""
+    """Return an explanation of the first pod of a cause."""
     pod, a, b = cause.first.called, cause.first.a or "no node", cause.first.b or "no node"
-    told = [f"Such as {pod} with seed {cause.seed}: A chose {a}, B chose {b}."]
-    for name, said in (("A", cause.a), ("B", cause.b)):
-        told += [f"{name} {line}" for line in _said(said)]
-    return told
+    output = [f"Example: {pod} with seed {cause.seed}: A chose {a}, B chose {b}."]
+    for name, scores in (("A", cause.a), ("B", cause.b)):
+        output += [f"{name} {line}" for line in _score_lines(scores)]
+    return output
 
 
-def _said(said: Scores) -> list[str]:
-    told = [f"finds none: {said.message}"] if said.message else []
-    for node, total in said.totals.items():
-        parts = " + ".join(f"{plugin} {score}" for plugin, score in said.plugins[node].items() if score)
-        told.append(f"scores {node} {total} = {parts or 0}")
-    if not said.message:
-        told += [f"refuses {node}: {words}" for node, words in said.refused.items()]
-    if len(said.totals) > 1 and len(set(said.totals.values())) == 1:
-        told.append("has both nodes equal and chose by chance.")
-    return told
+def _score_lines(scores: Scores) -> list[str]:
+    output = [f"finds no node: {scores.message}"] if scores.message else []
+    for node, total in scores.totals.items():
+        parts = " + ".join(f"{plugin} {score}" for plugin, score in scores.plugins[node].items() if score)
+        output.append(f"scores {node} {total} = {parts or 0}")
+    if not scores.message:
+        output += [f"rejects {node}: {reasons}" for node, reasons in scores.refused.items()]
+    if len(scores.totals) > 1 and len(set(scores.totals.values())) == 1:
+        output.append("scores both nodes equally; the choice was random.")
+    return output
 
 
 def page_of(found: Comparison, title: str) -> str:
-    """For report.html."""
+    """Return the content of report.html."""
     rows = [(one.name, f"{one.a:.5g}", f"{one.b:.5g}", _interval(one)) for one in found.figures]
     parts = [
         f"<h1>{html.escape(title)}</h1>",

@@ -1,4 +1,4 @@
-"""The objects of a simulation: put in, changed, deleted and read as through the API, as plain dicts."""
+"""The objects of a simulation as plain dicts: created, changed, deleted and read as through the API."""
 
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
@@ -13,19 +13,19 @@ from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.resources import BY_KIND, BY_STORAGE, Resource
 from kubestow.apiserver.rules import causes
 from kubestow.simulator.plane import Plane
-from kubestow.simulator.settings import MOST_PODS, demand, demand_callable
+from kubestow.simulator.settings import MAX_PODS, require, require_callable
 
 Object = dict[str, Any]
-_FIRST = ("Namespace", "PriorityClass", "ResourceQuota", "LimitRange")
-_LEFT_OUT = frozenset({"Lease", "Event", "EndpointSlice", "Endpoints", "ControllerRevision"})
-"""Kinds that the simulation has no use for, or makes anew."""
+_CREATED_FIRST = ("Namespace", "PriorityClass", "ResourceQuota", "LimitRange")
+_IGNORED_KINDS = frozenset({"Lease", "Event", "EndpointSlice", "Endpoints", "ControllerRevision"})
+"""Kinds that a simulation ignores or creates itself."""
 KINDS = {one.kind: one for one in BY_STORAGE.values()}
-_SLIPS = 2
-"""So many letters may a slip of the pen leave out or add; PodCertificateRequest is no CertificateSigningRequest."""
+_MAX_LENGTH_GAP = 2
+"""Maximum difference in length of a kind and its suggestion: PodCertificateRequest is not CertificateSigningRequest."""
 
 
 class ObjectError(ValueError):
-    """An object that cannot be taken; the message names it and says why."""
+    """An object that the simulation rejects; the message names it and gives the reason."""
 
     def __init__(self, message: str, obj: Object | None = None, refusal: ApiError | None = None) -> None:
         super().__init__(message)
@@ -34,37 +34,37 @@ class ObjectError(ValueError):
 
 
 def name_of(obj: Object) -> str:
-    """Kind, namespace and name, as errors tell."""
+    """Return kind, namespace and name of an object for messages."""
     metadata = obj["metadata"] if isinstance(obj.get("metadata"), dict) else {}
     namespace = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
     return f"{obj.get('kind')} {namespace}{metadata.get('name') or metadata.get('generateName', '')}"
 
 
 class Contents:
-    """What is in a control plane."""
+    """The objects of a control plane."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
 
     def add(self, *objects: Object) -> None:
-        """Create objects; those that come from a cluster, with a uid, stay what they are. Raises ObjectError."""
+        """Create objects. Those with a UID are restored as they are, status included. Raises ObjectError."""
         for obj in objects:
-            _demand_manifest(obj)
-        ordered = sorted(objects, key=lambda obj: obj.get("kind") not in _FIRST)
-        _demand_no_cycle(objects)
+            _require_manifest(obj)
+        ordered = sorted(objects, key=lambda obj: obj.get("kind") not in _CREATED_FIRST)
+        _require_no_cycle(objects)
         known = {obj["metadata"].get("uid") for obj in objects} | self._plane.store.by_uid.keys()
         for obj in ordered:
-            self._take(obj, known if obj["metadata"].get("uid") else None)
+            self._insert(obj, known if obj["metadata"].get("uid") else None)
 
     def put(self, obj: Object) -> None:
-        """Have an object be as it is in another cluster, whatever it was before; raises ObjectError."""
-        _demand_manifest(obj)
-        self._take(obj, self._plane.store.by_uid.keys())
+        """Create or replace an object with its state in another cluster; raises ObjectError."""
+        _require_manifest(obj)
+        self._insert(obj, self._plane.store.by_uid.keys())
 
-    def _take(self, obj: Object, known: Any) -> None:
-        """Create an object, or restore it if the UIDs of possible owners are `known`; raises ObjectError."""
+    def _insert(self, obj: Object, known: Any) -> None:
+        """Create an object, or restore it if `known`, the UIDs of possible owners, is given; raises ObjectError."""
         resource = _resource(obj)
-        if resource is None or resource.kind in _LEFT_OUT:
+        if resource is None or resource.kind in _IGNORED_KINDS:
             return
         try:
             if known is None:
@@ -75,7 +75,7 @@ class Contents:
             raise ObjectError(f"{name_of(obj)}: {error.message}", obj, error) from None
 
     def _create(self, resource: Resource, obj: Object) -> None:
-        _demand_room(resource, obj)
+        _require_pod_limit(resource, obj)
         namespace = self._namespace(resource, obj)
         status = obj.get("status")
         record = self._plane.writer.create(resource, namespace, _copied(obj), Intent(validation="Strict"))
@@ -83,7 +83,7 @@ class Contents:
             self.update("Node", record.name, lambda node: node.update(status=_copied(status)), sub="status")
 
     def _namespace(self, resource: Resource, obj: Object) -> str:
-        """The namespace of an object, which is made if it is not there."""
+        """Return the namespace of an object; create it if it does not exist."""
         if not resource.namespaced:
             return ""
         namespace: str = obj["metadata"].get("namespace") or "default"
@@ -91,14 +91,14 @@ class Contents:
         return namespace
 
     def ensure_namespace(self, name: str) -> None:
-        """Make a namespace that is not there."""
+        """Create a namespace unless it exists."""
         if self._plane.store.get("namespaces", "", name) is None:
             self._plane.writer.create(BY_STORAGE["namespaces"], "", {"metadata": {"name": name}}, Intent())
 
     def _restore(self, resource: Resource, obj: Object, known: Any) -> None:
-        """Put in an object of another cluster as it is: status, owners and all."""
+        """Store an object of another cluster unchanged, including status and owners."""
         obj = _copied(obj)
-        _demand_room(resource, obj)
+        _require_pod_limit(resource, obj)
         check(resource, obj, Intent(validation="Ignore"))
         if resource.conversion is not None:
             obj = resource.conversion.to_stored(obj)
@@ -117,19 +117,19 @@ class Contents:
         if owners:
             metadata["ownerReferences"] = owners
         else:
-            # What nobody here owns would be collected as garbage.
+            # An object without existing owners would be garbage-collected.
             metadata.pop("ownerReferences", None)
         if resource.storage == "pods":
             obj.setdefault("status", {}).setdefault("phase", "Pending")
-            for told in obj["status"].get("containerStatuses", ()):
-                if "running" in told.get("state", {}):
-                    # How long it has been running is not known to be a part of how long it will.
-                    told["state"]["running"]["startedAt"] = self._plane.store.now()
+            for container in obj["status"].get("containerStatuses", ()):
+                if "running" in container.get("state", {}):
+                    # The elapsed run time is unknown and must not count as part of the planned run time.
+                    container["state"]["running"]["startedAt"] = self._plane.store.now()
         self._plane.store.put(resource.storage, obj)
 
     def remove(self, kind: str, name: str, namespace: str = "default") -> None:
-        """Have an object be gone at once, without grace and finalizers."""
-        resource, where = self._where(kind, name, namespace)
+        """Remove an object at once, without grace period and finalizers."""
+        resource, where = self._locate(kind, name, namespace)
         record = self._plane.store.get(resource.storage, where, name)
         if record is not None:
             self._plane.store.delete(resource.storage, record)
@@ -137,13 +137,13 @@ class Contents:
     def update(
         self, kind: str, name: str, alter: Callable[[Object], Any], namespace: str = "default", *, sub: str = ""
     ) -> None:
-        """Have `alter` change an object; raises ObjectError if it is not there or may not be changed so."""
-        resource, where = self._where(kind, name, namespace)
-        demand_callable("alter", alter)
+        """Change an object with `alter`; raises ObjectError if it does not exist or the change is rejected."""
+        resource, where = self._locate(kind, name, namespace)
+        require_callable("alter", alter)
 
         def change(current: Object) -> Object:
             alter(current)
-            _demand_room(resource, current)
+            _require_pod_limit(resource, current)
             return current
 
         try:
@@ -152,32 +152,32 @@ class Contents:
             raise ObjectError(f"{kind} {name}: {error.message}") from None
 
     def delete(self, kind: str, name: str, namespace: str = "default", **options: Any) -> None:
-        """Delete an object; `options` are those of DeleteOptions. Raises ObjectError if it is not there."""
-        resource, where = self._where(kind, name, namespace)
+        """Delete an object; `options` are fields of DeleteOptions. Raises ObjectError if it does not exist."""
+        resource, where = self._locate(kind, name, namespace)
         try:
             self._plane.remover.delete(resource, where, name, DeleteOptions(**options), Intent())
         except ApiError as error:
             raise ObjectError(f"{kind} {name}: {error.message}") from None
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Object | None:
-        """An object, None if it is not there."""
-        resource, where = self._where(kind, name, namespace)
+        """Return an object, None if it does not exist."""
+        resource, where = self._locate(kind, name, namespace)
         record = self._plane.store.get(resource.storage, where, name)
         return None if record is None else record.object()
 
-    def _where(self, kind: str, name: str, namespace: str) -> tuple[Resource, str]:
-        """The resource and the namespace in which an object is stored, if there is one of that name."""
-        demand("name", name, str, "text")
-        demand("namespace", namespace, str, "text")
+    def _locate(self, kind: str, name: str, namespace: str) -> tuple[Resource, str]:
+        """Return the resource of a kind, and the namespace under which the object is stored."""
+        require("name", name, str, "text")
+        require("namespace", namespace, str, "text")
         resource = _kind(kind)
         return resource, namespace if resource.namespaced else ""
 
     def objects(self, kind: str) -> Iterator[Object]:
-        """All objects of a kind, oldest first."""
+        """Yield all objects of a kind, oldest first."""
         return (record.object() for record in self._plane.store.collection(_kind(kind).storage).objects.values())
 
     def pod_names(self) -> list[str]:
-        """Pods that have not ended, as namespace/name."""
+        """Return the pods that have not ended, as namespace/name."""
         return [key for kind, key in self._plane.current if kind is Pod]
 
 
@@ -186,19 +186,19 @@ def _resource(obj: Object) -> Resource | None:
     return found if found is not None and found.stored else None
 
 
-def is_taken(obj: Object) -> bool:
-    """Whether an object is of a kind that has a part in a simulation."""
+def is_simulated(obj: Object) -> bool:
+    """Return whether simulations support the kind of an object."""
     resource = _resource(obj)
-    return resource is not None and resource.kind not in _LEFT_OUT
+    return resource is not None and resource.kind not in _IGNORED_KINDS
 
 
-def meant_kind(version: str, kind: str) -> str:
-    """The kind that is probably meant by one that is not known; empty if it may well be somebody else's."""
+def suggest_kind(version: str, kind: str) -> str:
+    """Return the known kind most similar to an unknown one; "" if it may be a custom resource."""
     group = version.rpartition("/")[0]
     known = {one.kind.lower(): one.kind for one in BY_KIND.values() if one.group == group}
     if kind in known.values() or version not in {known_version for known_version, _ in BY_KIND}:
         return ""
-    nearest = [one for one in get_close_matches(kind.lower(), known, 1) if abs(len(one) - len(kind)) <= _SLIPS]
+    nearest = [one for one in get_close_matches(kind.lower(), known, 1) if abs(len(one) - len(kind)) <= _MAX_LENGTH_GAP]
     return known[nearest[0]] if nearest else ""
 
 
@@ -214,36 +214,36 @@ def _copied(obj: Any) -> Any:
     return [_copied(one) for one in obj] if isinstance(obj, list) else obj
 
 
-def _demand_manifest(obj: Any) -> None:
-    """Raise ObjectError for what is no object at all."""
+def _require_manifest(obj: Any) -> None:
+    """Raise ObjectError unless `obj` is a manifest of a known kind."""
     if not isinstance(obj, dict):
-        raise ObjectError(f"objects: must be dicts, as manifests are, not {obj!r:.60}")
+        raise ObjectError(f"objects: must be manifests (dicts), not {obj!r:.60}")
     version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
         raise ObjectError(f"objects: {obj!r:.60}: needs apiVersion and kind, such as v1 and Pod", obj)
     if not isinstance(obj.get("metadata"), dict):
         raise ObjectError(f"{kind}: metadata: must be an object, not {obj.get('metadata')!r:.60}", obj)
     if (version, kind) not in BY_KIND:
-        meant = meant_kind(version, kind)
-        hint = f"; did you mean {meant}?" if meant else ""
+        suggestion = suggest_kind(version, kind)
+        hint = f"; did you mean {suggestion}?" if suggestion else ""
         raise ObjectError(f"{name_of(obj)}: there is no kind {kind!r} in {version}{hint}", obj)
 
 
-def _demand_room(resource: Resource, obj: Object) -> None:
-    """Raise ApiError for objects that ask for more pods than a simulation has room for."""
+def _require_pod_limit(resource: Resource, obj: Object) -> None:
+    """Raise ApiError for an object that requests more pods than a simulation supports."""
     wrong = [
-        causes.invalid(f"spec.{field}", obj["spec"][field], f"a simulation has room for {MOST_PODS} pods of one object")
+        causes.invalid(f"spec.{field}", obj["spec"][field], f"a simulation supports {MAX_PODS} pods per object")
         for field in ("replicas", "parallelism")
         if isinstance(obj.get("spec"), dict)
         and isinstance(obj["spec"].get(field), int)
-        and obj["spec"][field] > MOST_PODS
+        and obj["spec"][field] > MAX_PODS
     ]
     if wrong:
         raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), wrong)
 
 
-def _demand_no_cycle(objects: Iterable[Object]) -> None:
-    """Objects may not own each other in a circle: nothing would ever collect them."""
+def _require_no_cycle(objects: Iterable[Object]) -> None:
+    """Raise ObjectError if ownerReferences form a cycle, which would never be garbage-collected."""
     known = {
         obj["metadata"]["uid"]: obj
         for obj in objects
@@ -256,7 +256,7 @@ def _demand_no_cycle(objects: Iterable[Object]) -> None:
     try:
         TopologicalSorter(owners).prepare()
     except CycleError as error:
-        # The circle as it is found has each object before those that it owns; the first and the last are the same.
-        circle = [known[uid] for uid in reversed(error.args[1])]
-        names = " is owned by ".join(map(name_of, circle))
-        raise ObjectError(f"objects own each other in a circle: {names}", circle[0]) from None
+        # The cycle lists each object before those that it owns; its first and last entries are the same object.
+        cycle = [known[uid] for uid in reversed(error.args[1])]
+        names = " is owned by ".join(map(name_of, cycle))
+        raise ObjectError(f"ownerReferences form a cycle: {names}", cycle[0]) from None

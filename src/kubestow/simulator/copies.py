@@ -1,7 +1,7 @@
-"""Copies of pods and nodes, with the devices that come with them.
+"""Copies of pods and nodes, including their devices.
 
-A pod gets the claims that a controller would make for it from templates, a node the slices that its drivers would
-publish.
+A pod is added with the claims that a controller would create from its templates, a node with the slices that its
+drivers would publish.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from kubestow.simulator.in_memory.fake_cluster import FakeCluster
 
 
 class PodCopies:
-    """Pods that come and go with their claims."""
+    """Adds and deletes copies of pods together with their claims."""
 
     def __init__(self, cluster: FakeCluster, objects: Iterable[Any]) -> None:
         self._cluster = cluster
@@ -29,7 +29,7 @@ class PodCopies:
         self._numbers = count()
 
     def add(self, pod: Pod, name: str) -> Pod:
-        """A pod of this name, with a number behind it, of which nothing has become yet."""
+        """Add a pending copy of a pod, named `name` with a number appended."""
         metas = (replace(pod.metadata, name=f"{name}-{number}") for number in self._numbers)
         free = next(one for one in metas if self._cluster.get(Pod, f"{one.namespace}/{one.name}") is None)
         copy = self._cluster.add(replace(pod, metadata=free, status=PodStatus()))
@@ -37,7 +37,7 @@ class PodCopies:
         return copy if claiming is copy else self._cluster.update(claiming)
 
     def delete(self, pod: Pod) -> None:
-        """A pod goes at once, and the claims that were made for it."""
+        """Delete a pod at once, together with the claims generated for it."""
         status = self._cluster.pod(pod.metadata.name, pod.metadata.namespace).status
         names = [one.resourceClaimName for one in status.resourceClaimStatuses]
         if status.extendedResourceClaimStatus is not None:
@@ -50,8 +50,8 @@ class PodCopies:
 
 
 @contextmanager
-def one_more(cluster: FakeCluster, example: Node) -> Iterator[None]:
-    """For a while, there is another node like one, and its pools of devices."""
+def extra_node(cluster: FakeCluster, example: Node) -> Iterator[None]:
+    """Add a copy of a node and of its device pools within a `with` block."""
     name = f"one-more-{example.metadata.name}"
     labels = {**example.metadata.labels, HOSTNAME_LABEL: name}
     added: list[Any] = [cluster.add(replace(example, metadata=replace(example.metadata, name=name, labels=labels)))]

@@ -1,7 +1,7 @@
-"""decisions.jsonl: a line of JSON for each decision of a simulation, once the pod is bound or has failed.
+"""Writes decisions.jsonl: a line of JSON for each decision of a simulation, once the pod is bound or has failed.
 
-The schema is that of live decisions. Of the nodes that were evaluated the chosen one and the best are told: all of them
-would be megabytes a pod in a large cluster.
+The schema is that of live decisions. A line contains the chosen node and the best of the evaluated ones: all nodes
+would take megabytes per pod in a large cluster.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from kubestow.insight.decisions.archive import Archive
 from kubestow.insight.decisions.record import Record
 
 RECORD_BYTES = 128 * 1024 * 1024
-"""Room for decisions that wait to be written: those whose pods are being bound."""
+"""Memory limit for decisions that are not written yet because their pods are being bound."""
 NODES = 10
-"""How many nodes a line tells of, if nobody asks for more: it grows by half a kilobyte with each."""
+"""Default number of nodes in a line; each adds half a kilobyte."""
 
 
 class DecisionLines:
@@ -27,26 +27,26 @@ class DecisionLines:
     def __init__(
         self, archive: Archive, write: Callable[[bytes], Any], nodes: int, pod_of: Callable[[str], Pod | None]
     ) -> None:
-        """`pod_of` has the pods that there are, by namespace/name."""
+        """`pod_of` returns an existing pod by namespace/name."""
         self._archive = archive
         self._details = archive.details()
         self._pod_of = pod_of
         self._write = write
         self._nodes = nodes
         self._encode = msgspec.json.Encoder().encode
-        archive.recorder.listeners.append(self._heard)
+        archive.recorder.listeners.append(self._on_record)
 
-    def _heard(self, record: Record) -> None:
+    def _on_record(self, record: Record) -> None:
         if record.is_settled:
-            self._tell(record)
+            self._write_decision(record)
 
     def finish(self) -> None:
-        """The run is over: write what is still being bound."""
+        """Write the decisions whose pods are still being bound at the end of the run."""
         for record in sorted(self._archive, key=lambda one: one.id):
             if not record.is_settled:
-                self._tell(record)
+                self._write_decision(record)
 
-    def _tell(self, record: Record) -> None:
+    def _write_decision(self, record: Record) -> None:
         decision = self._archive.decision(record, nodes=self._nodes > 0, most=self._nodes, details=self._details)
         if not self._nodes:
             decision = replace(decision, nodesCut=record.evaluated)

@@ -1,4 +1,4 @@
-"""What is requested of what there is: by node, by kind of node, by namespace; in kube-capacity's columns."""
+"""Requested and allocatable resources per node, kind of node and namespace, in the columns of kube-capacity."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -9,13 +9,13 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Container, Pod, ResourceRequirements
 from kubestow.api.priority import pod_is_terminal
 from kubestow.api.requests import CPU, MEMORY, pod_requests, resource_amounts
-from kubestow.simulator.capacity import kind_of
+from kubestow.simulator.capacity import node_kind
 
 _MEBI = 1 << 20
 
 
 class Room(NamedTuple):
-    """CPU in thousandths of a core, memory in bytes."""
+    """Resources of a node or group. CPU in thousandths of a core, memory in bytes."""
 
     name: str
     cpu: int
@@ -26,12 +26,12 @@ class Room(NamedTuple):
     memory_limits: int = 0
 
     def plus(self, *others: "Room") -> "Room":
-        """Both together, under this one's name."""
+        """Return the sum of all, under this one's name."""
         sums = (sum(values) for values in zip(*(one[1:] for one in (self, *others)), strict=True))
         return Room(self.name, *sums)
 
     def cells(self) -> tuple[str, str, str, str]:
-        """Requests and limits of CPU and memory, with their share of what there is."""
+        """Return requests and limits of CPU and memory, with their share of the total."""
         return (
             f"{self.cpu_requests}m{_share(self.cpu_requests, self.cpu)}",
             f"{self.cpu_limits}m{_share(self.cpu_limits, self.cpu)}",
@@ -55,7 +55,7 @@ def _share(part: int, whole: int) -> str:
 
 
 class Headroom(NamedTuple):
-    """A cluster's."""
+    """The resources of a cluster."""
 
     total: Room
     nodes: list[Room]
@@ -66,13 +66,13 @@ class Headroom(NamedTuple):
 
 
 def headroom(objects: Iterable[Any], exclude: Iterable[str] = ()) -> Headroom:
-    """Adds up the pods that are bound and have not ended."""
-    left_out, nodes, kinds, pods = set(exclude), dict[str, Room](), dict[str, str](), list[Pod]()
+    """Add up the pods that are bound and have not ended."""
+    excluded, nodes, kinds, pods = set(exclude), dict[str, Room](), dict[str, str](), list[Pod]()
     for obj in objects:
-        if isinstance(obj, Node) and obj.metadata.name not in left_out:
-            has = resource_amounts(obj.status.allocatable)
-            nodes[obj.metadata.name] = Room(obj.metadata.name, has.get(CPU, 0), has.get(MEMORY, 0))
-            kinds[obj.metadata.name] = kind_of(obj)
+        if isinstance(obj, Node) and obj.metadata.name not in excluded:
+            allocatable = resource_amounts(obj.status.allocatable)
+            nodes[obj.metadata.name] = Room(obj.metadata.name, allocatable.get(CPU, 0), allocatable.get(MEMORY, 0))
+            kinds[obj.metadata.name] = node_kind(obj)
         elif isinstance(obj, Pod) and obj.spec.nodeName and not pod_is_terminal(obj):
             pods.append(obj)
     cpu, memory = sum(room.cpu for room in nodes.values()), sum(room.memory for room in nodes.values())
@@ -80,7 +80,7 @@ def headroom(objects: Iterable[Any], exclude: Iterable[str] = ()) -> Headroom:
     by_namespace: dict[str, list[Room]] = {}
     for pod in pods:
         if pod.spec.nodeName in nodes:
-            used = _used(pod)
+            used = _pod_resources(pod)
             by_node[pod.spec.nodeName].append(used)
             by_namespace.setdefault(pod.metadata.namespace, []).append(used)
     full = {name: room.plus(*by_node[name]) for name, room in nodes.items()}
@@ -92,20 +92,20 @@ def headroom(objects: Iterable[Any], exclude: Iterable[str] = ()) -> Headroom:
     return Headroom(Room("*", 0, 0).plus(*full.values()), list(full.values()), grouped, spaces, by_node)
 
 
-def _used(pod: Pod) -> Room:
+def _pod_resources(pod: Pod) -> Room:
     requests, limits = pod_requests(pod).amounts, pod_requests(_limits_as_requests(pod)).amounts
     return Room(pod.key, 0, 0, requests.get(CPU, 0), limits.get(CPU, 0), requests.get(MEMORY, 0), limits.get(MEMORY, 0))
 
 
 def _limits_as_requests(pod: Pod) -> Pod:
-    """The same arithmetic adds up limits: of containers, of those that come before them, and overhead."""
+    """Return a copy whose requests are its limits, so that limits are added up by the same rules."""
 
-    def swapped(container: Container) -> Container:
+    def with_limits(container: Container) -> Container:
         return replace(container, resources=ResourceRequirements(requests=container.resources.limits))
 
     spec = replace(
         pod.spec,
-        containers=tuple(map(swapped, pod.spec.containers)),
-        initContainers=tuple(map(swapped, pod.spec.initContainers)),
+        containers=tuple(map(with_limits, pod.spec.containers)),
+        initContainers=tuple(map(with_limits, pod.spec.initContainers)),
     )
     return replace(pod, spec=spec, status=replace(pod.status, containerStatuses=()))

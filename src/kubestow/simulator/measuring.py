@@ -1,7 +1,7 @@
-"""What is measured while a simulation runs, in memory that does not grow with the pods that came and went.
+"""Measurements of a running simulation, in memory that does not grow with the number of pods.
 
-Waits are kept in buckets whose bounds grow by two percent, so a percentile is exact to one percent. Samples are taken
-at regular moments from the scheduler's own columns.
+Waits are counted in buckets whose bounds grow by two percent, so a percentile is exact to one percent. Samples are
+taken at regular intervals from the scheduler's columns.
 """
 
 import math
@@ -22,12 +22,12 @@ from kubestow.simulator.simulation import Simulation
 
 _RATIO = math.log(1.02)
 _HEAT_ROWS = 60
-_FATES = {"Succeeded": "succeeded", "Failed": "failed"}
+_END_COUNTS = {"Succeeded": "succeeded", "Failed": "failed"}
 FIRST_TRY = "placed at once"
 
 
 class Distribution:
-    """How often values were seen, to one percent."""
+    """A histogram of values with a relative error of one percent."""
 
     def __init__(self) -> None:
         self.buckets: Counter[int] = Counter()
@@ -36,8 +36,8 @@ class Distribution:
         self.highest = 0.0
 
     @classmethod
-    def of(cls, parts: "Iterable[Distribution]") -> "Distribution":
-        """Several together."""
+    def merged(cls, parts: "Iterable[Distribution]") -> "Distribution":
+        """Return the union of several distributions."""
         whole = cls()
         for one in parts:
             whole.buckets.update(one.buckets)
@@ -47,7 +47,7 @@ class Distribution:
         return whole
 
     def add(self, value: float) -> None:
-        """One more."""
+        """Count a value."""
         bucket = math.ceil(math.log(value) / _RATIO) if value > 1e-6 else -10_000
         self.buckets[bucket] += 1
         self.count += 1
@@ -56,7 +56,7 @@ class Distribution:
             self.highest = value
 
     def percentile(self, percent: float) -> float:
-        """The value below which so many percent are."""
+        """Return the value below which the given percentage of values lies."""
         left = self.count * percent / 100.0
         for bucket, count in sorted(self.buckets.items()):
             left -= count
@@ -65,18 +65,18 @@ class Distribution:
         return self.highest
 
     def summary(self) -> dict[str, float]:
-        """Count, mean and percentiles, rounded to what is known."""
-        found = {"count": self.count, "mean": _short(self.sum / self.count) if self.count else 0.0}
-        found |= {f"p{percent}": _short(self.percentile(percent)) for percent in (50, 90, 95, 99)}
-        return found | {"max": _short(self.highest)}
+        """Return count, mean and percentiles, rounded to four digits."""
+        found = {"count": self.count, "mean": _rounded(self.sum / self.count) if self.count else 0.0}
+        found |= {f"p{percent}": _rounded(self.percentile(percent)) for percent in (50, 90, 95, 99)}
+        return found | {"max": _rounded(self.highest)}
 
 
-def _short(value: float) -> float:
+def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
 class Sample(NamedTuple):
-    """The cluster at one moment."""
+    """The state of the cluster at one time."""
 
     time: float
     nodes: int
@@ -89,11 +89,11 @@ class Sample(NamedTuple):
     """Bytes."""
     memory_requested: int
     fragmentation: float
-    """The share of free cores that is of no use to an average pod, for it is in pieces too small."""
+    """Share of the free cores in pieces too small for an average pod."""
 
 
 class Measures:
-    """Watches one simulation from now on."""
+    """Measures one simulation from now on."""
 
     def __init__(self, simulation: Simulation, every: float = 60.0) -> None:
         """`every`: seconds between samples."""
@@ -104,22 +104,22 @@ class Measures:
         """By priority and reason."""
         self.samples: list[Sample] = []
         self.heat: list[NDArray[np.float32]] = []
-        """Per sample: how full nodes are, in at most 60 groups of neighbours by name."""
+        """For each sample: utilization of the nodes in at most 60 groups, neighbours by name."""
         self._since: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
-        self._asked_cpu = self._asked_memory = 0
+        self._requested_cpu = self._requested_memory = 0
         self._order: tuple[tuple[int, int], NDArray[np.intp]] | None = None
-        """The rows of nodes by name, and for which layout of the table that is."""
-        simulation.plane.listeners.append(self._changed)
-        simulation.on_decision.append(self._decided)
-        for which, obj in simulation.plane.current.items():
-            if which[0] is Pod and not obj.spec.nodeName:
-                self._changed(which, None, obj, "")
-        # The first look is when the scheduler has heard of what there is.
+        """The table layout, and the rows of its nodes sorted by name."""
+        simulation.plane.listeners.append(self._on_change)
+        simulation.on_decision.append(self._on_decision)
+        for object_id, obj in simulation.plane.current.items():
+            if object_id[0] is Pod and not obj.spec.nodeName:
+                self._on_change(object_id, None, obj, "")
+        # The first sample is taken once the scheduler has received the existing objects.
         simulation.at(simulation.time + simulation.settings.latencies.watch, self._sample)
 
-    def _changed(self, which: tuple[type, str], old: Any, new: Any, phase: str) -> None:
-        if which[0] is not Pod:
+    def _on_change(self, object_id: tuple[type, str], old: Any, new: Any, phase: str) -> None:
+        if object_id[0] is not Pod:
             return
         if old is None:
             self.counts["created"] += 1
@@ -128,15 +128,15 @@ class Measures:
         elif new is None:
             self._since.pop(old.metadata.uid, None)
             self._reasons.pop(old.metadata.uid, None)
-            # What a kubelet stops because it is deleted ends as Failed, too.
+            # A deleted pod that a kubelet stops ends as Failed, too.
             is_deleted = old.metadata.deletionTimestamp is not None
-            self.counts["deleted" if is_deleted else _FATES.get(phase, "deleted")] += 1
+            self.counts["deleted" if is_deleted else _END_COUNTS.get(phase, "deleted")] += 1
         elif new.spec.nodeName and not old.spec.nodeName:
             self.counts["bound"] += 1
             self._count_wait(new)
 
     def count_open_waits(self) -> None:
-        """At the end: pods that still wait have waited until now."""
+        """Count the waits of pending pods at the end of the run."""
         for pod in self._simulation.pending_pods():
             self._count_wait(pod)
 
@@ -148,33 +148,34 @@ class Measures:
             self._waits[group] = Distribution()
         self._waits[group].add(waited)
 
-    def _decided(self, pod: Pod, outcome: Placed | Failed) -> None:
+    def _on_decision(self, pod: Pod, outcome: Placed | Failed) -> None:
         self.counts["attempts"] += 1
         if isinstance(outcome, Placed):
             amounts = outcome.pod.requests.amounts
-            self._asked_cpu += amounts.get(CPU_NAME, 0)
-            self._asked_memory += amounts.get(MEMORY_NAME, 0)
+            self._requested_cpu += amounts.get(CPU_NAME, 0)
+            self._requested_memory += amounts.get(MEMORY_NAME, 0)
         else:
             self.counts["preemptions"] += bool(outcome.victims)
             self.counts["victims"] += len(outcome.victims)
             self._reasons[pod.metadata.uid] = ", ".join(sorted(outcome.plugins)) or "no nodes, or an error"
 
     def waits(self) -> Distribution:
-        """Of all pods, for a node."""
-        return Distribution.of(self._waits.values())
+        """Return the waits of all pods for a node."""
+        return Distribution.merged(self._waits.values())
 
     def waits_by_priority(self) -> dict[int, Distribution]:
-        """The same, the lowest priority first."""
+        """Return the waits by priority, lowest first."""
         return self._waits_by(0)
 
     def waits_by_reason(self) -> dict[str, Distribution]:
-        """By who refused the pod last."""
+        """Return the waits by the plugins that last rejected the pod."""
         return self._waits_by(1)
 
     def _waits_by(self, part: int) -> dict[Any, Distribution]:
         groups = sorted({group[part] for group in self._waits})
         return {
-            one: Distribution.of(waits for group, waits in self._waits.items() if group[part] == one) for one in groups
+            one: Distribution.merged(waits for group, waits in self._waits.items() if group[part] == one)
+            for one in groups
         }
 
     # Samples
@@ -182,7 +183,7 @@ class Measures:
     def _sample(self, simulation: Simulation) -> None:
         if simulation is self._simulation:
             self.take_sample()
-            # A moment too early would be the same one again: three times 0.1 is more than 0.3.
+            # A sample slightly too early would be repeated at once: three times 0.1 is more than 0.3.
             simulation.at((int(simulation.time / self._every + 1e-6) + 1) * self._every, self._sample)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Measures":
@@ -190,7 +191,7 @@ class Measures:
         return self
 
     def take_sample(self) -> None:
-        """Look at the cluster now."""
+        """Record the current state of the cluster."""
         simulation, nodes = self._simulation, self._simulation.core.cluster.nodes
         rows = np.flatnonzero(nodes.live[: nodes.size])
         allocatable, requested = nodes.allocatable[:2, rows], nodes.requested[:2, rows]
@@ -213,7 +214,7 @@ class Measures:
         with np.errstate(divide="ignore", invalid="ignore"):
             full = np.where(allocatable[CPU] > 0, requested[CPU] / allocatable[CPU], 0.0).astype(np.float32)
         if self._order is None or self._order[0] != (nodes.layout, len(rows)):
-            # Sorting the names costs more than all the rest.
+            # Sorting the names takes longer than everything else.
             by_name = np.argsort(np.array([nodes.names[row] for row in rows]))
             self._order = ((nodes.layout, len(rows)), by_name)
         self.heat.append(_means(full[self._order[1]], min(_HEAT_ROWS, len(full))))
@@ -222,13 +223,13 @@ class Measures:
         bound = self.counts["bound"]
         if not bound or not free[CPU].sum():
             return 0.0
-        size = np.maximum(np.array([self._asked_cpu, self._asked_memory]) / bound, 1.0)
+        size = np.maximum(np.array([self._requested_cpu, self._requested_memory]) / bound, 1.0)
         fits = np.floor((free / size[:, None]).min(axis=0))
         return max(0.0, 1.0 - float(fits.sum() * size[CPU]) / float(free[CPU].sum()))
 
 
 def _means(values: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
-    """Of so many groups of neighbours."""
+    """Return the means of `groups` groups of neighbouring values."""
     if not groups:
         return values
     starts = np.arange(groups) * len(values) // groups

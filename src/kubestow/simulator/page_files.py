@@ -1,7 +1,7 @@
-"""The file from which `kubestow view` shows a simulation, `moments.jsonl.gz`: how it is written and read.
+"""The file `moments.jsonl.gz`, from which `kubestow view` shows a simulation: how it is written and read.
 
-It holds facts: the changes of the cluster, and between them the moments. Reading it makes the history of the cluster
-again, so that the rest of the page is the same as for a live scheduler.
+It holds facts: the changes of the cluster, with moments in between. Reading restores the history of the cluster, so
+that the rest of the page is the same as for a live scheduler.
 
     {"kubestow":"moments","version":2,"configuration":{...}}
     {"type":"change","part":"node","key":"n1","value":[{"metadata":{...},...},0,["",1,1]]}
@@ -9,9 +9,9 @@ again, so that the rest of the page is the same as for a live scheduler.
     {"type":"moment","number":1,"time":1767225600.0,"figures":{...},...}
     {"type":"change","part":"pod","key":"UID"}
 
-A change without a value is an object that is gone. Of a pod that changes, only what is different is written: all of its
-metadata, spec or status. Of what changes several times between two moments, only the last state is written. The pods
-that wait at the end come last, with the part "pending".
+A change without a value is a deletion. For a changed pod, only the parts that differ are written: all of its metadata,
+spec or status. If something changes several times between two moments, only the last state is written. The pods that
+are pending at the end come last, with the part "pending".
 """
 
 import gzip
@@ -53,17 +53,17 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster, KnownNode, PlacedPod
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.scheduler.queue.nominator import Nominator
-from kubestow.simulator.results import whole
+from kubestow.simulator.results import atomic_file
 from kubestow.simulator.running import DECISIONS
 from kubestow.simulator.simulation import Simulation
 
 T = TypeVar("T")
 MOMENTS = "moments.jsonl.gz"
 VERSION = 2
-_FAST = 1
-_MOST_BYTES = 1 << 30
-_REFUSALS_IN = 200
-"""Number of decisions that are looked through for refusals; each is read from the file."""
+_COMPRESSION_LEVEL = 1
+_MAX_HISTORY_BYTES = 1 << 30
+_MAX_SEARCHED = 200
+"""Number of decisions searched for rejections; each is read from the file."""
 _PENDING = "pending"
 _PARTS: dict[str, str | type] = {
     NODE: NODE,
@@ -80,7 +80,7 @@ class ViewError(Exception):
 
 
 class Header(msgspec.Struct):
-    """The first line."""
+    """The first line of the file."""
 
     kubestow: Literal["moments"]
     version: int
@@ -88,7 +88,7 @@ class Header(msgspec.Struct):
 
 
 class Change(msgspec.Struct, tag="change", omit_defaults=True):
-    """A change of the cluster: the value of a part from now on, or nothing."""
+    """A change of the cluster: the new value of a part; without a value, its deletion."""
 
     part: str
     key: str
@@ -96,7 +96,7 @@ class Change(msgspec.Struct, tag="change", omit_defaults=True):
 
 
 class PodValue(msgspec.Struct):
-    """The value of a pod on a node; the spec has no node name. What is not set is as before."""
+    """The value of a pod on a node; its spec has no node name. Unset parts are unchanged."""
 
     node: str
     row: int
@@ -114,20 +114,20 @@ _NODE, _POD = msgspec.json.Decoder(KnownNode), msgspec.json.Decoder(PodValue)
 
 @contextmanager
 def kept(simulation: Simulation, folder: Path, every: float, configuration: dict[str, Any]) -> Iterator[None]:
-    """Write the changes and moments of a simulation to a folder; a moment each `every` seconds, and one at the end."""
-    # Without a time in it, the same simulation gives the same bytes.
-    with whole(folder / MOMENTS) as raw, gzip.GzipFile("", "wb", _FAST, raw, mtime=0) as file:
-        keeper = _Keeper(simulation, cast("BinaryIO", file), every)
-        keeper.write(Header("moments", VERSION, configuration))
-        keeper.look(simulation)
+    """Write changes and moments of a simulation to a folder: a moment each `every` seconds, and one at the end."""
+    # Without a timestamp, the same simulation produces the same bytes.
+    with atomic_file(folder / MOMENTS) as raw, gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, raw, mtime=0) as file:
+        writer = _MomentWriter(simulation, cast("BinaryIO", file), every)
+        writer.write(Header("moments", VERSION, configuration))
+        writer.look(simulation)
         yield
-        keeper.write_moment(anyway=True)
+        writer.write_moment(anyway=True)
         for pod in simulation.core.intake.pending_pods():
-            keeper.write(Change(_PENDING, pod.metadata.uid, _encoded(pod)))
+            writer.write(Change(_PENDING, pod.metadata.uid, _encoded(pod)))
 
 
-class _Keeper:
-    """Writes what has changed in a simulation, again and again."""
+class _MomentWriter:
+    """Writes the changes of a simulation at regular intervals."""
 
     def __init__(self, simulation: Simulation, file: BinaryIO, every: float) -> None:
         archive = simulation.decisions
@@ -141,12 +141,12 @@ class _Keeper:
         self._history.on_drop.append(self._write_changes)
         self._revision = 0
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "_Keeper":
-        """A fork is not watched."""
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_MomentWriter":
+        """A fork is not recorded."""
         return self
 
     def look(self, simulation: Simulation) -> None:
-        """Write a moment now, and again later."""
+        """Write a moment, and schedule the next one."""
         if simulation is self._simulation:
             self.write_moment()
             simulation.at(simulation.time + self._every, self.look)
@@ -160,7 +160,7 @@ class _Keeper:
         moment = self._watch.look(anyway=anyway)
         if moment is not None:
             self._write_changes()
-            # The reader counts the revisions of what is written.
+            # The reader counts the revisions that are written.
             self.write(replace(moment, revision=0, row_changes=0))
 
     def _write_changes(self) -> None:
@@ -178,7 +178,7 @@ class _Keeper:
 def _value(part: str | type, before: Any, after: Any) -> msgspec.Raw:
     """Encode the value of a part after a change."""
     if part is NODE:
-        return msgspec.Raw(msgspec.json.encode(after._replace(node=_alone(after.node))))
+        return msgspec.Raw(msgspec.json.encode(after._replace(node=_without_source(after.node))))
     if part is not POD:
         received, assumed = after
         return _encoded(assumed or received)
@@ -195,10 +195,10 @@ def _parts(pod: Pod) -> tuple[ObjectMeta, PodSpec, PodStatus]:
 
 
 def _encoded(obj: Any) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(_alone(obj)))
+    return msgspec.Raw(msgspec.json.encode(_without_source(obj)))
 
 
-def _alone(obj: Any) -> Any:
+def _without_source(obj: Any) -> Any:
     """Return an object without the JSON that it was read from."""
     return replace(obj, source=msgspec.Raw(b"null")) if hasattr(obj, "source") else obj
 
@@ -207,24 +207,24 @@ def _alone(obj: Any) -> Any:
 
 
 def read(folder: Path, plugins: PluginCollection | None = None) -> Run:
-    """Read the results of a simulation; `plugins` are there for what is tried. Raises ViewError."""
-    facts = _Facts()
+    """Read the results of a simulation, with `plugins` available for dry runs. Raises ViewError."""
+    restored = _StoredHistory()
     try:
-        told = facts.read(folder / MOMENTS)
-        decisions = FromFile(folder / DECISIONS)
+        stored = restored.read(folder / MOMENTS)
+        decisions = DecisionFile(folder / DECISIONS)
         results = msgspec.json.decode((folder / "results.json").read_bytes(), type=dict[str, Any])
     except FileNotFoundError as error:
         missing = Path(error.filename).name
         raise ViewError(
-            f"{folder}: has no {missing}; kubestow simulate --out makes folders that can be shown"
+            f"{folder}: has no {missing}; kubestow simulate --out creates folders that can be shown"
         ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise ViewError(f"{folder}: cannot be read: {error}") from None
     except msgspec.MsgspecError as error:
         raise ViewError(f"{folder / 'results.json'}: not results of a simulation: {error}") from None
-    run = Run(str(folder), facts.history, decisions, lambda: told, results=results)
+    run = Run(str(folder), restored.history, decisions, lambda: stored, results=results)
     try:
-        run.bench = _bench(facts, told, run, plugins or PluginCollection())
+        run.bench = _bench(restored, stored, run, plugins or PluginCollection())
     except ConfigError as error:
         run.no_dry_runs_reason = "\n".join(map(str, error.problems))
     except FeatureGateError as error:
@@ -232,30 +232,30 @@ def read(folder: Path, plugins: PluginCollection | None = None) -> Run:
     return run
 
 
-def _bench(facts: "_Facts", told: dict[str, Any], run: Run, plugins: PluginCollection) -> DryRuns:
-    """Return where pods are tried in the cluster at the end; raises ConfigError, FeatureGateError."""
-    on = told.get("features", ())
+def _bench(restored: "_StoredHistory", stored: dict[str, Any], run: Run, plugins: PluginCollection) -> Bench:
+    """Return the bench for dry runs in the final state of the cluster; raises ConfigError, FeatureGateError."""
+    on = stored.get("features", ())
     features = Features.parse(",".join(f"{gate.name}={str(gate.name in on).lower()}" for gate in SCHEDULING_GATES))
-    configuration = config.load(told.get("yaml", ""), features, plugins)
+    configuration = config.load(stored.get("yaml", ""), features, plugins)
     setup = Setup(configuration, features, plugins.register(in_tree_registry()))
-    scene = Scene(setup, all_objects(run.history.now.cluster, facts.pending), run.history.end)
-    return DryRuns(lambda: scene, run.decisions, lambda: plugins)
+    scene = Scene(setup, collected(run.history.now.cluster, restored.pending), run.history.end)
+    return Bench(lambda: scene, run.decisions, lambda: plugins)
 
 
-class _Facts:
-    """The cluster and its history, made again from a file."""
+class _StoredHistory:
+    """The cluster and its history, restored from a file."""
 
     def __init__(self) -> None:
         self._changes = History()
         self._values: dict[tuple[str | type, str], Any] = {}
-        """The present values, by part and key."""
+        """The current values, by part and key."""
         self._past = Past(Cluster(), Nominator(), self._changes)
-        self.history = PageHistory(self._past.cluster, self._past.nominator, self._changes, _MOST_BYTES)
+        self.history = PageHistory(self._past.cluster, self._past.nominator, self._changes, _MAX_HISTORY_BYTES)
         self.pending: list[Pod] = []
-        """The pods that waited at the end."""
+        """The pods that are pending at the end."""
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Read a file; returns the configuration. Raises OSError, EOFError, zlib.error, ViewError."""
+        """Read a file and return its configuration. Raises OSError, EOFError, zlib.error, ViewError."""
         with gzip.open(path) as file:
             try:
                 header = msgspec.json.decode(file.readline(), type=Header)
@@ -263,17 +263,17 @@ class _Facts:
                     found = f"is of version {header.version}, and this program reads version {VERSION}"
                     raise ViewError(f"{path}: {found}; run the simulation again")
                 for line in file:
-                    self._take(_LINE.decode(line))
+                    self._apply(_LINE.decode(line))
                 self._past.go_to(self._changes.revision)
             except msgspec.MsgspecError as error:
                 raise ViewError(f"{path}: not moments of a simulation: {error}") from None
             except (LookupError, ValueError) as error:
-                raise ViewError(f"{path}: a change does not go with those before: {error!r}") from None
+                raise ViewError(f"{path}: inconsistent change:  {error!r}") from None
         if not self.history.now.last.number:
             raise ViewError(f"{path}: has no moments")
         return header.configuration
 
-    def _take(self, line: Change | Moment) -> None:
+    def _apply(self, line: Change | Moment) -> None:
         if isinstance(line, Moment):
             self.history.add(replace(line, revision=self._changes.revision))
         elif line.part == _PENDING and line.value is not UNSET:
@@ -307,12 +307,12 @@ def _decoded(part: str | type, value: msgspec.Raw, before: Any) -> Any:
 
 @lru_cache(1024)
 def _shared(kind: type[T], text: bytes) -> T:
-    """Decode a part of a pod; equal parts of many pods are one object."""
+    """Decode a part of a pod; equal parts of different pods are one object."""
     return msgspec.json.decode(text, type=kind)
 
 
 class Line(msgspec.Struct, gc=False):
-    """The part of a decision in a file that is kept in memory: the fields by which it is found."""
+    """The fields of a decision that are kept in memory for searching, and its offset in the file."""
 
     pod: str
     outcome: str
@@ -331,11 +331,11 @@ class Line(msgspec.Struct, gc=False):
         return parse_time(self.time)
 
 
-class FromFile:
-    """The decisions that a simulation has written, one in each line."""
+class DecisionFile:
+    """The decisions that a simulation wrote, one per line."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError, ViewError."""
+        """Read the file; raises OSError, ViewError."""
         self._path = path
         self._lines: list[Line] = []
         decoder = msgspec.json.Decoder(Line)
@@ -356,10 +356,10 @@ class FromFile:
             nodes, time = (line.chosen, line.nominatedNode), line.seconds
             if query.matches_facts(line.id, time, line.pod, line.uid, line.outcome, nodes, line.rejectedBy):
                 attempt = Attempt(line.id, time, line.outcome, line.message, line.chosen, line.pod, line, line.owner)
-                if not query.refusedNode or self._is_refused(attempt, query.refusedNode, query.plugin):
+                if not query.refusedNode or self._is_rejected(attempt, query.refusedNode, query.plugin):
                     yield attempt
 
-    def _is_refused(self, attempt: Attempt, node: str, plugin: str) -> bool:
+    def _is_rejected(self, attempt: Attempt, node: str, plugin: str) -> bool:
         rejected = self._rejected(attempt, node)
         return rejected is not None and (not plugin or plugin in (rejected.plugin, *rejected.others))
 
@@ -374,6 +374,6 @@ class FromFile:
         return decision if nodes else without_nodes(decision)
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
-        attempts = islice(self.find(Query(until=until)), _REFUSALS_IN)
+        attempts = islice(self.find(Query(until=until)), _MAX_SEARCHED)
         found = ((self._rejected(attempt, node), attempt) for attempt in attempts)
         return by_reason((rejected, attempt) for rejected, attempt in found if rejected is not None)

@@ -1,7 +1,7 @@
-"""The control plane of a simulation: the embedded one's store, rules, controllers and stand-in kubelets, in memory.
+"""The control plane of a simulation: store, rules, controllers and stand-in kubelets of the embedded one, in memory.
 
-Nothing is served, journaled or said in events, and kubelets send no heartbeats, so time in which nothing happens costs
-nothing. `current` has what the scheduler watches, decoded, as it is now; whoever listens is told of every change of it.
+Nothing is served or journaled, no events are recorded, and kubelets send no heartbeats, so idle time costs nothing.
+`current` holds the decoded objects that the scheduler watches; listeners are called for each change of them.
 """
 
 import random
@@ -26,38 +26,38 @@ from kubestow.client.resources import POD_GROUPS, PODS, WATCHED, key_of
 from kubestow.simulator.in_memory.virtual_loop import VirtualLoop
 from kubestow.simulator.settings import Settings
 
-Which = tuple[type, str]
-"""A kind, and namespace/name."""
-Listener = Callable[[Which, Any, Any, str], None]
-"""Told which object changed, what it was, what it is (None: gone for the scheduler), and, of a pod, its phase."""
+ObjectId = tuple[type, str]
+"""Kind, and namespace/name."""
+Listener = Callable[[ObjectId, Any, Any, str], None]
+"""`(object, old, new, phase)`. `new` is None when the scheduler no longer watches it; `phase` is that of a pod."""
 _RETAINED_CHANGES = 100
 
 
 class QuietApi(Api):
-    """What controllers see and do; what they would tell people is dropped."""
+    """The API of the controllers, without events."""
 
     def event(self, component: str, obj: dict[str, Any], reason: str, message: str, type_: str = "Normal") -> None:
         del component, obj, reason, message, type_
 
 
 class Plane:
-    """Objects, and those who act on them as time passes."""
+    """The objects of a simulation, and the controllers and kubelets that act on them."""
 
     def __init__(self, loop: VirtualLoop, settings: Settings, of: "Plane | None" = None) -> None:
-        """`of`: the control plane that this one is a copy of."""
-        self.chance = random.Random(settings.seed)
+        """`of`: the control plane to copy."""
+        self.rng = random.Random(settings.seed)
         if of is None:
-            self.store = Store(clock=loop.clock, random=self.chance.randbytes, retain=_RETAINED_CHANGES)
+            self.store = Store(clock=loop.clock, random=self.rng.randbytes, retain=_RETAINED_CHANGES)
         else:
-            self.chance.setstate(of.chance.getstate())
-            self.store = of.store.fork(loop.clock, self.chance.randbytes)
-        # Where nobody would take the taint of a new node off again, none is put on.
-        watched = standard.is_chosen("node-lifecycle-controller", settings.controllers) and settings.kubelets
-        disabled = () if watched else ("TaintNodesByCondition",)
+            self.rng.setstate(of.rng.getstate())
+            self.store = of.store.fork(loop.clock, self.rng.randbytes)
+        # Without a controller that removes the taint of a new node, no taint is added.
+        removes_taints = standard.is_chosen("node-lifecycle-controller", settings.controllers) and settings.kubelets
+        disabled = () if removes_taints else ("TaintNodesByCondition",)
         admission = Admission(self.store, disable=disabled, features=settings.features)
         self.writer, self.remover = Writer(self.store, admission), Remover(self.store)
         self.api = QuietApi(self.writer, self.remover)
-        self.current: dict[Which, Any] = {}
+        self.current: dict[ObjectId, Any] = {}
         self.listeners: list[Listener] = []
         self.pods: Pods
         self.controllers: Controllers
@@ -66,48 +66,48 @@ class Plane:
         bootstrap.add_initial_objects(self.writer)
         self._watch({} if of is None else of.current)
 
-    def _watch(self, known: Mapping[Which, Any]) -> None:
-        # Pods come last: what they refer to is known then.
+    def _watch(self, known: Mapping[ObjectId, Any]) -> None:
+        # Pods come last, after the objects that they refer to.
         groups = (POD_GROUPS,) if self._settings.features.generic_workload else ()
         for resource in (*(one for one in WATCHED if one is not PODS), *groups, PODS):
             collection, kind = self.store.collection(resource.name), resource.kind
             for record in collection.objects.values():
                 if record.storage == "pods" and record.fields[PHASE] in DONE:
                     continue
-                which = (kind, key_of(record))
-                seen = known.get(which)
+                object_id = (kind, key_of(record))
+                seen = known.get(object_id)
                 same = seen is not None and seen.metadata.resourceVersion == str(record.rv)
-                self.current[which] = seen if same else decode(kind, record.body)
+                self.current[object_id] = seen if same else decode(kind, record.body)
             collection.subscribers.append(partial(self._changed, kind))
 
     def _changed(self, kind: type, change: Change) -> None:
         record = change.record
         phase = record.fields[PHASE] if record.storage == "pods" else ""
-        gone = change.type == "DELETED" or phase in DONE
-        self.publish((kind, key_of(record)), None if gone else decode(kind, record.body), phase)
+        is_removed = change.type == "DELETED" or phase in DONE
+        self.publish((kind, key_of(record)), None if is_removed else decode(kind, record.body), phase)
 
-    def publish(self, which: Which, new: Any, phase: str = "") -> None:
-        """An object that the scheduler watches is now this."""
-        old = self.current.pop(which, None) if new is None else self.current.get(which)
+    def publish(self, object_id: ObjectId, new: Any, phase: str = "") -> None:
+        """Store the new state of a watched object, None if it is gone, and call the listeners."""
+        old = self.current.pop(object_id, None) if new is None else self.current.get(object_id)
         if new is not None:
-            self.current[which] = new
+            self.current[object_id] = new
         elif old is None:
             return
-        for tell in self.listeners:
-            tell(which, old, new, phase)
+        for listener in self.listeners:
+            listener(object_id, old, new, phase)
 
     async def start(self) -> None:
-        """Have controllers and kubelets look at what is there, and act from now on."""
+        """Reconcile all objects, and start controllers and kubelets."""
         self.pods = Pods(self.api)
-        acting: list[Controller] = standard.controllers(
+        controllers: list[Controller] = standard.controllers(
             self.pods, "", self._settings.controllers, self._settings.features
         )
         if self._settings.kubelets:
-            acting.append(Fleet(self.pods, self._settings.pace, heartbeats=False))
-        self.controllers = Controllers(self.store, acting)
+            controllers.append(Fleet(self.pods, self._settings.pace, heartbeats=False))
+        self.controllers = Controllers(self.store, controllers)
         self._driver = Driver(self.controllers, self.store.clock)
 
     def stop(self) -> None:
-        """No more visits."""
+        """Stop controllers and kubelets."""
         if self._driver is not None:
             self._driver.close()

@@ -1,6 +1,6 @@
-"""The scheduler's writes, carried out in the store of a simulation once the latency of a request has passed.
+"""The scheduler's API calls, executed in the store of a simulation after the latency of a request.
 
-A write is refused for the reasons for which an API server refuses it, and the refusal comes back as it does there.
+A call is rejected for the same reasons, and with the same exceptions, as by an API server.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _DEVICE_CLAIMS = BY_STORAGE["resourceclaims.resource.k8s.io"]
 
 
 class SimulatedApi:
-    """What the core writes through."""
+    """The API port of the scheduler core."""
 
     def __init__(self, plane: Plane, bulk: BulkPods, latency: float) -> None:
         self._plane = plane
@@ -54,16 +54,16 @@ class SimulatedApi:
                 binding = {"metadata": {"uid": meta.uid}, "target": {"name": node}}
                 bind_pod(self._plane.store, meta.namespace, meta.name, binding, internal())
 
-        await self._do("bind", bind)
+        await self._execute("bind", bind)
 
     async def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
     ) -> None:
         def change(current: Object) -> Object:
             if condition is not None:
-                said = to_builtins(condition)
-                since = said.pop("lastTransitionTime", self._plane.store.now())
-                set_condition(current, said.pop("type"), said.pop("status"), since, **said)
+                fields = to_builtins(condition)
+                since = fields.pop("lastTransitionTime", self._plane.store.now())
+                set_condition(current, fields.pop("type"), fields.pop("status"), since, **fields)
             if nominated_node:
                 current["status"]["nominatedNodeName"] = nominated_node
             elif nominated_node is not None:
@@ -77,13 +77,13 @@ class SimulatedApi:
                 meta = pod.metadata
                 self._plane.writer.update(_PODS, meta.namespace, meta.name, change, internal(), sub="status")
 
-        await self._do("patch_pod_status", patch)
+        await self._execute("patch_pod_status", patch)
 
     async def patch_pod_group_status(self, group: PodGroup, condition: Condition) -> None:
         def change(current: Object) -> Object:
-            said = to_builtins(condition)
+            fields = to_builtins(condition)
             conditions = current.setdefault("status", {}).setdefault("conditions", [])
-            conditions[:] = [one for one in conditions if one["type"] != condition.type] + [said]
+            conditions[:] = [one for one in conditions if one["type"] != condition.type] + [fields]
             return current
 
         await self._update("patch_pod_group_status", _POD_GROUPS, group, change, sub="status")
@@ -108,7 +108,7 @@ class SimulatedApi:
         def create() -> Record:
             return self._plane.writer.create(_DEVICE_CLAIMS, namespace, manifest, internal())
 
-        return decode(ResourceClaim, (await self._do("create_resource_claim", create)).body)
+        return decode(ResourceClaim, (await self._execute("create_resource_claim", create)).body)
 
     async def update_resource_claim(self, claim: ResourceClaim, changes: Object) -> ResourceClaim:
         return await self._put("update_resource_claim", _DEVICE_CLAIMS, claim, _device_claim(claim, changes))
@@ -135,7 +135,7 @@ class SimulatedApi:
 
         await self._update("set_extended_resource_claim", _PODS, pod, change, sub="status")
 
-    # How it is done
+    # Implementation
 
     async def _put(self, call: str, resource: Any, obj: T, new: bytes, *, sub: str = "") -> T:
         return await self._update(call, resource, obj, lambda _: json.decode(new), sub=sub)
@@ -148,15 +148,15 @@ class SimulatedApi:
         def update() -> Record:
             return self._plane.writer.update(resource, meta.namespace, meta.name, change, internal(), sub=sub)
 
-        return decode(type(obj), (await self._do(call, update)).body)
+        return decode(type(obj), (await self._execute(call, update)).body)
 
     async def _delete(self, call: str, resource: Any, obj: Any) -> None:
         meta, options = obj.metadata, DeleteOptions(uid=obj.metadata.uid)
-        await self._do(
+        await self._execute(
             call, lambda: self._plane.remover.delete(resource, meta.namespace, meta.name, options, internal())
         )
 
-    async def _do(self, call: str, act: Callable[[], T]) -> T:
+    async def _execute(self, call: str, act: Callable[[], T]) -> T:
         await asyncio.sleep(self._latency)
         try:
             return act()

@@ -1,4 +1,4 @@
-"""Tasks of a Ray cluster as an Executor. A worker that dies gives its tasks back; Ray tries them again elsewhere."""
+"""A Ray cluster as an Executor. Ray retries the tasks of a worker that dies on another one."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -10,17 +10,17 @@ _TRIES_AGAIN = 3
 
 
 class RayExecutor(Executor):
-    """Is connected until it is shut down; raises ConnectionError if there is nobody."""
+    """Connected from construction to shutdown; construction raises ConnectionError if the cluster cannot be reached."""
 
     def __init__(self, address: str) -> None:
         ray.init(address=address, log_to_driver=False, logging_level="error")
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """As in any Executor."""
+        """Submit a task, as in any Executor."""
         future: Future[Any] = ray.remote(max_retries=_TRIES_AGAIN)(fn).remote(*args, **kwargs).future()
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Disconnect; what is not done yet is given up."""
+        """Disconnect and abandon unfinished tasks."""
         del wait, cancel_futures
         ray.shutdown()

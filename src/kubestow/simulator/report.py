@@ -1,6 +1,6 @@
-"""report.html: one file with everything in it: no script, no font and no picture from elsewhere.
+"""The page report.html: one file without scripts, fonts or pictures from other sites.
 
-Charts are SVG, drawn here; colours follow the reader's light or dark setting.
+Charts are SVG generated here; colours follow the reader's light or dark setting.
 """
 
 import html as escaping
@@ -31,7 +31,7 @@ margin:0 .3em 0 .9em;border-radius:2px}
 
 
 def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, float], name: str) -> str:
-    """The report of one run."""
+    """Return the report of one run."""
     title = escaping.escape(name or "Simulation")
     samples = measures.samples
     times = [one.time for one in samples]
@@ -44,7 +44,7 @@ def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, 
         "99 % wait within": span(waits["p99"]),
         "evicted by preemption": f"{pods['victims']:,}",
     }
-    use = {
+    usage = {
         "CPU": [one.cpu_requested / one.cpu_allocatable if one.cpu_allocatable else 0.0 for one in samples],
         "memory": [one.memory_requested / one.memory_allocatable if one.memory_allocatable else 0.0 for one in samples],
     }
@@ -54,24 +54,24 @@ def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, 
         *(f"<p>Note: {escaping.escape(note)}</p>" for note in results["notes"]),
         _cards(cards),
         "<h2>Utilisation: requested share of what nodes have</h2>",
-        _lines(times, use, percent=True),
+        _lines(times, usage, percent=True),
         "<h2>Pods pending and running</h2>",
         _lines(times, {"pending": [float(one.pending) for one in samples]}),
         _lines(times, {"running": [float(one.running) for one in samples], "nodes": [float(n.nodes) for n in samples]}),
         "<h2>Wait for a node, by priority</h2>",
         _waits("priority", results["waitsByPriority"]),
-        "<h2>Wait for a node, by who refused the pod last</h2>",
+        "<h2>Wait for a node, by the plugins that last rejected the pod</h2>",
         _waits("reason", results["waitsByReason"]),
         "<h2>Fragmentation</h2>",
-        '<p class="note">The share of free cores that is of no use to an average pod: it is in pieces too small.</p>',
+        '<p class="note">The share of free cores in pieces too small for an average pod.</p>',
         _lines(times, {"fragmentation": [one.fragmentation for one in samples]}, percent=True),
         "<h2>Preemption</h2>",
-        f"<p>{pods['preemptions']:,} times room was made for a pod; {pods['victims']:,} pods had to leave.</p>",
-        "<h2>How full nodes are, over time</h2>",
+        f"<p>{pods['preemptions']:,} preemptions; {pods['victims']:,} pods were evicted.</p>",
+        "<h2>Utilisation of nodes over time</h2>",
         '<p class="note">A row for each node, or for neighbours by name; a stronger colour is a fuller node.</p>',
         _heat(times, measures),
         "<h2>Work of plugins</h2>",
-        '<p class="note">How many times a node, or a pod, was judged; equal pods share what was found out.</p>',
+        '<p class="note">Number of evaluations of a node or a pod; equal pods share their results.</p>',
         _bars({name: (count, f"{count:,}") for name, count in results["pluginEvaluations"].items()}),
         *_times(plugin_seconds),
         _pending(results["pending"]),
@@ -82,7 +82,7 @@ def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, 
 
 
 def page(title: str, body: str) -> str:
-    """A page of its own; `title` and `body` are HTML."""
+    """Return a complete page; `title` and `body` are HTML."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
@@ -96,7 +96,7 @@ def _cards(cards: dict[str, str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows and columns; the first is text, the others are numbers."""
+    """Return a table; the first column is text, the others are numbers."""
     first = "".join(f"<th>{escaping.escape(one)}</th>" for one in head)
     others = ("".join(f"<td>{escaping.escape(str(one))}</td>" for one in row) for row in rows)
     return f"<table><tr>{first}</tr>{''.join(f'<tr>{row}</tr>' for row in others)}</table>"
@@ -116,7 +116,7 @@ def _scale(times: Sequence[float], highest: float) -> tuple[float, float]:
 
 
 def _round_up(value: float) -> float:
-    """The next number whose quarters are easy to read."""
+    """Return a number of at least `value` whose quarters are easy to read."""
     unit = 4.0
     while unit < value:
         unit *= 2.5 if str(unit)[0] == "4" else 2.0
@@ -124,7 +124,7 @@ def _round_up(value: float) -> float:
 
 
 def _lines(times: Sequence[float], series: dict[str, list[float]], *, percent: bool = False) -> str:
-    """A line for each series, over time."""
+    """Return a chart with a line for each series over time."""
     if not times:
         return "<p>There are no samples.</p>"
     highest = max(max(values) for values in series.values())
@@ -152,11 +152,11 @@ def _lines(times: Sequence[float], series: dict[str, list[float]], *, percent: b
     return f'<p class="note">{keys}</p><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{"".join(parts)}</svg>'
 
 
-def thinned(points: list[Any], most: int = 600) -> list[Any]:
-    """As many points as can be told apart, the first and the last among them."""
-    if len(points) <= most:
+def thinned(points: list[Any], limit: int = 600) -> list[Any]:
+    """Return at most `limit` evenly spaced points, including the first and the last."""
+    if len(points) <= limit:
         return points
-    return [points[index * (len(points) - 1) // (most - 1)] for index in range(most)]
+    return [points[index * (len(points) - 1) // (limit - 1)] for index in range(limit)]
 
 
 def _heat(times: Sequence[float], measures: Measures) -> str:
@@ -181,19 +181,19 @@ def _heat(times: Sequence[float], measures: Measures) -> str:
 
 
 def _times(plugin_seconds: dict[str, float]) -> list[str]:
-    """Time in plugins, if it was taken, or how to have it."""
-    note = "Measured on the machine that simulated, in one cycle of ten; it differs from run to run."
+    """Return the section on time in plugins, or a note on how to measure it."""
+    note = "Measured on the machine that ran the simulation, in one of ten cycles; it differs from run to run."
     if not plugin_seconds:
-        note = "Was not taken, so that the same run gives the same report; run it with --timings to have it."
+        note = "Not measured, so that the same run produces the same report; measure it with --timings."
     bars = {name: (seconds, f"{seconds * 1000:.1f} ms") for name, seconds in plugin_seconds.items()}
     return ["<h2>Time in plugins</h2>", f'<p class="note">{note}</p>', _bars(bars) if bars else ""]
 
 
 def _bars(values: dict[str, tuple[float, str]]) -> str:
-    """A bar for each plugin, the longest first: how long it is, and what is written beside it."""
+    """Return a bar chart of the plugins, longest bar first; a value is the length of a bar and its label."""
     shown = [one for one in sorted(values.items(), key=lambda one: (-one[1][0], one[0])) if one[1][0] > 0][:12]
     if not shown:
-        return "<p>No plugin was asked.</p>"
+        return "<p>No plugin was called.</p>"
     most, parts = shown[0][1][0], []
     for row, (name, (value, label)) in enumerate(shown):
         y, width = row * 20, (_WIDTH - 330) * value / most
@@ -206,5 +206,5 @@ def _bars(values: dict[str, tuple[float, str]]) -> str:
 def _pending(pending: list[dict[str, str]]) -> str:
     if not pending:
         return ""
-    rows = [(one["pod"], one["message"] or "was not tried yet") for one in pending]
-    return "<h2>Pods that still wait</h2>" + table(("pod", "why"), rows)
+    rows = [(one["pod"], one["message"] or "not attempted yet") for one in pending]
+    return "<h2>Pending pods</h2>" + table(("pod", "reason"), rows)

@@ -1,6 +1,6 @@
-"""What a run came to: one tree for results.json, for the summary, for comparisons and for the report.
+"""The results of a run as one tree, for results.json, the summary, comparisons and the report.
 
-It holds nothing that depends on the machine, so the same inputs, seed and version give the same bytes.
+The tree contains nothing that depends on the machine, so the same inputs, seed and version produce the same bytes.
 """
 
 import csv
@@ -24,9 +24,9 @@ _LISTED = 20
 
 
 def results(simulation: Simulation, measures: Measures, *, complete: bool = True) -> dict[str, Any]:
-    """The tree; `complete` is False for a run that was broken off."""
+    """Return the tree; `complete` is False for an interrupted run."""
     waiting = simulation.pending_pods()
-    no_node = [] if any(one.nodes for one in measures.samples) else ["There was no node at any time."]
+    no_node = [] if any(one.nodes for one in measures.samples) else ["The cluster never had a node."]
     return {
         "version": VERSION,
         "kubestow": __version__,
@@ -45,7 +45,7 @@ def results(simulation: Simulation, measures: Measures, *, complete: bool = True
 
 
 def _evaluations(simulation: Simulation) -> dict[str, int]:
-    """How many nodes each plugin judged, filtering and scoring; what pods share was judged once."""
+    """Return how many nodes each plugin filtered and scored; results shared by pods count once."""
     found: dict[str, int] = {}
     for (_point, plugin, _profile), count in simulation.metrics.plugin_evaluations.read().items():
         found[plugin] = found.get(plugin, 0) + int(count)
@@ -57,11 +57,12 @@ def _message(pod: Any) -> str:
 
 
 def _utilisation(samples: list[Sample]) -> dict[str, Any]:
-    """Means over time, each sample being true until the next, and the highest."""
+    """Return the time-weighted mean, the maximum and the final value of each figure; a sample holds until the next
+    one."""
     if not samples:
         return {}
-    lasts = [after.time - one.time for one, after in pairwise(samples)]
-    lasts = [*lasts, 0.0] if sum(lasts) else [1.0] * len(samples)
+    durations = [after.time - one.time for one, after in pairwise(samples)]
+    durations = [*durations, 0.0] if sum(durations) else [1.0] * len(samples)
     shares = {
         "cpu": [one.cpu_requested / one.cpu_allocatable if one.cpu_allocatable else 0.0 for one in samples],
         "memory": [one.memory_requested / one.memory_allocatable if one.memory_allocatable else 0.0 for one in samples],
@@ -71,7 +72,7 @@ def _utilisation(samples: list[Sample]) -> dict[str, Any]:
     }
     return {
         name: {
-            "mean": round(sum(map(mul, values, lasts)) / sum(lasts), 4),
+            "mean": round(sum(map(mul, values, durations)) / sum(durations), 4),
             "max": round(max(values), 4),
             "end": round(values[-1], 4),
         }
@@ -80,9 +81,9 @@ def _utilisation(samples: list[Sample]) -> dict[str, Any]:
 
 
 def summary(tree: dict[str, Any]) -> list[str]:
-    """A few lines for people."""
-    pods, waits, use = tree["pods"], tree["waits"], tree["utilisation"]
-    ends = "" if tree["complete"] else ", then broken off"
+    """Return a short summary as lines of text."""
+    pods, waits, usage = tree["pods"], tree["waits"], tree["utilisation"]
+    ends = "" if tree["complete"] else ", then interrupted"
     fates = ", ".join(f"{pods[name]} {name}" for name in ("created", "bound", "succeeded", "failed", "deleted"))
     longest = f"95 % within {span(waits['p95'])}, longest {span(waits['max'])}"
     lines = [
@@ -90,20 +91,20 @@ def summary(tree: dict[str, Any]) -> list[str]:
         f"Pods: {fates}, {pods['pending']} pending; {pods['victims']} evicted by preemption.",
         f"Wait for a node: median {span(waits['p50'])}, {longest}.",
     ]
-    if use:
+    if usage:
         lines.append(
-            f"Requested on average: {use['cpu']['mean']:.0%} of CPU, {use['memory']['mean']:.0%} of memory, "
-            f"on {use['nodes']['mean']:.4g} nodes; fragmentation {use['fragmentation']['mean']:.0%}."
+            f"Requested on average: {usage['cpu']['mean']:.0%} of CPU, {usage['memory']['mean']:.0%} of memory, "
+            f"on {usage['nodes']['mean']:.4g} nodes; fragmentation {usage['fragmentation']['mean']:.0%}."
         )
-    lines += [f"  {one['pod']}: {one['message'] or 'was not tried yet'}" for one in tree["pending"][:5]]
+    lines += [f"  {one['pod']}: {one['message'] or 'not attempted yet'}" for one in tree["pending"][:5]]
     if pods["pending"] > 5:
-        lines.append(f"  ... and {pods['pending'] - 5} more that wait")
+        lines.append(f"  ... and {pods['pending'] - 5} more pending")
     lines += [f"Note: {note}" for note in tree["notes"]]
     return lines
 
 
 def span(seconds: float) -> str:
-    """A duration as people say it."""
+    """Return a duration for people, such as `90 s` or `1.5 h`."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 120:
@@ -114,7 +115,7 @@ def span(seconds: float) -> str:
 
 
 def as_json(tree: Any) -> bytes:
-    """JSON to be read and compared."""
+    """Return indented JSON."""
     return msgspec.json.format(msgspec.json.encode(tree), indent=2) + b"\n"
 
 
@@ -128,7 +129,7 @@ def as_csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
 
 
 def as_parquet(samples: list[Sample]) -> bytes | None:
-    """The same in columns; None where pyarrow is not installed."""
+    """Return the samples as Parquet; None if pyarrow is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -141,8 +142,8 @@ def as_parquet(samples: list[Sample]) -> bytes | None:
 
 
 @contextmanager
-def made(folder: Path) -> Iterator[None]:
-    """Make a folder; those that are still empty are gone again if what is to be written there fails."""
+def new_folder(folder: Path) -> Iterator[None]:
+    """Create a folder and its parents; if the body fails, remove those that are still empty."""
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -155,22 +156,22 @@ def made(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
-    """A file to be written that is there completely in the end, or not at all."""
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears only once it is complete."""
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as file:
             yield file
         part.replace(path)
     except OSError as error:
-        # What goes wrong while a file is written does not say which one it is.
+        # Errors while writing do not name the file.
         error.filename = error.filename or str(path)
         raise
     finally:
         part.unlink(missing_ok=True)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write all of a file."""
-    with whole(path) as file:
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file atomically."""
+    with atomic_file(path) as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""A scenario or a recording from beginning to end: somebody is told how far it is, results are written to a folder."""
+"""Runs a scenario or a recording to its end, reports progress, and writes the results to a folder."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -10,46 +10,46 @@ from typing import Any, Protocol
 from kubestow.simulator import report
 from kubestow.simulator.decision_lines import NODES, RECORD_BYTES, DecisionLines
 from kubestow.simulator.measuring import Measures, Sample
-from kubestow.simulator.results import as_csv, as_json, as_parquet, made, results, whole, write_atomically
+from kubestow.simulator.results import as_csv, as_json, as_parquet, atomic_file, new_folder, results, write_whole
 from kubestow.simulator.simulation import Simulation
 from kubestow.telemetry.memory import GC_THRESHOLDS, keep_freed_memory
 
 Progress = Callable[[float, float, int], None]
-"""Told how many seconds have been simulated, of how many, and how many pods were bound."""
+"""Callback for progress: `(simulated seconds, total seconds, pods bound)`."""
 Watching = Callable[[Simulation], AbstractContextManager[None]]
-_TURNS = 200
+_PROGRESS_STEPS = 200
 _TICK = 1e-6
-"""Seconds that are as good as none."""
+"""Tolerance in seconds for the end of a run."""
 DECISIONS = "decisions.jsonl"
 
 
 class Source(Protocol):
-    """What is run."""
+    """A scenario or a recording that can be run."""
 
     @property
     def duration(self) -> float | None:
-        """In seconds; None: until nothing happens by itself."""
+        """In seconds; None: until nothing more happens by itself."""
 
     @property
     def longest(self) -> float:
-        """How long it may run where no duration is given."""
+        """Maximum duration in seconds if `duration` is None."""
 
     @property
     def sample(self) -> float:
         """Seconds between samples."""
 
     def simulation(self, **settings: Any) -> Simulation:
-        """At time zero; raises ObjectsError."""
+        """Return a simulation at time zero; raises ObjectsError."""
 
 
 @dataclass
 class Run:
-    """A run that is over."""
+    """A finished run."""
 
     results: dict[str, Any]
     measures: Measures
     plugin_seconds: dict[str, float]
-    """How long plugins took on this machine, if they were timed."""
+    """Seconds spent in each plugin on this machine, if measured."""
 
 
 def run(
@@ -61,17 +61,17 @@ def run(
     watching: Watching | None = None,
     **settings: Any,
 ) -> Run:
-    """Simulate; Ctrl-C ends it early, with what there is until then. Raises ObjectsError, OSError.
+    """Run a simulation; Ctrl-C ends it early with partial results. Raises ObjectsError, OSError.
 
-    `watching` goes along with a run whose results are kept.
+    `watching` is entered during a run whose results are written to a folder.
     """
     if out is None:
-        with source.simulation(**settings) as simulation, _seldom_collecting():
+        with source.simulation(**settings) as simulation, _rare_collections():
             return _run(source, simulation, progress)
-    with source.simulation(**settings, record_bytes=RECORD_BYTES) as simulation, _seldom_collecting():
+    with source.simulation(**settings, record_bytes=RECORD_BYTES) as simulation, _rare_collections():
         assert simulation.decisions is not None
-        with made(out):
-            with whole(out / DECISIONS) as file, nullcontext() if watching is None else watching(simulation):
+        with new_folder(out):
+            with atomic_file(out / DECISIONS) as file, nullcontext() if watching is None else watching(simulation):
                 decisions = DecisionLines(simulation.decisions, file.write, decision_nodes, simulation.pod)
                 done = _run(source, simulation, progress)
                 decisions.finish()
@@ -80,8 +80,8 @@ def run(
 
 
 @contextmanager
-def _seldom_collecting() -> Iterator[None]:
-    """What is there at the start stays to the end: the collector would look through it in vain, again and again."""
+def _rare_collections() -> Iterator[None]:
+    """Collect garbage rarely: the initial objects live to the end, and each collection would scan them in vain."""
     before = gc.get_threshold()
     keep_freed_memory()
     gc.collect()
@@ -99,9 +99,9 @@ def _run(source: Source, simulation: Simulation, progress: Progress | None) -> R
     end = source.duration
     try:
         complete = True
-        is_over = _let_pass(simulation, measures, source.longest if end is None else end, progress, settles=end is None)
+        is_over = _advance(simulation, measures, source.longest if end is None else end, progress, settles=end is None)
         if end is None and not is_over:
-            simulation.notes.append("Not all had come to its end an hour after the last event; set spec.duration.")
+            simulation.notes.append("The simulation had not settled an hour after the last event; set spec.duration.")
     except KeyboardInterrupt:
         complete = False
     measures.take_sample()
@@ -109,18 +109,18 @@ def _run(source: Source, simulation: Simulation, progress: Progress | None) -> R
     return Run(results(simulation, measures, complete=complete), measures, _plugin_seconds(simulation))
 
 
-def _let_pass(
+def _advance(
     simulation: Simulation, measures: Measures, end: float, progress: Progress | None, *, settles: bool
 ) -> bool:
-    """Whether it is over because nothing more happens by itself."""
-    turn = max(end / _TURNS, 1.0)
+    """Let time pass; return True if it ended because nothing more happens by itself."""
+    step = max(end / _PROGRESS_STEPS, 1.0)
     last_plan = end - 3600.0
 
     def is_over() -> bool:
         return settles and simulation.time > last_plan and simulation.is_over
 
     while end - simulation.time > _TICK:
-        if simulation.run_until(is_over, min(turn, end - simulation.time)) and settles:
+        if simulation.run_until(is_over, min(step, end - simulation.time)) and settles:
             return True
         if progress is not None:
             progress(simulation.time, end, measures.counts["bound"])
@@ -128,7 +128,7 @@ def _let_pass(
 
 
 def _plugin_seconds(simulation: Simulation) -> dict[str, float]:
-    """Seconds spent in each plugin, in the cycles that were timed."""
+    """Return the seconds spent in each plugin, over the cycles that were timed."""
     spent: dict[str, float] = {}
     if not simulation.settings.timed:
         return spent
@@ -138,7 +138,7 @@ def _plugin_seconds(simulation: Simulation) -> dict[str, float]:
 
 
 def write(done: Run, out: Path, name: str) -> None:
-    """The files of a run, each complete or not there."""
+    """Write the files of a run, each of them atomically."""
     samples = done.measures.samples
     write_atomically(out / "results.json", as_json(done.results))
     write_atomically(out / "samples.csv", as_csv(Sample._fields, samples))

@@ -1,4 +1,4 @@
-"""What a simulation is run with, beside objects."""
+"""The settings of a simulation."""
 
 import math
 from collections.abc import Mapping
@@ -10,33 +10,33 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.simulator.in_memory.virtual_loop import START
 
 CONTROLLERS = "*,-endpointslice-controller,-serviceaccount-controller,-root-ca-certificate-publisher-controller"
-"""All that have to do with pods and nodes."""
+"""All controllers that concern pods and nodes."""
 
 
-MOST_PODS = 1_000_000
-"""So many one object may ask for at once: more would take days, or all memory."""
-MOST_NODES = 100_000
-"""So many a group of nodes may have."""
+MAX_PODS = 1_000_000
+"""Maximum number of pods that one object may request: more would take days, or all memory."""
+MAX_NODES = 100_000
+"""Maximum size of a group of nodes."""
 
 
 class ArgumentError(ValueError):
-    """What a simulation was given cannot be used; the message names the argument."""
+    """An argument of a simulation is invalid; the message names it."""
 
 
-def demand(name: str, value: object, kinds: type | tuple[type, ...], words: str) -> None:
-    """Raise ArgumentError unless a value is of one of these types."""
+def require(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
+    """Raise ArgumentError unless `value` is an instance of `kinds`; `expected` describe them."""
     if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-        raise ArgumentError(f"{name}: must be {words}, not {value!r:.60}")
+        raise ArgumentError(f"{name}: must be {expected}, not {value!r:.60}")
 
 
-def demand_callable(name: str, value: object) -> None:
-    """Raise ArgumentError unless a value is a function, or like one."""
+def require_callable(name: str, value: object) -> None:
+    """Raise ArgumentError unless a value is callable."""
     if not callable(value):
         raise ArgumentError(f"{name}: must be a function, not {value!r:.60}")
 
 
-def demand_seconds(name: str, value: float) -> None:
-    """Raise ArgumentError unless a value is a time that can come."""
+def require_seconds(name: str, value: float) -> None:
+    """Raise ArgumentError unless a value is a finite number of seconds, 0 or more."""
     try:
         is_time = math.isfinite(value) and value >= 0
     except (TypeError, OverflowError):
@@ -47,16 +47,16 @@ def demand_seconds(name: str, value: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """What takes time between the scheduler and the API server, in seconds. A scheduling cycle itself takes none."""
+    """Latencies between the scheduler and the API server, in seconds. A scheduling cycle takes no virtual time."""
 
     request: float = 0.005
-    """From a write of the scheduler (a binding, a status, an eviction) until it is carried out."""
+    """From a write of the scheduler (a binding, a status, an eviction) to its execution."""
     watch: float = 0.005
-    """From a change until the scheduler hears of it."""
+    """From a change to its delivery to the scheduler."""
 
     def __post_init__(self) -> None:
         for name in ("request", "watch"):
-            demand_seconds(f"latencies.{name}", getattr(self, name))
+            require_seconds(f"latencies.{name}", getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,44 +64,44 @@ class Settings:
     """How to simulate."""
 
     configuration: SchedulerConfiguration | str | None = None
-    """The scheduler's; the text of a file, or None for the default."""
+    """The scheduler's configuration, its text, or None for the default."""
     plugins: tuple[type, ...] = ()
     """Plugins of your own, enabled in every profile that does not name them."""
     plugin_sources: tuple[str, ...] = ()
     """Files and modules with plugins, which the configuration enables by name."""
     features: Features = field(default_factory=Features)
     seed: int = 0
-    """Of every choice among equals, of names, uids and arrivals."""
+    """Seed of tie-breaking, generated names, UIDs and arrivals."""
     start: int = START
-    """What the clock shows at time zero, in seconds since the Unix epoch."""
+    """The clock at time zero, in seconds since the Unix epoch."""
     latencies: Latencies = field(default_factory=Latencies)
     pace: Pace = field(default_factory=Pace)
-    """How long pods take to start, run and stop where they do not say."""
+    """Default durations of starting, running and stopping a pod."""
     controllers: str = CONTROLLERS
     """As in kube-controller-manager's --controllers."""
     kubelets: bool = True
-    """Whether pods that are bound run and end."""
+    """Whether bound pods run and end."""
     checked: bool = False
-    """Whether invariants are checked whenever time moves on; costs about as much as the rest."""
+    """Whether invariants are checked at every step; doubles the run time."""
     timed: bool = False
-    """Whether plugins are timed on this machine's clock, which differs from run to run, not in virtual time."""
+    """Whether plugins are timed with this machine's clock, which differs from run to run."""
     record_bytes: int = 0
-    """How much room there is for `decisions`; without any, none are kept."""
+    """Memory limit for `decisions`; 0: no decisions are recorded."""
 
     def __post_init__(self) -> None:
-        for name, (kinds, words) in _KINDS.items():
-            demand(name, getattr(self, name), kinds, words)
+        for name, (kinds, expected) in _FIELD_TYPES.items():
+            require(name, getattr(self, name), kinds, expected)
         for name in ("seed", "record_bytes"):
             if getattr(self, name) < 0:
                 raise ArgumentError(f"{name}: must not be negative, as {getattr(self, name)} is")
         for plugin in self.plugins:
-            demand("plugins", plugin, type, "classes")
-            demand(f"plugins: {plugin.__name__}.name", getattr(plugin, "name", None), str, "text")
+            require("plugins", plugin, type, "classes")
+            require(f"plugins: {plugin.__name__}.name", getattr(plugin, "name", None), str, "text")
         for source in self.plugin_sources:
-            demand("plugin_sources", source, str, "names of files and modules")
+            require("plugin_sources", source, str, "names of files and modules")
 
 
-_KINDS: dict[str, tuple[Any, str]] = {
+_FIELD_TYPES: dict[str, tuple[Any, str]] = {
     "configuration": (
         (SchedulerConfiguration, str, type(None)),
         "a SchedulerConfiguration, the text of a file or None",
@@ -121,9 +121,9 @@ _KINDS: dict[str, tuple[Any, str]] = {
 }
 
 
-def changed(settings: Settings | None, changes: Mapping[str, Any]) -> Settings:
-    """Settings, or those of old, with some fields changed; raises ArgumentError."""
-    demand("settings", settings, (Settings, type(None)), "Settings")
+def with_changes(settings: Settings | None, changes: Mapping[str, Any]) -> Settings:
+    """Return settings with changed fields, by default the default settings; raises ArgumentError."""
+    require("settings", settings, (Settings, type(None)), "Settings")
     known = [one.name for one in fields(Settings)]
     for name in changes:
         if name not in known:

@@ -1,11 +1,11 @@
-"""A cluster in virtual time: build it, let time pass, look at it, and fork it to see what would happen if.
+"""A cluster in virtual time that can be inspected at any moment, and forked for what-if questions.
 
     timeline, user ──> control plane (store, controllers, kubelets) ──watch latency──> scheduler
                             ^                                                              │
                             └──────────────────── request latency ─────────────────────────┘
 
-Everything happens on one `VirtualLoop`. A fork has the same objects and the same future, and begins as a control plane
-and a scheduler do after a restart: pods without a node are tried at once.
+Everything runs on one `VirtualLoop`. A fork has the same objects and the same planned actions, and starts as a control
+plane and a scheduler do after a restart: pending pods are attempted at once.
 """
 
 import random
@@ -31,7 +31,7 @@ from kubestow.simulator.in_memory.harness import RunningCore, configured
 from kubestow.simulator.in_memory.virtual_loop import Handle, StuckError, VirtualLoop
 from kubestow.simulator.plane import Plane
 from kubestow.simulator.port import SimulatedApi
-from kubestow.simulator.settings import Settings, changed, demand_callable, demand_seconds
+from kubestow.simulator.settings import Settings, require_callable, require_seconds, with_changes
 from kubestow.simulator.timeline import Timeline
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
@@ -39,47 +39,46 @@ Action = Callable[["Simulation"], None]
 
 
 @runtime_checkable
-class Attendant(Protocol):
-    """An action that looks after something for ever, and may find nothing more to do."""
+class RecurringAction(Protocol):
+    """An action that repeats itself for ever, and may have nothing left to do."""
 
     def __call__(self, simulation: "Simulation") -> None: ...
 
     def is_busy(self, simulation: "Simulation") -> bool:
-        """Whether it will do something by itself."""
+        """Return whether the action will still change something by itself."""
 
 
-Decided = Callable[[Pod, Placed | Failed], None]
+DecisionCallback = Callable[[Pod, Placed | Failed], None]
 _SOON = 1.0
-"""What controllers have to do within so many seconds is waited for when a cluster settles."""
+"""Work of controllers that is due within this many seconds delays `is_settled`."""
 
 
-class _Silence:
-    """Takes the scheduler's events."""
+class _NoEvents:
+    """Discards the scheduler's events."""
 
     def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
         del pod, kind, reason, action, note, related
 
 
-class _Decided(Observer):
-    """Calls functions for each decision about a pod."""
+class _DecisionCallbacks(Observer):
+    """Calls the callbacks for decisions."""
 
-    def __init__(self, on_decision: Sequence[Decided]) -> None:
+    def __init__(self, on_decision: Sequence[DecisionCallback]) -> None:
         self._on_decision = on_decision
 
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         del seconds
-        for call in self._on_decision:
-            call(attempt.queued.pod, outcome)
+        for callback in self._on_decision:
+            callback(attempt.queued.pod, outcome)
 
 
 class Simulation(Contents):
-    """A running cluster whose time passes when you say so."""
+    """A running cluster whose time passes on demand."""
 
     def __init__(self, settings: Settings | None = None, *, of: "Simulation | None" = None, **changes: Any) -> None:
-        """`changes` are fields of Settings; `of` is what this is a fork of. Raises ArgumentError for those that
-        cannot be used, and what is wrong with a configuration or a plugin.
-        """
-        settings = changed(settings, changes)
+        """`changes` are fields of Settings; `of` is the simulation to fork. Raises ArgumentError for invalid arguments,
+        and the errors of an invalid configuration or plugin."""
+        settings = with_changes(settings, changes)
         self.settings: Settings = settings
         self.loop = loop = VirtualLoop(settings.start)
         if of is not None:
@@ -89,25 +88,25 @@ class Simulation(Contents):
         super().__init__(self.plane)
         self.bulk: BulkPods = BulkPods(self.plane, settings.pace, loop.call_later, kubelets=settings.kubelets)
         self.metrics = SchedulerMetrics(features=settings.features)
-        self.on_decision: list[Decided] = []
-        """Called for each decision about a pod: `(pod, outcome)`."""
+        self.on_decision: list[DecisionCallback] = []
+        """Callbacks for each decision about a pod: `(pod, outcome)`."""
         self.notes: list[str] = []
-        """What is no mistake, but maybe not what was meant."""
+        """Notes on inputs that had no effect."""
         self.timeline: Timeline[Action] = Timeline() if of is None else of.timeline.copied()
-        """What is planned; `at` adds to it."""
+        """The planned actions; `at` adds one."""
         self._timer: Handle | None = None
         self._acting = False
         self._feed = ChangeFeed(loop, self.plane.current, settings.latencies.watch)
         self.core, self.decisions = self._build()
         self._invariants = Invariants(self.core, self.plane, self._feed) if settings.checked else None
-        self.plane.listeners.append(lambda which, _old, new, _phase: self._feed.changed(which, new))
+        self.plane.listeners.append(lambda object_id, _old, new, _phase: self._feed.changed(object_id, new))
         self._feed.listen(self.core.intake)
         self._running = RunningCore(self.core, loop)
         loop.run(self.plane.start())
         self._set_timer()
 
     def _build(self) -> tuple[Core, Archive | None]:
-        """Return the scheduler, and its decisions if they are kept."""
+        """Return the scheduler, and its decisions if they are recorded."""
         settings = self.settings
         registry = PluginCollection(settings.plugin_sources).register(in_tree_registry())
         for plugin in settings.plugins:
@@ -117,9 +116,9 @@ class Simulation(Contents):
             stopwatch=time.perf_counter if settings.timed else self.loop.time,
             rng=random.Random(settings.seed),
             api=SimulatedApi(self.plane, self.bulk, settings.latencies.request),
-            recorder=_Silence(),
+            recorder=_NoEvents(),
             metrics=self.metrics,
-            observer=_Decided(self.on_decision),
+            observer=_DecisionCallbacks(self.on_decision),
         )
         configuration = configured(settings.configuration, settings.plugins, settings.features)
         return build_recorded(configuration, settings.features, registry, outside, settings.record_bytes)
@@ -131,32 +130,32 @@ class Simulation(Contents):
         self.close()
 
     def close(self) -> None:
-        """Stop everything, and free what it held."""
+        """Stop everything and free its memory."""
         if not self.loop.is_closed():
             self.plane.stop()
             self._running.close()
 
     def fork(self, **changes: Any) -> "Simulation":
-        """Another simulation with the same objects, time and plans; `changes` are fields of Settings."""
+        """Return a simulation with the same objects, time and plans; `changes` are fields of Settings."""
         return Simulation(self.settings, of=self, **changes)
 
-    def _where(self, kind: str, name: str, namespace: str) -> tuple[Resource, str]:
+    def _locate(self, kind: str, name: str, namespace: str) -> tuple[Resource, str]:
         if kind == "Pod":
             self.bulk.put_in_store([f"{namespace}/{name}"])
-        return super()._where(kind, name, namespace)
+        return super()._locate(kind, name, namespace)
 
     # Time
 
     @property
     def time(self) -> float:
-        """Seconds since the simulation began."""
+        """Seconds since the start of the simulation."""
         return self.loop.time()
 
     def at(self, seconds: float, action: Action) -> None:
-        """Have something done, to this simulation or to the fork in which the moment comes."""
-        demand_seconds("seconds", seconds)
-        demand_callable("action", action)
-        # In whole nanoseconds, as the loop counts: a timer would ring before a moment between two of them.
+        """Run an action at a time, in this simulation or in the fork that reaches it."""
+        require_seconds("seconds", seconds)
+        require_callable("action", action)
+        # Whole nanoseconds, as in the loop: otherwise a timer between two of them would fire too early.
         if self.timeline.add(max(round(seconds, 9), self.time), action) and not self._acting:
             self._set_timer()
 
@@ -164,9 +163,9 @@ class Simulation(Contents):
         if self._timer is not None:
             self._timer.cancel()
         due = self.timeline.next_due
-        self._timer = None if due is None else self.loop.call_at(due, self._act)
+        self._timer = None if due is None else self.loop.call_at(due, self._run_due_actions)
 
-    def _act(self) -> None:
+    def _run_due_actions(self) -> None:
         self._acting = True
         try:
             while (action := self.timeline.pop(self.time)) is not None:
@@ -176,42 +175,42 @@ class Simulation(Contents):
             self._set_timer()
 
     def step(self) -> bool:
-        """Go on to the next moment at which something happens, and let it; False if nothing ever will."""
+        """Advance to the next moment with pending work and run it; return False if there is none."""
         moved = self.loop.step()
-        self._look()
+        self._check()
         return moved
 
     def run_for(self, seconds: float) -> None:
-        """Let so much time pass."""
-        demand_seconds("seconds", seconds)
+        """Let the given time pass."""
+        require_seconds("seconds", seconds)
         self.run_until(lambda: False, seconds)
 
     def run_until(self, condition: Callable[[], bool], limit: float) -> bool:
-        """Let time pass until a condition holds when nothing more is to be done at that moment; whether it came to."""
-        demand_seconds("limit", limit)
-        demand_callable("condition", condition)
+        """Let time pass until a condition holds once all work of a moment is done; return whether it holds in time."""
+        require_seconds("limit", limit)
+        require_callable("condition", condition)
         invariants = self._invariants
 
-        def is_enough() -> bool:
+        def is_done() -> bool:
             if invariants is not None:
                 invariants.check()
             return bool(self._running.uncaught) or condition()
 
-        reached = self.loop.run_until(is_enough, limit)
-        self._look()
+        reached = self.loop.run_until(is_done, limit)
+        self._check()
         return reached
 
     def settle(self, limit: float = 3600.0) -> None:
-        """Let time pass until every pod has a node or cannot have one now; raises StuckError after so many seconds.
+        """Let time pass until every pod is bound or unschedulable; raises StuckError after `limit` seconds.
 
-        Pods that run to their end later, and what is planned with `at`, are not waited for.
+        Does not wait for running pods to end, nor for actions planned with `at`.
         """
         if not self.run_until(lambda: self.is_settled, limit):
             raise StuckError(f"the cluster was still changing after {limit:g} s of virtual time")
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing will happen by itself for a while."""
+        """Whether nothing more happens by itself in the near future."""
         due = self.plane.controllers.next_due()
         return not (
             self._running.is_busy or self._feed.is_busy or (due is not None and due <= self.loop.clock.now() + _SOON)
@@ -219,38 +218,38 @@ class Simulation(Contents):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will happen by itself any more: pods that are meant to end have ended, too."""
+        """Whether nothing more happens by itself, including the end of pods that run to completion."""
         return (
             self.is_settled
             and not self.plane.controllers.has_scheduled_keys
             and not self.bulk.has_running
-            and not any(one.is_busy(self) for one in self.timeline if isinstance(one, Attendant))
+            and not any(one.is_busy(self) for one in self.timeline if isinstance(one, RecurringAction))
         )
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._invariants is not None:
             self._invariants.check()
         self._running.check()
 
-    # What became of pods
+    # Pods
 
     def node_of(self, name: str, namespace: str = "default") -> str:
-        """Where a pod is bound, "" if it is not; raises KeyError for one that is not there, or has ended."""
+        """Return the node of a pod, "" if unbound; raises KeyError if the pod does not exist or has ended."""
         found = self.pod(f"{namespace}/{name}")
         if found is None:
             raise KeyError(f"there is no pod {namespace}/{name}, or it has ended")
         return found.spec.nodeName
 
     def pod(self, key: str) -> Pod | None:
-        """A pod that has not ended, by namespace/name."""
+        """Return a pod by namespace/name, None if it does not exist or has ended."""
         found: Pod | None = self.plane.current.get((Pod, key))
         return found
 
     def scheduled_pods(self) -> Iterator[Pod]:
-        """Pods that have a node and have not ended."""
+        """Yield the bound pods that have not ended."""
         return (obj for (kind, _), obj in self.plane.current.items() if kind is Pod and obj.spec.nodeName)
 
     def pending_pods(self) -> list[Pod]:
-        """Pods that wait for a node, oldest first."""
+        """Return the pods without a node, oldest first."""
         pods = [obj for (kind, _), obj in self.plane.current.items() if kind is Pod and not obj.spec.nodeName]
         return sorted(pods, key=lambda pod: int(pod.metadata.resourceVersion))

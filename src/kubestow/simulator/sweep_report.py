@@ -1,4 +1,4 @@
-"""The results of a sweep: one table, the best combinations over all seeds, and a plot for each field that varies."""
+"""The results of a sweep: a table, the best combinations over all seeds, and a plot for each varied field."""
 
 import html
 from statistics import fmean
@@ -18,13 +18,13 @@ OBJECTIVES = {
     "bound": ("pods bound", -1),
     "cpu": ("CPU requested, mean share", -1),
 }
-"""What a sweep can look for: a figure, and whether less (1) or more (-1) of it is better."""
+"""The objectives of a sweep: a figure, and whether less (1) or more (-1) of it is better."""
 _BEST = 10
 _WIDTH, _HEIGHT = 860, 240
 
 
 def as_csv(found: list[dict[str, Any]]) -> bytes:
-    """A line for each point: its fields, its figures."""
+    """Return a CSV file with a line for each point: its fields and its figures."""
     fields = list(found[0]["fields"]) if found else []
     figures = FIGURES.values()
     rows = ([*one["fields"].values(), *(read(one["results"]) for read in figures)] for one in found)
@@ -32,7 +32,7 @@ def as_csv(found: list[dict[str, Any]]) -> bytes:
 
 
 def best(found: list[dict[str, Any]], objective: str) -> list[tuple[dict[str, Any], float, int]]:
-    """Combinations with the mean of the objective over seeds and how many seeds there were, the best first."""
+    """Return the combinations, each with the mean of the objective and the number of seeds; best first."""
     name, sign = OBJECTIVES[objective]
     groups: dict[str, tuple[dict[str, Any], list[float]]] = {}
     for one in found:
@@ -43,11 +43,11 @@ def best(found: list[dict[str, Any]], objective: str) -> list[tuple[dict[str, An
 
 
 def lines(found: list[dict[str, Any]], objective: str) -> list[str]:
-    """For the terminal."""
-    told = [f"{_simulations(found)}; the best by {OBJECTIVES[objective][0]}, mean over seeds:"]
+    """Return the lines for the terminal."""
+    text = [f"{_simulations(found)}; the best by {OBJECTIVES[objective][0]}, mean over seeds:"]
     for fields, value, _ in best(found, objective)[:_BEST]:
-        told.append(f"  {value:12.5g}  " + (", ".join(f"{name}={one}" for name, one in fields.items()) or "as it is"))
-    return told
+        text.append(f"  {value:12.5g}  " + (", ".join(f"{name}={one}" for name, one in fields.items()) or "unchanged"))
+    return text
 
 
 def _simulations(found: list[dict[str, Any]]) -> str:
@@ -55,7 +55,7 @@ def _simulations(found: list[dict[str, Any]]) -> str:
 
 
 def page_of(found: list[dict[str, Any]], objective: str) -> str:
-    """For report.html."""
+    """Return the content of report.html."""
     name = OBJECTIVES[objective][0]
     rated = best(found, objective)
     fields = list(rated[0][0]) if rated else []
@@ -69,7 +69,7 @@ def page_of(found: list[dict[str, Any]], objective: str) -> str:
 
 
 def _plot(points: list[tuple[Any, float]]) -> str:
-    """A dot for each combination; values that are no numbers stand side by side."""
+    """Return a plot with a dot for each combination; values that are not numbers are spaced evenly."""
     kinds = sorted({value for value, _ in points}, key=str)
     numeric = all(isinstance(value, int | float) for value in kinds)
     low, high = (min(kinds), max(kinds)) if numeric else (0, len(kinds) - 1)

@@ -1,7 +1,8 @@
-"""Many simulations of one scenario, each with other fields, seeds or sizes, over any `concurrent.futures.Executor`.
+"""Runs many simulations of one scenario with varied fields, seeds or sizes, on any `concurrent.futures.Executor`.
 
-A point is all that one simulation needs, so it can run in another process or on another machine. Its result is a line
-in points.jsonl as soon as it is there; a sweep that was killed goes on with the points that have none.
+A point contains everything that one simulation needs, so it can run in another process or on another machine. Its
+result is appended to points.jsonl as soon as it is available; a sweep that was killed continues with the points without
+a result.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ from kubestow import __version__, config
 from kubestow.config import ConfigError, SchedulerConfiguration
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator import running
-from kubestow.simulator.results import made
+from kubestow.simulator.results import new_folder
 from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.format import API_VERSION, KIND
 from kubestow.simulator.scenario.reading import Scenario
@@ -34,39 +35,39 @@ from kubestow.simulator.scenario.rules import FieldsError, spec_of
 
 Value = str | int | float | bool
 Values = list[Value] | range | tuple[float, float]
-"""All of a list; some of whole numbers, or of all numbers between two."""
+"""All values of a list, or random ones from a range of integers or floats."""
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)")
 _TRIES = 3
-_FEW = 2**48
-"""Among more combinations than these, chance does not draw one twice."""
+_MAX_UNIQUE_DRAWS = 2**48
+"""Above this number of combinations, random draws are not checked for repetitions."""
 SEED = "seed"
 POINTS = "points.jsonl"
 
 
 class SweepError(ValueError):
-    """What is to be varied cannot be; the message names the field."""
+    """A field cannot be varied as requested; the message names the field."""
 
 
 class SweepStopped(Exception):  # noqa: N818 nothing went wrong
-    """Somebody had enough; the message says how far it is."""
+    """The user interrupted the sweep; the message says how many simulations are done."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One simulation."""
+    """The inputs of one simulation."""
 
     fields: dict[str, Value]
-    """What is varied, and the seed."""
+    """The varied fields, and the seed."""
     scenario: Scenario
     configuration: str
     plugin_sources: tuple[str, ...] = ()
     plugin_digests: tuple[str, ...] = ()
-    """Of what is in the sources."""
+    """Digests of the contents of the sources."""
 
     @property
     def id(self) -> str:
-        """The same for the same fields of the same scenario, configuration, plugins and version of the program."""
+        """A hash of the fields, the scenario, the configuration, the plugins and the program's version."""
         run_by = [__version__, self.configuration, self.plugin_sources, self.plugin_digests]
         content = msgspec.json.encode([self.fields, run_by, msgspec.to_builtins(self.scenario.spec)])
         changes = [(one.time, one.op, one.object) for one in self.scenario.changes]
@@ -75,27 +76,27 @@ class Point:
 
 
 def parse_vary(text: str) -> tuple[str, Values]:
-    """`FIELD=1,2,3` or, to be drawn by chance, `FIELD=1..10`; raises SweepError."""
+    """Parse `FIELD=1,2,3` or, for random values, `FIELD=1..10`; raises SweepError."""
     name, _, values = text.partition("=")
     require_field(name)
     try:
         span = _RANGE.fullmatch(values)
         if span is None:
             found = [yaml.safe_load(one) for one in values.split(",")]
-            # What is given twice would be run twice.
+            # Repeated values would be run twice.
             return name, list({repr(one): one for one in found}.values())
         low, high = float(span[1]), float(span[2])
     except (ValueError, yaml.YAMLError):
         raise SweepError(f"{text!r}: {values!r} is neither VALUE,VALUE nor LOW..HIGH") from None
     if low > high:
-        raise SweepError(f"{text!r}: a range goes from the lower to the higher")
+        raise SweepError(f"{text!r}: the low end of a range must not exceed the high end")
     if low.is_integer() and high.is_integer():
         return name, range(int(low), int(high) + 1)
     return name, [low] if low == high else (low, high)
 
 
-def require_field(name: str) -> None:
-    """Raises SweepError for what is no name of a field that can be varied."""
+def demand_field(name: str) -> None:
+    """Raise SweepError unless `name` is the name of a field that can be varied."""
     if not name.removeprefix("config.").removeprefix("scenario.") or not name.startswith(("config.", "scenario.")):
         raise SweepError(f"{name!r}: write config.FIELD=VALUE,VALUE or scenario.FIELD=LOW..HIGH")
     if name == "scenario.spec.seed":
@@ -103,31 +104,31 @@ def require_field(name: str) -> None:
 
 
 def grid(varied: Mapping[str, Values], seeds: Iterable[int], draws: int, seed: int = 0) -> list[dict[str, Value]]:
-    """Every combination of the lists; with `draws`, so many different ones by chance, if there are so many.
+    """Return every combination of the lists or, if `draws` is not 0, up to that many random ones.
 
     Raises SweepError.
     """
     ranges = [name for name, values in varied.items() if not isinstance(values, list)]
     if ranges and not draws:
-        raise SweepError(f"{ranges[0]}: a range is drawn from by chance; say how often with --random")
-    chance = random.Random(seed)
+        raise SweepError(f"{ranges[0]}: a range is drawn from by chance; set the number of draws with --random")
+    rng = random.Random(seed)
     finite = [values for values in varied.values() if not isinstance(values, tuple)]
     count = math.prod(map(len, finite))
-    if draws and (len(finite) < len(varied) or count > _FEW):
-        found = [tuple(_draw(values, chance) for values in varied.values()) for _ in range(draws)]
+    if draws and (len(finite) < len(varied) or count > _MAX_UNIQUE_DRAWS):
+        found = [tuple(_draw(values, rng) for values in varied.values()) for _ in range(draws)]
     elif 0 < draws < count:
-        found = [_combination(finite, number) for number in chance.sample(range(count), draws)]
+        found = [_combination(finite, number) for number in rng.sample(range(count), draws)]
     else:
         found = list(itertools.product(*finite))
     return [{**dict(zip(varied, one, strict=True)), SEED: number} for one in found for number in seeds]
 
 
-def _draw(values: Values, chance: random.Random) -> Value:
-    return chance.uniform(*values) if isinstance(values, tuple) else chance.choice(values)
+def _draw(values: Values, rng: random.Random) -> Value:
+    return rng.uniform(*values) if isinstance(values, tuple) else rng.choice(values)
 
 
 def _combination(varied: list[Any], number: int) -> tuple[Value, ...]:
-    """One of all combinations, by its number."""
+    """Return the combination with the given number."""
     found = []
     for values in varied:
         number, index = divmod(number, len(values))
@@ -136,22 +137,22 @@ def _combination(varied: list[Any], number: int) -> tuple[Value, ...]:
 
 
 def set_field(tree: Any, path: str, value: Value, name: str) -> None:
-    """Set a field of a tree, such as spec.nodes[0].count; raises SweepError if the way there does not exist."""
+    """Set a field of a tree by its path, such as spec.nodes[0].count; raises SweepError if the path does not exist."""
     steps = [one or int(index) for one, index in _STEP.findall(path)]
     place = tree
     for step in steps[:-1]:
         try:
             place = place.setdefault(step, {}) if isinstance(place, dict) else place[step]
         except (IndexError, KeyError, TypeError, AttributeError):
-            raise SweepError(f"{name}: there is no {step} on the way") from None
+            raise SweepError(f"{name}: there is no {step} in its path") from None
     try:
         place[steps[-1]] = value
     except (IndexError, TypeError):
         raise SweepError(f"{name}: cannot be set") from None
 
 
-def prepared(point: Point) -> tuple[Prepared, SchedulerConfiguration]:
-    """The scenario and the configuration of a point; raises SweepError for fields that do not fit, ObjectsError."""
+def prepare(point: Point) -> tuple[Prepared, SchedulerConfiguration]:
+    """Return scenario and configuration of a point; raises SweepError if its fields are invalid, ObjectsError."""
     document = {"apiVersion": API_VERSION, "kind": KIND, "spec": msgspec.to_builtins(point.scenario.spec)}
     settings = yaml.safe_load(point.configuration)
     for name, value in point.fields.items():
@@ -166,13 +167,13 @@ def prepared(point: Point) -> tuple[Prepared, SchedulerConfiguration]:
         problems = [f"config.{problem}" for problem in error.problems]
     except FieldsError as error:
         problems = [f"scenario.{path}: {message}" for path, message in error.problems]
-    told = ", ".join(f"{name}={value}" for name, value in point.fields.items() if name != SEED)
-    raise SweepError("\n".join(f"{problem} (with {told})" for problem in problems))
+    combination = ", ".join(f"{name}={value}" for name, value in point.fields.items() if name != SEED)
+    raise SweepError("\n".join(f"{problem} (with {combination})" for problem in problems))
 
 
 def run_point(point: Point) -> dict[str, Any]:
-    """Simulate one; what `results` has, and the fields."""
-    scenario, configuration = prepared(point)
+    """Simulate one point; return its ID, fields and results."""
+    scenario, configuration = prepare(point)
     done = running.run(
         scenario,
         seed=int(point.fields[SEED]),
@@ -185,53 +186,53 @@ def run_point(point: Point) -> dict[str, Any]:
 
 
 def local(workers: int | None) -> Executor:
-    """All cores of this machine, or so many."""
-    # Ctrl-C reaches every process: it is for the one that waits for these.
+    """Return an executor with the given number of processes, by default one per core."""
+    # Ctrl-C reaches every process; only the parent handles it.
     return ProcessPoolExecutor(
         workers, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
     )
 
 
 def sweep(
-    points: list[Point], out: Path, executor: Callable[[], Executor], tell: Callable[[int, int], None]
+    points: list[Point], out: Path, executor: Callable[[], Executor], on_progress: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
-    """Run the points that have no result in the folder yet; all results, in the order of the points.
+    """Run the points that have no result in the folder yet; return all results in the order of the points.
 
-    Raises SweepError and ObjectsError for points that cannot be run, and SweepStopped for Ctrl-C.
+    Raises SweepError and ObjectsError for invalid points, and SweepStopped after Ctrl-C.
     """
     for point in points:
-        prepared(point)
+        prepare(point)
     pool = executor()
     wanted = {point.id: point for point in points}
-    with made(out), _lines(out / POINTS) as file:
-        done = {one: result for one, result in _done(out / POINTS) if one in wanted}
+    with new_folder(out), _appending(out / POINTS) as file:
+        done = {one: result for one, result in _read_results(out / POINTS) if one in wanted}
         for attempt in range(1, _TRIES + 1):
             try:
                 for result in _results([point for one, point in wanted.items() if one not in done], pool):
                     done[result["id"]] = result
                     file.write(msgspec.json.encode(result) + b"\n")
                     file.flush()
-                    tell(len(done), len(wanted))
+                    on_progress(len(done), len(wanted))
                 break
             except BrokenProcessPool:
-                # One worker was killed, which takes all others of its pool along; what they had done is kept.
+                # One killed worker ends all others of its pool; finished results are kept.
                 if attempt == _TRIES:
                     raise
                 pool = executor()
             except KeyboardInterrupt:
-                # It may have come between a result and its line.
+                # The interrupt may have come between a result and its line.
                 file.flush()
-                kept = {one for one, _ in _done(out / POINTS)} & wanted.keys()
+                kept = {one for one, _ in _read_results(out / POINTS)} & wanted.keys()
                 raise SweepStopped(f"{len(kept)} of {len(wanted)} simulations are done and kept in {out}") from None
     return [done[one] for one in wanted]
 
 
 @contextmanager
-def _lines(path: Path) -> Iterator[BinaryIO]:
-    """A file to add lines to; one that has none in the end is gone."""
+def _appending(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to append lines; remove it if it is empty in the end."""
     try:
         with path.open("ab") as file:
-            # A line that a kill cut off ends here.
+            # Terminate a line that was cut off by a kill.
             file.write(b"\n")
             yield file
     finally:
@@ -246,8 +247,8 @@ def _results(points: list[Point], executor: Executor) -> Iterator[dict[str, Any]
             for future in as_completed(futures):
                 yield future.result()
         except BaseException:
-            # What is not begun must not begin, and nobody waits for the rest: processes of this machine end, and their
-            # pool knows what to do then; to others the points are not sent.
+            # Pending points must not start. Local worker processes are terminated, which ends their pool; on other
+            # executors the points are cancelled.
             workers = active_children()
             for worker in workers:
                 worker.terminate()
@@ -256,8 +257,8 @@ def _results(points: list[Point], executor: Executor) -> Iterator[dict[str, Any]
             raise
 
 
-def _done(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Results of an earlier sweep; a last line that was cut off does not count."""
+def _read_results(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the results of an earlier sweep; a line that was cut off is skipped."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
             result = msgspec.json.decode(line)

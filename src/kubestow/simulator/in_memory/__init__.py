@@ -1,7 +1,7 @@
-"""The scheduler without an API server: whole, on a cluster in memory and in virtual time; or a plugin by itself.
+"""The whole scheduler without an API server, on a cluster in memory and in virtual time.
 
-What a simulation, `kubestow capacity` and `kubestow explain` stand on, and what `kubestow.testing` offers to people who
-write plugins.
+Simulations, `kubestow capacity` and `kubestow explain` are built on this package, and `kubestow.testing` offers it to
+plugin authors.
 
-Promise: nothing here sleeps, and the same seed gives the same run.
+Promise: no code here sleeps, and the same seed gives the same run.
 """

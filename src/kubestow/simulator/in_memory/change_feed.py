@@ -1,7 +1,7 @@
-"""What a scheduler hears of a cluster: every change, in order, some time after it happened; as from informers.
+"""Delivers the changes of a cluster to a scheduler, as informers do: every change, in order, after a delay.
 
-While the connection is down nothing is heard. When it is back, everything is listed again, and only what became of
-each object in the end is told: an object that was replaced by another of its name is told as deleted and added.
+While disconnected, nothing is delivered. After a reconnect everything is listed again, and only the latest state of
+each object is delivered: an object replaced by another one of the same name as a deletion and an addition.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Listener(Protocol):
-    """Who is told of changes."""
+    """Receives the changes."""
 
     def added(self, obj: Any) -> None: ...
 
@@ -26,79 +26,79 @@ ObjectId = tuple[type, str]
 
 
 class ChangeFeed:
-    """Tells one listener of the changes of all objects."""
+    """Delivers the changes of all objects to one listener."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, objects: Mapping[ObjectId, Any], delay: float = 0.0) -> None:
-        """`objects` are all that there are at any time."""
+        """`objects` are the current objects; read when listing."""
         self.delay = delay
-        """Seconds from a change to its being told."""
-        self.told: dict[ObjectId, Any] = {}
-        """What the listener knows."""
+        """Seconds from a change to its delivery."""
+        self.delivered: dict[ObjectId, Any] = {}
+        """The objects that the listener currently has."""
         self._loop = loop
         self._listener: Listener | None = None
-        self._truth = objects
-        self._on_the_way: deque[tuple[float, ObjectId, Any]] = deque()
+        self._objects = objects
+        self._pending: deque[tuple[float, ObjectId, Any]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._connected = True
 
     def listen(self, listener: Listener) -> None:
-        """Begin to tell; what exists already comes first."""
+        """Deliver all existing objects, and all changes from now on."""
         self._listener = listener
         self._list_again()
 
-    def changed(self, which: ObjectId, new: Any) -> None:
-        """An object is now this; None: gone."""
+    def changed(self, object_id: ObjectId, new: Any) -> None:
+        """Report a new or changed object; `new` is None for a deletion."""
         if self._connected and self._listener is not None:
-            self._on_the_way.append((self._due(), which, new))
+            self._pending.append((self._due(), object_id, new))
             if self._timer is None:
                 self._set_timer()
 
     @property
     def is_busy(self) -> bool:
-        """Whether changes are on their way."""
-        return bool(self._on_the_way) or not self._connected
+        """Whether changes are yet to be delivered."""
+        return bool(self._pending) or not self._connected
 
     def disconnect(self) -> None:
-        """Nothing is heard from now on; what was on its way is lost."""
+        """Stop deliveries; undelivered changes are lost."""
         self._connected = False
-        self._on_the_way.clear()
+        self._pending.clear()
 
     def reconnect(self) -> None:
-        """List everything again."""
+        """Resume deliveries by listing all objects."""
         self._connected = True
         self._list_again()
 
     def _list_again(self) -> None:
         now = self._due()
-        self._on_the_way.clear()
-        # Deletions first: what they free is seen before what may need it.
-        self._on_the_way.extend((now, which, None) for which in self.told if which not in self._truth)
-        self._on_the_way.extend((now, which, obj) for which, obj in self._truth.items())
+        self._pending.clear()
+        # Deletions first: the resources they free are known before new demand arrives.
+        self._pending.extend((now, object_id, None) for object_id in self.delivered if object_id not in self._objects)
+        self._pending.extend((now, object_id, obj) for object_id, obj in self._objects.items())
         self._set_timer()
 
     def _due(self) -> float:
-        # In whole nanoseconds: the timer of a virtual loop would ring before a moment between two of them.
+        # Whole nanoseconds: otherwise a timer of a virtual loop between two of them would fire too early.
         return round((self._loop.time() + self.delay) * _NANO) / _NANO
 
     def _set_timer(self) -> None:
-        if self._timer is None and self._on_the_way:
-            self._timer = self._loop.call_at(self._on_the_way[0][0], self._tell_due)
+        if self._timer is None and self._pending:
+            self._timer = self._loop.call_at(self._pending[0][0], self._deliver_due)
 
-    def _tell_due(self) -> None:
+    def _deliver_due(self) -> None:
         self._timer, now = None, self._loop.time()
-        while self._on_the_way and self._on_the_way[0][0] <= now:
-            _, which, new = self._on_the_way.popleft()
-            self._tell(which, new)
+        while self._pending and self._pending[0][0] <= now:
+            _, object_id, new = self._pending.popleft()
+            self._deliver(object_id, new)
         self._set_timer()
 
-    def _tell(self, which: ObjectId, new: Any) -> None:
+    def _deliver(self, object_id: ObjectId, new: Any) -> None:
         assert self._listener is not None
-        old = self.told.get(which)
+        old = self.delivered.get(object_id)
         if new is None:
-            if self.told.pop(which, None) is not None:
+            if self.delivered.pop(object_id, None) is not None:
                 self._listener.deleted(old)
             return
-        self.told[which] = new
+        self.delivered[object_id] = new
         if old is None:
             self._listener.added(new)
         elif old.metadata.uid != new.metadata.uid:

@@ -1,4 +1,4 @@
-"""The events that a scheduler recorded."""
+"""The event recorder of the harness, which keeps all events in memory."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from kubestow.api.pod import Pod
 
 
 class RecordedEvent(NamedTuple):
-    """An event about a pod, as `kubectl get events` would show it."""
+    """An event about a pod, as listed by `kubectl get events`."""
 
     pod: str
     kind: str
@@ -15,7 +15,7 @@ class RecordedEvent(NamedTuple):
     action: str
     note: str
     time: float
-    """On the loop's clock."""
+    """Time on the loop's clock."""
     related: str | None = None
 
 
@@ -37,9 +37,9 @@ class EventLog:
         return len(self._events)
 
     def about(self, pod: str, namespace: str = "default") -> list[RecordedEvent]:
-        """The events of one pod."""
+        """Return the events of one pod."""
         return [event for event in self._events if event.pod == f"{namespace}/{pod}"]
 
     def notes(self, reason: str) -> list[str]:
-        """What was said, for one reason."""
+        """Return the notes of all events with a reason."""
         return [event.note for event in self._events if event.reason == reason]

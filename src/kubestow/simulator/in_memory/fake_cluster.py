@@ -1,8 +1,8 @@
-"""A cluster in memory that a scheduler can be run against: objects with versions, and the port of the API client.
+"""A cluster in memory to run a scheduler against: versioned objects, and the scheduler's API port.
 
-What it keeps from a real API server: names are unique, every write makes a new resourceVersion, a binding is refused
-for a pod that has a node or is being deleted, a bound pod that is deleted first gets a deletionTimestamp and goes away
-when its grace period is over. Changes reach the scheduler through a `ChangeFeed`; `faults` makes calls fail.
+It shares these rules with a real API server: names are unique, every write creates a new resourceVersion, a binding is
+rejected for a pod that has a node or is being deleted, and a bound pod that is deleted gets a deletionTimestamp and is
+removed after its grace period. Changes reach the scheduler through a `ChangeFeed`; `faults` makes calls fail.
 """
 
 import asyncio
@@ -34,39 +34,40 @@ DEFAULT_GRACE = 30.0
 
 
 class Binding(NamedTuple):
-    """A pod that was given its node."""
+    """A pod bound to a node."""
 
     pod: str
     node: str
     time: float
-    """On the loop's clock."""
+    """Time on the loop's clock."""
     uid: str
 
 
 class ApiCall(NamedTuple):
-    """A call of the scheduler, whether it succeeded or not."""
+    """A call of the scheduler, successful or not."""
 
     call: str
     object: str
     time: float
-    """On the loop's clock."""
+    """Time on the loop's clock."""
 
 
 class FakeCluster:
-    """Add, change and delete objects here; the scheduler's calls arrive at the async methods."""
+    """A fake API server: tests add, change and delete objects; the scheduler calls the async methods."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, clock: Clock, *, delay: float = 0.0, latency: float = 0.0
     ) -> None:
-        """`delay`: seconds until the scheduler hears of a change; `latency`: seconds until a call is carried out."""
+        """`delay`: seconds from a change to its delivery to the scheduler; `latency`: seconds from a call to its
+        execution."""
         self._objects: dict[tuple[type, str], Any] = {}
         self.feed = ChangeFeed(loop, self._objects, delay)
         self.faults = Faults()
         self.latency = latency
         self.slow: dict[str, float] = {}
-        """Latency of calls that differ from the others, by call."""
+        """Latency in seconds of calls that differ from `latency`, by call."""
         self.bindings: list[Binding] = []
-        """In the order in which they were made."""
+        """All bindings, in order."""
         self.calls: list[ApiCall] = []
         self._loop = loop
         self._clock = clock
@@ -75,58 +76,58 @@ class FakeCluster:
         self._terminating = 0
         self._return: asyncio.TimerHandle | None = None
 
-    # What is there
+    # Queries
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """An object by namespace/name, or by name if it has no namespace."""
+        """Return an object by namespace/name (cluster-scoped objects: name), None if it does not exist."""
         return self._objects.get((kind, key))
 
     def all(self, kind: type[T]) -> list[T]:
-        """The objects of a kind, oldest first."""
+        """Return the objects of a kind, oldest first."""
         return [obj for (type_, _), obj in self._objects.items() if type_ is kind]
 
     def pod(self, name: str, namespace: str = "default") -> Pod:
-        """A pod that must exist."""
+        """Return a pod; raises LookupError if it does not exist."""
         return self._existing(Pod, f"{namespace}/{name}")
 
     def node(self, name: str) -> Node:
-        """A node that must exist."""
+        """Return a node; raises LookupError if it does not exist."""
         return self._existing(Node, name)
 
     def node_of(self, name: str, namespace: str = "default") -> str:
-        """Where a pod is bound; empty if it is not."""
+        """Return the node of a pod, "" if unbound."""
         return self.pod(name, namespace).spec.nodeName
 
     def conditions(self, name: str, namespace: str = "default") -> dict[str, PodCondition]:
-        """A pod's conditions by type."""
+        """Return the conditions of a pod by type."""
         return {condition.type: condition for condition in self.pod(name, namespace).status.conditions}
 
     @property
     def is_busy(self) -> bool:
-        """Whether something will happen by itself: changes on their way, pods terminating."""
+        """Whether changes are yet to be delivered or pods are terminating."""
         return self.feed.is_busy or bool(self._terminating)
 
-    # Changes from outside
+    # Changes by other clients
 
     def add(self, obj: T) -> T:
-        """Create an object; returns it as the server has it."""
+        """Create an object; returns it as stored. Raises ValueError if it exists."""
         if self._id(obj) in self._objects:
             raise ValueError(f"{type(obj).__name__} {key_of(obj)} exists already; use update")
         self._uids += 1
         return self._put(obj, uid=f"uid-{self._uids}", creationTimestamp=format_time(self._clock.now()))
 
     def restore(self, obj: T) -> T:
-        """An object as another cluster has it: it keeps its uid."""
+        """Store an object of another cluster with its UID."""
         return self._put(obj)
 
     def update(self, obj: T) -> T:
-        """Replace an object; returns it as the server has it."""
+        """Replace an object; returns it as stored."""
         old: Any = self._existing(type(obj), key_of(obj))
         meta = old.metadata
         return self._put(obj, uid=meta.uid, creationTimestamp=meta.creationTimestamp)
 
     def delete(self, obj: Any, grace_seconds: float | None = None) -> None:
-        """Delete an object. A bound pod terminates first: for so long, or as its spec says, or 30 s."""
+        """Delete an object. A bound pod terminates first: for `grace_seconds`, else as its spec says, else 30 s."""
         current: Any = self._existing(type(obj), key_of(obj))
         if not isinstance(current, Pod) or not current.spec.nodeName or pod_is_terminal(current):
             self._remove(current)
@@ -134,8 +135,8 @@ class FakeCluster:
         if current.metadata.deletionTimestamp is not None:
             return
         if grace_seconds is None:
-            asked = current.spec.terminationGracePeriodSeconds
-            grace_seconds = DEFAULT_GRACE if asked is None else float(asked)
+            spec_grace = current.spec.terminationGracePeriodSeconds
+            grace_seconds = DEFAULT_GRACE if spec_grace is None else float(spec_grace)
         if grace_seconds <= 0.0:
             self._remove(current)
             return
@@ -150,13 +151,13 @@ class FakeCluster:
             self._remove(pod)
 
     def go_away_for(self, seconds: float) -> None:
-        """The server cannot be reached: calls fail, and nothing is heard of changes until it is back."""
+        """Make the server unreachable: calls fail, and changes are delivered only once it is back."""
         self.feed.disconnect()
         if self._return is not None:
             self._return.cancel()
-        self._return = self._loop.call_later(seconds, self._come_back)
+        self._return = self._loop.call_later(seconds, self._return_to_service)
 
-    def _come_back(self) -> None:
+    def _return_to_service(self) -> None:
         self._return = None
         self.feed.reconnect()
 
@@ -226,8 +227,8 @@ class FakeCluster:
 
     async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
         def unreserve(current: ResourceClaim) -> ResourceClaim:
-            left = [of for of in msgspec.to_builtins(current.status.reservedFor) if of["uid"] != uid]
-            return self._put_merged(current, {"status": {"reservedFor": left or None}})
+            remaining = [of for of in msgspec.to_builtins(current.status.reservedFor) if of["uid"] != uid]
+            return self._put_merged(current, {"status": {"reservedFor": remaining or None}})
 
         return await self._act_on("unreserve_resource_claim", claim, unreserve)
 
@@ -241,10 +242,10 @@ class FakeCluster:
         await self._act_on("set_extended_resource_claim", pod, patch)
 
     async def _act_on(self, call: str, obj: T, act: Callable[[T], R]) -> R:
-        """Carry out a call about an object, on the server's version of it."""
+        """Call `act` with the server's version of an object."""
         return await self._call(call, obj, lambda: act(self._found(call, obj)))
 
-    async def _call(self, call: str, obj: Any, do: Callable[[], T]) -> T:
+    async def _call(self, call: str, obj: Any, operation: Callable[[], T]) -> T:
         self.calls.append(ApiCall(call, key_of(obj), self._loop.time()))
         if latency := self.slow.get(call, self.latency):
             await asyncio.sleep(latency)
@@ -252,15 +253,15 @@ class FakeCluster:
             raise failure(call, "ConnectionRefused")
         fault = self.faults.striking(call)
         if fault is None:
-            return do()
+            return operation()
         if fault.takes_effect:
-            do()
+            operation()
         if fault.problem == "Timeout":
             await asyncio.sleep(TIMEOUT_SECONDS)
         raise failure(call, fault.problem)
 
     async def _merge(self, call: str, obj: T, changes: dict[str, Any]) -> T:
-        """Change fields of an object; refused unless `obj` is its latest version."""
+        """Merge changes into an object; rejected unless `obj` is its latest version."""
 
         def merge(current: T) -> T:
             if current.metadata.resourceVersion != obj.metadata.resourceVersion:  # type: ignore[attr-defined]
@@ -298,18 +299,18 @@ class FakeCluster:
         return found
 
     def _put(self, obj: T, **meta: str) -> T:
-        """Keep an object with a version, and other metadata, of its own."""
+        """Store an object with a new version and the given metadata."""
         self._version += 1
         obj = _with_meta(obj, resourceVersion=str(self._version), **meta)
-        which = self._id(obj)
-        self._objects[which] = obj
-        self.feed.changed(which, obj)
+        object_id = self._id(obj)
+        self._objects[object_id] = obj
+        self.feed.changed(object_id, obj)
         return obj
 
     def _remove(self, obj: Any) -> None:
-        which = self._id(obj)
-        del self._objects[which]
-        self.feed.changed(which, None)
+        object_id = self._id(obj)
+        del self._objects[object_id]
+        self.feed.changed(object_id, None)
 
 
 def _with_meta(obj: T, **fields: Any) -> T:

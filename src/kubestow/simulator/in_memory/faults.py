@@ -1,10 +1,10 @@
-"""What goes wrong between a scheduler and its API server, on demand.
+"""Failures of API calls on demand.
 
-faults.fail("bind", "Conflict")                          the next binding is refused
+faults.fail("bind", "Conflict")                          the next binding is rejected
 faults.fail("bind", "Timeout", times=None)               no binding is ever answered
-faults.fail("delete_pod", "Forbidden", skip=2)           the third deletion is refused
-faults.fail("bind", "Timeout", takes_effect=True)        the pod is bound, but nobody is told
-faults.fail("*", "NotFound", times=5)                    the next five calls, whatever they are
+faults.fail("delete_pod", "Forbidden", skip=2)           the third deletion is rejected
+faults.fail("bind", "Timeout", takes_effect=True)        the pod is bound, but the caller gets no answer
+faults.fail("*", "NotFound", times=5)                    the next five calls of any kind
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from kubestow.api.failures import (
 
 ANY_CALL = "*"
 TIMEOUT_SECONDS = 10.0
-"""How long a call takes that is not answered."""
+"""Duration of a call that gets no answer."""
 
 _TRANSPORT: dict[str, Callable[[str], CallError]] = {
     "Timeout": lambda call: TimedOutError(f"{call}: no answer within {TIMEOUT_SECONDS:g} s"),
@@ -33,11 +33,11 @@ _TRANSPORT: dict[str, Callable[[str], CallError]] = {
 }
 
 PROBLEMS = tuple({**REASONS, **_TRANSPORT})
-"""The kinds of failure, by name."""
+"""Names of the kinds of failure."""
 
 
 def failure(call: str, problem: str, message: str = "") -> CallError:
-    """The exception by which the API client reports a problem."""
+    """Return the exception with which the API client reports a problem."""
     if problem in _TRANSPORT:
         return _TRANSPORT[problem](call)
     if problem not in REASONS:
@@ -49,7 +49,7 @@ def failure(call: str, problem: str, message: str = "") -> CallError:
 
 @dataclass(slots=True)
 class Fault:
-    """One rule; ask it for every call."""
+    """One rule; `strikes` must be called for every call."""
 
     call: str
     problem: str
@@ -69,7 +69,7 @@ class Fault:
 
 
 class Faults:
-    """The faults in force; the first one that strikes a call counts."""
+    """The active faults; the first match applies."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
@@ -77,17 +77,17 @@ class Faults:
     def fail(
         self, call: str, problem: str, *, times: int | None = 1, skip: int = 0, takes_effect: bool = False
     ) -> None:
-        """Fail calls of a kind (`*`: any): so many of them (None: all), after having let some through.
+        """Fail calls of a kind (`*`: any): the next `times` calls (None: all), after `skip` successful ones.
 
-        `problem` is one of PROBLEMS. With `takes_effect` the server does what was asked before the call fails.
+        `problem` is one of PROBLEMS. With `takes_effect` the server executes the call before it fails.
         """
         failure(call, problem)
         self._faults.append(Fault(call, problem, times, skip, takes_effect))
 
     def clear(self) -> None:
-        """From now on all goes well."""
+        """Remove all faults."""
         self._faults.clear()
 
     def striking(self, call: str) -> Fault | None:
-        """The fault that a call meets."""
+        """Return the fault that applies to a call, and count the call."""
         return next((fault for fault in self._faults if fault.strikes(call)), None)

@@ -6,8 +6,8 @@
         harness.run_until_idle()
         assert harness.cluster.node_of("p1") == "n1"
 
-It is the scheduler that runs in production, with the plugins of its configuration and yours. Nothing is slept, and the
-same seed gives the same run. Given an event loop of another kind, it runs on that, in real time; see `until_idle`.
+It is the production scheduler, with the plugins of its configuration and yours. No code sleeps, and the same seed gives
+the same run. On an event loop of another kind it runs in real time; see `until_idle`.
 """
 
 import asyncio
@@ -41,18 +41,18 @@ IN_FLIGHT = "in flight"
 
 
 class RunningCore:
-    """A scheduler that runs on an event loop; on a virtual one, exceptions that nothing handles are kept."""
+    """A scheduler running on an event loop; on a virtual one, unhandled exceptions are collected."""
 
     def __init__(self, core: Core, loop: asyncio.AbstractEventLoop) -> None:
         self._core = core
         self._loop = loop
         self.task = loop.create_task(core.scheduler.run())
         self.uncaught: list[Exception] = []
-        """What callbacks and forgotten tasks have raised, until `check` raises it."""
+        """Exceptions of callbacks and abandoned tasks, until `check` raises them."""
         if isinstance(loop, VirtualLoop):
-            loop.set_exception_handler(self._keep)
+            loop.set_exception_handler(self._collect)
 
-    def _keep(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _collect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, Exception):
             self.uncaught.append(error)
@@ -60,7 +60,7 @@ class RunningCore:
             loop.default_exception_handler(context)
 
     def check(self) -> None:
-        """Raise what went wrong, in a callback or in the scheduler itself."""
+        """Raise an unhandled exception of a callback or of the scheduler."""
         if self.uncaught:
             raise self.uncaught.pop(0)
         if self.task.done() and not self.task.cancelled():
@@ -68,7 +68,7 @@ class RunningCore:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the scheduler has anything to do now or after a backoff."""
+        """Whether the scheduler has work, now or after a backoff."""
         queue, scheduler = self._core.queue, self._core.scheduler
         return bool(
             queue.has_work
@@ -80,7 +80,7 @@ class RunningCore:
         )
 
     def cancel(self) -> None:
-        """Stop scheduling and give up all bindings."""
+        """Stop scheduling and abandon all bindings."""
         self.task.cancel()
         self._core.scheduler.binder.abandon()
 
@@ -89,7 +89,7 @@ class RunningCore:
         if self._loop.is_closed():
             return
         self.cancel()
-        # What is cancelled may start something in its turn: a binding that is given up reports it.
+        # Cancelled tasks may start others: an abandoned binding reports its failure.
         while tasks := asyncio.all_tasks(self._loop):
             for task in tasks:
                 task.cancel()
@@ -98,7 +98,7 @@ class RunningCore:
 
 
 class SchedulerHarness:
-    """A running scheduler, the cluster it schedules, and what it said."""
+    """A running scheduler, its cluster, and its events and decisions."""
 
     def __init__(
         self,
@@ -114,17 +114,17 @@ class SchedulerHarness:
         ask: CallExtenders = refuse_calls,
         record_bytes: int = 0,
     ) -> None:
-        """`configuration` may be the text of a file. `plugins` are enabled in every profile that does not name them.
+        """`configuration` may be YAML text. `plugins` are enabled in every profile that does not name them.
 
-        `delay` and `latency` are those of the FakeCluster. Without `loop`, time is virtual. `ask` stands for extenders.
-        `record_bytes` is how much room there is for `decisions`; without any, none are kept.
+        `delay` and `latency` are those of the FakeCluster. Without `loop`, time is virtual. `ask` calls extenders.
+        `record_bytes` limits the memory of `decisions`; 0: none are recorded.
         """
         self.loop = VirtualLoop() if loop is None else loop
         self.clock: Clock = self.loop.clock if isinstance(self.loop, VirtualLoop) else SystemClock()
         self.cluster = FakeCluster(self.loop, self.clock, delay=delay, latency=latency)
         self.events = EventLog(self.loop.time)
         self.attempts = DecisionLog()
-        """What each attempt came to."""
+        """The outcome of each attempt."""
         features = features or config.Features()
         self.metrics = SchedulerMetrics(features=features) if metrics is None else metrics
         registry = in_tree_registry()
@@ -155,10 +155,10 @@ class SchedulerHarness:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """For a scheduler on a loop that runs: stop it, and wait until nothing of it is left."""
+        """Stop a scheduler in real time, and wait until all its tasks have ended."""
         scheduler, dispatcher = self.core.scheduler, self.core.dispatcher
         self._running.cancel()
-        # What is given up is reported, and what is reported is written.
+        # Abandoned bindings are reported, and reports are written to the cluster.
         while len(scheduler.binder) or len(scheduler.evictions) or len(dispatcher):
             await scheduler.binder.drain()
             await scheduler.evictions.drain()
@@ -166,7 +166,7 @@ class SchedulerHarness:
         await asyncio.wait({self._running.task})
 
     def close(self) -> None:
-        """Stop the scheduler and all it has begun, and close its loop. On a loop of another kind, use `async with`."""
+        """Stop the scheduler and its tasks, and close its loop. On a loop of another kind, use `async with`."""
         if not isinstance(self.loop, VirtualLoop):
             raise TypeError("this scheduler runs in real time: use it with `async with`")
         self._running.close()
@@ -175,56 +175,56 @@ class SchedulerHarness:
 
     @property
     def time(self) -> float:
-        """Seconds on the loop's clock; virtual time begins with 0."""
+        """Seconds on the loop's clock; virtual time starts at 0."""
         return self.loop.time()
 
     def run_for(self, seconds: float) -> None:
-        """Let so much virtual time pass."""
-        with self._driving() as loop:
+        """Let the given virtual time pass."""
+        with self._virtual_loop() as loop:
             loop.run_for(seconds)
 
     def run_until(self, condition: Callable[[], bool], limit: float = 3600.0) -> None:
-        """Run until a condition holds when nothing more is to be done at that moment; StuckError if it never does."""
-        with self._driving() as loop:
-            came_true = loop.run_until(condition, limit)
-        if not came_true:
-            raise StuckError(f"not so after {limit:g} s of virtual time: {self._busy_with()}")
+        """Run until a condition holds once all work of a moment is done; raises StuckError after `limit` seconds."""
+        with self._virtual_loop() as loop:
+            is_met = loop.run_until(condition, limit)
+        if not is_met:
+            raise StuckError(f"condition not met after {limit:g} s of virtual time: {self._describe_work()}")
 
     def run_until_idle(self, limit: float = 3600.0) -> None:
-        """Run until nothing will happen any more but the retry, after minutes, of pods that cannot be scheduled.
+        """Run until nothing happens by itself except the retry, after minutes, of unschedulable pods.
 
-        Raises StuckError if that is not so after `limit` seconds of virtual time.
+        Raises StuckError after `limit` seconds of virtual time.
         """
         self.run_until(lambda: self.is_idle, limit)
 
     async def until_idle(self) -> None:
-        """The same from within a running loop of any kind, in that loop's time."""
+        """Wait until idle; for use on a running loop of any kind, in that loop's time."""
         while not self.is_idle:
             await asyncio.sleep(_POLL_SECONDS)
             self._running.check()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing more will happen by itself."""
+        """Whether nothing more happens by itself."""
         return not (self._running.is_busy or self.cluster.is_busy)
 
-    def _busy_with(self) -> str:
+    def _describe_work(self) -> str:
         pods: dict[str, list[str]] = {}
         places = self.places()
         for pod in self.core.intake.pending_pods():
             place = ", ".join(places.get(pod.metadata.uid, ["nowhere"]))
             pods.setdefault(place, []).append(pod.key)
         listed = [f"{place}: {', '.join(sorted(keys)[:5])}" for place, keys in sorted(pods.items())]
-        return "; ".join(listed) or "no pod waits, but the cluster is changing"
+        return "; ".join(listed) or "no pod is pending, but the cluster is changing"
 
     @contextmanager
-    def _driving(self) -> Iterator[VirtualLoop]:
+    def _virtual_loop(self) -> Iterator[VirtualLoop]:
         if not isinstance(self.loop, VirtualLoop):
             raise TypeError("this scheduler runs in real time: await until_idle() instead")
         yield self.loop
         self._running.check()
 
-    # What became of pods
+    # Pods
 
     @property
     def bindings(self) -> dict[str, str]:
@@ -232,12 +232,12 @@ class SchedulerHarness:
         return {binding.pod: binding.node for binding in self.cluster.bindings}
 
     def place_of(self, name: str, namespace: str = "default") -> str:
-        """Where a pod is: in which part of the queue, waiting for permission, binding, or in none of them ("")."""
+        """Return the place of a pod: a part of the queue, WAITING (for permission), BINDING, IN_FLIGHT, or ""."""
         places = self.places().get(self.cluster.pod(name, namespace).metadata.uid)
         return places[0] if places else ""
 
     def places(self) -> dict[str, list[str]]:
-        """Every place where each pod (by uid) is found; there should be one at most."""
+        """Return the places of each pod by UID; more than one is a bug."""
         places: dict[str, list[str]] = {}
         for place, pods in self.core.queue.snapshot().items():
             for pod in pods:
@@ -254,7 +254,7 @@ class SchedulerHarness:
 def configured(
     configuration: SchedulerConfiguration | str | None, plugins: Iterable[Any], features: config.Features
 ) -> SchedulerConfiguration:
-    """A configuration, or the text of one, with `plugins` enabled in every profile that does not name them."""
+    """Return a configuration with `plugins` enabled in every profile that does not name them; parses YAML text."""
     known = {**IN_TREE, **{plugin.name: points_of(plugin) for plugin in plugins}}
     if configuration is None:
         configuration = config.default(features)
@@ -265,7 +265,7 @@ def configured(
 
 
 def _with_plugins(profile: Any, names: Iterable[str]) -> Any:
-    mentioned = enabled_names(profile.plugins)
+    named = enabled_names(profile.plugins)
     multi = profile.plugins.multiPoint
-    enabled = (*multi.enabled, *(Plugin(name) for name in names if name not in mentioned))
+    enabled = (*multi.enabled, *(Plugin(name) for name in names if name not in named))
     return replace(profile, plugins=replace(profile.plugins, multiPoint=replace(multi, enabled=enabled)))

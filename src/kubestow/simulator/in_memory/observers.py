@@ -1,4 +1,4 @@
-"""Keeps every decision."""
+"""An observer for the harness."""
 
 from kubestow.scheduler.binding.binder import Attempt
 from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed
@@ -6,11 +6,11 @@ from kubestow.scheduler.observer import Observer
 
 
 class DecisionLog(Observer):
-    """Keeps the outcome of each attempt at scheduling a pod."""
+    """Keeps the outcome of each scheduling attempt."""
 
     def __init__(self) -> None:
         self.decisions: list[tuple[str, Placed | Failed]] = []
-        """(pod, outcome), in order."""
+        """`(pod, outcome)`, in order."""
 
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         del seconds

@@ -1,5 +1,5 @@
-"""A cluster's objects and their changes over time, kept in a file and played again.
+"""Recordings: the objects of a cluster and their changes over time, in a file that can be replayed.
 
-`files` is the format, `scrubbing` what is left out of it, `following` records a live cluster, `replaying` runs a
-recording with another scheduler in virtual time.
+`files` is the file format, `scrubbing` removes secrets and names, `following` records a live cluster, `replaying` runs
+a recording with another scheduler in virtual time.
 """

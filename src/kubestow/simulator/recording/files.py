@@ -1,14 +1,14 @@
-"""The file of a recording: lines of JSON, in members of gzip one after the other.
+"""The file format of a recording: lines of JSON, in consecutive members of a gzip file.
 
     {"kubestow":"recording","version":1}                  the first line
-    {"time":1767225600.5,"op":"start"}                    a session begins: all objects are told again
-    {"time":1767225600.7,"op":"put","object":{...}}       an object is now this
-    {"time":1767225601.2,"op":"synced"}                   what was not told since `start` is gone
-    {"time":1767225660.0,"op":"delete","object":{...}}    an object is gone; of it only kind and metadata
-    {"time":1767225699.0,"op":"end"}                      the session is over; not there if the recorder was killed
+    {"time":1767225600.5,"op":"start"}                    a session starts: all objects follow
+    {"time":1767225600.7,"op":"put","object":{...}}       an object is added or changed
+    {"time":1767225601.2,"op":"synced"}                   objects without a line since `start` do not exist any more
+    {"time":1767225660.0,"op":"delete","object":{...}}    an object is deleted; only its kind and metadata
+    {"time":1767225699.0,"op":"end"}                      the session ends; missing if the recorder was killed
 
-A member is complete or was being written when the recorder was killed. Reading stops before such a one, and a recorder
-that appends cuts it off first. Any tool that reads gzip reads the rest.
+A member is complete, unless the recorder was killed while writing it. Reading stops before an incomplete member, and a
+recorder that appends to the file removes it first. Any tool that reads gzip reads the rest.
 """
 
 import fcntl
@@ -26,23 +26,23 @@ from kubestow.api.files import ObjectsError
 
 VERSION = 1
 LARGEST_MEMBER = 1 << 28
-"""Bytes that a member may unpack to; a recorder writes one every few seconds."""
+"""Maximum uncompressed size of a member in bytes; a recorder writes one every few seconds."""
 MAGIC = b"\x1f\x8b"
 _HEADER = msgspec.json.encode({"kubestow": "recording", "version": VERSION}) + b"\n"
 _encode = msgspec.json.Encoder().encode
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One line."""
+    """One line of the file."""
 
     time: float
-    """Seconds since the epoch."""
+    """Seconds since the Unix epoch."""
     op: Literal["start", "put", "synced", "delete", "end"]
     object: dict[str, Any] = {}
 
 
 class RecordingWriter:
-    """Appends to a file, which is made if it is not there; raises ObjectsError if it is something else."""
+    """Appends to a file, which is created if it does not exist; raises ObjectsError if it is not a recording."""
 
     def __init__(self, path: Path) -> None:
         self._pending: list[bytes] = []
@@ -51,7 +51,7 @@ class RecordingWriter:
             self._lock(path)
             if path.stat().st_size:
                 end = sum(len(member) for member, _ in _members(path))
-                # Reading it all once tells whether it is a recording of ours.
+                # Read everything once to check that it is a valid recording.
                 for _ in entries(path):
                     break
                 self._file.truncate(end)
@@ -62,35 +62,35 @@ class RecordingWriter:
             raise
 
     def _lock(self, path: Path) -> None:
-        """Two who write at once would spoil the file."""
+        """Lock the file: concurrent writers would corrupt it."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ObjectsError([f"{path}: somebody else records to it; name another file"]) from None
+            raise ObjectsError([f"{path}: another process is recording to it; choose another file"]) from None
         except OSError:
-            # There are file systems without locks.
+            # Some file systems have no locks.
             pass
 
     def add(self, time: float, op: str, obj: Any = None) -> None:
-        """One more line; it is in the file after `flush`."""
+        """Add a line; `flush` writes it to the file."""
         line = {"time": round(time, 3), "op": op} | ({} if obj is None else {"object": obj})
         self._pending.append(_encode(line) + b"\n")
 
     def flush(self) -> None:
-        """Hand what was added to the operating system, as one member."""
+        """Write the added lines to the file as one member."""
         if self._pending:
             self._file.write(gzip.compress(b"".join(self._pending), 6, mtime=0))
             self._file.flush()
             self._pending.clear()
 
     def close(self) -> None:
-        """Write the rest."""
+        """Flush and close the file."""
         with self._file:
             self.flush()
 
 
 def is_recording(path: str) -> bool:
-    """Whether a file begins as recordings do."""
+    """Return whether a file starts as recordings do."""
     try:
         with Path(path).open("rb") as file:
             return file.read(2) == MAGIC
@@ -99,20 +99,20 @@ def is_recording(path: str) -> bool:
 
 
 def _members(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """The complete members: as they are in the file, and what is in them."""
+    """Yield the complete members: their bytes in the file, and their contents."""
     data = whole = path.read_bytes()
     while data:
         unpack = zlib.decompressobj(31)
         try:
             content = unpack.decompress(data, LARGEST_MEMBER)
         except zlib.error:
-            # A kill leaves the beginning of a member, never this.
+            # A kill leaves an incomplete member, never an invalid one.
             if good := len(whole) - len(data):
                 hint = f"`truncate -s {good} {path}` leaves what is before"
                 raise ObjectsError([f"{path}: is damaged from byte {good} on; {hint}"]) from None
             return
         if unpack.unconsumed_tail:
-            raise ObjectsError([f"{path}: a part of it unpacks to more than {LARGEST_MEMBER >> 20} MiB"])
+            raise ObjectsError([f"{path}: a member unpacks to more than {LARGEST_MEMBER >> 20} MiB"])
         if not unpack.eof:
             return
         yield data[: len(data) - len(unpack.unused_data)], content
@@ -120,7 +120,7 @@ def _members(path: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def entries(path: Path) -> Iterator[Entry]:
-    """The lines of a recording, but for the first; raises ObjectsError if it is none, OSError."""
+    """Yield the lines of a recording after the first; raises ObjectsError if it is invalid, OSError."""
     number = 0
     for line in (line for _, content in _members(path) for line in content.splitlines()):
         number += 1
@@ -133,7 +133,7 @@ def entries(path: Path) -> Iterator[Entry]:
         except NOT_JSON as error:
             raise ObjectsError([f"{path}: not a recording: line {number}: {error}"]) from None
     if not number:
-        raise ObjectsError([f"{path}: not a recording, or cut off before anything was in it"])
+        raise ObjectsError([f"{path}: not a recording, or truncated before its first line"])
 
 
 def _check(path: Path, tree: Any) -> None:
@@ -154,21 +154,21 @@ class _Named(msgspec.Struct):
 
 
 class Recording(NamedTuple):
-    """All that was recorded; times are seconds since the beginning, and never go back."""
+    """The contents of a recording; times are seconds since its beginning, in ascending order."""
 
     begin: float
-    """Seconds since the epoch."""
+    """Seconds since the Unix epoch."""
     changes: list[Entry]
-    """Puts and deletes. What was found at first is there at time 0; what was gone when another session began is deleted
-    there."""
+    """Puts and deletes. The initial objects are put at time 0; objects that were gone at the start of a later session
+    are deleted when it is synced."""
     seconds: float
-    """Until the last line."""
+    """Time of the last line."""
     is_ended: bool
-    """Whether that was the end, and not what a kill left."""
+    """Whether the last session was ended properly."""
 
 
 def read(path: Path) -> Recording:
-    """A recording; raises ObjectsError, also if it has no objects, and OSError."""
+    """Read a recording; raises ObjectsError if it is invalid or has no objects, OSError."""
     found: list[Entry] = []
     known: dict[tuple[str, str, str], dict[str, Any]] = {}
     told: set[tuple[str, str, str]] = set()

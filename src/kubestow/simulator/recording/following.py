@@ -1,4 +1,4 @@
-"""Recording a live cluster: everything the scheduler watches, listed and then followed, with read rights alone."""
+"""Records a live cluster: lists and watches everything that the scheduler watches, with read access only."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ _PATIENT_SECONDS = 5.0
 
 
 class _Keeper:
-    """Writes what is heard of one resource."""
+    """Writes the changes of one resource."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class _Keeper:
 
 
 async def reach(access: Access, clock: Clock) -> None:
-    """Raises CallError unless nodes and pods can be listed: a recording would wait for them for ever."""
+    """Raise CallError unless nodes and pods can be listed; a recording would wait for them for ever."""
     channel = open_channel(access, clock=clock)
     try:
         client = ApiClient(channel, user_agent=user_agent("record"), seconds=_REACH_SECONDS)
@@ -85,7 +85,7 @@ async def follow(
     channel = open_channel(access, clock=clock)
     informers = Informers(ApiClient(channel, user_agent=user_agent("record"), unlimited_wait=True), random.random)
     for resource in WATCHED:
-        # All of a pod's life, its end included. Whoever may not see something records the rest.
+        # Pods are recorded until they are removed. Resources other than nodes and pods may be forbidden.
         optional = resource not in (NODES, PODS)
         whole = replace(resource, kind=WholeObject, field_selector="", optional=optional)
         informers.watch(whole, last=resource is PODS)

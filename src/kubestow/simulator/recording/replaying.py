@@ -1,9 +1,9 @@
-"""A recording as a simulation: what happened to the cluster happens again, and the scheduler decides anew.
+"""Replays a recording as a simulation: the recorded changes happen again, with new scheduling decisions.
 
-What was found at first is there from the beginning, and objects change when they changed. A pod arrives when it did,
-without the node it was given then, unless it had one when the recording began, or another scheduler placed it; it ends
-as long after its binding as it did then. A pod that the scheduler evicts is gone after half a second. No controller and
-no kubelet acts beside that.
+The initial objects exist from the start, and objects change at the recorded times. A pod is created at its recorded
+time, without its recorded node, unless it was bound before the recording began or by another scheduler; it ends after
+the same time on a node as recorded. A pod that the scheduler evicts is gone after half a second. No controllers or
+kubelets are simulated.
 """
 
 from functools import partial
@@ -21,12 +21,12 @@ Object = dict[str, Any]
 _DONE = ("Succeeded", "Failed")
 _STOP_SECONDS = 0.5
 _TAIL_SECONDS = 1.0
-"""What a recorder saw last before it was killed has its effect, too."""
+"""Time after the last line of a killed recorder, so that its last changes take effect."""
 _SAMPLES = 500
 
 
 class _Life:
-    """What became of one pod in the recording; times in seconds from its beginning."""
+    """The recorded life of a pod; times in seconds since the beginning."""
 
     def __init__(self, first: Entry, begin: float) -> None:
         self.first = first
@@ -34,21 +34,21 @@ class _Life:
         created = first.object["metadata"].get("creationTimestamp")
         has_node = bool(first.object.get("spec", {}).get("nodeName"))
         self.was_there = has_node and not (created and parse_time(created) >= begin)
-        """Whether it had a node when the recording began; a recorder that is late sees new pods bound, too."""
+        """Whether it had a node when the recording began. A recorder with delays sees new pods already bound."""
         self.bound: float | None = None
         self.ended: float | None = None
 
     @property
     def ran(self) -> float | None:
-        """For how long it had its node."""
+        """Seconds from binding to end, None if unknown."""
         return None if self.bound is None or self.ended is None else self.ended - self.bound
 
 
 class Replay:
-    """A recording, read."""
+    """A recording that can be run."""
 
     def __init__(self, path: Path) -> None:
-        """Raises ObjectsError, OSError."""
+        """Read a recording; raises ObjectsError, OSError."""
         recording, self._path = read(path), path
         self._entries, self.begin = recording.changes, recording.begin
         self.is_ended = recording.is_ended
@@ -56,7 +56,7 @@ class Replay:
         self.sample = max(self.duration / _SAMPLES, 1.0)
         self._lives: dict[str, _Life] = {}
         self.bindings: dict[str, str] = {}
-        """Where each pod was bound while it was recorded, by namespace/name."""
+        """Recorded node of each pod, by namespace/name."""
         for entry in self._entries:
             if entry.object.get("kind") == "Pod":
                 try:
@@ -76,12 +76,12 @@ class Replay:
             life.ended = entry.time
 
     def pods(self) -> tuple[int, int]:
-        """How many pods are placed anew, and how many keep the node they had when the recording began."""
+        """Return how many pods are scheduled again, and how many keep the node that they had at the beginning."""
         kept = sum(life.was_there for life in self._lives.values())
         return len(self._lives) - kept, kept
 
     def simulation(self, **settings: Any) -> Simulation:
-        """A simulation in which it happens again; `settings` are fields of Settings. Raises ObjectsError."""
+        """Return a simulation of the recording; `settings` are fields of Settings. Raises ObjectsError."""
         given = {name: value for name, value in settings.items() if name != "seed" or value is not None}
         simulation = Simulation(**{"controllers": "none", "kubelets": False, **given})
         simulation.plane.listeners.append(partial(self._changed, simulation))
@@ -97,7 +97,7 @@ class Replay:
         return simulation
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Replay":
-        """What was recorded does not change: a fork shares it."""
+        """Forks share a recording, which does not change."""
         return self
 
     def _happen(self, entry: Entry, simulation: Simulation) -> None:
@@ -118,7 +118,7 @@ class Replay:
     def _pod_happens(self, entry: Entry, life: _Life, simulation: Simulation) -> None:
         metadata = entry.object["metadata"]
         if life.scheduler not in simulation.core.profiles:
-            # Whoever placed it does so again.
+            # Repeat the decisions of the other scheduler.
             if entry.op == "put":
                 simulation.put(entry.object)
             else:
@@ -127,11 +127,11 @@ class Replay:
             if entry.op == "put" and life.ended != entry.time:
                 simulation.put(entry.object if life.was_there else _unbound(entry.object))
         elif life.ended == entry.time and life.bound is None:
-            # Nobody had placed it, or it was there all along: it goes as it went.
+            # It was never bound, or it was bound from the beginning: its recorded end applies.
             _end(metadata.get("uid", ""), metadata["name"], metadata.get("namespace", "default"), simulation)
 
-    def _changed(self, simulation: Simulation, which: tuple[type, str], old: Any, new: Any, _phase: str) -> None:
-        if which[0] is not Pod or new is None or old is None:
+    def _changed(self, simulation: Simulation, object_id: tuple[type, str], old: Any, new: Any, _phase: str) -> None:
+        if object_id[0] is not Pod or new is None or old is None:
             return
         life = self._lives.get(new.metadata.uid)
         end = partial(_end, new.metadata.uid, new.metadata.name, new.metadata.namespace)

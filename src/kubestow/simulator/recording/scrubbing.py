@@ -1,8 +1,8 @@
-"""What of an object goes into a recording: nothing that could be a secret, and, if so wished, no name.
+"""Removes from recorded objects everything that could be a secret and, on request, replaces names by hashes.
 
-Environment, commands and arguments of containers are left out wholesale, as are managed fields and what kubectl keeps
-of the manifest. Secrets and ConfigMaps are not watched to begin with. Hashed names stay equal where they were equal;
-messages in statuses, which may tell any name, are left out with them.
+Environment, commands and arguments of containers are removed, as are managed fields and kubectl's copy of the manifest.
+Secrets and ConfigMaps are not watched at all. Equal names have equal hashes; messages in statuses, which may contain
+any name, are removed when names are hashed.
 """
 
 import hashlib
@@ -29,45 +29,45 @@ _NAMES = frozenset(
     }
 )
 _NAMES_IN_STATUS = _NAMES | {"hostIP", "podIP", "ip", "ips", "imageID", "containerID"}
-"""Elsewhere, an address can mean something: that of a host port is compared with 0.0.0.0."""
+"""Only in a status: elsewhere an address can have a meaning, as 0.0.0.0 as the address of a host port."""
 _LABELS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector"})
-"""What has keys of its own, whatever they mean elsewhere."""
+"""Fields with arbitrary keys, which are not field names."""
 _NAME_LABELS = frozenset(
     {"kubernetes.io/hostname", "kubernetes.io/metadata.name", "statefulset.kubernetes.io/pod-name"}
 )
 _BY_POD = "disruptedPods"
-"""Times by the names of pods, in a PodDisruptionBudget."""
+"""A field of a PodDisruptionBudget that maps names of pods to times."""
 _DRIVERS = ("CSIDriver", "drivers")
-"""Their names are those of products, by which volumes and storage classes ask for them."""
+"""Fields with names of drivers, which are product names that volumes and storage classes refer to."""
 _DIGITS = 10
 
 
 def scrubbed(tree: Any) -> Any:
-    """A copy without what is not to be kept."""
+    """Return a copy without secrets."""
     if isinstance(tree, dict):
         return {key: scrubbed(value) for key, value in tree.items() if key not in _LEFT_OUT and key != _ANNOTATION}
     return [scrubbed(one) for one in tree] if isinstance(tree, list) else tree
 
 
 class Hasher:
-    """Replaces names by hashes that cannot be turned back without the salt."""
+    """Replaces names by hashes that cannot be reversed without the salt."""
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
 
     def word(self, name: str) -> str:
-        """The same for the same name; a name of its own kind: letters and digits."""
+        """Return the hash of a name, which is itself a valid name of letters and digits."""
         if not name:
             return name
         return "h" + hashlib.blake2b(name.encode(), key=self._salt, digest_size=_DIGITS // 2).hexdigest()
 
     def hashed(self, tree: Any) -> Any:
-        """A copy with all names hashed: of objects, containers, images, and of what refers to them."""
+        """Return a copy with hashed names: of objects, containers and images, and in references to them."""
         kind = tree.get("kind", "")
         return self._hashed(_with_named_claims(tree) if kind == "Pod" else tree, kind, _NAMES)
 
     def _hashed(self, tree: Any, key: str, names: frozenset[str]) -> Any:
-        """What is found under a key. `names` are the keys of what is hashed: there are more of them in a status."""
+        """Hash the value of a field. `names` are the fields to hash; a status has more of them."""
         if isinstance(tree, str):
             # A part of a request for devices is named REQUEST/PART.
             parts = tree.split("/") if key.startswith("request") else [tree]
@@ -93,7 +93,7 @@ class Hasher:
 
 
 def _with_named_claims(pod: Any) -> Any:
-    """The claim of an ephemeral volume is found by the names of pod and volume: once they are hashed, only if told."""
+    """Make claims of ephemeral volumes explicit: they are found by the names of pod and volume, which get hashed."""
     spec, name = pod.get("spec", {}), pod.get("metadata", {}).get("name", "")
     volumes = [
         {"name": volume["name"], "persistentVolumeClaim": {"claimName": f"{name}-{volume['name']}"}}

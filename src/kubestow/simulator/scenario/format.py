@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from kubestow.apiserver.kubelets.description import Group
 from kubestow.config.durations import Duration
-from kubestow.simulator.settings import MOST_NODES, MOST_PODS
+from kubestow.simulator.settings import MAX_NODES, MAX_PODS
 
 API_VERSION, KIND = "kubestow.dev/v1", "Scenario"
 
@@ -114,7 +114,7 @@ class Scale(_Strict):
 
     kind: str
     name: str
-    replicas: Annotated[int, Meta(ge=0, le=MOST_PODS)]
+    replicas: Annotated[int, Meta(ge=0, le=MAX_PODS)]
     namespace: str = "default"
 
 
@@ -151,7 +151,7 @@ class NodeGroup(_Strict, kw_only=True):
     name: str
     template: Group
     min: Count = 0
-    max: Annotated[int, Meta(ge=0, le=MOST_NODES)] = 10
+    max: Annotated[int, Meta(ge=0, le=MAX_NODES)] = 10
     delay: Span = 120
     """From the wish for a node until it is there."""
     idle: Span = 600

@@ -14,7 +14,7 @@ from kubestow.api.files import ObjectsError
 from kubestow.api.files.manifests import documents
 from kubestow.api.files.sources import Source, describe_error, sources, text_of
 from kubestow.apiserver.resources import BY_KIND
-from kubestow.simulator.contents import meant_kind
+from kubestow.simulator.contents import suggest_kind
 from kubestow.simulator.recording.files import is_recording
 from kubestow.simulator.scenario import foreign, rules, traces
 from kubestow.simulator.scenario.foreign import Planned
@@ -158,7 +158,7 @@ def _take_object(place: str, tree: Object, scenario: Scenario, problems: list[st
         problems.append(f"{place}: apiVersion and kind must be text, such as v1 and Pod")
         return
     if (version, kind) not in BY_KIND:
-        if meant := meant_kind(version, kind):
+        if meant := suggest_kind(version, kind):
             problems.append(f"{place}: there is no kind {kind!r} in {version}; did you mean {meant}?")
             return
         kind = f"{kind} ({version})"

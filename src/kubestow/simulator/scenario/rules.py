@@ -9,7 +9,7 @@ import msgspec
 from kubestow.api import quantity
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.rules.names import Wrong, dns_label, dns_subdomain
-from kubestow.simulator.contents import KINDS, Object, is_taken, meant_kind
+from kubestow.simulator.contents import KINDS, Object, is_simulated, suggest_kind
 from kubestow.simulator.scenario.format import (
     API_VERSION,
     Arrival,
@@ -20,7 +20,7 @@ from kubestow.simulator.scenario.format import (
     Spec,
     seconds,
 )
-from kubestow.simulator.settings import MOST_NODES
+from kubestow.simulator.settings import MAX_NODES
 
 Problem = tuple[str, str]
 """The path of a field, and what is wrong with it."""
@@ -123,8 +123,8 @@ def _no_span(value: Any, path: str) -> Iterator[Problem]:
 
 
 def _wrong_group(group: description.Group, path: str) -> Iterator[Problem]:
-    if group.count > MOST_NODES:
-        yield f"{path}.count", f"{group.count} nodes are more than a simulation has room for, {MOST_NODES}"
+    if group.count > MAX_NODES:
+        yield f"{path}.count", f"{group.count} nodes are more than a simulation has room for, {MAX_NODES}"
     if group.count > 1 and "{}" not in group.name:
         yield f"{path}.name", "needs {} for the number, as in small-{}"
     amounts = {name: getattr(group, name) for name in ("count", "cpu", "memory", "pods", "storage")}
@@ -211,9 +211,9 @@ def _wrong_event(event: Event, path: str) -> Iterator[Problem]:
 
 def _wrong_object(obj: Object, path: str, *, named: bool = False) -> Iterator[Problem]:
     metadata = obj.get("metadata", {})
-    if not is_taken(obj):
+    if not is_simulated(obj):
         kind, version = obj.get("kind"), obj.get("apiVersion")
-        meant = meant_kind(str(version), str(kind))
+        meant = suggest_kind(str(version), str(kind))
         advice = f"did you mean {meant}?" if meant else "write apiVersion and kind as in manifests"
         yield f"{path}.kind", f"{kind!r} ({version!r}) has no part in a simulation; {advice}"
     if not isinstance(metadata, dict) or (named and not isinstance(metadata.get("name"), str)):
