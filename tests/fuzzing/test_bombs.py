@@ -88,5 +88,5 @@ def test_a_scenario_that_names_itself(tmp_path: Path) -> None:
     tree = {"apiVersion": "simon/v1alpha1", "kind": "Config", "spec": spec}
     file = tmp_path / "circle.yaml"
     file.write_text(json.dumps(tree))
-    with pytest.raises(ObjectsError, match=r"circle\.yaml: names files that name it in turn"):
+    with pytest.raises(ObjectsError, match=r"circle\.yaml: includes itself"):
         reading.read([str(file)])

@@ -116,7 +116,7 @@ def test_more_pods_than_there_is_room_for(simulate: Simulate) -> None:
 
 def test_more_nodes_and_pods_in_a_scenario(write: Write) -> None:
     """Told by file, line and field, before anything runs."""
-    with pytest.raises(ObjectsError, match=r"line 4: spec\.nodes\[0\]\.count: 1000000000 nodes are more than a sim"):
+    with pytest.raises(ObjectsError, match=r"line 4: spec\.nodes\[0\]\.count: 1000000000 nodes exceed the limit"):
         read([write("nodes: [{count: 1000000000}]")])
     event = "events: [{at: 1, scale: {kind: Deployment, name: d, replicas: 1000000000}}]"
     with pytest.raises(ObjectsError, match=r"spec\.events\[0\]\.scale\.replicas: expected `int` <= 1000000"):

@@ -105,7 +105,10 @@ def test_names_can_be_hashed_and_decisions_stay_the_same(tmp_path: Path) -> None
     assert b'"p00"' not in content
     assert b'"n0"' not in content
     replay = Replay(tmp_path / "h.gz")
-    expected = {f"{hasher.word('default')}/{hasher.word(name)}": hasher.word(where) for name, where in placed.items()}
+    expected = {
+        f"{hasher.hash_name('default')}/{hasher.hash_name(name)}": hasher.hash_name(where)
+        for name, where in placed.items()
+    }
     assert replay.bindings == expected
 
 
@@ -116,7 +119,7 @@ def test_what_refers_to_a_name_is_hashed_like_it() -> None:
             "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}],
             "status": {"addresses": [{"type": "Hostname", "address": "n1"}]}}  # fmt: skip
     found = hasher.hashed(tree)
-    word = hasher.word("n1")
+    word = hasher.hash_name("n1")
     assert found["metadata"] == {"name": word, "labels": {"kubernetes.io/hostname": word, "tier": "n1"}}
     assert found["matchExpressions"][0]["values"] == [word]
     assert found["status"]["addresses"] == [{"type": "Hostname", "address": word}]
@@ -133,7 +136,7 @@ def test_a_status_tells_no_name_where_names_are_hashed() -> None:
               "containerStatuses": [{"name": "web", "imageID": "example.com/web@sha256:1", "containerID": "cri://web",
                                      "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "web failed"}},
                                      "lastState": {"terminated": ended}}]}  # fmt: skip
-    host, own = hasher.word("10.0.0.1"), hasher.word("10.1.0.1")
+    host, own = hasher.hash_name("10.0.0.1"), hasher.hash_name("10.1.0.1")
     assert hasher.hashed({"addresses": [{"address": "10.0.0.1"}]}) == {"addresses": [{"address": host}]}
     assert hasher.hashed({"spec": {"providerID": "10.0.0.1"}}) == {"spec": {"providerID": host}}
     assert hasher.hashed({"status": {"networkData": {"ips": ["10.1.0.1"]}}})["status"]["networkData"] == {"ips": [own]}
@@ -146,9 +149,9 @@ def test_a_status_tells_no_name_where_names_are_hashed() -> None:
         "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}],
         "containerStatuses": [
             {
-                "name": hasher.word("web"),
-                "imageID": hasher.word("example.com/web@sha256:1"),
-                "containerID": hasher.word("cri://web"),
+                "name": hasher.hash_name("web"),
+                "imageID": hasher.hash_name("example.com/web@sha256:1"),
+                "containerID": hasher.hash_name("cri://web"),
                 "state": {"waiting": {"reason": "CrashLoopBackOff"}},
                 "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
             }
@@ -167,7 +170,7 @@ def test_budgets_tell_no_pods() -> None:
     """The pods that are about to be evicted are known by name."""
     hasher, when = Hasher(b"salt"), "2026-11-16T12:00:00Z"
     found = hasher.hashed({"kind": "PodDisruptionBudget", "status": {"disruptedPods": {"web": when}}})
-    assert found["status"] == {"disruptedPods": {hasher.word("web"): when}}
+    assert found["status"] == {"disruptedPods": {hasher.hash_name("web"): when}}
 
 
 @pytest.mark.parametrize(
@@ -188,21 +191,23 @@ def test_names_and_what_refers_to_them_stay_equal(named: Object, referring: Obje
     """Or a replay would decide otherwise."""
     hasher = Hasher(b"salt")
     for tree in (named, referring):
-        assert hasher.hashed(tree) == json.loads(json.dumps(tree).replace('"X"', f'"{hasher.word("X")}"'))
+        assert hasher.hashed(tree) == json.loads(json.dumps(tree).replace('"X"', f'"{hasher.hash_name("X")}"'))
 
 
 def test_parts_of_requests_are_hashed_one_by_one() -> None:
     """They are named together where devices are allocated for them."""
     hasher = Hasher(b"salt")
-    assert hasher.hashed({"request": "gpu/large"}) == {"request": f"{hasher.word('gpu')}/{hasher.word('large')}"}
+    assert hasher.hashed({"request": "gpu/large"}) == {
+        "request": f"{hasher.hash_name('gpu')}/{hasher.hash_name('large')}"
+    }
 
 
 def test_claims_of_ephemeral_volumes_are_still_found() -> None:
     """By name: that of pod and volume together is another one than those of both."""
     hasher = Hasher(b"salt")
     pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"volumes": [{"name": "v", "ephemeral": {}}]}}
-    claim = {"claimName": hasher.word("p-v")}
-    assert hasher.hashed(pod)["spec"] == {"volumes": [{"name": hasher.word("v"), "persistentVolumeClaim": claim}]}
+    claim = {"claimName": hasher.hash_name("p-v")}
+    assert hasher.hashed(pod)["spec"] == {"volumes": [{"name": hasher.hash_name("v"), "persistentVolumeClaim": claim}]}
 
 
 def test_what_is_known_by_other_names_keeps_them() -> None:
@@ -212,7 +217,7 @@ def test_what_is_known_by_other_names_keeps_them() -> None:
     labelled = {"labels": {"name": "web"}, "selector": {"name": "web"}, "annotations": {"image": "web"}}
     assert hasher.hashed(driver | labelled) == driver | labelled
     node = {"kind": "CSINode", "spec": {"drivers": [{"name": "ebs.csi.aws.com", "nodeID": "i-1"}]}}
-    assert hasher.hashed(node)["spec"]["drivers"] == [{"name": "ebs.csi.aws.com", "nodeID": hasher.word("i-1")}]
+    assert hasher.hashed(node)["spec"]["drivers"] == [{"name": "ebs.csi.aws.com", "nodeID": hasher.hash_name("i-1")}]
 
 
 def test_a_recording_with_hashed_names_is_not_continued(tmp_path: Path) -> None:

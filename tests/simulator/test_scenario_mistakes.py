@@ -27,26 +27,26 @@ DEPLOYMENT = """
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        ("duratoin: 1h", r"s\.yaml: line 4: spec\.duratoin: is not a field that there is"),
+        ("duratoin: 1h", r"s\.yaml: line 4: spec\.duratoin: unknown field"),
         ("duration: -5s", r"s\.yaml: line 4: spec\.duration: -5s is negative"),
         ("duration: 1e17", r"s\.yaml: line 4: spec\.duration: .* is more than 200 years"),
         ("duration: soon", r's\.yaml: line 4: spec\.duration: "soon" is not a duration'),
-        ("sample: 0ms", r"s\.yaml: line 4: spec\.sample: must be more than nothing"),
+        ("sample: 0ms", r"s\.yaml: line 4: spec\.sample: must be greater than 0"),
         ("seed: x", r"s\.yaml: line 4: spec\.seed: expected `int`, got `str`"),
         ("seed: -1", r"s\.yaml: line 4: spec\.seed: expected `int` >= 0"),
-        ("duration: 0", r"s\.yaml: line 4: spec\.duration: must be more than nothing"),
+        ("duration: 0", r"s\.yaml: line 4: spec\.duration: must be greater than 0"),
         ("nodes:\n- count: 2\n  name: small", r"s\.yaml: line 6: spec\.nodes\[0\]\.name: needs \{\} for the number"),
         ("nodes:\n- cpu: many", r"s\.yaml: line 5: spec\.nodes\[0\]\.cpu: "),
         ("nodes:\n- memory: -1Gi", r"s\.yaml: line 5: spec\.nodes\[0\]\.memory: must not be negative"),
         ("events:\n- at: 5s", r"s\.yaml: line 5: spec\.events\[0\]: needs one of fail, drain"),
         ("events:\n- at: 5s\n  fail: {}", r"line 6: spec\.events\[0\]\.fail: needs one of names, labels and count"),
-        ("arrivals:\n- name: a\n  times: [1]", r"line 5: spec\.arrivals\[0\]: needs either a pod or an object"),
+        ("arrivals:\n- name: a\n  times: [1]", r"line 5: spec\.arrivals\[0\]: needs either pod or object"),
         (f"arrivals:\n- name: a\n  {POD}\n  times: [1, -2]", r"line 7: .*\.times\[1\]: -2 is negative"),
         (f"arrivals:\n- name: a\n  {POD}\n  poisson: {{every: 1}}", r"needs until or count"),
         ("nodeGroups:\n- {name: g, template: {}, min: 5, max: 2}", r"nodeGroups\[0\]\.min: must be between"),
         ("nodeGroups:\n- name: g\n  template: {}\n  max: -4", r"line 7: .*nodeGroups\[0\]\.max: expected `int` >= 0"),
         ("nodeGroups:\n- {name: g_g, template: {}}", r"nodeGroups\[0\]\.name: 'g_g': a lowercase RFC 1123 subdomain"),
-        ("nodeGroups:\n- {name: g, template: {count: 2}}", r"nodeGroups\[0\]\.template\.count: has no meaning here"),
+        ("nodeGroups:\n- {name: g, template: {count: 2}}", r"nodeGroups\[0\]\.template\.count: does not apply here"),
         ("events:\n- {at: 1, fail: {count: 0}}", r"spec\.events\[0\]\.fail\.count: expected `int` >= 1"),
         ("events:\n- {at: 1, fail: {names: []}}", r"spec\.events\[0\]\.fail\.names: expected `array` of length >= 1"),
         ("events:\n- {at: 1, scale: {kind: Job, name: j, replicas: 2}}", r"scale\.kind: 'Job' has no replicas"),
@@ -65,15 +65,15 @@ def test_what_is_wrong_is_told_with_file_line_and_field(write: Write, spec: str,
 
 def test_a_list_that_is_not_a_list_of_kubectl_is_told_as_such(write: Write) -> None:
     """As jq makes it of kubectl's items."""
-    with pytest.raises(ObjectsError, match=r"s\.json.*: is a list; write what is in it as the items of a List"):
+    with pytest.raises(ObjectsError, match=r"s\.json.*: is a list; write a List"):
         read([write("", "s.json", head='[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}]')])
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (b"", r"s\.yaml: there is nothing to simulate: no Scenario and no objects$"),
-        (b"apiVersion: x/v1\nkind: Pdo\nmetadata: {name: p}", r"s\.yaml: .* but of kinds that have no part here: Pdo"),
+        (b"", r"s\.yaml: nothing to simulate: no Scenario and no objects$"),
+        (b"apiVersion: x/v1\nkind: Pdo\nmetadata: {name: p}", r"s\.yaml: .* but of unsupported kinds: Pdo"),
         (b"apiVersion: kubestow.dev/v1\nkind: Scenario", r"s\.yaml: line 1: object missing required field `spec`"),
         (gzip.compress(b'{"kubestow":"recording","version":1}\n', mtime=0), r"s\.yaml: is a recording"),
         (b"\xff", r"s\.yaml: is not UTF-8 text"),
@@ -166,14 +166,14 @@ events:
     ("arrival", "problem"),
     [
         ("pod: {spec: {containers: [{name: c, imagee: i}]}}",
-         r"line 6: spec\.arrivals\[0\]\.pod\.spec\.containers\[0\]\.imagee: is not a field that there is"),
+         r"line 6: spec\.arrivals\[0\]\.pod\.spec\.containers\[0\]\.imagee: unknown field"),
         ("pod:\n    spec:\n      containers:\n      - {name: c, image: i, resources: {requests: {cpu: '-2'}}}",
          r"line 9: spec\.arrivals\[0\]\.pod\.spec\.containers\[0\]\.resources\.requests\[cpu\]: Invalid value: \"-2"),
         ("pod: {metadata: {labels: {a: 1}}}", r"\.pod\.metadata\.labels\.a: must be a string, not 1"),
-        ("pod: {metadata: {namespace: b}}", r"\.pod\.metadata\.namespace: is 'b', and that of the arrival"),
+        ("pod: {metadata: {namespace: b}}", r"\.pod\.metadata\.namespace: is 'b', but the arrival's is 'default'"),
         ("pod: {spec: {priorityClassName: x}}", r'\[0\]\.pod: pods "batch" is forbidden: no PriorityClass with name x'),
         ("pod: {spec: 7}", r"line 6: spec\.arrivals\[0\]\.pod\.spec: expected `object`"),
-        ("object: {apiVersion: v1, kind: Podd}", r"\.object\.kind: 'Podd' \('v1'\) has no part .*; did you mean Pod\?"),
+        ("object: {apiVersion: v1, kind: Podd}", r"\.object\.kind: 'Podd' \('v1'\) is not supported .*; did you mean Pod\?"),
         (f"{POD}\n  namespace: No_Name", r"line 7: spec\.arrivals\[0\]\.namespace: 'No_Name': a lowercase RFC"),
     ],
 )  # fmt: skip
@@ -187,7 +187,9 @@ def test_what_the_api_refuses_in_the_run_is_told_by_its_entry(write: Write) -> N
     """An object that an event applies, and a pod whose name is taken."""
     spec = f"nodes: [{{}}]\narrivals:\n- {{name: a, times: [3], {POD}}}\nevents:\n- at: 2\n  apply:\n  - "
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {containers: [{name: c, imag: i}]}}"
-    with pytest.raises(ObjectsError, match=r"line 10: spec\.events\[0\]\.apply\[0\]\.spec\.containers\[0\]\.imag: is"):
+    with pytest.raises(
+        ObjectsError, match=r"line 10: spec\.events\[0\]\.apply\[0\]\.spec\.containers\[0\]\.imag: unknown field"
+    ):
         running.run(Prepared(read([write(spec + pod)])))
     with pytest.raises(ObjectsError, match=r'line 6: spec\.arrivals\[0\]\.pod: pods "a-0" already exists'):
         running.run(Prepared(read([write(spec + pod.replace("imag:", "image:").replace("b}", "a-0}"))])))
@@ -198,7 +200,7 @@ def test_what_the_api_refuses_in_the_run_is_told_by_its_entry(write: Write) -> N
     [
         ("at,cpu\n1,-2\n", r"t\.csv: line 2: cpu: must not be negative"),
         ("at,memory\n1,1Gi\n2,lots\n", r"t\.csv: line 3: memory: "),
-        ("name,at\na,1\na,2\n", r"t\.csv: line 3: name: 'a' is the name of line 2, too"),
+        ("name,at\na,1\na,2\n", r"t\.csv: line 3: name: 'a' is already used in line 2"),
         ("name,at\nA_b,1\n", r"t\.csv: line 2: name: 'A_b': a lowercase RFC 1123 subdomain"),
         ("at,run\n,5\n", r"t\.csv: line 2: at: \"\" is not a duration"),
         ("at,run\n5,inf\n", r"t\.csv: line 2: run: inf is more than 200 years"),
@@ -243,7 +245,7 @@ def test_a_misspelt_kind_is_a_mistake(write: Write, version: str, kind: str, mea
 @pytest.mark.parametrize(
     ("head", "problem"),
     [
-        (HEAD.replace("Scenario", "Scenaro"), r"line 2: kind: 'Scenaro' is no kind of kubestow.dev/v1; there is"),
+        (HEAD.replace("Scenario", "Scenaro"), r"line 2: kind: unknown kind 'Scenaro'; kubestow.dev/v1 has only"),
         (HEAD.replace("kubestow.dev/v1", "kubestow/v1"), r"line 1: apiVersion: is 'kubestow/v1'; this program reads"),
     ],
 )  # fmt: skip
@@ -273,8 +275,8 @@ events:
     assert ran.exit_code == 0, ran.output
     wanted = [
         "line 8: spec.arrivals[1].trace: t.csv: column 'memroy' is not used",
-        "line 14: spec.events[3].at: does not happen: it is due at 20 min, and the run ends at 10 min",
-        "line 7: spec.arrivals[0]: does not happen: it is due at 11 min, and the run ends at 10 min",
+        "line 14: spec.events[3].at: does not happen: it is due at 20 min, but the run ends at 10 min",
+        "line 7: spec.arrivals[0]: does not happen: it is due at 11 min, but the run ends at 10 min",
         "line 11: spec.events[0].fail.labels: no node had these labels at 2 min, so nothing happened",
         "line 12: spec.events[1].cordon.count: there were only 2 nodes at 3 min",
     ]

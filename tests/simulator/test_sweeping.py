@@ -116,7 +116,7 @@ def test_a_sweep_goes_on_where_it_was_killed(scenario: str, tmp_path: Path) -> N
         ("scenario.spec.nodes[9].count=1", "there is no 9 in its path"),
         (f"{COUNT}=many", f"Error: {COUNT}: expected `int`, got `str` (with {COUNT}=many)"),
         (f"{COUNT}=4,-4", f"Error: {COUNT}: must not be negative (with {COUNT}=-4)"),
-        ("scenario.spec.nodes[0].cont=4", "Error: scenario.spec.nodes[0].cont: is not a field that there is (with"),
+        ("scenario.spec.nodes[0].cont=4", "Error: scenario.spec.nodes[0].cont: unknown field (with"),
         ("scenario.spec.seed=4", "scenario.spec.seed: seeds are varied with --seeds"),
         ("config.percentageOfNodesToScore=500", "config.percentageOfNodesToScore: must be from 0 to 100"),
         ("config.percentageOfNodesToScore=9..4", "the low end of a range must not exceed the high end"),

@@ -31,7 +31,7 @@ from kubestow.simulator.results import new_folder
 from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.format import API_VERSION, KIND
 from kubestow.simulator.scenario.reading import Scenario
-from kubestow.simulator.scenario.rules import FieldsError, spec_of
+from kubestow.simulator.scenario.rules import FieldsError, parse_spec
 
 Value = str | int | float | bool
 Values = list[Value] | range | tuple[float, float]
@@ -162,7 +162,7 @@ def prepare(point: Point) -> tuple[Prepared, SchedulerConfiguration]:
             set_field(settings, name.removeprefix("config."), value, name)
     try:
         configuration = config.load(yaml.safe_dump(settings), known=PluginCollection(point.plugin_sources))
-        return Prepared(replace(point.scenario, spec=spec_of(document))), configuration
+        return Prepared(replace(point.scenario, spec=parse_spec(document))), configuration
     except ConfigError as error:
         problems = [f"config.{problem}" for problem in error.problems]
     except FieldsError as error:

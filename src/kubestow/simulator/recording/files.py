@@ -171,7 +171,7 @@ def read(path: Path) -> Recording:
     """Read a recording; raises ObjectsError if it is invalid or has no objects, OSError."""
     found: list[Entry] = []
     known: dict[tuple[str, str, str], dict[str, Any]] = {}
-    told: set[tuple[str, str, str]] = set()
+    listed: set[tuple[str, str, str]] = set()
     begin: float | None = None
     now, op, is_first = 0.0, "", True
     for entry in entries(path):
@@ -180,9 +180,9 @@ def read(path: Path) -> Recording:
         if op in ("synced", "end") and is_first:
             found, is_first = [replace(one, time=0.0) for one in found], False
         if op == "start":
-            told = set()
+            listed = set()
         elif op == "synced":
-            gone = [key for key in known if key not in told]
+            gone = [key for key in known if key not in listed]
             found += [Entry(now, "delete", known.pop(key)) for key in gone]
         elif op in ("put", "delete"):
             try:
@@ -190,7 +190,7 @@ def read(path: Path) -> Recording:
             except msgspec.ValidationError:
                 raise ObjectsError([f"{path}: not a recording: a `{op}` at {entry.time} names no object"]) from None
             key = (named.kind, named.metadata.namespace, named.metadata.name)
-            told.add(key)
+            listed.add(key)
             if op == "put":
                 known[key] = entry.object
             else:

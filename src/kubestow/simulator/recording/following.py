@@ -24,7 +24,7 @@ _REACH_SECONDS = 30.0
 _PATIENT_SECONDS = 5.0
 
 
-class _Keeper:
+class _Recorder:
     """Writes the changes of one resource."""
 
     def __init__(
@@ -89,9 +89,9 @@ async def follow(
         optional = resource not in (NODES, PODS)
         whole = replace(resource, kind=WholeObject, field_selector="", optional=optional)
         informers.watch(whole, last=resource is PODS)
-    keepers = {resource.name: _Keeper(resource, writer, clock, hasher, note) for resource in WATCHED}
+    recorders = {resource.name: _Recorder(resource, writer, clock, hasher, note) for resource in WATCHED}
     writer.add(clock.now(), "start")
-    watching = asyncio.create_task(informers.run(lambda resource: keepers[resource.name]), name="record")
+    watching = asyncio.create_task(informers.run(lambda resource: recorders[resource.name]), name="record")
     try:
         syncing = asyncio.create_task(informers.wait_synced(), name="sync")
         both = {watching, syncing}

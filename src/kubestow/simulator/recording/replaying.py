@@ -33,7 +33,7 @@ class _Life:
         self.scheduler = first.object.get("spec", {}).get("schedulerName", "default-scheduler")
         created = first.object["metadata"].get("creationTimestamp")
         has_node = bool(first.object.get("spec", {}).get("nodeName"))
-        self.was_there = has_node and not (created and parse_time(created) >= begin)
+        self.was_bound = has_node and not (created and parse_time(created) >= begin)
         """Whether it had a node when the recording began. A recorder with delays sees new pods already bound."""
         self.bound: float | None = None
         self.ended: float | None = None
@@ -68,7 +68,7 @@ class Replay:
         metadata = entry.object["metadata"]
         life = self._lives.setdefault(metadata.get("uid", ""), _Life(entry, self.begin))
         node = entry.object.get("spec", {}).get("nodeName")
-        if node and life.bound is None and not life.was_there:
+        if node and life.bound is None and not life.was_bound:
             life.bound = entry.time
             self.bindings[f"{metadata.get('namespace', 'default')}/{metadata['name']}"] = node
         done = entry.object.get("status", {}).get("phase") in _DONE
@@ -77,20 +77,20 @@ class Replay:
 
     def pods(self) -> tuple[int, int]:
         """Return how many pods are scheduled again, and how many keep the node that they had at the beginning."""
-        kept = sum(life.was_there for life in self._lives.values())
+        kept = sum(life.was_bound for life in self._lives.values())
         return len(self._lives) - kept, kept
 
     def simulation(self, **settings: Any) -> Simulation:
         """Return a simulation of the recording; `settings` are fields of Settings. Raises ObjectsError."""
-        given = {name: value for name, value in settings.items() if name != "seed" or value is not None}
-        simulation = Simulation(**{"controllers": "none", "kubelets": False, **given})
-        simulation.plane.listeners.append(partial(self._changed, simulation))
+        overrides = {name: value for name, value in settings.items() if name != "seed" or value is not None}
+        simulation = Simulation(**{"controllers": "none", "kubelets": False, **overrides})
+        simulation.plane.listeners.append(partial(self._on_change, simulation))
         for entry in self._entries:
             if entry.time:
-                simulation.at(entry.time, partial(self._happen, entry))
+                simulation.at(entry.time, partial(self._execute, entry))
                 continue
             try:
-                self._happen(entry, simulation)
+                self._execute(entry, simulation)
             except ObjectsError:
                 simulation.close()
                 raise
@@ -100,7 +100,7 @@ class Replay:
         """Forks share a recording, which does not change."""
         return self
 
-    def _happen(self, entry: Entry, simulation: Simulation) -> None:
+    def _execute(self, entry: Entry, simulation: Simulation) -> None:
         try:
             self._apply(entry, simulation)
         except ObjectError as error:
@@ -109,13 +109,13 @@ class Replay:
     def _apply(self, entry: Entry, simulation: Simulation) -> None:
         obj = entry.object
         if obj["kind"] == "Pod":
-            self._pod_happens(entry, self._lives[obj["metadata"].get("uid", "")], simulation)
+            self._apply_pod(entry, self._lives[obj["metadata"].get("uid", "")], simulation)
         elif entry.op == "put":
             simulation.put(obj)
         else:
             simulation.remove(obj["kind"], obj["metadata"]["name"], obj["metadata"].get("namespace", "default"))
 
-    def _pod_happens(self, entry: Entry, life: _Life, simulation: Simulation) -> None:
+    def _apply_pod(self, entry: Entry, life: _Life, simulation: Simulation) -> None:
         metadata = entry.object["metadata"]
         if life.scheduler not in simulation.core.profiles:
             # Repeat the decisions of the other scheduler.
@@ -125,12 +125,12 @@ class Replay:
                 _end(metadata.get("uid", ""), metadata["name"], metadata.get("namespace", "default"), simulation)
         elif entry is life.first:
             if entry.op == "put" and life.ended != entry.time:
-                simulation.put(entry.object if life.was_there else _unbound(entry.object))
+                simulation.put(entry.object if life.was_bound else _unbound(entry.object))
         elif life.ended == entry.time and life.bound is None:
             # It was never bound, or it was bound from the beginning: its recorded end applies.
             _end(metadata.get("uid", ""), metadata["name"], metadata.get("namespace", "default"), simulation)
 
-    def _changed(self, simulation: Simulation, object_id: tuple[type, str], old: Any, new: Any, _phase: str) -> None:
+    def _on_change(self, simulation: Simulation, object_id: tuple[type, str], old: Any, new: Any, _phase: str) -> None:
         if object_id[0] is not Pod or new is None or old is None:
             return
         life = self._lives.get(new.metadata.uid)

@@ -35,7 +35,7 @@ _LABELS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "se
 _NAME_LABELS = frozenset(
     {"kubernetes.io/hostname", "kubernetes.io/metadata.name", "statefulset.kubernetes.io/pod-name"}
 )
-_BY_POD = "disruptedPods"
+_POD_KEYED = "disruptedPods"
 """A field of a PodDisruptionBudget that maps names of pods to times."""
 _DRIVERS = ("CSIDriver", "drivers")
 """Fields with names of drivers, which are product names that volumes and storage classes refer to."""
@@ -55,7 +55,7 @@ class Hasher:
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
 
-    def word(self, name: str) -> str:
+    def hash_name(self, name: str) -> str:
         """Return the hash of a name, which is itself a valid name of letters and digits."""
         if not name:
             return name
@@ -71,20 +71,20 @@ class Hasher:
         if isinstance(tree, str):
             # A part of a request for devices is named REQUEST/PART.
             parts = tree.split("/") if key.startswith("request") else [tree]
-            return "/".join(map(self.word, parts)) if key in names or key in _NAME_LABELS else tree
+            return "/".join(map(self.hash_name, parts)) if key in names or key in _NAME_LABELS else tree
         if isinstance(tree, list):
             return [self._hashed(one, "image" if key == "names" else key, names) for one in tree]
         if not isinstance(tree, dict):
             return tree
-        if key == _BY_POD:
-            return {self.word(name): value for name, value in tree.items()}
+        if key == _POD_KEYED:
+            return {self.hash_name(name): value for name, value in tree.items()}
         if key in _LABELS:
             names = frozenset()
         elif key in _DRIVERS:
             names -= {"name"}
         is_host = tree.get("key") in (*_NAME_LABELS, "metadata.name")
         return {
-            name: [self.word(one) for one in value]
+            name: [self.hash_name(one) for one in value]
             if is_host and name == "values"
             else self._hashed(value, name, _NAMES_IN_STATUS if name == "status" else names)
             for name, value in tree.items()

@@ -1,9 +1,9 @@
-"""Groups of nodes that grow when pods wait for room and shrink when nodes are empty.
+"""Node groups: nodes are added for unschedulable pods, and removed when they are empty.
 
-Every ten seconds the group is looked at. How many nodes the waiting pods need is found by placing them, with the same
-scheduler configuration, on empty nodes of the group, one node after the other as long as that helps; the nodes come
-after the group's delay. What depends on pods that run already (affinity to them, spreading) is not seen by that. A node
-that has held nothing but pods of DaemonSets for the group's idle time is removed.
+Each group is evaluated every ten seconds. The number of nodes is found by placing the pending pods, with the same
+scheduler configuration, on empty nodes of the group, one node after the other as long as that helps; the nodes are
+added after the group's delay. This ignores constraints on running pods (affinity to them, topology spread). A node that
+had only pods of DaemonSets during the group's idle time is removed.
 """
 
 import copy
@@ -27,19 +27,19 @@ from kubestow.simulator.simulation import Simulation
 
 GROUP_LABEL = "kubestow.dev/node-group"
 _SCAN_SECONDS = 10.0
-_MOST_AT_ONCE = 100
+_MAX_NODES_PER_SCAN = 100
 
 
 class Autoscaler:
-    """One group; an action that plans its next turn."""
+    """The autoscaler of one group; a recurring action."""
 
     def __init__(self, group: NodeGroup, place: Place) -> None:
         self._group = group
         self._place = place
         self._number = 0
-        self._coming = 0
+        self._ordered = 0
         self._empty_since: dict[str, float] = {}
-        self._answered: tuple[frozenset[str], int] = (frozenset(), 0)
+        self._cached: tuple[frozenset[str], int] = (frozenset(), 0)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Autoscaler":
         other = copy.copy(self)
@@ -48,49 +48,49 @@ class Autoscaler:
         return other
 
     def start(self, simulation: Simulation) -> None:
-        """Have the smallest number of nodes, and look after it from now on; raises ObjectsError."""
+        """Add the minimum number of nodes and start scaling; raises ObjectsError."""
         for _ in range(self._group.min):
             self._add(simulation)
         simulation.at(simulation.time + _SCAN_SECONDS, self)
 
     def __call__(self, simulation: Simulation) -> None:
         nodes = self._nodes(simulation)
-        for _ in range(self._missing(simulation, nodes)):
-            self._coming += 1
-            simulation.at(simulation.time + seconds(self._group.delay), self._arrive)
+        for _ in range(self._to_order(simulation, nodes)):
+            self._ordered += 1
+            simulation.at(simulation.time + seconds(self._group.delay), self._deliver)
         self._shrink(simulation, nodes)
         simulation.at(simulation.time + _SCAN_SECONDS, self)
 
     def is_busy(self, simulation: Simulation) -> bool:
-        """Whether nodes will come or go."""
+        """Return whether nodes will be added or removed."""
         nodes = self._nodes(simulation)
         has_spare = len(nodes) > self._group.min and bool(self._empty(simulation, nodes))
-        return self._coming > 0 or has_spare or self._missing(simulation, nodes) > 0
+        return self._ordered > 0 or has_spare or self._to_order(simulation, nodes) > 0
 
-    def _missing(self, simulation: Simulation, nodes: list[str]) -> int:
-        """How many nodes are to be ordered for pods that wait."""
-        waiting = [pod for pod in simulation.core.intake.pending_pods() if _is_unschedulable(pod)]
-        room = self._group.max - len(nodes) - self._coming
-        if not waiting or room <= 0:
+    def _to_order(self, simulation: Simulation, nodes: list[str]) -> int:
+        """Return the number of nodes to order for pending pods."""
+        pending = [pod for pod in simulation.core.intake.pending_pods() if _is_unschedulable(pod)]
+        room = self._group.max - len(nodes) - self._ordered
+        if not pending or room <= 0:
             return 0
-        return max(min(self._needed(simulation.settings, waiting) - self._coming, room), 0)
+        return max(min(self._needed(simulation.settings, pending) - self._ordered, room), 0)
 
     def _nodes(self, simulation: Simulation) -> list[str]:
         nodes = simulation.core.cluster.nodes
-        mine = self._group.name
+        group_name = self._group.name
         return [
             name
             for name, row in nodes.row_of.items()
-            if (node := nodes.nodes[row]) is not None and node.metadata.labels.get(GROUP_LABEL) == mine
+            if (node := nodes.nodes[row]) is not None and node.metadata.labels.get(GROUP_LABEL) == group_name
         ]
 
-    def _arrive(self, simulation: Simulation) -> None:
+    def _deliver(self, simulation: Simulation) -> None:
         self._add(simulation)
-        # Until the scheduler has heard of it, it would be missing among the nodes there are.
-        simulation.at(simulation.time + simulation.settings.latencies.watch + 1.0, self._arrived)
+        # Count it as ordered until the scheduler has received it; before, it is missing among the existing nodes.
+        simulation.at(simulation.time + simulation.settings.latencies.watch + 1.0, self._on_delivered)
 
-    def _arrived(self, _simulation: Simulation) -> None:
-        self._coming -= 1
+    def _on_delivered(self, _simulation: Simulation) -> None:
+        self._ordered -= 1
 
     def _node(self, number: int) -> dict[str, Any]:
         group: Group = replace(self._group.template, count=1, name=f"{self._group.name}-{number}")
@@ -102,28 +102,28 @@ class Autoscaler:
         return {"apiVersion": "v1", "kind": "Node", **node}
 
     def _add(self, simulation: Simulation) -> None:
-        with self._place.blamed():
+        with self._place.report_errors():
             simulation.add(self._node(self._number))
         self._number += 1
 
-    def _needed(self, settings: Settings, waiting: list[Pod]) -> int:
-        """How many empty nodes the waiting pods would fill."""
-        uids = frozenset(pod.metadata.uid for pod in waiting)
-        if self._answered[0] == uids:
-            return self._answered[1]
+    def _needed(self, settings: Settings, pending: list[Pod]) -> int:
+        """Return the number of empty nodes needed for the pending pods."""
+        uids = frozenset(pod.metadata.uid for pod in pending)
+        if self._cached[0] == uids:
+            return self._cached[1]
         needed = 0
         with _scheduler(settings) as harness:
-            for pod in waiting:
+            for pod in pending:
                 harness.cluster.add(replace(pod, status=replace(pod.status, nominatedNodeName="")))
-            # One by one: as long as each node finds pods that fit on none before it.
-            while len(harness.bindings) < len(waiting) and needed < min(self._group.max, _MOST_AT_ONCE):
+            # Stop when a node takes no pod that did not fit on those before it.
+            while len(harness.bindings) < len(pending) and needed < min(self._group.max, _MAX_NODES_PER_SCAN):
                 before = len(harness.bindings)
                 harness.cluster.add(convert(Node, self._node(needed)))
                 harness.run_until_idle()
                 if len(harness.bindings) == before:
                     break
                 needed += 1
-        self._answered = (uids, needed)
+        self._cached = (uids, needed)
         return needed
 
     def _shrink(self, simulation: Simulation, names: list[str]) -> None:
@@ -138,11 +138,11 @@ class Autoscaler:
 
     def _empty(self, simulation: Simulation, names: list[str]) -> set[str]:
         nodes = simulation.core.cluster.nodes
-        return {name for name in names if not any(map(_counts, nodes.pods[nodes.row_of[name]].values()))}
+        return {name for name in names if not any(map(_prevents_removal, nodes.pods[nodes.row_of[name]].values()))}
 
 
 def _scheduler(settings: Settings) -> SchedulerHarness:
-    """A scheduler like the one of the simulation, without a cluster."""
+    """Return a scheduler with the settings of the simulation and an empty cluster."""
     configuration, loaded = settings.configuration, PluginCollection(settings.plugin_sources).loaded
     named: set[str] = set()
     if isinstance(configuration, SchedulerConfiguration):
@@ -151,7 +151,7 @@ def _scheduler(settings: Settings) -> SchedulerHarness:
     return SchedulerHarness(configuration, plugins=plugins, features=settings.features, seed=settings.seed)
 
 
-def _counts(info: Any) -> bool:
+def _prevents_removal(info: Any) -> bool:
     return not any(owner.kind == "DaemonSet" for owner in info.pod.metadata.ownerReferences)
 
 

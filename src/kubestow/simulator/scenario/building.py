@@ -1,4 +1,4 @@
-"""A scenario becomes a simulation that is ready to run."""
+"""Builds a simulation from a scenario."""
 
 import math
 from collections.abc import Iterator
@@ -12,24 +12,24 @@ from kubestow.apiserver.kubelets.scripts import Pace
 from kubestow.simulator.contents import ObjectError
 from kubestow.simulator.in_memory.virtual_loop import START
 from kubestow.simulator.results import span
-from kubestow.simulator.scenario import happenings, traces
+from kubestow.simulator.scenario import events, traces
 from kubestow.simulator.scenario.arrivals import Stream
 from kubestow.simulator.scenario.autoscaling import Autoscaler
 from kubestow.simulator.scenario.format import Arrival, seconds
 from kubestow.simulator.scenario.reading import Scenario
-from kubestow.simulator.scenario.references import missing
+from kubestow.simulator.scenario.references import missing_objects
 from kubestow.simulator.settings import Latencies
 from kubestow.simulator.simulation import Simulation
 
-_LONGEST_TAIL = 3600.0
+_MAX_TAIL_SECONDS = 3600.0
 _MINUTE, _SAMPLES = 60.0, 1440
-"""How often is looked where there is a duration and the scenario does not say, and how many times at most."""
+"""Default interval of samples where the scenario has a duration, and the maximum number of samples."""
 _DEVIATIONS = 6.0
-"""What takes longer than the mean by so many standard deviations is not to be expected in a lifetime."""
+"""Assumed maximum deviation of a random time from its mean, in standard deviations."""
 
 
 def build(scenario: Scenario, *, seed: int | None = None, **settings: Any) -> Simulation:
-    """A simulation at time zero; `settings` are fields of Settings. Raises ObjectsError for objects it cannot take."""
+    """Return a simulation at time zero; `settings` are fields of Settings. Raises ObjectsError for invalid objects."""
     spec = scenario.spec
     pods, latencies = spec.pods, spec.latencies
     seed = spec.seed if seed is None else seed
@@ -49,12 +49,12 @@ def build(scenario: Scenario, *, seed: int | None = None, **settings: Any) -> Si
 
 
 def _created(obj: dict[str, Any]) -> int:
-    """When an object was created: nothing must be younger than the time at which a simulation begins."""
+    """Return the creation time of an object, which must not be later than the start of the simulation."""
     text = obj.get("metadata", {}).get("creationTimestamp")
     try:
         return math.ceil(parse_time(text)) if isinstance(text, str) else 0
     except ValueError:
-        # The API server will say what is wrong with it.
+        # The API server reports the invalid timestamp.
         return 0
 
 
@@ -68,52 +68,52 @@ def _fill(simulation: Simulation, scenario: Scenario, seed: int) -> None:
     try:
         simulation.add(*(node for _, node in nodes), *scenario.objects)
     except ObjectError as error:
-        told = [place.at(f"nodes[{index}]").told(str(error)) for index, node in nodes if node is error.object]
+        problems = [place.at(f"nodes[{index}]").describe(str(error)) for index, node in nodes if node is error.object]
         given = zip(scenario.objects, scenario.places, strict=False)
-        told += [f"{where}: {error}" for obj, where in given if obj is error.object]
-        raise ObjectsError(told or [str(error)]) from None
+        problems += [f"{where}: {error}" for obj, where in given if obj is error.object]
+        raise ObjectsError(problems or [str(error)]) from None
     for index, arrival in enumerate(spec.arrivals):
-        there, rows = place.at(f"arrivals[{index}]"), scenario.traces.get(arrival.name, [])
-        Stream(arrival, there, rows, seed, seconds(spec.pods.run), simulation).plan(simulation)
+        where, rows = place.at(f"arrivals[{index}]"), scenario.traces.get(arrival.name, [])
+        Stream(arrival, where, rows, seed, seconds(spec.pods.run), simulation).plan(simulation)
     for index, group in enumerate(spec.nodeGroups):
         Autoscaler(group, place.at(f"nodeGroups[{index}]")).start(simulation)
     for index, event in enumerate(spec.events):
-        happenings.plan(event, place.at(f"events[{index}]"), f"{seed}/events/{index}", simulation)
+        events.plan(event, place.at(f"events[{index}]"), f"{seed}/events/{index}", simulation)
     for change in scenario.changes:
-        simulation.at(change.time, partial(happenings.change, change))
+        simulation.at(change.time, partial(events.change, change))
 
 
 class Prepared:
-    """A scenario that can be run, as often as one likes."""
+    """A scenario that can be run any number of times."""
 
     def __init__(self, scenario: Scenario) -> None:
-        """Raises ObjectsError for events about what cannot be there."""
-        problems = [scenario.place.at(path).told(message) for path, message in missing(scenario)]
+        """Raises ObjectsError for events on objects that cannot exist."""
+        problems = [scenario.place.at(path).describe(message) for path, message in missing_objects(scenario)]
         if problems:
             raise ObjectsError(problems)
         self._scenario = scenario
         spec = scenario.spec
         self.duration = None if spec.duration is None else seconds(spec.duration)
         ends = [seconds(event.at) + seconds(event.lasts or 0) for event in spec.events]
-        ends += [_last(arrival, scenario.traces.get(arrival.name, [])) for arrival in spec.arrivals]
+        ends += [_last_arrival(arrival, scenario.traces.get(arrival.name, [])) for arrival in spec.arrivals]
         ends += [change.time for change in scenario.changes]
-        self.longest = max(ends, default=0.0) + _LONGEST_TAIL
+        self.longest = max(ends, default=0.0) + _MAX_TAIL_SECONDS
         length = self.longest if self.duration is None else self.duration
-        # Who gives no duration may have a run of seconds.
-        least = 0.0 if self.duration is None else _MINUTE
-        often = max(least, length / _SAMPLES) if spec.sample is None else seconds(spec.sample)
-        self.sample = max(often, 0.001)
-        self._notes = [*scenario.notes, *_too_late(scenario, length)]
+        # A run without a duration may last only seconds.
+        minimum = 0.0 if self.duration is None else _MINUTE
+        interval = max(minimum, length / _SAMPLES) if spec.sample is None else seconds(spec.sample)
+        self.sample = max(interval, 0.001)
+        self._notes = [*scenario.notes, *_late_notes(scenario, length)]
 
     def simulation(self, **settings: Any) -> Simulation:
-        """At time zero; raises ObjectsError."""
+        """Return a simulation at time zero; raises ObjectsError."""
         simulation = build(self._scenario, **settings)
         simulation.notes += self._notes
         return simulation
 
 
-def _last(arrival: Arrival, rows: list[traces.Row]) -> float:
-    """By when all of it has come."""
+def _last_arrival(arrival: Arrival, rows: list[traces.Row]) -> float:
+    """Return the time of the last arrival."""
     if arrival.until is not None:
         return seconds(arrival.until)
     times = [*map(seconds, arrival.times or ()), *map(traces.at, rows)]
@@ -122,8 +122,8 @@ def _last(arrival: Arrival, rows: list[traces.Row]) -> float:
     return seconds(arrival.begin) + max(times, default=0.0)
 
 
-def _too_late(scenario: Scenario, end: float) -> Iterator[str]:
-    """Notes on what does not happen, for the run is over before."""
+def _late_notes(scenario: Scenario, end: float) -> Iterator[str]:
+    """Yield notes on events and arrivals after the end of the run."""
     spec = scenario.spec
     begins = {f"spec.events[{index}].at": seconds(event.at) for index, event in enumerate(spec.events)}
     for index, arrival in enumerate(spec.arrivals):
@@ -131,6 +131,6 @@ def _too_late(scenario: Scenario, end: float) -> Iterator[str]:
         begins[f"spec.arrivals[{index}]"] = seconds(arrival.begin) + min(times, default=0.0)
     for path, begin in begins.items():
         if begin > end:
-            yield scenario.place.at(path).told(
-                f"does not happen: it is due at {span(begin)}, and the run ends at {span(end)}"
+            yield scenario.place.at(path).describe(
+                f"does not happen: it is due at {span(begin)}, but the run ends at {span(end)}"
             )

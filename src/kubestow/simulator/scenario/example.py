@@ -1,4 +1,4 @@
-"""What `kubestow simulate --init` prints: a scenario that runs as it is, with a word on every field."""
+"""The output of `kubestow simulate --init`: a runnable scenario with a comment on every field."""
 
 EXAMPLE = """\
 # What happens in a cluster, and when. Run it: kubestow simulate FILE --out results
@@ -8,15 +8,15 @@ kind: Scenario
 metadata:
   name: example
 spec:
-  duration: 2h            # without it: until nothing happens by itself
-  seed: 1                 # of every choice by chance; --seed goes before it
-  sample: 60s             # how often utilisation and queues are looked at
+  duration: 2h            # default: until nothing more happens by itself
+  seed: 1                 # of all random choices; --seed overrides it
+  sample: 60s             # interval of samples of utilisation and queues
   latencies:
-    request: 5ms          # until a write of the scheduler is carried out
-    watch: 5ms            # until the scheduler hears of a change
-  pods:                   # for pods that do not say so themselves
+    request: 5ms          # from a write of the scheduler to its execution
+    watch: 5ms            # from a change to its delivery to the scheduler
+  pods:                   # default durations
     start: 500ms
-    run: 5m               # those that are meant to end
+    run: 5m               # pods that run to completion
     stop: 500ms
   # include: [cluster.yaml]   # more files, such as kubectl get nodes,pods -A -o yaml
   nodes:
@@ -24,8 +24,8 @@ spec:
       name: node-{}
       cpu: 8
       memory: 32Gi
-      zones: [a, b, c]    # given out in turn
-  nodeGroups:             # nodes that come when pods wait, and go when they are empty
+      zones: [a, b, c]    # assigned in turn
+  nodeGroups:             # nodes added for pending pods, and removed when empty
     - name: burst
       template: {cpu: 16, memory: 64Gi}
       min: 0
@@ -34,7 +34,7 @@ spec:
       idle: 10m
   arrivals:
     - name: batch
-      pod:                # restartPolicy is Never
+      pod:                # default restartPolicy: Never
         spec:
           containers:
             - name: main
@@ -50,7 +50,7 @@ spec:
     - at: 70m
       scale: {kind: Deployment, name: web, replicas: 12}
 ---
-# Any objects of Kubernetes, there from the start.
+# Any Kubernetes objects; they exist from the start.
 apiVersion: apps/v1
 kind: Deployment
 metadata:

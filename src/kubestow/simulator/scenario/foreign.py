@@ -1,13 +1,13 @@
-"""Files of other tools, as objects and changes of a scenario.
+"""Files of other tools, read as objects and changes of a scenario.
 
 kube-scheduler-simulator   a snapshot: one JSON object with pods, nodes, pvs, pvcs, storageClasses, priorityClasses,
                            namespaces; a record: lines of {time, event, resource}
-KWOK                       a snapshot is ordinary YAML; ResourcePatch documents after it say what changed, and when
+KWOK                       a snapshot is ordinary YAML, followed by ResourcePatch documents with changes and their times
 SimKube                    .sktrace: msgpack, version 2: events with applied and deleted objects, lifecycles of pods
-open-simulator             simon/v1alpha1 Config, which names files and folders of YAML
+open-simulator             simon/v1alpha1 Config, which lists files and folders of YAML
 openb                      CSV files of nodes and of pods of a cluster with GPUs
 
-Pods that these tools saw bound are bound anew: where they ran is what a simulation is to find out.
+Pods lose the nodes to which these tools saw them bound: the simulation schedules them again.
 """
 
 import csv
@@ -37,31 +37,31 @@ GPU, GPU_MILLI, GPU_MODEL = "nvidia.com/gpu", "kubestow.dev/gpu-milli", "kubesto
 
 
 class Planned(NamedTuple):
-    """Something that happens to an object."""
+    """A planned change of an object."""
 
     time: float
-    """Seconds from the beginning."""
+    """Seconds since the beginning."""
     op: str
     """apply, patch or delete."""
     object: Object
     place: str = ""
-    """The file, and where in it."""
+    """The file and the position in it."""
 
 
 class ForeignError(ValueError):
-    """A file of another tool that cannot be used; the message says where in it and why."""
+    """A file of another tool is invalid; the message contains position and reason."""
 
 
 def unbound(obj: Object) -> Object:
-    """A pod without the node and the status it had; other objects as they are."""
+    """Return a pod without its node and status; return other objects unchanged."""
     if obj.get("kind") != "Pod":
         return obj
     spec = {key: value for key, value in obj.get("spec", {}).items() if key != "nodeName"}
-    return {**{key: value for key, value in obj.items() if key != "status"}, "spec": spec, "metadata": _bare(obj)}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "spec": spec, "metadata": _metadata(obj)}
 
 
-def _bare(obj: Object) -> Object:
-    """Metadata as its author wrote it: what a server added is added again."""
+def _metadata(obj: Object) -> Object:
+    """Return the metadata without the fields that an API server sets."""
     kept = ("name", "namespace", "labels", "annotations")
     return {key: value for key, value in (obj.get("metadata") or {}).items() if key in kept}
 
@@ -70,31 +70,31 @@ def _bare(obj: Object) -> Object:
 
 
 def is_snapshot(tree: Any) -> bool:
-    """Whether this is one of its snapshots."""
+    """Return whether this is a snapshot."""
     return isinstance(tree, dict) and "kind" not in tree and {"pods", "nodes"} <= tree.keys()
 
 
 def snapshot(tree: Object) -> Iterator[Object]:
-    """Its objects; those they refer to come first."""
+    """Yield the objects of a snapshot, in the order of their dependencies."""
     for field, (api_version, kind) in _SNAPSHOT.items():
         for obj in tree.get(field) or ():
             yield {**obj, "apiVersion": api_version, "kind": kind}
 
 
 def is_record(tree: Any) -> bool:
-    """Whether this is a line of a record."""
+    """Return whether this is a line of a record."""
     return isinstance(tree, dict) and {"time", "event", "resource"} <= tree.keys()
 
 
 def recorded(tree: Object, begin: float | None) -> tuple[Planned, float]:
-    """What a line says, and when the record began; raises ForeignError."""
+    """Return the change in a line, and the time at which the record began; raises ForeignError."""
     try:
         time = datetime.fromisoformat(tree["time"]).timestamp()
     except (TypeError, ValueError):
         raise ForeignError(f"time: {tree['time']!r} is not a time as in 2026-01-01T00:00:00Z") from None
     begin = time if begin is None else begin
     if time < begin:
-        raise ForeignError(f"time: {tree['time']} is before the first line; time does not go back")
+        raise ForeignError(f"time: {tree['time']} is before the first line")
     op = {"Add": "apply", "Update": "apply", "Delete": "delete"}.get(tree["event"])
     if op is None:
         raise ForeignError(f"event: {tree['event']!r} is none of Add, Update and Delete")
@@ -105,7 +105,7 @@ def recorded(tree: Object, begin: float | None) -> tuple[Planned, float]:
 
 
 def resource_patch(tree: Object) -> Planned | None:
-    """What a ResourcePatch says; None if it is about something that has no part here. Raises ForeignError."""
+    """Return the change in a ResourcePatch; None if its resource is not supported. Raises ForeignError."""
     resource, target = tree.get("resource") or {}, tree.get("target") or {}
     storage = resource.get("resource", "") + (f".{resource['group']}" if resource.get("group") else "")
     known = BY_STORAGE.get(storage)
@@ -113,7 +113,7 @@ def resource_patch(tree: Object) -> Planned | None:
         return None
     nanoseconds, method = tree.get("durationNanosecond"), tree.get("method")
     if not isinstance(nanoseconds, int) or nanoseconds < 0:
-        raise ForeignError(f"durationNanosecond: {nanoseconds!r} is not a number of nanoseconds; time does not go back")
+        raise ForeignError(f"durationNanosecond: must be a number of nanoseconds, 0 or more, not {nanoseconds!r}")
     ops = {"create": "apply", "patch": "patch", "delete": "delete"}
     if method not in ops:
         raise ForeignError(f"method: {method!r} is none of {', '.join(ops)}")
@@ -126,7 +126,7 @@ def resource_patch(tree: Object) -> Planned | None:
 
 
 def _without_offsets(tree: Any) -> Any:
-    """Without times that KWOK wrote as distances from its own beginning."""
+    """Remove times that KWOK wrote relative to its own start."""
     if isinstance(tree, dict):
         found = {key: _without_offsets(value) for key, value in tree.items()}
         return {key: value for key, value in found.items() if value is not None}
@@ -139,7 +139,7 @@ def _without_offsets(tree: Any) -> Any:
 
 
 def sktrace(data: bytes) -> Iterator[Planned]:
-    """The events of a trace; raises ForeignError."""
+    """Yield the changes of a trace; raises ForeignError."""
     try:
         tree = msgspec.msgpack.decode(data)
     except (msgspec.DecodeError, ValueError) as error:
@@ -153,11 +153,11 @@ def sktrace(data: bytes) -> Iterator[Planned]:
     for event in tree["events"]:
         for field, op in (("applied_objs", "apply"), ("deleted_objs", "delete")):
             for obj in event.get(field, ()):
-                yield Planned(float(event["ts"] - begin), op, _lasting(unbound(obj), lives))
+                yield Planned(float(event["ts"] - begin), op, _with_run_time(unbound(obj), lives))
 
 
 def _lifecycles(found: dict[Any, Any]) -> dict[tuple[str, str], float]:
-    """How long the pods of an object ran, on average: by kind and by namespace/name."""
+    """Return the average run time of the pods of each object, by kind and namespace/name."""
     spans: dict[tuple[str, str], list[float]] = {}
     for owner, by_spec in found.items():
         kind = str(owner[0]).rpartition(".")[2]
@@ -169,39 +169,39 @@ def _lifecycles(found: dict[Any, Any]) -> dict[tuple[str, str], float]:
     return {key: sum(values) / len(values) for key, values in spans.items()}
 
 
-def _lasting(obj: Object, lives: dict[tuple[str, str], float]) -> Object:
+def _with_run_time(obj: Object, lives: dict[tuple[str, str], float]) -> Object:
     metadata = obj.get("metadata", {})
     seconds = lives.get((str(obj.get("kind")), f"{metadata.get('namespace', 'default')}/{metadata.get('name')}"))
     if seconds is None:
         return obj
-    said = {_RUN: f"{seconds:g}"}
+    annotation = {_RUN: f"{seconds:g}"}
     if obj["kind"] == "Pod":
-        return {**obj, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **said}}}
+        return {**obj, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **annotation}}}
     template = obj.get("spec", {}).get("template")
     if not isinstance(template, dict):
         return obj
     inner = template.get("metadata") or {}
-    told = {**template, "metadata": {**inner, "annotations": {**inner.get("annotations", {}), **said}}}
-    return {**obj, "spec": {**obj["spec"], "template": told}}
+    annotated = {**template, "metadata": {**inner, "annotations": {**inner.get("annotations", {}), **annotation}}}
+    return {**obj, "spec": {**obj["spec"], "template": annotated}}
 
 
 # open-simulator
 
 
 def is_simon(tree: Any) -> bool:
-    """Whether this is open-simulator's configuration."""
+    """Return whether this is an open-simulator configuration."""
     return isinstance(tree, dict) and tree.get("kind") == "Config" and tree.get("apiVersion") == "simon/v1alpha1"
 
 
 def simon_paths(tree: Object) -> list[str]:
-    """The files and folders it names, in order; raises ForeignError for what cannot be read here."""
+    """Return the files and folders that it lists, in order; raises ForeignError if one is not supported."""
     spec = tree.get("spec") or {}
     cluster = (spec.get("cluster") or {}).get("customConfig")
     if not cluster:
-        raise ForeignError("spec.cluster.customConfig: is missing; a live cluster is read with kubestow record")
+        raise ForeignError("spec.cluster.customConfig: is missing; record a live cluster with kubestow record")
     charts = [app.get("name") for app in spec.get("appList") or () if app.get("chart")]
     if charts:
-        raise ForeignError(f"spec.appList: {charts[0]} is a chart; render it with helm template, and name the result")
+        raise ForeignError(f"spec.appList: {charts[0]} is a chart; render it with helm template, and list the result")
     return [cluster, *(app["path"] for app in spec.get("appList") or () if app.get("path"))]
 
 
@@ -209,7 +209,7 @@ def simon_paths(tree: Object) -> list[str]:
 
 
 def openb(text: str) -> tuple[list[Object], list[Planned]]:
-    """The nodes or the pods of a CSV file; raises ForeignError with the line."""
+    """Return the nodes or the pods of a CSV file; raises ForeignError with the line."""
     rows = csv.DictReader(io.StringIO(text))
     fields = set(rows.fieldnames or ())
     if {"sn", "cpu_milli", "memory_mib", "gpu"} <= fields:
@@ -230,26 +230,27 @@ def _rows(rows: Any, make: Callable[[dict[str, str]], Any]) -> Iterator[tuple[in
 
 def _openb_node(row: dict[str, str]) -> Object:
     gpus = int(row["gpu"])
-    room = {"cpu": f"{int(row['cpu_milli'])}m", "memory": f"{int(row['memory_mib'])}Mi", "pods": "1000"}
-    room |= {GPU: str(gpus), GPU_MILLI: str(1000 * gpus)} if gpus else {}
+    size = {"cpu": f"{int(row['cpu_milli'])}m", "memory": f"{int(row['memory_mib'])}Mi", "pods": "1000"}
+    size |= {GPU: str(gpus), GPU_MILLI: str(1000 * gpus)} if gpus else {}
     labels = {"kubernetes.io/hostname": row["sn"]} | ({GPU_MODEL: row["model"]} if row.get("model") else {})
     metadata = {"name": row["sn"], "labels": labels}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"capacity": room, "allocatable": room}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"capacity": size, "allocatable": size}}
 
 
 def _openb_pod(row: dict[str, str]) -> Planned:
     created, gpus = float(row["creation_time"]), int(row["num_gpu"] or 0)
     if created < 0:
-        raise ValueError("creation_time: is negative; time does not go back")
-    asked = {"cpu": f"{int(row['cpu_milli'])}m", "memory": f"{int(row['memory_mib'])}Mi"}
+        raise ValueError("creation_time: must not be negative")
+    amounts = {"cpu": f"{int(row['cpu_milli'])}m", "memory": f"{int(row['memory_mib'])}Mi"}
     milli = int(row.get("gpu_milli") or 0)
     if gpus:
-        # A share of one GPU is a share of all of a node's: which one it is on is not modelled.
-        asked |= {GPU_MILLI: str(milli or 1000)} if gpus == 1 and milli < 1000 else {GPU: str(gpus)}
-        asked |= {GPU_MILLI: str(1000 * gpus)} if GPU in asked else {}
+        # A share of one GPU is a share of all GPUs of the node: individual GPUs are not modelled.
+        amounts |= {GPU_MILLI: str(milli or 1000)} if gpus == 1 and milli < 1000 else {GPU: str(gpus)}
+        amounts |= {GPU_MILLI: str(1000 * gpus)} if GPU in amounts else {}
     began = float(row.get("scheduled_time") or created)
     spec: Object = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "openb"}]}
-    spec["containers"][0]["resources"] = {"requests": asked, "limits": {k: v for k, v in asked.items() if "/" in k}}
+    limits = {key: value for key, value in amounts.items() if "/" in key}
+    spec["containers"][0]["resources"] = {"requests": amounts, "limits": limits}
     if row.get("gpu_spec"):
         match = {"key": GPU_MODEL, "operator": "In", "values": row["gpu_spec"].split("|")}
         terms = {"nodeSelectorTerms": [{"matchExpressions": [match]}]}

@@ -1,4 +1,4 @@
-"""The fields of a Scenario. Durations are seconds, or text as in `1h30m` and `200ms`; they are checked when read."""
+"""The fields of a Scenario. Durations are seconds, or text such as `1h30m` and `200ms`; they are checked when read."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from kubestow.simulator.settings import MAX_NODES, MAX_PODS
 API_VERSION, KIND = "kubestow.dev/v1", "Scenario"
 
 Span = str | int | float
-"""A duration."""
+"""A duration: seconds or text."""
 _LONGEST = 200 * 366 * 86_400.0
 Count = Annotated[int, Meta(ge=0)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
@@ -20,10 +20,10 @@ Object = dict[str, Any]
 
 
 def seconds(span: Span) -> float:
-    """A duration in seconds; raises ValueError."""
+    """Return a duration in seconds; raises ValueError."""
     found = Duration.parse(span).seconds if isinstance(span, str) else float(span)
     if found < 0:
-        raise ValueError(f"{span} is negative; time does not go back")
+        raise ValueError(f"{span} is negative")
     if not found < _LONGEST:
         raise ValueError(f"{span} is more than 200 years")
     return found
@@ -34,37 +34,37 @@ class _Strict(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Latency(_Strict):
-    """As in settings.Latencies."""
+    """The fields of settings.Latencies."""
 
     request: Span = 0.005
     watch: Span = 0.005
 
 
 class PodDefaults(_Strict):
-    """How long pods take that do not say so themselves."""
+    """Default durations of pods."""
 
     start: Span = 0.5
     run: Span = 300
-    """For pods that are meant to end."""
+    """Only for pods that run to completion."""
     stop: Span = 0.5
 
 
 class Uniform(_Strict):
-    """Any duration between two is as likely as any other."""
+    """A duration drawn uniformly between two."""
 
     low: Span
     high: Span
 
 
 class Lognormal(_Strict):
-    """Most are about the median, a few take far longer."""
+    """Most durations are close to the median, a few are far longer."""
 
     median: Span
     sigma: Annotated[float, Meta(ge=0, le=100)]
 
 
 class Distribution(_Strict):
-    """Durations drawn by chance; one of these."""
+    """Random durations; exactly one field is set."""
 
     exponential: Span | None = None
     """The mean."""
@@ -74,35 +74,35 @@ class Distribution(_Strict):
 
 
 class Poisson(_Strict):
-    """Arrivals that do not know of each other."""
+    """Independent random arrivals."""
 
     every: Span
-    """Seconds between two, on average."""
+    """Mean time between two arrivals."""
 
 
 class Arrival(_Strict, kw_only=True):
-    """Objects that come as time passes: `pod` or `object`, and `times`, `poisson` or `trace`."""
+    """Objects that arrive over time: `pod` or `object`, and `times`, `poisson` or `trace`."""
 
     name: str
-    """What they are called, with a number behind it."""
+    """Prefix of the objects' names; a number is appended."""
     namespace: str = "default"
     pod: Object | None = None
-    """Metadata and spec of a pod; its restartPolicy is Never if it does not say."""
+    """Metadata and spec of a pod; its default restartPolicy is Never."""
     object: Object | None = None
-    """Any other manifest, such as a Job; `run` does not apply to it."""
+    """A manifest of another kind, such as Job; `run` does not apply to it."""
     times: Annotated[list[Span], Meta(min_length=1)] | None = None
     poisson: Poisson | None = None
     trace: str | None = None
-    """A CSV file with a column `at`, and `run`, `cpu`, `memory` if they differ from the pod's."""
+    """A CSV file with a column `at`, and optional columns `run`, `cpu`, `memory` that replace the pod's."""
     run: Span | Distribution | None = None
     begin: Span = 0
     until: Span | None = None
     count: AtLeastOne | None = None
-    """At most so many."""
+    """Maximum number of objects."""
 
 
 class Nodes(_Strict):
-    """Which nodes: by name, by label, or so many of all, chosen by chance."""
+    """Selects nodes by name or by label, or a number of random nodes."""
 
     names: Annotated[list[str], Meta(min_length=1)] | None = None
     labels: dict[str, str] | None = None
@@ -110,7 +110,7 @@ class Nodes(_Strict):
 
 
 class Scale(_Strict):
-    """Another number of replicas."""
+    """Changes the number of replicas."""
 
     kind: str
     name: str
@@ -127,49 +127,49 @@ class Target(_Strict):
 
 
 class Event(_Strict, kw_only=True):
-    """Something that happens; one of these, at a time."""
+    """An event; exactly one of its actions is set."""
 
     at: Span
     fail: Nodes | None = None
-    """Their kubelets fall silent."""
+    """The kubelets stop reporting."""
     drain: Nodes | None = None
-    """They are cordoned, and their pods evicted as budgets allow."""
+    """The nodes are cordoned, and their pods are evicted as disruption budgets allow."""
     cordon: Nodes | None = None
     uncordon: Nodes | None = None
     remove: Nodes | None = None
-    """They are gone, objects and all."""
+    """The nodes are deleted."""
     scale: Scale | None = None
     apply: list[Object] | None = None
     delete: Target | None = None
     lasts: Span | None = None
-    """After so long, nodes that failed are back, and those that were drained or cordoned take pods again."""
+    """Time after which failed nodes recover, and drained or cordoned nodes become schedulable."""
 
 
 class NodeGroup(_Strict, kw_only=True):
-    """Nodes that come when pods wait for them and go when nobody needs them."""
+    """Nodes that are added for pending pods and removed when they are empty."""
 
     name: str
     template: Group
     min: Count = 0
     max: Annotated[int, Meta(ge=0, le=MAX_NODES)] = 10
     delay: Span = 120
-    """From the wish for a node until it is there."""
+    """Time from the order of a node to its addition."""
     idle: Span = 600
-    """For so long a node is empty before it is removed."""
+    """Time that a node is empty before it is removed."""
 
 
 class Spec(_Strict):
-    """What is simulated."""
+    """The contents of a Scenario."""
 
     duration: Span | None = None
-    """How long; None: until nothing happens by itself any more, at most an hour after the last event."""
+    """None: until nothing more happens by itself, at most an hour after the last event."""
     seed: Count = 0
     sample: Span | None = None
-    """How often utilisation and queues are looked at; None: every minute, of what takes days seldom enough."""
+    """Interval of samples. None: every minute, and longer for long simulations."""
     latencies: Latency = msgspec.field(default_factory=Latency)
     pods: PodDefaults = msgspec.field(default_factory=PodDefaults)
     include: list[str] = []
-    """Files of objects, beside this one."""
+    """Additional files of objects."""
     nodes: list[Group] = []
     nodeGroups: list[NodeGroup] = []
     arrivals: list[Arrival] = []
@@ -177,7 +177,7 @@ class Spec(_Strict):
 
 
 class Document(_Strict):
-    """A Scenario as it is written."""
+    """A Scenario document."""
 
     apiVersion: str
     kind: str

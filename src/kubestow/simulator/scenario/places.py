@@ -1,6 +1,6 @@
-"""Where an entry of a Scenario stands, for what is said of it: while it is read, and later in the run.
+"""Positions of fields in a Scenario file, for messages while it is read and during the run.
 
-The line is looked up only then, in the text that was read; a line that names no field is that of the document.
+Line numbers are looked up on demand in the text of the file; where no field is found, the line of the document is used.
 """
 
 import re
@@ -25,39 +25,39 @@ class Place(msgspec.Struct, frozen=True):
     """A field of a document, by its path."""
 
     source: Source | None = None
-    """None: it was not read from a file."""
+    """None: not read from a file."""
     document: str = ""
-    """The file and where the document begins in it, as errors begin."""
+    """File and line of the document, as in the prefix of messages."""
     kind: str = ""
-    """Of the document."""
+    """Kind of the document."""
     path: str = ""
 
     def at(self, field: str) -> "Place":
-        """A field of this one."""
+        """Return the place of a field of this one."""
         return msgspec.structs.replace(self, path=f"{self.path}.{field}".strip("."))
 
-    def told(self, message: str) -> str:
-        """A problem, or a note: file, line, field and message."""
+    def describe(self, message: str) -> str:
+        """Return a message with file, line and field as its prefix."""
         line = None if self.source is None else _line(self.source.text, self.kind, self.path)
         where = f"{self.source.name}: line {line}" if self.source is not None and line else self.document
         return ": ".join(filter(None, (where, self.path, message)))
 
     @contextmanager
-    def blamed(self) -> Iterator[None]:
-        """What the API server has against an object is told of this place, field by field where it names fields."""
+    def report_errors(self) -> Iterator[None]:
+        """Convert errors of the API server to ObjectsError, with the place of each field that they name."""
         try:
             yield
         except (ApiError, ObjectError, DecodeError) as error:
             refusal = error.refusal if isinstance(error, ObjectError) else error
             causes = (refusal.details or {}).get("causes", ()) if isinstance(refusal, ApiError) else ()
             faults = [(one["field"], one["message"]) for one in causes]
-            faults = faults or [(path, "is not a field that there is") for path in _UNKNOWN.findall(str(error))]
+            faults = faults or [(path, "unknown field") for path in _UNKNOWN.findall(str(error))]
             faults = faults or _OF_ANOTHER_TYPE.findall(str(error))
-            raise ObjectsError([self.at(path).told(said) for path, said in faults or [("", str(error))]]) from None
+            raise ObjectsError([self.at(path).describe(text) for path, text in faults or [("", str(error))]]) from None
 
 
 def _line(text: str, kind: str, path: str) -> int | None:
-    """Where a field of the first document of a kind stands in a text."""
+    """Return the line of a field of the first document of a kind."""
     steps = [step for step in re.split(r"[.\[\]]+", path) if step]
     try:
         for node in yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):

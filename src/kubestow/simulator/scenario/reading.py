@@ -1,6 +1,6 @@
-"""Files to a `Scenario`: all objects, and the one document of kind Scenario, if there is any.
+"""Reads files into a `Scenario`: all objects, and at most one document of kind Scenario.
 
-Everything is read and checked before anything is simulated. Each problem is a line with file, line and field.
+Everything is read and checked before the simulation starts. Each problem is one line with file, line and field.
 """
 
 from collections.abc import Iterable
@@ -25,42 +25,42 @@ from kubestow.simulator.scenario.traces import Row
 
 @dataclass
 class Scenario:
-    """All that a simulation is made of."""
+    """The inputs of a simulation."""
 
     spec: Spec = field(default_factory=Spec)
     objects: list[Object] = field(default_factory=list)
     """In the order of the files."""
     places: list[str] = field(default_factory=list)
-    """Where each of them stands."""
+    """The place of each object."""
     traces: dict[str, list[Row]] = field(default_factory=dict)
-    """The rows of trace files, by name."""
+    """The rows of trace files, by name of the arrival."""
     changes: list[Planned] = field(default_factory=list)
-    """What files of other tools say happens later."""
+    """Changes from files of other tools."""
     skipped: dict[str, int] = field(default_factory=dict)
-    """How many objects there were of kinds that mean nothing here."""
+    """Number of skipped objects, by unsupported kind."""
     place: Place = field(default_factory=Place)
-    """Where the Scenario stands."""
+    """The place of the Scenario."""
     notes: list[str] = field(default_factory=list)
-    """What is no mistake, but maybe not what was meant."""
+    """Notes on inputs that have no effect."""
 
 
 def read(paths: Iterable[str]) -> Scenario:
-    """The scenario in files and folders, `-` for standard input; raises ObjectsError with all that is wrong."""
-    scenario, problems, found, paths = Scenario(), list[str](), list[str](), list(paths)
+    """Read files and folders, `-` for standard input; raises ObjectsError with all problems."""
+    scenario, problems, origins, paths = Scenario(), list[str](), list[str](), list(paths)
     for path in paths:
-        _read_path(path, scenario, problems, found)
-    if not problems and not scenario.objects and not scenario.changes and not found:
-        but = f" but of kinds that have no part here: {', '.join(scenario.skipped)}" if scenario.skipped else ""
-        problems.append(f"{', '.join(paths)}: there is nothing to simulate: no Scenario and no objects{but}")
+        _read_path(path, scenario, problems, origins)
+    if not problems and not scenario.objects and not scenario.changes and not origins:
+        unsupported = f" but of unsupported kinds: {', '.join(scenario.skipped)}" if scenario.skipped else ""
+        problems.append(f"{', '.join(paths)}: nothing to simulate: no Scenario and no objects{unsupported}")
     if problems:
         raise ObjectsError(problems)
     return scenario
 
 
-def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[str], *by: str) -> None:
-    """`by` are the files that name it, one after the other."""
+def _read_path(path: str, scenario: Scenario, problems: list[str], origins: list[str], *via: str) -> None:
+    """`via` are the files that include this one, innermost first."""
     if "\0" in path:
-        problems.append(f"{path!r}: is not the name of a file")
+        problems.append(f"{path!r}: is not a valid file name")
         return
     try:
         if path.endswith(".sktrace"):
@@ -73,17 +73,17 @@ def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[s
             scenario.changes += [one._replace(place=path) for one in changes]
             return
         for source in sources(path):
-            _read_source(source, scenario, problems, found, *by)
+            _read_source(source, scenario, problems, origins, *via)
     except foreign.ForeignError as error:
         problems.append(f"{path}: {error}")
     except OSError as error:
         problems.append(f"{error.filename or path}: {describe_error(error)}")
     except UnicodeDecodeError as error:
-        recording = "is a recording; kubestow replay and kubestow compare run one, by itself"
-        problems.append(f"{path}: {recording if is_recording(path) else describe_error(error)}")
+        recording = "is a recording; run it with kubestow replay or kubestow compare"
+        problems.append(f"{path}: {recording if is_recording(path) else problem_of(error)}")
 
 
-def _read_source(source: Source, scenario: Scenario, problems: list[str], found: list[str], *by: str) -> None:
+def _read_source(source: Source, scenario: Scenario, problems: list[str], origins: list[str], *via: str) -> None:
     begin: float | None = None
     try:
         for document in documents(source):
@@ -97,48 +97,48 @@ def _read_source(source: Source, scenario: Scenario, problems: list[str], found:
                     change, begin = foreign.recorded(tree, begin)
                     scenario.changes.append(change._replace(place=document.place))
                     continue
-                if _is_foreign(document.place, tree, scenario, source, problems, found, *by):
+                if _add_foreign(document.place, tree, scenario, source, problems, origins, *via):
                     continue
             except foreign.ForeignError as error:
                 problems.append(f"{document.place}: {error}")
                 continue
             except (AttributeError, KeyError, TypeError) as error:
-                problems.append(f"{document.place}: a document of another tool, but not shaped as its are: {error}")
+                problems.append(f"{document.place}: invalid document of another tool: {error}")
                 continue
             if isinstance(tree, list):
-                problems.append(f"{document.place}: is a list; write what is in it as the items of a List (kind: List)")
+                problems.append(f"{document.place}: is a list; write a List (kind: List) with these items")
             elif not isinstance(tree, dict) or not tree.get("kind") or not tree.get("apiVersion"):
                 problems.append(f"{document.place}: needs apiVersion and kind, such as {API_VERSION} and {KIND}")
             elif str(tree["apiVersion"]).startswith("kubestow"):
                 place = Place(source, document.place, str(tree["kind"]))
                 if tree["kind"] != KIND:
                     problems.append(
-                        place.at("kind").told(f"{tree['kind']!r} is no kind of {API_VERSION}; there is {KIND}")
+                        place.at("kind").describe(f"unknown kind {tree['kind']!r}; {API_VERSION} has only {KIND}")
                     )
-                elif found:
-                    problems.append(f"{document.place}: there is a {KIND} already, in {found[0]}; one is enough")
+                elif origins:
+                    problems.append(f"{document.place}: only one {KIND} is allowed; another one is in {origins[0]}")
                 else:
-                    _take_scenario(place, tree, scenario, problems)
-                found.append(source.name)
+                    _add_scenario(place, tree, scenario, problems)
+                origins.append(source.name)
             else:
-                _take_object(document.place, tree, scenario, problems)
+                _add_object(document.place, tree, scenario, problems)
     except ObjectsError as error:
         problems += error.problems
 
 
-def _is_foreign(
-    place: str, tree: Any, scenario: Scenario, source: Source, problems: list[str], found: list[str], *by: str
+def _add_foreign(
+    place: str, tree: Any, scenario: Scenario, source: Source, problems: list[str], origins: list[str], *via: str
 ) -> bool:
-    """Take a document of another tool; whether it is one. Raises ForeignError."""
+    """Add a document of another tool; return whether it is one. Raises ForeignError."""
     if foreign.is_snapshot(tree):
         for obj in foreign.snapshot(tree):
-            _take_object(place, obj, scenario, problems)
+            _add_object(place, obj, scenario, problems)
         return True
     if foreign.is_simon(tree):
-        if source.name in by:
-            raise foreign.ForeignError("names files that name it in turn")
+        if source.name in via:
+            raise foreign.ForeignError("includes itself")
         for path in foreign.simon_paths(tree):
-            _read_path(str(Path(source.name).parent / path), scenario, problems, found, source.name, *by)
+            _read_path(str(Path(source.name).parent / path), scenario, problems, origins, source.name, *via)
         return True
     if isinstance(tree, dict) and tree.get("kind") == "ResourcePatch":
         change = foreign.resource_patch(tree)
@@ -148,7 +148,7 @@ def _is_foreign(
     return False
 
 
-def _take_object(place: str, tree: Object, scenario: Scenario, problems: list[str]) -> None:
+def _add_object(place: str, tree: Object, scenario: Scenario, problems: list[str]) -> None:
     metadata = tree.get("metadata")
     if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
         problems.append(f"{place}: {tree['kind']} needs metadata.name")
@@ -158,8 +158,8 @@ def _take_object(place: str, tree: Object, scenario: Scenario, problems: list[st
         problems.append(f"{place}: apiVersion and kind must be text, such as v1 and Pod")
         return
     if (version, kind) not in BY_KIND:
-        if meant := suggest_kind(version, kind):
-            problems.append(f"{place}: there is no kind {kind!r} in {version}; did you mean {meant}?")
+        if suggestion := suggest_kind(version, kind):
+            problems.append(f"{place}: there is no kind {kind!r} in {version}; did you mean {suggestion}?")
             return
         kind = f"{kind} ({version})"
         scenario.skipped[kind] = scenario.skipped.get(kind, 0) + 1
@@ -168,13 +168,13 @@ def _take_object(place: str, tree: Object, scenario: Scenario, problems: list[st
     scenario.places.append(place)
 
 
-def _take_scenario(place: Place, tree: Object, scenario: Scenario, problems: list[str]) -> None:
+def _add_scenario(place: Place, tree: Object, scenario: Scenario, problems: list[str]) -> None:
     assert place.source is not None
     scenario.place = place
     try:
-        scenario.spec = rules.spec_of(tree)
+        scenario.spec = rules.parse_spec(tree)
     except rules.FieldsError as error:
-        problems += [place.at(path).told(message) for path, message in error.problems]
+        problems += [place.at(path).describe(message) for path, message in error.problems]
         return
     name = place.source.name
     folder = Path() if name == "standard input" else Path(name).parent
@@ -182,12 +182,12 @@ def _take_scenario(place: Place, tree: Object, scenario: Scenario, problems: lis
         before = len(problems)
         _read_path(str(folder / included), scenario, problems, [name])
         if len(problems) > before:
-            problems.insert(before, place.at(f"spec.include[{index}]").told(f"{included} cannot be used:"))
+            problems.insert(before, place.at(f"spec.include[{index}]").describe(f"{included} cannot be used:"))
     for index, arrival in enumerate(scenario.spec.arrivals):
         if arrival.trace is not None:
-            there = place.at(f"spec.arrivals[{index}].trace")
+            where = place.at(f"spec.arrivals[{index}].trace")
             try:
                 scenario.traces[arrival.name], unused = traces.read(folder / arrival.trace)
-                scenario.notes += [there.told(f"{arrival.trace}: column {one!r} is not used") for one in unused]
+                scenario.notes += [where.describe(f"{arrival.trace}: column {one!r} is not used") for one in unused]
             except ValueError as error:
-                problems.append(there.told(str(error)))
+                problems.append(where.describe(str(error)))

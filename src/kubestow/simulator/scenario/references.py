@@ -1,8 +1,8 @@
-"""Events about objects that cannot be there when they happen, which are told before the run.
+"""Finds events on objects that cannot exist at their time, before the run.
 
-There may be what is there from the start, what an event or a file of another tool applies by then, and what arrivals
-and node groups make. Controllers give names that nobody knows before, so only kinds that people make are looked at;
-what was deleted in the meantime is noticed when the event happens.
+An object may exist from the start, be applied by an earlier event or by a file of another tool, or be created by
+arrivals and node groups. The names that controllers generate are unknown, so only kinds that users create are checked.
+Objects deleted in the meantime are detected when the event happens.
 """
 
 import re
@@ -14,13 +14,13 @@ from kubestow.simulator.scenario.format import Event, Object, seconds
 from kubestow.simulator.scenario.reading import Scenario
 from kubestow.simulator.scenario.rules import NODE_ACTIONS, Problem
 
-_MADE_BY_PEOPLE = ("Node", "Deployment", "StatefulSet", "DaemonSet", "CronJob")
+_USER_CREATED = ("Node", "Deployment", "StatefulSet", "DaemonSet", "CronJob")
 Key = tuple[str, str]
-"""Kind, and namespace/name or, of a node, its name."""
+"""Kind, and namespace/name; for a node, kind and name."""
 
 
-def missing(scenario: Scenario) -> Iterator[Problem]:
-    """Where in the Scenario, and what is not there."""
+def missing_objects(scenario: Scenario) -> Iterator[Problem]:
+    """Yield the field and the problem of each event on an object that cannot exist."""
     spec = scenario.spec
     named = [(index, event, *one) for index, event in enumerate(spec.events) for one in _named(event)]
     if not named:
@@ -53,11 +53,11 @@ def _key_of(obj: Object) -> Key:
 
 
 def _named(event: Event) -> Iterator[tuple[str, Key]]:
-    """The objects that an event names, of kinds that people make, by field."""
+    """Yield field and key of each object of a user-created kind that an event names."""
     for action in NODE_ACTIONS:
         nodes = getattr(event, action)
         for index, name in enumerate(nodes.names or () if nodes is not None else ()):
             yield f"{action}.names[{index}]", _key("Node", name)
     for field, target in (("scale", event.scale), ("delete", event.delete)):
-        if target is not None and target.kind in _MADE_BY_PEOPLE:
+        if target is not None and target.kind in _USER_CREATED:
             yield f"{field}.name", _key(target.kind, target.name, target.namespace)

@@ -1,4 +1,4 @@
-"""Traces: CSV files of what arrives when, a row each."""
+"""Traces: CSV files with one arrival per row."""
 
 import csv
 from pathlib import Path
@@ -13,7 +13,7 @@ COLUMNS = ("at", "run", "cpu", "memory", "name")
 
 
 def read(path: Path) -> tuple[list[Row], list[str]]:
-    """The rows of a file, and the columns that mean nothing here; raises ValueError with file, line and column."""
+    """Return the rows of a file, and its unknown columns; raises ValueError with file, line and column."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows: list[Row] = list(csv.DictReader(file, restkey="more columns than its first line", restval=""))
@@ -22,7 +22,7 @@ def read(path: Path) -> tuple[list[Row], list[str]]:
     except csv.Error as error:
         raise ValueError(f"{path}: is not CSV: {error}") from None
     if not rows or "at" not in rows[0]:
-        raise ValueError(f"{path}: needs rows with a column `at`; others are {', '.join(COLUMNS[1:])}")
+        raise ValueError(f"{path}: needs rows with a column `at`; other columns are {', '.join(COLUMNS[1:])}")
     named: dict[str, int] = {}
     for number, row in enumerate(rows, start=2):
         for column in COLUMNS:
@@ -32,12 +32,12 @@ def read(path: Path) -> tuple[list[Row], list[str]]:
                 raise ValueError(f"{path}: line {number}: {column}: {error}") from None
         before = named.setdefault(row.get("name") or str(number), number)
         if before != number:
-            raise ValueError(f"{path}: line {number}: name: {row['name']!r} is the name of line {before}, too")
+            raise ValueError(f"{path}: line {number}: name: {row['name']!r} is already used in line {before}")
     return rows, [column for column in dict.fromkeys(one for row in rows for one in row) if column not in COLUMNS]
 
 
 def _check(row: Row, column: str) -> None:
-    """Raises ValueError for what cannot stand in a column."""
+    """Raise ValueError if the value of a column is invalid."""
     text = row.get(column) or ""
     if column in ("at", "run"):
         if text or column == "at":
@@ -50,7 +50,7 @@ def _check(row: Row, column: str) -> None:
 
 
 def span(text: str) -> float:
-    """A duration of a row in seconds; raises ValueError."""
+    """Return the seconds of a duration in a row; raises ValueError."""
     given: Span = text
     try:
         given = float(text)
@@ -60,5 +60,5 @@ def span(text: str) -> float:
 
 
 def at(row: Row) -> float:
-    """When a row arrives, in seconds."""
+    """Return the time of a row in seconds."""
     return span(row["at"])

@@ -1,4 +1,4 @@
-"""The events of a scenario as actions: nodes fail, are drained or removed; workloads are scaled, applied, deleted."""
+"""Executes the events of a scenario: nodes fail, are drained or removed; workloads are scaled, applied, deleted."""
 
 import random
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from kubestow.simulator.simulation import Action, Simulation
 
 READY = "kubestow.dev/ready"
 _DRAIN_RETRY_SECONDS = 5.0
-"""As `kubectl drain` does where a budget has nothing left to give."""
+"""As in `kubectl drain` when a disruption budget allows no eviction."""
 
 
 def plan(event: Event, place: Place, seed: str, simulation: Simulation) -> None:
-    """Have an event happen when its time comes."""
+    """Plan an event for its time."""
     simulation.at(seconds(event.at), partial(_happen, event, place, seed))
 
 
@@ -41,24 +41,24 @@ def _happen(event: Event, place: Place, seed: str, simulation: Simulation) -> No
             raise _missing(place.at(f"{field}.name"), f"{target.kind} {target.namespace}/{target.name}", simulation)
     if event.scale is not None:
         wanted = event.scale
-        with place.at("scale").blamed():
+        with place.at("scale").report_errors():
             simulation.update(
                 wanted.kind, wanted.name, lambda one: one["spec"].update(replicas=wanted.replicas), wanted.namespace
             )
     if event.delete is not None:
-        with place.at("delete").blamed():
+        with place.at("delete").report_errors():
             simulation.delete(event.delete.kind, event.delete.name, event.delete.namespace)
     for index, obj in enumerate(event.apply or ()):
-        with place.at(f"apply[{index}]").blamed():
+        with place.at(f"apply[{index}]").report_errors():
             apply(simulation, obj)
 
 
 def _missing(place: Place, what: str, simulation: Simulation) -> ObjectsError:
-    return ObjectsError([place.told(f"there is no {what} at {span(simulation.time)}")])
+    return ObjectsError([place.describe(f"there is no {what} at {span(simulation.time)}")])
 
 
 def apply(simulation: Simulation, obj: Object) -> None:
-    """Create an object, or give the one there is the spec of this."""
+    """Create an object, or update the existing one."""
     metadata = obj.get("metadata", {})
     kind, name, namespace = str(obj.get("kind")), metadata.get("name", ""), metadata.get("namespace", "default")
     if simulation.get(kind, name, namespace) is None:
@@ -75,7 +75,7 @@ def apply(simulation: Simulation, obj: Object) -> None:
 
 
 def change(planned: Planned, simulation: Simulation) -> None:
-    """What a file of another tool says happens; what is about an object that is not there is left alone."""
+    """Execute a change from a file of another tool; changes of missing objects are ignored."""
     try:
         _change(planned.op, planned.object, simulation)
     except ObjectError as error:
@@ -123,18 +123,18 @@ def _chosen(nodes: Nodes, place: Place, seed: str, simulation: Simulation) -> li
         wanted = nodes.labels.items()
         found = [name for name, node in present.items() if wanted <= node.metadata.labels.items()]
         if not found:
-            said = f"no node had these labels at {span(simulation.time)}, so nothing happened"
-            simulation.notes.append(place.at("labels").told(said))
+            note = f"no node had these labels at {span(simulation.time)}, so nothing happened"
+            simulation.notes.append(place.at("labels").describe(note))
         return found
     count = nodes.count or 0
     if count > len(present):
-        said = f"there were only {len(present)} nodes at {span(simulation.time)}"
-        simulation.notes.append(place.at("count").told(said))
+        note = f"there were only {len(present)} nodes at {span(simulation.time)}"
+        simulation.notes.append(place.at("count").describe(note))
     return random.Random(seed).sample(list(present), min(count, len(present)))
 
 
 def _report_ready(ready: str, simulation: Simulation, node: str) -> None:
-    """Have the kubelet of a node report whether it is ready."""
+    """Make the kubelet of a node report the given readiness."""
 
     def alter(one: Object) -> None:
         one["metadata"].setdefault("annotations", {})[READY] = ready
@@ -184,4 +184,4 @@ _NODE_ACTIONS: tuple[tuple[str, NodeAction, NodeAction | None], ...] = (
     ("uncordon", _uncordon, None),
     ("remove", lambda simulation, node: simulation.delete("Node", node), None),
 )
-"""What an event does to nodes, and what undoes it."""
+"""Name, action and reverse action of the events on nodes."""
