@@ -105,10 +105,8 @@ def test_names_can_be_hashed_and_decisions_stay_the_same(tmp_path: Path) -> None
     assert b'"p00"' not in content
     assert b'"n0"' not in content
     replay = Replay(tmp_path / "h.gz")
-    expected = {
-        f"{hasher.hash_name('default')}/{hasher.hash_name(name)}": hasher.hash_name(where)
-        for name, where in placed.items()
-    }
+    hashed = hasher.hash_name
+    expected = {f"{hashed('default')}/{hashed(name)}": hashed(node) for name, node in placed.items()}
     assert replay.bindings == expected
 
 
@@ -197,9 +195,8 @@ def test_names_and_what_refers_to_them_stay_equal(named: Object, referring: Obje
 def test_parts_of_requests_are_hashed_one_by_one() -> None:
     """They are named together where devices are allocated for them."""
     hasher = Hasher(b"salt")
-    assert hasher.hashed({"request": "gpu/large"}) == {
-        "request": f"{hasher.hash_name('gpu')}/{hasher.hash_name('large')}"
-    }
+    expected = f"{hasher.hash_name('gpu')}/{hasher.hash_name('large')}"
+    assert hasher.hashed({"request": "gpu/large"}) == {"request": expected}
 
 
 def test_claims_of_ephemeral_volumes_are_still_found() -> None:

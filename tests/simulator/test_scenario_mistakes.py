@@ -173,7 +173,7 @@ events:
         ("pod: {metadata: {namespace: b}}", r"\.pod\.metadata\.namespace: is 'b', but the arrival's is 'default'"),
         ("pod: {spec: {priorityClassName: x}}", r'\[0\]\.pod: pods "batch" is forbidden: no PriorityClass with name x'),
         ("pod: {spec: 7}", r"line 6: spec\.arrivals\[0\]\.pod\.spec: expected `object`"),
-        ("object: {apiVersion: v1, kind: Podd}", r"\.object\.kind: 'Podd' \('v1'\) is not supported .*; did you mean Pod\?"),
+        ("object: {apiVersion: v1, kind: Podd}", r"\.object\.kind: 'Podd' \('v1'\) is not .*; did you mean Pod\?"),
         (f"{POD}\n  namespace: No_Name", r"line 7: spec\.arrivals\[0\]\.namespace: 'No_Name': a lowercase RFC"),
     ],
 )  # fmt: skip

@@ -1,8 +1,7 @@
 """Invariants that hold at every moment of a simulation.
 
-The requests on a node do not exceed its allocatable resources (unless they did when it was added), a pod is in at most
-one place of the scheduler and keeps its node once bound, and the scheduler's cluster state equals the control plane's
-once all changes are delivered.
+Nodes are not overcommitted (unless they were when they were added), a pod is in at most one place of the scheduler and
+keeps its node, and the scheduler's cluster state equals the control plane's once all changes are delivered.
 """
 
 import numpy as np

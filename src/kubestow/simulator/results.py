@@ -57,8 +57,7 @@ def _message(pod: Any) -> str:
 
 
 def _utilisation(samples: list[Sample]) -> dict[str, Any]:
-    """Return the time-weighted mean, the maximum and the final value of each figure; a sample holds until the next
-    one."""
+    """Return the mean over time, the maximum and the final value of each figure."""
     if not samples:
         return {}
     durations = [after.time - one.time for one, after in pairwise(samples)]

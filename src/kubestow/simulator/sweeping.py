@@ -1,8 +1,7 @@
 """Runs many simulations of one scenario with varied fields, seeds or sizes, on any `concurrent.futures.Executor`.
 
 A point contains everything that one simulation needs, so it can run in another process or on another machine. Its
-result is appended to points.jsonl as soon as it is available; a sweep that was killed continues with the points without
-a result.
+result is appended to points.jsonl at once; a sweep that was killed continues with the points without a result.
 """
 
 import hashlib

@@ -58,8 +58,7 @@ class FakeCluster:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, clock: Clock, *, delay: float = 0.0, latency: float = 0.0
     ) -> None:
-        """`delay`: seconds from a change to its delivery to the scheduler; `latency`: seconds from a call to its
-        execution."""
+        """`delay`: seconds from a change to its delivery; `latency`: seconds from a call to its execution."""
         self._objects: dict[tuple[type, str], Any] = {}
         self.feed = ChangeFeed(loop, self._objects, delay)
         self.faults = Faults()
