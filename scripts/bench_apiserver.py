@@ -1,7 +1,7 @@
-"""The embedded API server: pod creates and binds a second, and what fan-out to 20 watchers costs.
+"""Benchmark of the embedded API server: pod creates and binds per second, and the cost of fan-out to 20 watchers.
 
 The server runs in a process of its own and its CPU time is read from /proc, so that the rates for one core do not
-depend on how fast this client is.
+depend on the speed of this client.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ ADDED = b'{"type":"ADDED"'
 
 
 def pod(number: int) -> bytes:
-    """A pod like those of the end-to-end benchmark."""
+    """Return a pod like those of the end-to-end benchmark, as JSON."""
     amounts = {"cpu": "100m", "memory": "500Mi"}
     resources = {"requests": amounts, "limits": amounts}
     body = {
@@ -40,7 +40,7 @@ def pod(number: int) -> bytes:
 
 
 def binding() -> bytes:
-    """A binding to a node."""
+    """Return a binding to a node, as JSON."""
     return json.dumps({"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "node-0"}}).encode()
 
 
@@ -57,18 +57,18 @@ class Server:
         self.port = int(line.rsplit(":", 1)[1])
 
     def cpu(self) -> float:
-        """CPU seconds used so far."""
+        """Return the CPU seconds used so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
-        """Stops it."""
+        """Stop the server."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(20)
 
 
 async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A TLS connection; the server's certificate is not the point here."""
+    """Open a TLS connection, without verification of the certificate."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -76,13 +76,13 @@ async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
 
 
 def request(method: str, path: str, body: bytes = b"") -> bytes:
-    """A request on the wire."""
+    """Return a request as sent on the wire."""
     head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
     return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data: bytes) -> None:
-    """One request and its answer."""
+    """Send a request and read its response."""
     writer.write(data)
     head = await reader.readuntil(b"\r\n\r\n")
     status = int(head[9:12])
@@ -93,7 +93,7 @@ async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, d
 
 
 async def spread(port: int, requests: list[bytes]) -> None:
-    """Sends requests over several kept-alive connections, one at a time on each."""
+    """Send requests over several kept-alive connections, one at a time on each."""
 
     async def work(share: list[bytes]) -> None:
         reader, writer = await connect(port)
@@ -105,7 +105,7 @@ async def spread(port: int, requests: list[bytes]) -> None:
 
 
 async def watch(port: int, count: int, ready: asyncio.Event) -> None:
-    """Reads a watch until it has told of so many pods."""
+    """Read a watch until it has delivered `count` pods."""
     reader, writer = await connect(port)
     writer.write(request("GET", "/api/v1/pods?watch=1"))
     await reader.readuntil(b"\r\n\r\n")
@@ -129,7 +129,7 @@ async def phase(server: Server, requests: list[bytes]) -> float:
 
 
 async def measure(server: Server, label: str) -> list[Row]:
-    """All phases against one server."""
+    """Measure all phases against one server."""
     path = "/api/v1/namespaces/default/pods"
     creates = [request("POST", path, pod(number)) for number in range(PODS)]
     binds = [request("POST", f"{path}/p{number:06d}/binding", binding()) for number in range(PODS)]
@@ -149,12 +149,12 @@ async def measure(server: Server, label: str) -> list[Row]:
 
 
 def rate(what: str, seconds: float) -> Row:
-    """Return how many fit in a second of the server's CPU, from the seconds that one takes."""
+    """Return the rate per second of the server's CPU, given the seconds per request."""
     return Row(what, 1 / max(seconds, 1e-9), RATE)
 
 
 def rows(_full: bool) -> Iterator[Row]:
-    """The section's measurements."""
+    """Yield the rows of the section."""
     for label in ("in memory", "on disk"):
         with tempfile.TemporaryDirectory() as folder:
             server = Server(Path(folder), *(("--data-dir", folder) if label == "on disk" else ()))

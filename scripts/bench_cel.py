@@ -1,4 +1,4 @@
-"""What it costs to ask a selector about a device, and to compile it."""
+"""Benchmark of CEL: evaluation and compilation of device selectors."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -20,15 +20,15 @@ SELECTORS = {
 
 
 def rows(_full: bool) -> Iterator[Row]:
-    """The section's measurements."""
-    device = a_device()
+    """Yield the rows of the section."""
+    device = make_device()
     for what, source in SELECTORS.items():
-        yield micros(f"selector with {what}", seconds_per_call(partial(ask, Selector(source), device)))
+        yield micros(f"selector with {what}", seconds_per_call(partial(evaluate, Selector(source), device)))
     first = SELECTORS["driver, model and memory"]
     yield micros("compiling the first of them", seconds_per_call(lambda: Selector(first)), "once for each expression")
 
 
-def a_device() -> Device:
+def make_device() -> Device:
     attributes = {
         "model": model.DeviceAttribute(string="a100"),
         "version": model.DeviceAttribute(version="1.2.0"),
@@ -39,7 +39,7 @@ def a_device() -> Device:
     return Device("gpu.example.com", model.Device(name="gpu-0", attributes=attributes, capacity=capacity))
 
 
-def ask(selector: Selector, device: Device) -> bool:
+def evaluate(selector: Selector, device: Device) -> bool:
     try:
         return selector.matches(device)
     except EvaluationError:

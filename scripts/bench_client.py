@@ -1,4 +1,4 @@
-"""CPU time of the API client: one small POST, next to aiohttp, and one watch event.
+"""Benchmark of the API client's CPU time: one small POST, compared with aiohttp, and one watch event.
 
 The server runs in a process of its own (this file, run with `--serve FOLDER`), so that only the client's time is
 counted.
@@ -39,7 +39,7 @@ from kubestow.clock import SystemClock
 
 EVENTS = 20_000
 REQUESTS = 10_000
-AT_A_TIME = 16
+CONCURRENCY = 16
 ANSWER = json.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}).encode()
 HEAD = (
     b"HTTP/1.1 201 Created\r\nAudit-Id: 6a5c2a0c-7d1c-4f3c-9c35-0a4a8a4b7c11\r\nCache-Control: no-cache, private\r\n"
@@ -50,7 +50,7 @@ HEAD = (
 
 
 def pod(number: int) -> dict[str, object]:
-    """A pod of about 3 KB, most of it fields that the scheduler does not read."""
+    """Return a pod of about 3 KB, most of it fields that the scheduler does not read."""
     managed: dict[str, object] = {f"f:field{n}": {"f:a": {}, "f:b": {}, ".": {}} for n in range(40)}
     return {
         "kind": "Pod",
@@ -82,7 +82,7 @@ def pod(number: int) -> dict[str, object]:
 
 
 class Peer(asyncio.Protocol):
-    """The server: a Status for every POST, a stream of pods for a GET."""
+    """The server: responds with a Status to every POST, and with a stream of pods to a GET."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of asyncio's without being of its classes.
@@ -160,19 +160,19 @@ def server() -> Iterator[tuple[int, int, bytes]]:
 
 
 async def cpu_per_call(call: Callable[[], Awaitable[object]], count: int) -> float:
-    """Microseconds of this process's CPU time for one call, some at a time, after a warm-up."""
+    """Return the microseconds of this process's CPU time per call, with several calls at a time, after a warm-up."""
 
     async def worker(calls: int) -> None:
         for _ in range(calls):
             await call()
 
-    await asyncio.gather(*(worker(20) for _ in range(AT_A_TIME)))
+    await asyncio.gather(*(worker(20) for _ in range(CONCURRENCY)))
     started = time.process_time()
-    await asyncio.gather(*(worker(count // AT_A_TIME) for _ in range(AT_A_TIME)))
-    return (time.process_time() - started) / (count // AT_A_TIME * AT_A_TIME) * 1e6
+    await asyncio.gather(*(worker(count // CONCURRENCY) for _ in range(CONCURRENCY)))
+    return (time.process_time() - started) / (count // CONCURRENCY * CONCURRENCY) * 1e6
 
 
-async def ours(url: str, ca: bytes, count: int) -> float:
+async def bench_ours(url: str, ca: bytes, count: int) -> float:
     access = Access("bench", url, tls=TlsSettings(ca_data=ca))
     channel = open_channel(access, environ={}, clock=SystemClock())
     requests = Requests(ApiClient(channel, user_agent="kubestow/bench"))
@@ -183,7 +183,7 @@ async def ours(url: str, ca: bytes, count: int) -> float:
     return result
 
 
-async def aiohttps(url: str, ca: bytes, count: int) -> float:
+async def bench_aiohttp(url: str, ca: bytes, count: int) -> float:
     body = {
         "kind": "Binding",
         "apiVersion": "v1",
@@ -204,12 +204,12 @@ class Counter:
     def __init__(self) -> None:
         self.count = 0
         self.started = 0.0
-        self.taken = asyncio.get_running_loop().create_future()
+        self.result = asyncio.get_running_loop().create_future()
 
     def on_add(self, obj: Pod) -> None:  # noqa: ARG002
         self.count += 1
         if self.count == EVENTS:
-            self.taken.set_result(time.process_time() - self.started)
+            self.result.set_result(time.process_time() - self.started)
 
     def on_update(self, old: Pod, new: Pod) -> None: ...
     def on_delete(self, obj: Pod) -> None: ...
@@ -224,18 +224,18 @@ async def watch(url: str, ca: bytes) -> float:
     counter = Counter()
     client = ApiClient(channel, user_agent="kubestow/bench")
     task = asyncio.create_task(Reflector(client, Informer(PODS, counter), lambda: 0.5, Refusals()).run())
-    seconds: float = await counter.taken
+    seconds: float = await counter.result
     task.cancel()
     channel.close()
     return seconds / EVENTS * 1e6
 
 
 def rows(_full: bool) -> Iterator[Row]:
-    """The section's measurements."""
+    """Yield the rows of the section."""
     size = len(chunk("ADDED", pod(1)))
     with server() as (plain, secure, ca):
         for named, url in (("plain", f"http://127.0.0.1:{plain}"), ("TLS", f"https://127.0.0.1:{secure}")):
-            mine, theirs = (uvloop.run(client(url, ca, REQUESTS)) for client in (ours, aiohttps))
+            mine, theirs = (uvloop.run(client(url, ca, REQUESTS)) for client in (bench_ours, bench_aiohttp))
             yield Row(f"one small POST: {named}", mine, MICROS, "CPU")
             yield Row(f"the same with aiohttp: {named}", theirs, MICROS, "CPU")
             event = uvloop.run(watch(url, ca))

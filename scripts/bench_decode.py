@@ -1,4 +1,4 @@
-"""What it costs to read a pod: decoding 3 KB of JSON, next to json.loads, and what is computed from it on arrival."""
+"""Benchmark of reading a pod: decoding 3 KB of JSON, compared with json.loads, and computing its requests."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from kubestow.api.requests import pod_requests
 
 
 def rows(_full: bool) -> Iterator[Row]:
-    """The section's measurements."""
+    """Yield the rows of the section."""
     data = json.dumps(typical_pod()).encode()
     with_null = json.dumps({**typical_pod(), "status": None}).encode()
     pod = decode(Pod, data)
@@ -25,7 +25,7 @@ def rows(_full: bool) -> Iterator[Row]:
 
 
 def typical_pod() -> dict[str, Any]:
-    """A pod of a Deployment as an API server sends it, without its managed fields: about 3 KB."""
+    """Return a pod of a Deployment as sent by an API server, without its managed fields: about 3 KB."""
     token = {
         "name": "kube-api-access-7xk2p",
         "projected": {

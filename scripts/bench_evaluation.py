@@ -1,8 +1,8 @@
-"""What it costs to judge every node for one pod: PreFilter, Filter, PreScore, Score, all default plugins.
+"""Benchmark of evaluating every node for one pod: PreFilter, Filter, PreScore and Score of all default plugins.
 
-Nodes are in ten zones, with two running pods each; the pod to be judged is one more of those that run already. First
-without remembering anything from one judgement to the next; then a whole cycle that shares with equal pods, which finds
-one changed row, that of the pod before it.
+Nodes are in ten zones, with two running pods each; the evaluated pod is equal to the running ones. First, nothing is
+shared between evaluations; then a whole cycle shares results with equal pods, and evaluates one changed row, that of
+the previous pod.
 """
 
 import itertools
@@ -35,7 +35,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _ZONES = 10
 _AIM_PLAIN, _AIM_OTHERS = 200, 500
-"""Microseconds for the smaller size."""
+"""Target in microseconds for the smaller size."""
 _SELECTOR = {"matchLabels": {"app": "web"}}
 
 
@@ -68,22 +68,22 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 
 
 def rows(full: bool) -> Iterator[Row]:
-    """The section's measurements."""
+    """Yield the rows of the section."""
     keep_freed_memory()
     sizes = SIZES if full else SIZES[:1]
     for size in sizes:
         for workload, spec in WORKLOADS.items():
-            judge = judgement(size, spec)
+            evaluate = evaluation_call(size, spec)
             aim = _AIM_PLAIN if workload == "plain" else _AIM_OTHERS
-            note = f"aim: {aim} us" if size == SIZES[0] else f"{judge()} feasible"
-            yield micros(f"{workload}: all {size:,} nodes", seconds_per_call(judge), note)
+            note = f"aim: {aim} us" if size == SIZES[0] else f"{evaluate()} feasible"
+            yield micros(f"{workload}: all {size:,} nodes", seconds_per_call(evaluate), note)
     for size in sizes:
         for workload, spec in WORKLOADS.items():
             yield micros(f"{workload}: one shared cycle at {size:,} nodes", seconds_per_call(cycle(size, spec)))
 
 
 def cycle(size: int, spec: dict[str, Any]) -> Callable[[], object]:
-    """A call that schedules one pod after another of equal ones; a pod is gone when the next one is placed."""
+    """Return a call that schedules one of many equal pods; a pod is removed when the next one is placed."""
     cluster, nominator, profile = _world(size, spec)
     cycles = SchedulingCycles(cluster, nominator, choose_at_random(random.Random(0)), 100)
     last: list[Placed] = []
@@ -100,20 +100,20 @@ def cycle(size: int, spec: dict[str, Any]) -> Callable[[], object]:
     return schedule
 
 
-def judgement(size: int, spec: dict[str, Any]) -> Callable[[], int]:
-    """A call that judges all nodes of a cluster for a pod, and returns how many are feasible."""
+def evaluation_call(size: int, spec: dict[str, Any]) -> Callable[[], int]:
+    """Return a call that evaluates all nodes of a cluster for a pod and returns the number of feasible ones."""
     cluster, nominator, profile = _world(size, spec)
     pod = PodInfo(_pod("new", spec))
     pod.prepare()
 
-    def judge() -> int:
+    def evaluate() -> int:
         evaluation = Evaluation(profile, cluster, nominator, pod)
         assert evaluation.pre_filter()
         feasible = evaluation.filter()
         evaluation.score(feasible)
         return len(feasible)
 
-    return judge
+    return evaluate
 
 
 def _world(size: int, spec: dict[str, Any]) -> tuple[Cluster, Nominator, Profile]:

@@ -1,7 +1,7 @@
-"""A scheduler that asks an extender about every pod, filter and prioritize: the CPU time of the scheduler's side.
+"""Benchmark of a scheduler with an extender that filters and prioritizes: the CPU time of the scheduler's process.
 
-The extender runs in a process of its own (this file, run with `--serve`), lets every node pass and scores them all,
-differently each time. Every node is looked at for every pod. The API server answers at once, as in the section
+The extender runs in a process of its own (this file, run with `--serve`), passes every node and scores them all,
+differently each time. Every node is evaluated for every pod. The API server responds at once, as in the section
 `scheduling`.
 """
 
@@ -20,7 +20,7 @@ import msgspec
 import uvloop
 
 from bench_rows import MILLIS, Row
-from bench_scheduling import InstantApi, run_to_the_end
+from bench_scheduling import InstantApi, run_to_completion
 from kubestow import config
 from kubestow.api.codec import decode
 from kubestow.api.node import Node
@@ -39,7 +39,7 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 
 
 def node(number: int) -> bytes:
-    """As an API server has one that no kubelet has written to: about 1 KB."""
+    """Return a node of about 1 KB, as an API server stores it before a kubelet updates it."""
     name = f"n{number:05d}"
     amounts = {"cpu": "32", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi"}
     empty = "machineID systemUUID bootID kernelVersion osImage containerRuntimeVersion kubeletVersion kubeProxyVersion"
@@ -84,9 +84,9 @@ class _Names(msgspec.Struct):
 
 
 class Peer(asyncio.Protocol):
-    """Lets all pass, and scores them from 0 to 10."""
+    """Passes all nodes, and scores them from 0 to 10."""
 
-    asked = 0
+    requests = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -111,8 +111,8 @@ class Peer(asyncio.Protocol):
             names = msgspec.json.decode(args.NodeNames)
             if names is None:
                 names = [item["metadata"]["name"] for item in msgspec.json.decode(args.Nodes, type=_Names).items]
-            Peer.asked += 1
-            body = msgspec.json.encode([{"Host": name, "Score": i % 11} for i, name in enumerate(names, Peer.asked)])
+            Peer.requests += 1
+            body = msgspec.json.encode([{"Host": name, "Score": i % 11} for i, name in enumerate(names, Peer.requests)])
         self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
@@ -137,17 +137,17 @@ def extender() -> Iterator[str]:
 
 
 async def _measure(fields: str, nodes: int, pods: int) -> dict[str, Any]:
-    # As a scheduler's process does.
+    # As in a scheduler's process.
     keep_freed_memory()
     gc.set_threshold(*GC_THRESHOLDS)
     configuration = config.load(HEAD + fields)
     api, clock = InstantApi(), SystemClock()
     client = ExtenderClient(configuration.extenders, clock, "kubestow/bench", lambda: True)
-    chance, metrics = random.Random(0), SchedulerMetrics()
+    rng, metrics = random.Random(0), SchedulerMetrics()
     outside = Outside(
         clock=clock,
         stopwatch=time.perf_counter,
-        rng=chance,
+        rng=rng,
         api=api,
         recorder=ListRecorder(),
         metrics=metrics,
@@ -162,14 +162,14 @@ async def _measure(fields: str, nodes: int, pods: int) -> dict[str, Any]:
     started, cpu_started = time.perf_counter(), time.process_time()
     for each in waiting:
         api.add(each)
-    await run_to_the_end(core, api)
+    await run_to_completion(core, api)
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu_started
     client.close()
     return {"scheduled": api.bound, "pods_per_s": api.bound / seconds, "cpu_ms_per_pod": 1000 * cpu / api.bound}
 
 
 def measure(how: str, nodes: int = NODES, pods: int = PODS) -> dict[str, Any]:
-    """Measure one of the ways that `rows` names."""
+    """Measure one of the variants that `rows` names."""
     with extender() as url:
         fields = f"extenders: [{{urlPrefix: '{url}', filterVerb: filter, prioritizeVerb: prioritize, weight: 1"
         ways = {
@@ -181,7 +181,7 @@ def measure(how: str, nodes: int = NODES, pods: int = PODS) -> dict[str, Any]:
 
 
 def rows(full: bool) -> Iterator[Row]:
-    """The section's measurements."""
+    """Yield the rows of the section."""
     for nodes in (NODES, 5_000) if full else (NODES,):
         for how in ("no extender", "names of nodes", "whole nodes"):
             found = measure(how, nodes)

@@ -1,8 +1,8 @@
-"""A scheduler process at the embedded control plane, over HTTPS.
+"""Benchmark of a scheduler process at the embedded control plane, over HTTPS.
 
 The control plane runs in a process of its own and has all nodes and pods before the scheduler starts. The scheduler's
-CPU time and memory are read from /proc: at the first binding or eviction, which ends its start-up; and when it is done,
-events included. How long pods waited, from first seen to bound, is read from its own metrics.
+CPU time and memory are read from /proc: at the first binding or eviction, which ends its start-up, and at the end,
+events included. The waiting time of pods, from first seen to bound, is read from its metrics.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ from kubestow.testing.builders import make_pod
 from workloads import WORKLOADS, node_name
 
 NODES, PODS = 1_000, 2_000
-MOST_NODES, MOST_PODS = 5_000, 10_000
-SOME = ("basic", "mixed-size", "spread", "preemption")
-AT_HTTP = tuple(name for name in WORKLOADS if name != "churn")
+FULL_NODES, FULL_PODS = 5_000, 10_000
+DEFAULT_WORKLOADS = ("basic", "mixed-size", "spread", "preemption")
+HTTP_WORKLOADS = tuple(name for name in WORKLOADS if name != "churn")
 _STALLED_SECONDS = 30.0
 _IMPORTANT = "important"
 _WAITED = "scheduler_pod_scheduling_sli_duration_seconds"
@@ -63,18 +63,18 @@ class Process:
         command += [f"--secure-port={self.port}", "--bind-address=127.0.0.1"]
         command += ["--authorization-always-allow-paths=/metrics"]
         self._log = (folder / "scheduler.log").open("w+")
-        # What is installed runs from bytecode, whatever this shell prefers.
+        # Installed programs run from bytecode, whatever the environment of this shell.
         env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         self.process = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT, env=env)
         self._stat = Path(f"/proc/{self.process.pid}/stat")
 
     def cpu(self) -> float:
-        """CPU seconds used so far."""
+        """Return the CPU seconds used so far."""
         fields = self._stat.read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def rss(self) -> float:
-        """The most memory it ever had, in MB."""
+        """Return the peak memory in MB."""
         return peak_memory(self.process.pid)
 
     def check(self) -> None:
@@ -112,7 +112,7 @@ class Watcher:
             data = await reader.read(2**20)
             if not data:
                 raise SystemExit("the watch that counts bindings was cut off")
-            # Whatever happens first to a pod that has a node, a binding or an eviction, is the scheduler's doing.
+            # The first change of a pod with a node, a binding or an eviction, is caused by the scheduler.
             self.begun.set()
             data = rest + data
             new = data.count(ADDED)
@@ -125,7 +125,7 @@ class Watcher:
 
 
 def measure(name: str, nodes: int, pods: int, running: int = 0) -> dict[str, Any]:
-    """Run a workload; the figures are those of the scheduler's process."""
+    """Run a workload and return the figures of the scheduler's process."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder))
         try:
@@ -145,7 +145,7 @@ async def _measure(name: str, nodes: int, pods: int, running: int, server: Serve
         begun, start_cpu, start_rss = time.perf_counter(), scheduler.cpu(), scheduler.rss()
         await _wait_for(watcher.finished, watcher, scheduler)
         cpu = await _settled_cpu(scheduler)
-        waits = await _waits(scheduler.port)
+        waits = await _waiting_times(scheduler.port)
         rss = scheduler.rss()
     finally:
         watching.cancel()
@@ -184,7 +184,7 @@ async def _fill(name: str, nodes: int, pods: int, running: int, server: Server) 
 
 
 def _json(obj: Node | Pod | ReplicaSet | DeviceClass | ResourceSlice | ResourceClaim) -> bytes:
-    """An object as somebody would create it: the server decides on uids, versions and priorities."""
+    """Return an object as sent by a client: the server sets UIDs, versions and priorities."""
     tree = msgspec.json.decode(msgspec.json.encode(obj))
     tree.pop("source", None)
     for field in ("uid", "resourceVersion"):
@@ -200,7 +200,7 @@ def _json(obj: Node | Pod | ReplicaSet | DeviceClass | ResourceSlice | ResourceC
 
 
 async def _wait_for(event: asyncio.Event, watcher: Watcher, scheduler: Process) -> None:
-    """Until something has happened, or nothing has been bound for long."""
+    """Wait for an event, or until no pod was bound for a long time."""
     seen, since = watcher.bound, time.perf_counter()
     while not event.is_set():
         scheduler.check()
@@ -215,7 +215,7 @@ async def _wait_for(event: asyncio.Event, watcher: Watcher, scheduler: Process) 
 
 
 async def _settled_cpu(scheduler: Process) -> float:
-    """The CPU time when nothing is left to do: events are written after the bindings."""
+    """Return the CPU time when the scheduler is idle: events are written after the bindings."""
     before = scheduler.cpu()
     while True:
         await asyncio.sleep(0.5)
@@ -225,8 +225,8 @@ async def _settled_cpu(scheduler: Process) -> float:
         before = now
 
 
-async def _waits(port: int) -> tuple[float | None, float | None]:
-    """The median and the 99th percentile of how long pods waited, from the scheduler's histogram."""
+async def _waiting_times(port: int) -> tuple[float | None, float | None]:
+    """Return the median and the 99th percentile of the pods' waiting time, from the scheduler's histogram."""
     reader, writer = await connect(port)
     writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     page = (await reader.read(-1)).decode()
@@ -238,7 +238,7 @@ async def _waits(port: int) -> tuple[float | None, float | None]:
 
 
 def _quantile(counts: dict[float, float], share: float) -> float | None:
-    """Within its bucket, a value is taken to be anywhere as likely."""
+    """Return a quantile, assuming a uniform distribution within each bucket."""
     total = max(counts.values(), default=0.0)
     below, lower = 0.0, 0.0
     for bound, count in sorted(counts.items()):
@@ -250,9 +250,9 @@ def _quantile(counts: dict[float, float], share: float) -> float | None:
 
 
 def rows(full: bool) -> Iterator[Row]:
-    """The section's measurements."""
-    nodes, pods = (MOST_NODES, MOST_PODS) if full else (NODES, PODS)
-    for name in AT_HTTP if full else SOME:
+    """Yield the rows of the section."""
+    nodes, pods = (FULL_NODES, FULL_PODS) if full else (NODES, PODS)
+    for name in HTTP_WORKLOADS if full else DEFAULT_WORKLOADS:
         count = nodes // 2 if name == "preemption" else pods
         found = measure(name, nodes, count)
         label = f"{name}, {nodes:,} nodes, {count:,} pods"
@@ -264,6 +264,6 @@ def rows(full: bool) -> Iterator[Row]:
         yield Row(f"{label}: bound", found["pods_per_s"], RATE)
         yield Row(f"{label}: memory", found["rss_mb"], MEGABYTES)
     if full:
-        found = measure("basic", MOST_NODES, 1, 50_000)
+        found = measure("basic", FULL_NODES, 1, 50_000)
         note = f"{found['start_s']} s until the first binding, {found['start_rss_mb']} MB"
         yield Row("start-up, 5,000 nodes, 50,000 running pods: CPU", 1000 * found["start_cpu_s"], MILLIS, note)

@@ -1,6 +1,6 @@
-"""What the page costs a scheduler that takes in 1,000 pods a second: looks at it, and what readers are sent.
+"""Benchmark of the web page of a scheduler at 1,000 pods per second: recording moments, and sending them to readers.
 
-Time is virtual, so a second of it takes as much CPU as a real second would take at that rate.
+Time is virtual, so one second of it takes as much CPU time as a real second at that rate.
 """
 
 import time
@@ -20,25 +20,25 @@ _LOOKS = 4
 
 
 class _Reader:
-    """A page that takes what it is sent."""
+    """A reader that counts the bytes it is sent."""
 
     taken = 0
 
     def open_stream(self, *_: Any) -> None:
-        """It is let in."""
+        """Accept the stream."""
 
     def write(self, data: bytes) -> None:
         self.taken += len(data)
 
 
 def rows(full: bool) -> Iterator[Row]:
-    """The section's measurements."""
+    """Yield the rows of the section."""
     for pending in (0, 10_000) if full else (0,):
-        for looks, readers in ((1, 0), (_LOOKS, 1)):
-            yield _measured(pending, looks, readers)
+        for moments, readers in ((1, 0), (_LOOKS, 1)):
+            yield _measure(pending, moments, readers)
 
 
-def _measured(pending: int, looks: int, readers: int) -> Row:
+def _measure(pending: int, moments: int, readers: int) -> Row:
     with SchedulerHarness(record_bytes=1 << 27) as world:
         archive = world.decisions
         assert archive is not None
@@ -52,23 +52,23 @@ def _measured(pending: int, looks: int, readers: int) -> Row:
         for number in range(pending):
             world.cluster.add(make_pod(f"big-{number}", cpu="640"))
         world.run_for(5.0)
-        _look(watch, history, events)
+        _record_moment(watch, history, events)
         stand_in: Any = reader
         for _ in range(readers):
             events.follow(None, b"{}")(stand_in)
-        for turn in range(SECONDS * looks):
-            for number in range(RATE // looks):
+        for turn in range(SECONDS * moments):
+            for number in range(RATE // moments):
                 world.cluster.add(make_pod(f"p-{turn}-{number}", cpu="100m", memory="100Mi"))
-            world.run_for(1.0 / looks)
+            world.run_for(1.0 / moments)
             begin = time.process_time()
-            _look(watch, history, events)
+            _record_moment(watch, history, events)
             spent += time.process_time() - begin
-    who = "a page open" if readers else "no page open"
-    what = f"{who}{f', {pending:,} pods wait' if pending else ''}: CPU per second"
+    subject = "a page open" if readers else "no page open"
+    what = f"{subject}{f', {pending:,} pods wait' if pending else ''}: CPU per second"
     return Row(what, 1000 * spent / SECONDS, MILLIS, f"{reader.taken / SECONDS / 1000:.0f} kB/s" if readers else "")
 
 
-def _look(watch: Watch, history: PageHistory, events: Events) -> None:
+def _record_moment(watch: Watch, history: PageHistory, events: Events) -> None:
     moment = watch.look()
     assert moment is not None
     history.add(moment)

@@ -1,6 +1,6 @@
-"""What a plugin of one's own adds to a pod, in each of its forms: examples 1 and 6 beside the default plugins.
+"""Benchmark of custom plugins in each of their forms: examples 1 and 6 in addition to the default plugins.
 
-Plain pods on 5,000 nodes, of which a cycle looks at 500, in memory as in `bench_scheduling`; first without a plugin.
+Plain pods on 5,000 nodes, of which a cycle evaluates 500, in memory as in `bench_scheduling`; first without a plugin.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def _forms() -> Iterator[tuple[str, Any]]:
 
 
 def rows(full: bool) -> Iterator[Row]:
-    """The section's measurements."""
+    """Yield the rows of the section."""
     for what, plugin in _forms():
         found = measure("basic", NODES, _PODS * (5 if full else 1), plugin=plugin)
         yield Row(f"{what}: CPU per pod", found["cpu_ms_per_pod"], MILLIS, f"{found['scheduled']:,} pods")

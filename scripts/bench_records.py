@@ -1,7 +1,7 @@
-"""What decision records cost: CPU for each pod with and without them, and what it costs to derive details.
+"""Benchmark of decision records: CPU per pod with and without them, and the cost of deriving details.
 
-Two schedulers in one process, one with records and one without, get pods in turn. Each gets pods twice before it is the
-other's turn, and the second time counts: at the first, the caches of the processor still hold what the other one needs.
+Two schedulers in one process, one with records and one without, take turns. Each turn schedules two batches, and the
+second one counts: during the first, the processor's caches still hold the data of the other scheduler.
 """
 
 import time
@@ -28,20 +28,20 @@ _WORKLOADS = {
     "gang": 1_016,
     "gang-topology": 1_016,
 }
-"""How many pods come at a time: so few that other work on the machine disturbs both alike, but whole gangs."""
+"""Pods per batch: few, so that other work on the machine disturbs both equally, but only whole gangs."""
 _PODS = 30_000
-"""About how many pods each scheduler gets."""
+"""Approximate number of pods for each scheduler."""
 _FEWER_PODS = {"antiaffinity": 4_000, "dra": 16_000}
-"""The same of workloads whose nodes or devices do not suffice for that many."""
+"""The same for workloads whose nodes or devices do not suffice for that many."""
 _CHANGES = 10_000
-"""How far back the older decision is, in changes of the cluster."""
+"""Age of the older decision, in changes of the cluster."""
 _READS = 5
 
 
 def rows(full: bool) -> Iterator[Row]:
-    """The section's measurements."""
+    """Yield the rows of the section."""
     for name in _WORKLOADS if full else ("basic",):
-        # In a process of its own, so that one workload's memory is not another's.
+        # A process of its own, so that the memory of one workload does not affect another.
         with ProcessPoolExecutor(1, get_context("spawn")) as process:
             without, more = process.submit(compare, name, _WORKLOADS[name]).result()
         yield Row(f"{name}: CPU per pod without records", without, MILLIS)
@@ -53,24 +53,24 @@ def rows(full: bool) -> Iterator[Row]:
 
 
 def compare(name: str, at_once: int) -> tuple[float, float]:
-    """Return the milliseconds of CPU for each pod without records, and by which factor it is more with them."""
+    """Return the milliseconds of CPU per pod without records, and the factor by which records increase it."""
     return uvloop.run(_compare(name, at_once))
 
 
 async def _compare(name: str, at_once: int) -> tuple[float, float]:
     turns = _FEWER_PODS.get(name, _PODS) // (2 * at_once)
-    worlds = [World(name, NODES, 2 * turns * at_once, record_bytes=room) for room in (0, DEFAULT_BYTES)]
+    worlds = [World(name, NODES, 2 * turns * at_once, record_bytes=limit) for limit in (0, DEFAULT_BYTES)]
     settle_memory()
     pairs: list[tuple[float, float]] = []
     for turn in range(turns):
         taken = [0.0, 0.0]
-        # Each is the first in turn.
-        for which in (0, 1) if turn % 2 else (1, 0):
-            world = worlds[which]
+        # Take turns at being first.
+        for index in (0, 1) if turn % 2 else (1, 0):
+            world = worlds[index]
             for start in (2 * turn * at_once, (2 * turn + 1) * at_once):
                 began = time.process_time()
                 await world.schedule(world.waiting[start : start + at_once], at_once)
-                taken[which] = 1000 * (time.process_time() - began) / at_once
+                taken[index] = 1000 * (time.process_time() - began) / at_once
         pairs.append((taken[0], taken[1]))
     return median(without for without, _ in pairs), median(with_records / without for without, with_records in pairs)
 

@@ -1,4 +1,4 @@
-"""What a section of the benchmark yields, and how it measures a single call."""
+"""The rows that a section of the benchmark yields, and the measurement of a single call."""
 
 import time
 import timeit
@@ -9,7 +9,7 @@ from typing import NamedTuple
 MICROS = "us"
 MILLIS = "ms"
 RATE = "/s"
-"""The one unit of which more is better."""
+"""The only unit for which more is better."""
 MEGABYTES = "MB"
 
 
@@ -46,11 +46,11 @@ def seconds_per_call(call: Callable[[], object], budget: float = 0.5) -> float:
 
 
 def micros(what: str, seconds: float, note: str = "") -> Row:
-    """A row with a duration."""
+    """Return a row with a duration."""
     return Row(what, seconds * 1e6, MICROS, note)
 
 
 def peak_memory(process: int | str) -> float:
-    """The most memory that a process ever had, in MB; not by getrusage, which counts that of its parent, too."""
+    """Return the peak memory of a process in MB; getrusage would include its parent's."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.split("VmHWM:", 1)[1].split()[0]) / 1024

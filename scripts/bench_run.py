@@ -1,7 +1,7 @@
-"""Measure sections and print one table, or one workload and print it as JSON.
+"""Measures sections and prints a table, or measures one workload and prints the result as JSON.
 
-A section is a module `bench_NAME` here with `rows(full)`, which measures and yields; `SECTIONS` lists them in order.
-The workloads are those of `workloads`.
+A section is a module `bench_NAME` with a generator `rows(full)` of measurements; `SECTIONS` lists them in order. The
+workloads are those of `workloads`.
 """
 
 import argparse
@@ -34,28 +34,28 @@ SECTIONS = [
 ]
 
 Found = dict[str, dict[str, Row]]
-"""By section and by what was measured."""
+"""By section and by label of the row."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="scripts/bench", description="Measure sections and print one table; or a workload, and print it as JSON."
+        prog="scripts/bench", description="Measure sections and print a table, or one workload and print JSON."
     )
     names = f"sections: {' '.join(SECTIONS)} (all if none is named); or one workload: {' '.join(WORKLOADS)}"
     parser.add_argument("names", nargs="*", metavar="NAME", help=names)
-    parser.add_argument("--full", action="store_true", help="sections: the large sizes, too, which takes long")
-    where = "sections: where to write them (default: build/bench.json if all are measured, else nowhere)"
+    parser.add_argument("--full", action="store_true", help="sections: include the large sizes, which takes long")
+    where = "sections: write the results to FILE (default: build/bench.json if all are measured)"
     parser.add_argument("--json", type=Path, metavar="FILE", help=where)
-    parser.add_argument("--compare", type=Path, metavar="OLD.json", help="sections: print the ratios to earlier ones")
+    parser.add_argument("--compare", type=Path, metavar="OLD.json", help="sections: print ratios to OLD.json")
     update = "sections: write their tables into docs/reference/benchmarks.md"
     parser.add_argument("--update-docs", action="store_true", help=update)
     parser.add_argument("--http", metavar="WORKLOAD", choices=list(WORKLOADS), help="a workload over HTTPS, see below")
-    parser.add_argument("--nodes", type=int, default=5_000, help="of a workload (default: %(default)s)")
-    parser.add_argument("--pods", type=int, default=5_000, help="of a workload (default: %(default)s)")
-    parser.add_argument("--running", type=int, default=0, help="with --http: pods that run already, besides")
-    parser.add_argument("--seed", type=int, default=0, help="of a workload's choices (default: %(default)s)")
-    records = "of a workload: keep records of decisions, in so many bytes"
+    parser.add_argument("--nodes", type=int, default=5_000, help="nodes of a workload (default: %(default)s)")
+    parser.add_argument("--pods", type=int, default=5_000, help="pods of a workload (default: %(default)s)")
+    parser.add_argument("--running", type=int, default=0, help="with --http: additional running pods")
+    parser.add_argument("--seed", type=int, default=0, help="seed of a workload (default: %(default)s)")
+    records = "workload: record decisions, with this memory limit"
     parser.add_argument("--records", type=int, default=0, metavar="BYTES", help=records)
     parser.epilog = (
         "--http: the embedded control plane runs in a process of its own and has all nodes and pods before the "
@@ -70,14 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = measure(options.names[0], options.nodes, options.pods, options.seed, record_bytes=options.records)
         print(json.dumps(found))
     elif unknown := set(options.names) - set(SECTIONS):
-        parser.error(f"neither sections nor one workload: {' '.join(sorted(unknown))}; there are {names}")
+        parser.error(f"neither sections nor a single workload: {' '.join(sorted(unknown))}; there are {names}")
     else:
         run_sections(options.names or SECTIONS, options)
     return 0
 
 
 def run_sections(sections: Iterable[str], options: argparse.Namespace) -> None:
-    # Read before anything is written: it may be the same file.
+    # Read first: it may be the file that is written.
     old = None if options.compare is None else read(options.compare)
     found: Found = {}
     python = f"Python {platform.python_version()}"
@@ -113,14 +113,14 @@ def read(path: Path) -> Found:
             section = row.pop("section")
             found.setdefault(section, {})[row["what"]] = Row(**row)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SystemExit(f"scripts/bench: {path} is not what --json wrote: {error}") from None
+        raise SystemExit(f"scripts/bench: {path} was not written by --json: {error}") from None
     return found
 
 
 def print_ratios(old: Found, new: Found) -> None:
-    """Old over new, so that above 1 is better, whatever the unit."""
+    """Print old / new, or new / old for rates, so that above 1 is better."""
     if not any(rows.keys() & old.get(section, {}).keys() for section, rows in new.items()):
-        print("\nnothing to compare: the earlier figures are of other sections or sizes")
+        print("\nnothing to compare: the earlier results have other sections or sizes")
         return
     print(f"\n{'section':<12} {'what':<60} {'before':>14} {'now':>14}  times as fast")
     for section, rows in new.items():

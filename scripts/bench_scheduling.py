@@ -1,7 +1,7 @@
-"""A whole scheduler at work on one workload: queue, cycle, assume, binding; the API server answers at once.
+"""Benchmark of a whole scheduler on one workload: queue, cycle, assume, binding. The API server responds at once.
 
-Everything is read and decoded before the clock starts; what is measured begins with the pods entering the queue and
-ends when the last of them is bound and has been seen bound.
+All objects are decoded before the clock starts; the measurement begins when pods enter the queue and ends when the
+scheduler has received the last binding.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ _STALLED_SECONDS = 30.0
 
 
 class InstantApi:
-    """Carries out every write at once, and has the scheduler hear of it at once."""
+    """Executes every write at once, and delivers the change to the scheduler at once."""
 
     def __init__(self) -> None:
         self.bound = 0
@@ -113,12 +113,12 @@ class InstantApi:
 
 
 class Churn:
-    """Every so many bindings a node leaves or comes back, and a pod that was bound goes."""
+    """At regular numbers of bindings, removes or restores a node, and deletes a bound pod."""
 
     def __init__(self, workload: Workload, nodes: int, api: InstantApi) -> None:
         self._nodes = workload.nodes(min(nodes, 100))
         self._api = api
-        self._gone: list[Any] = []
+        self._removed: list[Any] = []
 
     async def run(self) -> None:
         seen = 0
@@ -129,11 +129,11 @@ class Churn:
                 await self._turn()
 
     async def _turn(self) -> None:
-        if self._gone:
-            self._api.intake.added(self._gone.pop())
+        if self._removed:
+            self._api.intake.added(self._removed.pop())
         else:
-            self._gone.append(self._nodes[self._api.bound % len(self._nodes)])
-            self._api.intake.deleted(self._gone[-1])
+            self._removed.append(self._nodes[self._api.bound % len(self._nodes)])
+            self._api.intake.deleted(self._removed[-1])
         await self._api.delete_pod(next(pod for pod in self._api.pods.values() if pod.spec.nodeName))
 
 
@@ -145,15 +145,15 @@ def measure(
     plugin: type | None = None,
     record_bytes: int = 0,
 ) -> dict[str, Any]:
-    """Run a workload, with a plugin beside the default ones; the figures are those of the pods that were scheduled.
+    """Run a workload, with an additional plugin if given; return the figures of the pods that were scheduled.
 
     With `record_bytes`, decisions are recorded.
     """
     return uvloop.run(_measure(name, nodes, pods, seed, plugin, record_bytes))
 
 
-def _with(plugin: Any, features: config.Features) -> tuple[config.SchedulerConfiguration, Registry]:
-    """The default configuration and the registry, with a plugin in both."""
+def _configuration_with(plugin: Any, features: config.Features) -> tuple[config.SchedulerConfiguration, Registry]:
+    """Return the default configuration and the registry, both with the plugin added."""
     configuration, registry = config.default(features), in_tree_registry()
     if plugin is not None:
         registry.register(plugin.name, plugin)
@@ -165,8 +165,8 @@ def _with(plugin: Any, features: config.Features) -> tuple[config.SchedulerConfi
     return configuration, registry
 
 
-class _Timed(Observer):
-    """Keeps how many seconds each cycle took."""
+class _CycleTimes(Observer):
+    """Records the seconds of each cycle."""
 
     def __init__(self, times: list[float]) -> None:
         self._times = times
@@ -177,7 +177,7 @@ class _Timed(Observer):
 
 
 class World:
-    """A scheduler with the nodes of a workload, and the pods that are to come."""
+    """A scheduler with the nodes of a workload, and the pods to schedule."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class World:
         *,
         timed: bool = False,
     ) -> None:
-        """With `timed`, `times` gets the seconds of each cycle."""
+        """With `timed`, the seconds of each cycle are added to `times`."""
         self.workload, self.api, self.times = WORKLOADS[name], InstantApi(), list[float]()
         clock, metrics = SystemClock(), SchedulerMetrics()
         outside = Outside(
@@ -200,10 +200,10 @@ class World:
             api=self.api,
             recorder=ListRecorder(),
             metrics=metrics,
-            observer=_Timed(self.times) if timed else Observer(),
+            observer=_CycleTimes(self.times) if timed else Observer(),
         )
         features = config.Features.parse(self.workload.feature_gates)
-        configuration, registry = _with(plugin, features)
+        configuration, registry = _configuration_with(plugin, features)
         self.core, self.archive = build_recorded(configuration, features, registry, outside, record_bytes)
         self.api.intake = self.core.intake
         for node in self.workload.nodes(nodes):
@@ -215,16 +215,16 @@ class World:
         self.waiting = self.workload.beside(pods) + self.workload.pods(pods, nodes)
 
     async def schedule(self, pods: Sequence[Pod], wanted: int) -> None:
-        """Let pods come, and wait until so many of them are bound."""
+        """Add pods, and wait until `wanted` of them are bound."""
         self.api.wanted = self.api.bound + wanted
         self.api.finished.clear()
         for pod in pods:
             self.api.add(pod)
-        await run_to_the_end(self.core, self.api)
+        await run_to_completion(self.core, self.api)
 
 
 def settle_memory() -> None:
-    """Like a process of the scheduler; what there is now is not searched for garbage any more."""
+    """Configure memory like a scheduler process; existing objects are excluded from garbage collection."""
     keep_freed_memory()
     gc.set_threshold(*GC_THRESHOLDS)
     gc.collect()
@@ -256,8 +256,8 @@ async def _measure(
     }
 
 
-async def run_to_the_end(core: Core, api: InstantApi) -> None:
-    """Until all pods are bound, or nothing has been bound for long."""
+async def run_to_completion(core: Core, api: InstantApi) -> None:
+    """Run until all pods are bound, or no pod was bound for a long time."""
     running = asyncio.ensure_future(core.scheduler.run())
     bound = -1
     while not api.finished.is_set() and api.bound > bound:
@@ -272,14 +272,14 @@ async def run_to_the_end(core: Core, api: InstantApi) -> None:
 
 
 def rows(full: bool) -> Iterator[Row]:
-    """Every workload; and how costs grow with nodes and with pods, if all is to be measured."""
+    """Yield the rows of every workload and, with `full`, of increasing numbers of nodes and pods."""
     for name in WORKLOADS:
         yield from _rows(name, NODES, PREEMPTORS if name == "preemption" else PODS)
     if not full:
         return
     memory: dict[tuple[int, int], float] = {}
     for nodes, pods in ((1_000, 10_000), (5_000, 10_000), (20_000, 10_000), (5_000, 1_000), (5_000, 100_000)):
-        found = _measure_apart("basic", nodes, pods)
+        found = _measure_in_process("basic", nodes, pods)
         memory[nodes, pods] = found["rss_mb"]
         note = f"{found['pods_per_s']:,.0f} pods/s, p99 of cycles {found['p99_cycle_ms']} ms, {found['rss_mb']} MB"
         yield Row(f"basic, {nodes:,} nodes, {pods:,} pods: CPU per pod", found["cpu_ms_per_pod"], MILLIS, note)
@@ -290,7 +290,7 @@ def rows(full: bool) -> Iterator[Row]:
 
 
 def _rows(name: str, nodes: int, pods: int) -> Iterator[Row]:
-    found = _measure_apart(name, nodes, pods)
+    found = _measure_in_process(name, nodes, pods)
     note = WORKLOADS[name].text
     if found["scheduled"] < pods:
         note += f"; {found['scheduled']} of {pods} scheduled"
@@ -299,7 +299,7 @@ def _rows(name: str, nodes: int, pods: int) -> Iterator[Row]:
     yield Row(f"{name}: p99 of cycles", found["p99_cycle_ms"], MILLIS)
 
 
-def _measure_apart(name: str, nodes: int, pods: int) -> dict[str, Any]:
-    """In a process of its own, so that one workload's memory is not another's."""
+def _measure_in_process(name: str, nodes: int, pods: int) -> dict[str, Any]:
+    """Measure in a process of its own, so that the memory of one workload does not affect another."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(measure, name, nodes, pods).result()

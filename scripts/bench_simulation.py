@@ -1,4 +1,4 @@
-"""Simulated days: pods that arrive and end on many nodes, by the hundred thousand; and placement alone."""
+"""Benchmark of simulations: hundreds of thousands of pods that arrive and end on many nodes; and placement alone."""
 
 import gc
 import time
@@ -23,7 +23,7 @@ _POD = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"c
 
 
 def day(pods: int) -> dict[str, Any]:
-    """So many pods at the rate of 100,000 a day, each for an hour on average."""
+    """Simulate the arrival of pods at a rate of 100,000 per day, each running for an hour on average."""
     seconds = DAY * pods / PODS
     arrival = Arrival(
         name="p",
@@ -41,7 +41,7 @@ def day(pods: int) -> dict[str, Any]:
 
 
 def placement(pods: int) -> float:
-    """CPU milliseconds a pod of the workload `basic`, without time and control plane; the pods are made before."""
+    """Return the CPU milliseconds per pod of the workload `basic`, without virtual time and control plane."""
     workload = WORKLOADS["basic"]
     coming = workload.pods(pods, NODES)
     with SchedulerHarness() as harness:
@@ -60,20 +60,20 @@ def placement(pods: int) -> float:
 
 
 def rows(full: bool) -> Iterator[Row]:
-    """A part of a day, or all of it; and how placement compares with the scheduler measured alone."""
+    """Yield the rows of a part of a day or, with `full`, a whole day; and of placement alone."""
     for pods in (5_000, PODS) if full else (5_000,):
-        found = _apart(day, pods)
+        found = _in_process(day, pods)
         name = f"{pods:,} pods arriving and ending on {NODES:,} nodes"
         note = f"{found['seconds']:.1f} s of CPU with the nodes; {found['bound']:,} bound"
         yield Row(f"{name}: CPU per pod", 1000 * found["seconds"] / pods, MILLIS, note)
         yield Row(f"{name}: memory", found["rss_mb"], MEGABYTES)
-    alone, placed = _apart(measure, "basic", NODES, 5_000)["cpu_ms_per_pod"], _apart(placement, 5_000)
+    alone, placed = _in_process(measure, "basic", NODES, 5_000)["cpu_ms_per_pod"], _in_process(placement, 5_000)
     yield Row(
         "placement alone: CPU per pod", placed, MILLIS, f"{alone / placed:.0%} of the speed of the workload basic"
     )
 
 
-def _apart(what: Any, *args: Any) -> Any:
-    """In a process of its own, so that one's memory is not another's."""
+def _in_process(function: Any, *args: Any) -> Any:
+    """Measure in a process of its own, so that the memory of one run does not affect another."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        return process.submit(what, *args).result()
+        return process.submit(function, *args).result()

@@ -1,6 +1,6 @@
-"""The tables of docs/reference/benchmarks.md, one for each section, as `make bench` writes them.
+"""Writes the tables of docs/reference/benchmarks.md, one for each section, for `make bench`.
 
-`<!-- bench:SECTION -->` begins a table and `<!-- end -->` ends it; everything else in the page is written by hand.
+`<!-- bench:SECTION -->` begins a table and `<!-- end -->` ends it; everything else on the page is written by hand.
 """
 
 import re
@@ -19,7 +19,7 @@ def sections(page: str) -> list[str]:
 
 
 def fill(page: str, found: Mapping[str, Mapping[str, Row]], environment: str, options: str = "") -> str:
-    """Return the page with new tables of the sections in `found`; the tables of other sections stay.
+    """Return the page with new tables of the sections in `found`; the tables of other sections are unchanged.
 
     `environment` and `options` (of `scripts/bench`) are shown above each new table.
     """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures the page of a scheduler that places 1,000 pods a second, in Chromium: `scripts/busy_page.py [VIEW...]`.
+"""Measure the page of a scheduler that places 1,000 pods per second, in Chromium: `scripts/busy_page.py [VIEW...]`.
 
-A scheduler on a cluster that is made up, in real time, in a process of its own: 5,000 nodes, 10,000 pods that fit
-nowhere, and pods that come, are placed, and go after twenty seconds. With no page, and with each view open: the CPU
-that process takes, how much of it for the page (looking for what is new, keeping it, sending it, answering), and how
-long the browser kept its user waiting for a frame. `make browser` gets what is needed; it takes two minutes.
+A process of its own runs a scheduler on a fake cluster in real time: 5,000 nodes, 10,000 unschedulable pods, and pods
+that are placed and deleted after twenty seconds. Without a page, and with each view open, it measures the CPU time of
+that process, the share of the page (recording moments, sending them, responding), and the browser's time per frame.
+`make browser` installs the requirements; a run takes two minutes.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ FRAMES = """(milliseconds) => new Promise((done) => {
 
 
 class Meter:
-    """Seconds of CPU that are spent for the page."""
+    """CPU seconds spent on the page."""
 
     def __init__(self) -> None:
         self.spent = 0.0
@@ -81,7 +81,7 @@ METER = Meter()
 
 
 class MeteredLooking(Looking):
-    """Looks for what has changed, keeps it, and sends it."""
+    """Records and sends changes, and measures the CPU time of both."""
 
     def look(self) -> float:
         with METER:
@@ -89,7 +89,7 @@ class MeteredLooking(Looking):
 
 
 class MeteredApi(Api):
-    """Answers what a page asks."""
+    """Responds to requests, and measures the CPU time."""
 
     def answer(self, request: Request) -> Answer:
         with METER:
@@ -97,7 +97,7 @@ class MeteredApi(Api):
 
 
 async def serve(figures: Path) -> None:
-    """The scheduler and its page, until it is ended; tells the CPU of all, and of the page, to a file."""
+    """Run the scheduler and its page until terminated; write the CPU time of both to a file."""
     gc.set_threshold(*GC_THRESHOLDS)
     features, loop = config.Features(), asyncio.get_running_loop()
     async with SchedulerHarness(loop=loop, record_bytes=1 << 26) as world:
@@ -114,24 +114,24 @@ async def serve(figures: Path) -> None:
         looking = MeteredLooking(Watch(Watched(world.core, world.metrics, archive.recorder, world.clock)), run.history)
         print(await LocalServer(Site(MeteredApi([run], looking.events))).start(0), flush=True)
         task = asyncio.create_task(looking.run())
-        begin, made = loop.time(), 0
-        while not task.done():
+        begin, created = loop.time(), 0
+        while not task.result():
             due = int((loop.time() - begin) * RATE)
-            for number in range(made, due):
+            for number in range(created, due):
                 world.cluster.add(make_pod(f"pod-{number}", cpu="100m", memory="100Mi"))
                 if number >= LIFE * RATE:
                     world.cluster.delete(world.cluster.pod(f"pod-{number - LIFE * RATE}"))
-            made = due
-            _tell(figures)
+            created = due
+            _write_figures(figures)
             await asyncio.sleep(0.005)
 
 
-def _tell(figures: Path) -> None:
+def _write_figures(figures: Path) -> None:
     figures.write_text(json.dumps([time.monotonic(), time.process_time(), METER.spent]))
 
 
-def placed(address: str) -> float:
-    """Pods per second, as the page has it."""
+def pod_rate(address: str) -> float:
+    """Return the pods per second, as shown on the page."""
     place, _, token = address.partition("#token=")
     connection = http.client.HTTPConnection(place.split("/")[2])
     connection.request("GET", "/ui/api/v1/times", headers={"Authorization": f"Bearer {token}"})
@@ -139,12 +139,12 @@ def placed(address: str) -> float:
     return float(sum(times["bound"][1:]) / (times["time"][-1] - times["time"][0]))
 
 
-def share(figures: Path, during: Callable[[], T]) -> tuple[float, float, T]:
-    """How much of a core is spent meanwhile: by the scheduler with its page, and for the page."""
+def share(figures: Path, call: Callable[[], T]) -> tuple[float, float, T]:
+    """Return the CPU shares of the process and of the page during a call, and the call's result."""
     before = json.loads(figures.read_text())
-    done = during()
+    result = call()
     passed, cpu, page = (new - old for new, old in zip(json.loads(figures.read_text()), before, strict=True))
-    return cpu / passed, page / passed, done
+    return cpu / passed, page / passed, result
 
 
 def main() -> None:
@@ -167,7 +167,7 @@ def main() -> None:
             cpu, spent, frames = share(figures, partial(page.evaluate, FRAMES, SECONDS * 1000))
             page.close()
             print(f"{name}: {spent:.2%} of a core for the page, {cpu:.1%} in all; {frames}", flush=True)
-        print(f"{placed(address):,.0f} pods a second")
+        print(f"{pod_rate(address):,.0f} pods a second")
 
 
 if __name__ == "__main__":

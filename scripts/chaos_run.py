@@ -1,4 +1,4 @@
-"""Breaks things on purpose and counts what is lost: `scripts/chaos --help`."""
+"""Injects faults into schedulers and counts what is lost: `scripts/chaos --help`."""
 
 import argparse
 import json
@@ -29,51 +29,51 @@ SEEDS, EVENTS, INPUTS = 100, 20_000, 1_000_000
 
 def main() -> int:
     options = _options()
-    wanted = options.story or [*STORIES, RANDOM, FUZZ]
+    names = options.story or [*STORIES, RANDOM, FUZZ]
     print(f"seed {options.seed}, {'the real' if options.real else 'the embedded'} API server", flush=True)
     print(f"{'story':<24}{'faults':>10}{'pods':>8}{'bound':>8}{'lost':>6}{'double':>8}", end="")
     print(f"{'over':>6}{'fencing':>9}{'other':>7}{'settled':>9}{'seconds':>9}")
     rows = []
-    for row in _rows(options, wanted):
+    for row in _rows(options, names):
         rows.append(row)
         counts = [row.lost, row.double, row.overcommitted, row.fencing, row.other]
-        told = "".join(f"{len(found):>{width}}" for found, width in zip(counts, (6, 8, 6, 9, 7), strict=True))
-        print(f"{row.story:<24}{row.faults.total():>10,}{row.pods:>8,}{row.bound:>8,}{told}", end="")
+        cells = "".join(f"{len(found):>{width}}" for found, width in zip(counts, (6, 8, 6, 9, 7), strict=True))
+        print(f"{row.story:<24}{row.faults.total():>10,}{row.pods:>8,}{row.bound:>8,}{cells}", end="")
         print(f"{row.settled:>8.1f}s{row.seconds:>8.0f}s", flush=True)
         for kind, count in sorted(row.faults.items()):
             print(f"    {kind:<40}{count:>9,}")
-        for line in row.wrong[:20]:
+        for line in row.problems[:20]:
             print(f"    WRONG {line}", flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps([vars(row) for row in rows], indent=1) + "\n")
-    wrong = sum(len(row.wrong) for row in rows)
-    print(f"{len(rows)} stories, {sum(row.faults.total() for row in rows):,} faults and inputs, {wrong} things wrong")
-    return 1 if wrong else 0
+    problems = sum(len(row.problems) for row in rows)
+    print(f"{len(rows)} stories, {sum(row.faults.total() for row in rows):,} faults and inputs, {problems} problems")
+    return 1 if problems else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__)
     stories = [*STORIES, RANDOM, FUZZ]
-    parser.add_argument("--story", action="append", choices=stories, help="only this one; repeatable")
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="made up if not given")
-    parser.add_argument("--share", type=float, default=1.0, help="how much of each, 0.1 for a tenth (default: all)")
-    parser.add_argument("--real", action="store_true", help="at the kube-apiserver in KUBEBUILDER_ASSETS")
-    parser.add_argument("--json", help="write the table there, too, as JSON")
-    parser.add_argument("--keep", action="store_true", help="keep logs, and inputs that break something in the corpus")
+    parser.add_argument("--story", action="append", choices=stories, help="run only this story; repeatable")
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="default: random")
+    parser.add_argument("--share", type=float, default=1.0, help="share of each story, such as 0.1 (default: all)")
+    parser.add_argument("--real", action="store_true", help="use the kube-apiserver in KUBEBUILDER_ASSETS")
+    parser.add_argument("--json", help="also write the table to this file, as JSON")
+    parser.add_argument("--keep", action="store_true", help="keep logs, and add failing inputs to the corpus")
     return parser.parse_args()
 
 
-def _rows(options: argparse.Namespace, wanted: list[str]) -> Iterator[Row]:
-    for name in wanted:
+def _rows(options: argparse.Namespace, names: list[str]) -> Iterator[Row]:
+    for name in names:
         if name == RANDOM:
-            yield _random_events(options)
+            yield _random_events_row(options)
         elif name == FUZZ:
-            yield _fuzzed(options)
+            yield _fuzz_row(options)
         else:
-            yield _told(options, name)
+            yield _story_row(options, name)
 
 
-def _told(options: argparse.Namespace, name: str) -> Row:
+def _story_row(options: argparse.Namespace, name: str) -> Row:
     story, amount, _ = STORIES[name]
     row = Row(name, options.seed)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
@@ -94,8 +94,8 @@ def _real(folder: Path) -> Plane:
     return Real(found[0], folder)
 
 
-def _random_events(options: argparse.Namespace) -> Row:
-    """Long runs in virtual time, looked at throughout."""
+def _random_events_row(options: argparse.Namespace) -> Row:
+    """Run long sequences of random events in virtual time, with regular checks."""
     row, started = Row(RANDOM, options.seed), time.monotonic()
     seeds = range(options.seed, options.seed + max(1, int(SEEDS * options.share)))
     with ProcessPoolExecutor(os.cpu_count()) as pool:
@@ -115,8 +115,8 @@ def _one_random_run(seed: int) -> tuple[int, str]:
     return len(chaos.harness.cluster.bindings), ""
 
 
-def _fuzzed(options: argparse.Namespace) -> Row:
-    """Mutated inputs for all that reads bytes from outside."""
+def _fuzz_row(options: argparse.Namespace) -> Row:
+    """Run mutated inputs through all parsers of external input."""
     row, started = Row(FUZZ, options.seed), time.monotonic()
     each = max(1, int(INPUTS * options.share) // len(TARGETS) + 1)
     with ProcessPoolExecutor(os.cpu_count(), initializer=fuzzing.limit_memory, max_tasks_per_child=1) as pool:
@@ -124,7 +124,7 @@ def _fuzzed(options: argparse.Namespace) -> Row:
         for name, finds in found.items():
             row.faults[name] += each
             for find in finds.result():
-                kept = f" ({fuzzing.keep(find)})" if options.keep else ""
+                kept = f" ({fuzzing.add_to_corpus(find)})" if options.keep else ""
                 row.other.append(f"{name}: {find.data[:80]!r}: {find.trace.splitlines()[-1]}{kept}")
     row.seconds = time.monotonic() - started
     return row

@@ -1,7 +1,7 @@
-"""Runs case files: what kube-scheduler answered, recorded one JSON object a line, against what this program answers.
+"""Runs case files: recorded results of kube-scheduler, one JSON object per line, compared with those of this program.
 
 Each case has a `kind`; the module of that name in `conformance_kinds` checks it. A kind without a module fails, so that
-what is missing is seen. Cases are independent of one another and are spread over the processors.
+missing kinds are noticed. Cases are independent of one another and run on all processors.
 """
 
 import argparse
@@ -30,7 +30,7 @@ SUFFIXES = (".jsonl", ".jsonl.gz")
 
 @dataclass
 class Tally:
-    """How the cases of one file went."""
+    """The results of the cases of one file."""
 
     name: str
     passed: int = 0
@@ -41,11 +41,11 @@ class Tally:
 
 
 class UnusablePathError(Exception):
-    """A path without cases in it."""
+    """A path contains no cases."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status: 0 all passed, 1 some failed, 2 nothing could be run."""
+    """Run the command; returns its exit status: 0 all passed, 1 some failed, 2 no cases."""
     parser = argparse.ArgumentParser(prog="scripts/conformance", description="Run recorded cases.")
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a case file, plain or .gz, or a folder")
     parser.add_argument("--kind", help="only cases of this kind, or of the file with this name")
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def case_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """The files that paths name, those of a folder in the order of their names."""
+    """Yield the files of the given paths; those of a folder by name."""
     for path in paths:
         if path.is_dir():
             found = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES))
@@ -91,7 +91,7 @@ def case_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def run_file(path: Path, kind: str | None, pool: ProcessPoolExecutor) -> Tally | None:
-    """Checks the cases of a file; None if none of them is of the kind."""
+    """Check the cases of a file; returns None if it has none of the kind."""
     name = path.name.removesuffix(".gz").removesuffix(".jsonl")
     if kind == name:
         kind = None
@@ -106,7 +106,7 @@ def run_file(path: Path, kind: str | None, pool: ProcessPoolExecutor) -> Tally |
 
 
 def check_line(place: str, line: str, kind: str | None) -> str | None:
-    """Empty for a case that passed, its difference if it failed, None if it is not of the kind."""
+    """Return "" for a case that passed, the difference if it failed, None if it is of another kind."""
     try:
         case = json.loads(line)
         case_kind, case_id = str(case["kind"]), case.get("id", place)
@@ -119,14 +119,14 @@ def check_line(place: str, line: str, kind: str | None) -> str | None:
         return f"{case_id}: kind {case_kind}: not implemented"
     try:
         difference = check(case)
-    except Exception:  # a case that breaks the program is a failed case, and the others still run
+    except Exception:  # an exception fails the case; the others still run
         difference = traceback.format_exc().strip()
     return f"{case_id}: {difference}" if difference is not None else ""
 
 
 @cache
 def find_check(kind: str) -> Check | None:
-    """The check of a kind, if there is one."""
+    """Return the check of a kind, None if there is none."""
     name = f"conformance_kinds.{kind}"
     if not kind.isidentifier() or importlib.util.find_spec(name) is None:
         return None

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Find code in src that nothing in src or scripts uses: what only tests use is dead, too.
+"""Find code in src that nothing in src or scripts uses: code that only tests use is dead, too.
 
-`make check` runs it. It knows uses by name alone (vulture), so what it finds is dead for sure, save for what others
-call: the tables below say who.
+`make check` runs it. It finds uses by name alone (vulture), so its findings are certain, except for names that external
+code calls: these are listed in the tables below.
 """
 
 import re
@@ -22,7 +22,7 @@ PUBLIC = (
     "src/kubestow/simulator/simulation.py",
     "src/kubestow/simulator/contents.py",
 )
-"""For people who write plugins, and for those who simulate."""
+"""Public APIs for plugin authors and for simulations."""
 
 CALLED_BY_OTHERS = {
     "asyncio": ("connection_lost", "data_received", "pause_writing", "resume_writing"),
@@ -41,17 +41,17 @@ CALLED_BY_OTHERS = {
     "plugins that claim devices": ("create_resource_claim", "get_resource_claim"),
     "recordings, by the name of an operation": ("_advance", "_bindFail", "_deleteNode", "_deletePod"),
 }
-"""Patterns of names."""
+"""Patterns of names, by caller."""
 
 CALLED_BY_EXPRESSIONS = ["@define"]
-"""Decorators of functions that are found by their names in CEL."""
+"""Decorators of functions that are called by their names in CEL."""
 
-# A field of a struct says what an object has, not what is done with it.
+# Fields of structs describe objects, whether they are read or not.
 _FIELD = re.compile(r"\s+\w+: ")
 
 
 def findings() -> list[str]:
-    """A line for everything that is dead."""
+    """Return a line for each unused item."""
     vulture = Vulture(ignore_names=[], ignore_decorators=CALLED_BY_EXPRESSIONS)
     vulture.scavenge([str(ROOT / "src"), str(ROOT / "scripts")])
     allowed = re.compile("|".join(pattern for patterns in CALLED_BY_OTHERS.values() for pattern in patterns))

@@ -20,7 +20,7 @@ The gates of kube-scheduler v1.36, with its names, stages and defaults. They are
 - A gate that is on needs the gates listed with it on, too.
 - `kube:` in front of a name is accepted, as in kube-scheduler.
 
-Faults are told all at once, a line each, and nothing starts.
+All errors are reported at once, one per line, and nothing starts.
 
 ## Gates that concern scheduling
 """
@@ -28,14 +28,14 @@ Faults are told all at once, a line each, and nothing starts.
 OTHERS = """
 ## Other gates
 
-Kubernetes' components share one list of gates. These are accepted, so that the same list can be given to all, but
-change nothing here.
+Kubernetes' components share one list of gates. These are accepted, so that all can share the same list, but
+have no effect here.
 
 """
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     others = [gate for name, gate in sorted(GATES.items()) if gate not in SCHEDULING_GATES]
     return INTRODUCTION + _table(list(SCHEDULING_GATES)) + OTHERS + _short(others)
 

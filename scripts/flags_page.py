@@ -15,19 +15,19 @@ All flags of kube-scheduler v1.36, with its names, types and defaults, and those
 [legacy Policy](../how-to/migrate-from-policy.md).
 
 - A value follows after `=` or a space. A switch (type bool) needs none: `--leader-elect` is `--leader-elect=true`;
-  `--leader-elect=false` turns it off. After a space, as in `--leader-elect false`, it is refused: switches take no
-  argument. Underscores stand for dashes: `--leader_elect`.
-- Lists are separated by commas and add up when the flag is repeated; of other flags the last one counts.
-- With `--config` the deprecated flags are ignored but for those about a Policy, which wins over profiles and extenders
-  in the file; the flags about leader election win over the file.
-- Flags without effect are accepted, so that the command line of kube-scheduler can be taken over; at the start the log
-  warns of those that were given, and says why. [Compared with kube-scheduler](kube-scheduler.md) has them flag by flag.
-- An unknown flag or a bad value is told with the flag's name, and the exit code is 1.
+  `--leader-elect=false` turns it off. A value after a space, as in `--leader-elect false`, is rejected. Underscores can
+  replace dashes: `--leader_elect`.
+- Lists are separated by commas; the lists of a repeated flag are joined. For other flags, the last value applies.
+- With `--config` the deprecated flags are ignored, except those for a Policy, which overrides profiles and extenders in
+  the file. The flags for leader election override the file.
+- Flags without effect are accepted, so that a command line of kube-scheduler can be reused; at start-up the log
+  contains a warning with the reason for each of them. [Compared with kube-scheduler](kube-scheduler.md) lists them.
+- An unknown flag or an invalid value is reported with the flag's name, and the exit code is 1.
 """
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     return INTRODUCTION + "".join(_table(group, flags) for group, flags in GROUPS.items())
 
 

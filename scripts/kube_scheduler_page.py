@@ -1,4 +1,4 @@
-"""Write docs/reference/kube-scheduler.md: flag by flag, endpoint by endpoint, what is the same and what differs."""
+"""Write docs/reference/kube-scheduler.md, which compares flags, endpoints and process with kube-scheduler's."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ from kubestow.cli.scheduler.flags import GROUPS, Flag
 
 PAGE = Path(__file__).parents[1] / "docs/reference/kube-scheduler.md"
 OWN_GROUPS = ("Plugin", "Decision", "Tracing")
-"""Of flags that kube-scheduler does not have."""
+"""Groups of flags that kube-scheduler does not have."""
 LEGACY = ("policy-config-file", "policy-configmap", "policy-configmap-namespace", "use-legacy-policy-config")
 
 SAME = "same"
 ENDPOINTS = {
-    "/healthz": (SAME, "`leaderElection` where there is an election, else `ping`"),
+    "/healthz": (SAME, "`leaderElection` with leader election, else `ping`"),
     "/livez": (SAME, "`ping`"),
     "/readyz": (SAME, "`leaderElection`, `shutdown`, `sched-handler-sync`"),
     "/metrics": (
@@ -26,26 +26,26 @@ ENDPOINTS = {
     "/debug/flags/v": (SAME, "PUT of a number sets the verbosity of the log"),
     "/debug/pprof": (
         "differs",
-        "`profile`, `heap` and `goroutine` (tasks, threads) in pprof's format, 55 s at most; no others, which are Go's",
+        "`profile`, `heap` and `goroutine` (tasks, threads) in pprof's format, at most 55 s; others are Go-specific",
     ),
-    "/version": ("own", "the version, as Kubernetes components tell it"),
-    "/debug/decisions": ("own", "[every decision and why](decisions.md)"),
+    "/version": ("own", "the version, in the format of Kubernetes components"),
+    "/debug/decisions": ("own", "[every decision and its reasons](decisions.md)"),
     "/ui": ("own", "with `--ui`, a page that shows the cluster and every decision"),
 }
-"""By path: how it compares, and what is there."""
+"""How an endpoint compares, and a description, by path."""
 
 INTRODUCTION = """\
 # Compared with kube-scheduler
 
 <!-- Written by scripts/kube_scheduler_page.py; change it or src/kubestow/cli/scheduler/flags.py and run it again. -->
 
-What the program does as kube-scheduler v1.36 does, and where it differs. Decisions are the same; the
-[plugins](plugins/README.md) say what each contributes.
+What is the same as in kube-scheduler v1.36, and what differs. Decisions are the same; the
+[plugin pages](plugins/README.md) describe each plugin.
 
 ## Endpoints
 
-Served over HTTPS on `--secure-port`, to whom the API server allows to read the path; the health pages are open to all.
-Answers are HTTP/1.1. A path that does not exist is answered with 404 as there, in JSON that names the paths there are.
+Served over HTTPS on `--secure-port`, to clients that the API server authorizes for the path; the health pages are open
+to all. Responses are HTTP/1.1. A path that does not exist returns 404, as JSON with a list of all paths.
 
 | path | compared | what |
 |---|---|---|
@@ -57,29 +57,29 @@ PROCESS = """
 | | kube-scheduler | Kubestow |
 |---|---|---|
 | SIGTERM or SIGINT while leader election is on | exit code 0 | exit code 0 |
-| the same with `--leader-elect=false` | exit code 1 | **exit code 0**: it was asked to stop, and has |
+| the same with `--leader-elect=false` | exit code 1 | **exit code 0**: it stopped as requested |
 | a second signal | exit code 1 at once | the same |
 | the lease is lost | exit code 1, `Leaderelection lost` | the same |
-| bad flags or configuration | exit code 1 | the same, all faults at once |
-| bindings under way when it stops | left to their fate | up to 10 seconds to finish |
+| invalid flags or configuration | exit code 1 | the same, with all errors at once |
+| bindings in progress when it stops | abandoned | up to 10 seconds to finish |
 | the lease when it stops | released | released once all bindings have ended |
-| SIGHUP | ends it | reloads configuration and plugins |
-| SIGUSR2 | tells the log what it knows, and compares that with the API server | the same |
+| SIGHUP | terminates it | reloads configuration and plugins |
+| SIGUSR2 | logs its state, and compares it with the API server | the same |
 
 ## Flags
 
-`same`: does what it does there. `no effect`: accepted, and the log says why at the start. `own`: not there.
+`same`: the same behaviour. `no effect`: accepted, with a warning in the log. `own`: not in kube-scheduler.
 """
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     rows = "".join(f"| `{path}` | {compared} | {what} |\n" for path, (compared, what) in ENDPOINTS.items())
     return INTRODUCTION + rows + PROCESS + "".join(_table(group, flags) for group, flags in GROUPS.items())
 
 
 def compared(group: str, flag: Flag) -> tuple[str, str]:
-    """How a flag compares, and why."""
+    """Return how a flag compares, and why."""
     if group in OWN_GROUPS:
         return "own", ""
     if flag.name in LEGACY:

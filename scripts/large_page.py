@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the page in Chromium with 5,000 nodes and 10,000 pods that fit nowhere: `scripts/large_page.py [TIMES]`.
+"""Measure the page in Chromium with 5,000 nodes and 10,000 unschedulable pods: `scripts/large_page.py [TIMES]`.
 
-`kubestow up` runs them. Each time a new tab is opened; times are in milliseconds from then on. `make browser` gets what
-is needed; it takes a minute.
+`kubestow up` serves them. A new tab is opened for each run; times are in milliseconds since then. `make browser`
+installs the requirements; a run takes a minute.
 """
 
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/reference/metrics.md from the metrics themselves."""
+"""Write docs/reference/metrics.md from the metric definitions."""
 
 from pathlib import Path
 
@@ -18,23 +18,23 @@ INTRODUCTION = """\
 <!-- Written by scripts/metrics_page.py; change src/kubestow/telemetry/metrics and run it again. -->
 
 Served at `/metrics`, with the names, types, labels, buckets and levels of stability of kube-scheduler v1.36, so that
-dashboards and alerts go on working. The format is Prometheus text as there, or OpenMetrics for a reader whose `Accept`
+dashboards and alerts keep working. The format is Prometheus text as there, or OpenMetrics for a client whose `Accept`
 header names nothing else. A metric with labels is shown once it has a value.
 
-Some numbers have another meaning in a scheduler that is no Go program:
+Some metrics have a different meaning, as this scheduler is not a Go program:
 
 - `scheduler_goroutines` counts tasks that run beside the scheduling loop.
-- `scheduler_batch_...`, `scheduler_get_node_hint_...` and `scheduler_store_schedule_results_...` tell how often, and
-  how fast, what was found for one pod served the next pod that is the same to the scheduler.
-- `scheduler_framework_extension_point_duration_seconds` leaves out extension points at which no plugin had anything
-  to do (Permit, PreBind and PostBind of most pods), PreEnqueue and Sign; kube-scheduler counts every pod at each. A
-  plugin that was never asked has no `scheduler_plugin_evaluation_total`, where there it has 0.
+- `scheduler_batch_...`, `scheduler_get_node_hint_...` and `scheduler_store_schedule_results_...` measure how often, and
+  how fast, the results of one pod were reused for the next equal pod.
+- `scheduler_framework_extension_point_duration_seconds` leaves out extension points at which no plugin had work
+  (Permit, PreBind and PostBind of most pods), PreEnqueue and Sign; kube-scheduler counts every pod at each. A plugin
+  that was never called has no `scheduler_plugin_evaluation_total`, where kube-scheduler has 0.
 - `leader_election_master_status` has the name of the lease; kube-scheduler's is `kube-scheduler` whatever its lease.
 - `kubernetes_build_info` has the interpreter's version as `go_version`.
 - `cardinality_enforcement_unexpected_categorizations_total` counts a label value of a gauge once, not at each change.
 - `rest_client_transport_cert_rotation_gc_calls_total` stays 0, and there are no `go_...` metrics.
 
-At `/metrics/slis` are the results of health checks: `kubernetes_healthcheck` (gauge: 1 if it passed last; labels
+`/metrics/slis` has the results of health checks: `kubernetes_healthcheck` (gauge: 1 if it passed last; labels
 `name`, `type`) and `kubernetes_healthchecks_total` (counter; labels `name`, `status`, `type`), both STABLE.
 
 Flags change what is served:
@@ -42,7 +42,7 @@ Flags change what is served:
 | flag | effect |
 |---|---|
 | `--disabled-metrics=NAME,...` | these metrics are not served |
-| `--allow-metric-labels=METRIC,LABEL=VALUE,...` | other values of the label are shown together, as `unexpected` |
+| `--allow-metric-labels=METRIC,LABEL=VALUE,...` | other values of the label are counted together, as `unexpected` |
 | `--allow-metric-labels-manifest=FILE` | the same from a YAML file that maps `METRIC,LABEL` to `VALUE,...` |
 | `--show-hidden-metrics-for-version=1.35` | accepted; no metric is hidden |
 
@@ -52,7 +52,7 @@ HEAD = "| metric | type | level | labels | buckets | meaning |\n|---|---|---|---
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     everything = Features.parse("AllAlpha=true,AllBeta=true")
     families = Metrics(everything).registry.families()
     needed = _needed_features(everything, {family.name for family in families})
@@ -60,7 +60,7 @@ def page() -> str:
 
 
 def _needed_features(everything: Features, names: set[str]) -> dict[str, str]:
-    """By metric, the feature without which it is not served."""
+    """Return the feature that each metric requires, by metric."""
     needed = {}
     for gate, field in zip(SCHEDULING_GATES, Features.__struct_fields__, strict=True):
         without = Metrics(msgspec.structs.replace(everything, **{field: False}))

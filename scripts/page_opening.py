@@ -1,4 +1,4 @@
-"""What it takes to look at the page of a cluster: `kubestow up` in a process of its own, pods for it, and Chromium."""
+"""Opens the page of a cluster in Chromium: runs `kubestow up` in a process of its own, and creates pods."""
 
 import os
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def deployment(name: str, replicas: int, requests: str, spec: str = "") -> str:
-    """A manifest; `spec` is what the pods' has before their container."""
+    """Return a manifest; `spec` contains fields of the pods' spec before their containers."""
     limits = ", limits: {nvidia.com/gpu: 2}" if "gpu" in requests else ""
     container = f"{{name: c, image: {name}, resources: {{requests: {{{requests}}}{limits}}}}}"
     return f"""
@@ -32,14 +32,14 @@ spec:
 
 
 def address_in(text: str) -> str | None:
-    """Where a page is, token and all, if a program has said so."""
+    """Return the address of the page with its token, if the output of a program contains it."""
     found = re.search(r"http://\S+#token=\S+", text)
     return None if found is None else found[0]
 
 
 @contextmanager
 def opened(*command: str | Path) -> Iterator[tuple[str, int]]:
-    """Run a Python program that serves the page; its address, and the process's id."""
+    """Run a Python program that serves the page; yields its address and the process ID."""
     with tempfile.NamedTemporaryFile("w+") as log:
         process = subprocess.Popen([sys.executable, *command], stdout=log, stderr=log)
         try:
@@ -55,7 +55,7 @@ def opened(*command: str | Path) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def chromium() -> "Iterator[Browser]":
-    """Debian's; root has to do without its sandbox."""
+    """Yield Debian's Chromium; without its sandbox if run by root."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

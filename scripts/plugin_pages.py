@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the facts at the end of each page in docs/reference/plugins, and the list in its README.md, from the code.
 
-What stands above the marker is written by hand and kept.
+The text above the marker is written by hand and kept.
 """
 
 from pathlib import Path
@@ -34,14 +34,14 @@ _READS = {
 
 
 def pages() -> dict[str, str]:
-    """The text that every page should have, by its name; a page that does not exist is taken to be empty."""
+    """Return the text of every page, by its name; a page that does not exist counts as empty."""
     profile = _default_profile()
     texts = {name: _by_hand(name) + MARKER + facts(name, profile) for name in sorted(MODULES)}
     return texts | {INDEX: _by_hand(INDEX) + MARKER + _list(profile)}
 
 
 def path_of(name: str) -> Path:
-    """Where a page is."""
+    """Return the path of a page."""
     return PAGES / f"{name}.md"
 
 
@@ -57,7 +57,7 @@ def _default_profile() -> Profile:
 
 
 def facts(name: str, profile: Profile) -> str:
-    """What the code says of a plugin, as a table."""
+    """Return the facts about a plugin as a table."""
     args: Any = ARGS_OF_PLUGIN[name]().completed(Features()) if name in ARGS_OF_PLUGIN else None
     plugin = in_tree_registry().make(name, args, offline_handle(Cluster()))
     rows = {

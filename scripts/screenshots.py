@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Takes pictures of every view of the page, light and dark and on a phone: `scripts/screenshots.py FOLDER`.
+"""Take pictures of every view of the page, light and dark and on a phone: `scripts/screenshots.py FOLDER`.
 
-They show a cluster with three pools in three zones, filling up, with pods that fit nowhere, one that is held back, and
-a preemption. `make browser` gets what is needed.
+They show a cluster with three pools in three zones that fills up, with unschedulable pods, a gated pod and a
+preemption. `make browser` installs the requirements.
 """
 
 import subprocess
@@ -58,15 +58,15 @@ profiles:
     args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
 """
 PAUSE = 1.5
-"""Seconds in which a view has drawn itself."""
+"""Seconds for a view to draw itself."""
 PATIENCE = 120_000
-"""Milliseconds that a busy machine may take."""
+"""Timeout in milliseconds, for busy machines."""
 TALL = 930
-"""A window in which the matrix is in sight, too."""
+"""Window height at which the matrix is visible, too."""
 
 
 def views(page: Page) -> dict[str, str]:
-    """Where each picture is taken, by its name."""
+    """Return the location of each picture, by its name."""
 
     def pod(part: str, outcome: str) -> str:
         page.evaluate(f"location.hash = '#/decisions?outcome={outcome}'")
@@ -91,7 +91,7 @@ def views(page: Page) -> dict[str, str]:
 
 
 def prepare(page: Page, name: str) -> None:
-    """What a view is asked before its picture is taken."""
+    """Interact with a view before its picture is taken."""
     if name == "preemption":
         page.get_by_role("group", name="Attempts").get_by_role("button").first.click()
     if name == "compare":
@@ -104,7 +104,7 @@ def prepare(page: Page, name: str) -> None:
 
 
 def take(folder: Path, address: str) -> None:
-    """Every view in both themes, and on a phone."""
+    """Take a picture of every view in both themes, and on a phone."""
     settings: dict[str, tuple[Literal["light", "dark"], int, int]] = {
         "light": ("light", 1280, 800),
         "dark": ("dark", 1280, 800),

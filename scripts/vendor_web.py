@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Renews the libraries that the page is served with: `scripts/vendor_web.py [--latest]`; `--check` compares hashes.
+"""Update the libraries that are served with the page: `scripts/vendor_web.py [--latest]`; `--check` compares hashes.
 
 `static/vendor/vendored.json` lists them: package, version, licence, and each file with its hash. npm fetches packages
-by name. A browser does not know where "preact" is, so that becomes a path; nothing else is changed.
+by name. As browsers cannot resolve "preact", it is replaced by a path; nothing else is changed.
 """
 
 import argparse
@@ -25,25 +25,25 @@ def hash_of(file: Path) -> str:
 
 
 def problems() -> list[str]:
-    """What differs between the list and the files beside it."""
+    """Return the differences between the list and the files."""
     listed = {
         name: entry["sha256"] for package in json.loads(LIST.read_text()) for name, entry in package["files"].items()
     }
     there = {file.name: hash_of(file) for file in VENDOR.glob("*.js")}
     return [
-        f"{name} is not as {LIST.name} says" for name in sorted(listed | there) if listed.get(name) != there.get(name)
+        f"{name} does not match {LIST.name}" for name in sorted(listed | there) if listed.get(name) != there.get(name)
     ]
 
 
 def renew(package: dict[str, Any], latest: bool) -> None:
-    """Fetch one package, write its files and its licence, and note version and hashes."""
+    """Fetch one package, write its files and its licence, and update version and hashes."""
     with tempfile.TemporaryDirectory() as scratch:
         name = f"{package['package']}@{'latest' if latest else package['version']}"
         packed = subprocess.run(
             ["npm", "pack", "--json", "--silent", name], cwd=scratch, check=True, capture_output=True, text=True
         )
-        (told,) = json.loads(packed.stdout)
-        package["version"] = told["version"]
+        (details,) = json.loads(packed.stdout)
+        package["version"] = details["version"]
         with tarfile.open(next(Path(scratch).glob("*.tgz"))) as archive:
 
             def text(member: str) -> str:

@@ -1,4 +1,4 @@
-"""The workloads that are measured: what nodes and pods each consists of."""
+"""The workloads of the benchmarks: nodes and pods of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ def _spread(action: str) -> dict[str, Any]:
 
 
 def _gangs(pods: int) -> dict[str, range]:
-    """Gangs of all sizes in turn: by name, the numbers of their pods."""
+    """Return gangs of all sizes in turn: the numbers of their pods, by name."""
     found: dict[str, range] = {}
     start = 0
     while start < pods:
@@ -124,7 +124,7 @@ _SUITABLE = (
     f"device.capacity['{DRIVER}'].memory.compareTo(quantity('40Gi')) >= 0"
 )
 _PARTITIONS = {"whole": 8, "half": 4, "quarter": 2, "eighth": 1}
-"""How much of a device each kind of partition takes."""
+"""Memory slices of each kind of partition."""
 
 
 def _claiming(number: int) -> Shape:
@@ -137,7 +137,7 @@ def _device(name: str, memory: int, **fields: Any) -> dict[str, Any]:
 
 
 def _whole_devices(pool: dict[str, Any], node: str) -> list[dict[str, Any]]:
-    """Eight devices, four on each of two NUMA nodes."""
+    """Return eight devices, four on each of two NUMA nodes."""
     devices = [_device(f"gpu-{number}", 80) for number in range(8)]
     for number, device in enumerate(devices):
         device["attributes"]["numa"] = {"int": number // 4}
@@ -145,7 +145,7 @@ def _whole_devices(pool: dict[str, Any], node: str) -> list[dict[str, Any]]:
 
 
 def _partitionable_devices(pool: dict[str, Any], node: str) -> list[dict[str, Any]]:
-    """Two devices, each whole or in halves, quarters and eighths that share its slices of memory."""
+    """Return two devices, each available whole or as halves, quarters and eighths that share its memory slices."""
     devices, counters = [], []
     for gpu in range(2):
         slices = {f"slice-{number}": {"value": "1"} for number in range(8)}
@@ -164,7 +164,7 @@ def _partitionable_devices(pool: dict[str, Any], node: str) -> list[dict[str, An
 
 @dataclass(frozen=True, slots=True)
 class DeviceWorkload:
-    """What nodes offer, and what the claim of each pod asks for."""
+    """The devices of nodes, and the claim of each pod."""
 
     offer: Callable[[dict[str, Any], str], list[dict[str, Any]]]
     ask: Callable[[int], dict[str, Any]]
@@ -189,7 +189,7 @@ class DeviceWorkload:
 
 
 def _two_near_each_other(_number: int) -> dict[str, Any]:
-    """Two devices of a model with enough memory, on one NUMA node."""
+    """Request two devices of a model with enough memory, on one NUMA node."""
     exactly = {"deviceClassName": DRIVER, "allocationMode": "ExactCount", "count": 2}
     exactly["selectors"] = [{"cel": {"expression": _SUITABLE}}]
     constraint = {"requests": ["gpus"], "matchAttribute": f"{DRIVER}/numa"}
@@ -197,7 +197,7 @@ def _two_near_each_other(_number: int) -> dict[str, Any]:
 
 
 def _a_partition(number: int) -> dict[str, Any]:
-    """A quarter or an eighth, in turn."""
+    """Request a quarter or an eighth, in turn."""
     profile = ("quarter", "eighth")[number % 2]
     expression = f"device.attributes['{DRIVER}'].profile == '{profile}'"
     exactly = {"deviceClassName": DRIVER, "allocationMode": "ExactCount", "count": 1}
@@ -207,30 +207,30 @@ def _a_partition(number: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Pods to be scheduled on nodes, and what else is there."""
+    """Pods to schedule, the nodes, and other objects."""
 
     text: str
-    """What the pods are like, for the tables."""
+    """Description of the pods, for the tables."""
     shape: Callable[[int], Shape] = _basic
     node_cpu: str = "32"
     filled: bool = False
-    """Every node runs four pods of low priority that leave no room."""
+    """Every node is full with four pods of low priority."""
     never_fitting: bool = False
-    """Beside every five pods there is one that fits nowhere."""
+    """For every five pods there is one that fits no node."""
     gated: bool = False
-    """Beside every pod there is one with a scheduling gate."""
+    """For every pod there is one with a scheduling gate."""
     one_per_node: bool = False
-    """Every pod is meant for one node, as those of a daemon set are."""
+    """Every pod is bound for one node, as those of a DaemonSet."""
     churn: bool = False
-    """Nodes and running pods come and go meanwhile."""
+    """Nodes and running pods are added and removed during the run."""
     replica_sets: int = 0
-    """The pods belong to so many of them, and so are spread by the system's default constraints."""
+    """Number of ReplicaSets that own the pods, which are then spread by the system's default constraints."""
     devices: DeviceWorkload | None = None
-    """Every pod claims some of them."""
+    """Every pod claims some of these devices."""
     gangs: bool = False
     """The pods belong to gangs of 8 to 512."""
     topology_key: str = ""
-    """All pods of a gang go to nodes with the same value of this label."""
+    """All pods of a gang must have the same value of this node label."""
 
     @property
     def feature_gates(self) -> str:
@@ -240,7 +240,7 @@ class Workload:
         return [_node(number, self.node_cpu) for number in range(count)]
 
     def others(self, nodes: int, pods: int) -> list[Any]:
-        """What is there beside nodes and pods."""
+        """Return the objects other than nodes and pods."""
         owners: list[Any] = [_replica_set(number) for number in range(self.replica_sets)]
         if self.gangs:
             owners += [
@@ -250,7 +250,7 @@ class Workload:
         return owners if self.devices is None else owners + self.devices.objects(nodes, pods)
 
     def running(self, nodes: int) -> list[Pod]:
-        """The pods that run already."""
+        """Return the running pods."""
         if not self.filled:
             return []
         return [
@@ -260,7 +260,7 @@ class Workload:
         ]
 
     def pods(self, count: int, nodes: int) -> list[Pod]:
-        """The pods to be scheduled."""
+        """Return the pods to schedule."""
         group_of = {number: name for name, members in _gangs(count).items() for number in members} if self.gangs else {}
         return [self._pod(number, nodes, group_of.get(number)) for number in range(count)]
 
@@ -274,7 +274,7 @@ class Workload:
         return _owned(pod, number % self.replica_sets) if self.replica_sets else pod
 
     def beside(self, count: int) -> list[Pod]:
-        """Pods that will not be scheduled."""
+        """Return additional pods that cannot be scheduled."""
         if self.never_fitting:
             return [make_pod(f"huge{number}", cpu="1000") for number in range(count // 5)]
         if self.gated:

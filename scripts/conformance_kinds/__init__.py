@@ -1,1 +1,1 @@
-"""One module for each kind of case: `check(case)` returns None, or the first difference in words."""
+"""One module for each kind of case: `check(case)` returns None, or a description of the first difference."""

@@ -1,4 +1,4 @@
-"""Reading what the recorded cases give."""
+"""Decodes the inputs of recorded cases."""
 
 from functools import cache
 from typing import Any
@@ -11,12 +11,12 @@ from kubestow.api.kinds import KINDS
 
 
 def object_of(manifest: dict[str, Any]) -> Any:
-    """An object of whatever kind the manifest is."""
+    """Return the object of a manifest of any known kind."""
     return convert(KINDS[manifest["apiVersion"], manifest["kind"]], manifest)
 
 
 def configuration_of(case: dict[str, Any]) -> config.SchedulerConfiguration:
-    """The configuration of a case, the default one if it has none; raises ConfigError."""
+    """Return the configuration of a case, by default the default one; raises ConfigError."""
     return _load(msgspec.json.encode(case["config"]).decode()) if "config" in case else config.default()
 
 

@@ -1,4 +1,4 @@
-"""Conformance of kind `config`: the same configuration completed to the same values, or refused for the same reason."""
+"""Conformance of kind `config`: a configuration is completed to the same values, or rejected for the same reason."""
 
 import re
 from typing import Any
@@ -10,31 +10,31 @@ from kubestow.config import ConfigError, Problem
 
 
 def check(case: dict[str, Any]) -> str | None:
-    """None if the case passes, else the first difference."""
+    """Return None if the case passes, else the first difference."""
     text, expect = case["configYAML"], case["expect"]
     try:
-        # No text stands for a scheduler that was given no configuration file.
+        # An empty text stands for a scheduler without a configuration file.
         completed = config.load(text) if text else config.default()
     except ConfigError as error:
         return _compare_refusal(expect, error.problems)
     if "yaml" not in expect:
-        return f"accepted, but should be refused: {expect}"
+        return f"accepted, but should be rejected: {expect}"
     return _difference(yaml.safe_load(expect["yaml"]), yaml.safe_load(config.dump(completed)), "")
 
 
 def _compare_refusal(expect: dict[str, Any], problems: list[Problem]) -> str | None:
     found = "; ".join(map(str, problems))
     if "yaml" in expect:
-        return f"refused, but should be accepted: {found}"
+        return f"rejected, but should be accepted: {found}"
     for expected in [*expect.get("errors", ()), *filter(None, [expect.get("error")])]:
-        missing = [name for name in _named_in(expected) if not any(_names(problem, name) for problem in problems)]
+        missing = [name for name in _names_in(expected) if not any(_names(problem, name) for problem in problems)]
         if missing:
             return f"{expected!r} names {missing[0]}, which is not in: {found}"
     return None
 
 
-def _named_in(error: str) -> list[str]:
-    """The field paths, plugins and kinds that an error of kube-scheduler names."""
+def _names_in(error: str) -> list[str]:
+    """Return the field paths, plugins and kinds that an error of kube-scheduler names."""
     construction = re.match(r'initializing profiles: .*?initializing plugin "(\w+)": (.*)', error)
     if construction:
         return [f"args.{path}" for path in re.findall(r"(?:^\[?|, )([a-z][\w.\[\]]*\w\]?): [A-Z]", construction[2])]
@@ -57,8 +57,8 @@ def _named_in(error: str) -> list[str]:
 
 
 def _names(problem: Problem, name: str) -> bool:
-    """Whether a problem is about the named thing: its path ends so, or its words have it."""
-    # Case is no difference: kube-scheduler writes queueSort.Enabled.
+    """Return whether a problem is about the named item: its path ends with the name, or its message contains it."""
+    # Ignore case: kube-scheduler writes queueSort.Enabled.
     field, path = name.lower(), problem.path.lower()
     return path == field or path.endswith((f".{field}", f"]{field}")) or f'"{name}"' in problem.message
 
@@ -67,7 +67,7 @@ def _difference(expected: Any, actual: Any, path: str) -> str | None:
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in sorted(expected.keys() | actual.keys()):
             if key not in actual or key not in expected:
-                return f"{path}.{key}: {'missing' if key in expected else 'should not be there'}"
+                return f"{path}.{key}: {'missing' if key in expected else 'unexpected'}"
             found = _difference(expected[key], actual[key], f"{path}.{key}")
             if found:
                 return found

@@ -1,4 +1,4 @@
-"""Pods scheduled one after the other against a recorded cluster: who fits where, why not, and how good it is."""
+"""Conformance of kind `decision`: pods are scheduled in turn in a recorded cluster; compares verdicts and scores."""
 
 from typing import Any
 
@@ -30,13 +30,13 @@ NOW = parse_time("2026-06-01T00:00:00Z")
 
 
 def check(case: dict[str, Any]) -> str | None:
-    """The first difference between the recorded decisions and ours."""
+    """Return the first difference between the recorded decisions and ours, None if there is none."""
     try:
         world = World(case)
     except (config.ConfigError, ProfileError) as error:
-        return None if "setupError" in case else f"cannot be set up: {error}"
+        return None if "setupError" in case else f"set-up failed: {error}"
     if "setupError" in case:
-        return f"was set up, expected to fail with {case['setupError']}"
+        return f"set-up succeeded, expected to fail with {case['setupError']}"
     for manifest, expected in zip(case["pods"], case["expect"], strict=True):
         difference = world.schedule(convert(Pod, manifest), expected)
         if difference is not None:
@@ -162,7 +162,7 @@ class World:
 
 
 def _post_filter(profile: Profile, evaluation: Evaluation, recorded: list[dict[str, Any]]) -> str | None:
-    """Whether what makes room is among the outcomes that were recorded."""
+    """Return None if the result of PostFilter is among the recorded outcomes, else the difference."""
     result = carry_on(run_post_filter(profile, evaluation, None))
     assert not isinstance(result, Asking)
     found = {

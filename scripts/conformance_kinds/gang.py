@@ -1,6 +1,6 @@
-"""Pod groups at an API server: after each step, what is bound, what waits with which words, and how the groups stand.
+"""Conformance of kind `gang`: pod groups at an API server; compares bound and pending pods, and groups after each step.
 
-The control plane is the embedded one, without controllers and nodes that act; it and the scheduler talk over sockets,
+The control plane is the embedded one, without controllers and kubelets; it and the scheduler communicate over sockets,
 in virtual time.
 """
 
@@ -27,7 +27,7 @@ _FEATURES = Features.parse(",".join(f"{gate}=true" for gate in GATES.split()))
 PRIORITIES = {"p1": 100, "p5": 500, "p9": 900}
 _QUIET_SECONDS = 2.5
 _QUIET_LOOKS = 25
-_TOKEN = "conformance"  # noqa: S105 - of a server of our own
+_TOKEN = "conformance"  # noqa: S105 - of a local server
 PATHS = {
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/namespaces/default/pods",
@@ -37,21 +37,21 @@ PATHS = {
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
     "Event": "/apis/events.k8s.io/v1/namespaces/default/events",
 }
-LOOKED_AT = ("Node", "Pod", "PodGroup", "Event")
-_TOLD = ("type", "reason", "action")
-_MAY_BE_SEEN = "FailedScheduling"
-"""Events of this reason may be seen where none is recorded."""
+OBSERVED_KINDS = ("Node", "Pod", "PodGroup", "Event")
+_EVENT_FIELDS = ("type", "reason", "action")
+_OPTIONAL_REASON = "FailedScheduling"
+"""Events with this reason may occur even if none is recorded."""
 
 Object = dict[str, Any]
 
 
 def check(case: Object) -> str | None:
-    """The first step after which things are otherwise than recorded."""
+    """Return the first difference from the recorded steps, None if there is none."""
     return run(_check(case))
 
 
 class _Clock:
-    """The time of the loop."""
+    """The loop's time as a clock."""
 
     def now(self) -> float:
         return 1_767_225_600.0 + asyncio.get_running_loop().time()
@@ -83,7 +83,7 @@ def _configuration() -> config.SchedulerConfiguration:
 
 
 class _Scenario:
-    """One case, step by step."""
+    """Executes one case step by step."""
 
     def __init__(self, plane: ControlPlane, core: Core, api: ApiClient) -> None:
         self._plane = plane
@@ -105,8 +105,8 @@ class _Scenario:
                 await self._create(obj)
             for kind, name in step.get("delete", ()):
                 await self._delete(kind, name)
-            await self._quiet()
-            found = difference(await self._seen(), expected)
+            await self._wait_until_quiet()
+            found = difference(await self._observe(), expected)
             if found is not None:
                 return f"step {number}: {found}"
         return None
@@ -124,8 +124,8 @@ class _Scenario:
         data = b"" if body is None else json.dumps(body).encode()
         return json.loads((await self._api.request(method, path, data, "application/json")).body)
 
-    async def _quiet(self) -> None:
-        """Until the scheduler has had nothing to do, and nothing has changed, for a while."""
+    async def _wait_until_quiet(self) -> None:
+        """Wait until the scheduler was idle, and nothing changed, for a while."""
         version, looks = -1, 0
         while looks < _QUIET_LOOKS:
             await asyncio.sleep(_QUIET_SECONDS / _QUIET_LOOKS)
@@ -143,12 +143,12 @@ class _Scenario:
         busy = (core.scheduler.binder, core.scheduler.evictions, core.dispatcher)
         return not (core.queue.has_work or core.queue.lengths()["backoff"] or any(len(part) for part in busy))
 
-    async def _seen(self) -> Object:
-        return seen({kind: (await self._call("GET", PATHS[kind]))["items"] for kind in LOOKED_AT})
+    async def _observe(self) -> Object:
+        return observed_state({kind: (await self._call("GET", PATHS[kind]))["items"] for kind in OBSERVED_KINDS})
 
 
-def seen(items: dict[str, list[Object]]) -> Object:
-    """What there is to see of the objects of each kind."""
+def observed_state(items: dict[str, list[Object]]) -> Object:
+    """Return the observable state of the objects of each kind."""
     labels = {node["metadata"]["name"]: node["metadata"].get("labels", {}) for node in items["Node"]}
     bound, pending = Counter[str](), Counter[tuple[str, str, str, bool]]()
     nodes: dict[str, list[str]] = {}
@@ -159,8 +159,8 @@ def seen(items: dict[str, list[Object]]) -> Object:
             nodes.setdefault(group, []).append(pod["spec"]["nodeName"])
         else:
             condition = _condition(pod, "PodScheduled")
-            words = condition.get("reason", ""), condition.get("message", "")
-            pending[group, *words, bool(pod["status"].get("nominatedNodeName"))] += 1
+            condition_texts = condition.get("reason", ""), condition.get("message", "")
+            pending[group, *condition_texts, bool(pod["status"].get("nominatedNodeName"))] += 1
     domains = {}
     for group in items["PodGroup"]:
         key = (group["spec"].get("schedulingConstraints") or {}).get("topology") or ()
@@ -172,7 +172,7 @@ def seen(items: dict[str, list[Object]]) -> Object:
         "domains": domains,
         "pending": pending,
         "groups": {group["metadata"]["name"]: _conditions(group) for group in items["PodGroup"]},
-        "events": {(one["regarding"]["kind"], *(one[field] for field in _TOLD)) for one in items["Event"]},
+        "events": {(one["regarding"]["kind"], *(one[field] for field in _EVENT_FIELDS)) for one in items["Event"]},
     }
 
 
@@ -187,17 +187,17 @@ def _condition(pod: Object, kind: str) -> Object:
 
 
 def difference(found: Object, expected: Object) -> str | None:
-    """How what was found differs from what was recorded."""
+    """Return the first difference between an observed and a recorded state, None if there is none."""
     wanted = dict(expected)
     wanted["pending"] = Counter(
         {(one["group"], one["reason"], one["message"], one["nominated"]): one["pods"] for one in expected["pending"]}
     )
-    wanted["events"] = {(one["kind"], *(one[field] for field in _TOLD)) for one in expected["events"]}
-    more = {event for event in found["events"] - wanted["events"] if event[2] == _MAY_BE_SEEN}
+    wanted["events"] = {(one["kind"], *(one[field] for field in _EVENT_FIELDS)) for one in expected["events"]}
+    more = {event for event in found["events"] - wanted["events"] if event[2] == _OPTIONAL_REASON}
     wanted["events"] |= more
-    for part, of in wanted.items():
-        if found[part] != of:
-            return f"{part}: {_shown(found[part])}, expected {_shown(of)}"
+    for part, value in wanted.items():
+        if found[part] != value:
+            return f"{part}: {_shown(found[part])}, expected {_shown(value)}"
     return None
 
 

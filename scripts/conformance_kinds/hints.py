@@ -1,4 +1,4 @@
-"""What a change amounts to, and which plugins then find a waiting pod worth another attempt."""
+"""Conformance of kind `hints`: the events of a change, and the plugins that then requeue an unschedulable pod."""
 
 from typing import Any
 
@@ -11,26 +11,26 @@ from kubestow.scheduler.cluster.events import ClusterEvent, Registration, Resour
 
 
 def check(case: dict[str, Any]) -> str | None:
-    """The first change that is told, or judged, otherwise than recorded."""
+    """Return the first change whose events or hints differ from the recorded ones, None if there is none."""
     (profile,) = World(case).profiles.values()
-    waiting = convert(Pod, case["pod"])
+    pod = convert(Pod, case["pod"])
     for number, (given, expected) in enumerate(zip(case["events"], case["expect"], strict=True)):
         old, new = _object(given.get("old")), _object(given.get("new"))
         where = f"event {number} ({given['action']} {given['resource']})"
         events = events_of(old, new)
-        told = [_recorded_label(event, given["action"]) for event in events]
-        if told != (expected["events"] or []):
-            return f"{where}: {told}, expected {expected['events']}"
+        labels = [_recorded_label(event, given["action"]) for event in events]
+        if labels != (expected["events"] or []):
+            return f"{where}: {labels}, expected {expected['events']}"
         for plugin, answer in (expected["hints"] or {}).items():
-            found = _answer(profile.registrations.get(plugin, ()), events, waiting, old, new)
+            found = _hint(profile.registrations.get(plugin, ()), events, pod, old, new)
             if found != answer:
-                return f"{where}: {plugin} says {found}, expected {answer}"
+                return f"{where}: {plugin} returns {found}, expected {answer}"
     return None
 
 
-def _answer(registrations: Any, events: list[ClusterEvent], waiting: Pod, old: Any, new: Any) -> str:
+def _hint(registrations: Any, events: list[ClusterEvent], pod: Pod, old: Any, new: Any) -> str:
     hints = [
-        _ask(registration, waiting, old, new)
+        _requeues(registration, pod, old, new)
         for event in events
         for registration in registrations
         if registration.event.covers(event)
@@ -40,8 +40,8 @@ def _answer(registrations: Any, events: list[ClusterEvent], waiting: Pod, old: A
     return "Queue" if any(hints) else "Skip"
 
 
-def _ask(registration: Registration, waiting: Pod, old: Any, new: Any) -> bool:
-    return registration.hint is None or registration.hint(waiting, old, new)
+def _requeues(registration: Registration, pod: Pod, old: Any, new: Any) -> bool:
+    return registration.hint is None or registration.hint(pod, old, new)
 
 
 def _object(manifest: dict[str, Any] | None) -> Any:
@@ -49,7 +49,7 @@ def _object(manifest: dict[str, Any] | None) -> Any:
 
 
 def _recorded_label(event: ClusterEvent, action: str) -> str:
-    """The recordings say of pods that come and go only that they are pods, not whether they have a node."""
+    """Return the label as recorded: for added and deleted pods it does not tell whether they have a node."""
     if event.resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD) and action != "update":
         return f"{Resource.POD}{event.label.removeprefix(event.resource)}"
     return event.label

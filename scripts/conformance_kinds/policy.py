@@ -1,7 +1,7 @@
-"""Conformance of kind `policy`: a legacy Policy becomes the plugins and leads to the decisions of kube-scheduler v1.22.
+"""Conformance of kind `policy`: a legacy Policy leads to the same plugins and decisions as in kube-scheduler v1.22.
 
-What came after v1.22 is not compared: PreEnqueue, and the points that some plugins did not implement then. To v1.22
-an image was on no more nodes than when the node that it scored was added.
+Additions after v1.22 are not compared: PreEnqueue, and points that some plugins did not implement then. In v1.22, the
+number of nodes with an image was not updated after the scored node was added.
 """
 
 import json
@@ -20,7 +20,7 @@ from kubestow.config.plugin_points import IN_TREE, SCORING_POINTS
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
 
-_NEWER = {
+_ADDED_LATER = {
     "preFilter": {"NodeVolumeLimits", "VolumeRestrictions", "VolumeZone"},
     "preScore": {"NodeResourcesBalancedAllocation"},
 }
@@ -29,18 +29,18 @@ _CHANGED_FORMULAS = frozenset({"PodTopologySpread", "NodeResourcesBalancedAlloca
 
 
 def check(case: dict[str, Any]) -> str | None:
-    """None if the case passes, else the first difference."""
+    """Return None if the case passes, else the first difference."""
     expect = case["expect"]
     try:
         configuration = policy.load(json.dumps(case["policy"]))
     except ConfigError as error:
         return _compare_refusal(expect, error)
     if "error" in expect:
-        return f"accepted, but should be refused: {expect['error']}"
+        return f"accepted, but should be rejected: {expect['error']}"
     profile = configuration.profiles[0]
     args = {entry.name: _args(entry.args) for entry in profile.pluginConfig}
     for what, found, wanted in (
-        ("plugins", _plugins(configuration), _today(expect["plugins"])),
+        ("plugins", _plugins(configuration), _with_current_names(expect["plugins"])),
         (
             "args",
             {name: _fields_of(wanted, args[name]) for name, wanted in expect["args"].items() if name in args},
@@ -57,16 +57,16 @@ def check(case: dict[str, Any]) -> str | None:
 
 def _compare_refusal(expect: dict[str, Any], error: ConfigError) -> str | None:
     if "error" not in expect:
-        return f"refused, but should be accepted: {error}"
-    told = str(error).lower()
-    missing = [name for name in _named_in(expect["error"]) if name.lower() not in told]
+        return f"rejected, but should be accepted: {error}"
+    message = str(error).lower()
+    missing = [name for name in _names_in(expect["error"]) if name.lower() not in message]
     return f"{expect['error']!r} names {missing[0]}, which is not in: {error}" if missing else None
 
 
-def _named_in(error: str) -> list[str]:
-    """The labels, fields, predicates and priorities that an error of kube-scheduler names."""
+def _names_in(error: str) -> list[str]:
+    """Return the labels, fields, predicates and priorities that an error of kube-scheduler names."""
     error = error.removeprefix("couldn't create scheduler from policy: ").rpartition('initializing plugin "')[2]
-    # Labels come from several places in a Policy; what they are is all that can be compared.
+    # Labels come from several fields of a Policy; only their values can be compared.
     return (
         re.findall(r'Invalid value: "([^"]+)": conflict with', error)
         or re.findall(r"([a-z][\w.\[\]]*): (?:Invalid|Required|Duplicate|Unsupported) value", error)
@@ -80,15 +80,15 @@ def _plugins(configuration: SchedulerConfiguration) -> dict[str, list[str]]:
         point: [
             f"{plugin.name}:{plugin.weight}" if point in SCORING_POINTS else plugin.name
             for plugin in plugins
-            if plugin.name not in _NEWER.get(point, ())
+            if plugin.name not in _ADDED_LATER.get(point, ())
         ]
         for point, plugins in points.items()
     }
     return {point: plugins for point, plugins in found.items() if plugins and point != "preEnqueue"}
 
 
-def _today(plugins: dict[str, list[str]]) -> dict[str, list[str]]:
-    """With the one plugin that counts volumes now where the first of the five stood."""
+def _with_current_names(plugins: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Replace the five plugins that counted volumes by the one that replaced them, at the first one's place."""
 
     def renamed(names: list[str]) -> list[str]:
         return list(dict.fromkeys("NodeVolumeLimits" if name in _PARTS_OF_VOLUME_LIMITS else name for name in names))
@@ -97,7 +97,7 @@ def _today(plugins: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _args(args: object) -> Any:
-    """With Go's names of fields, and null for what is empty."""
+    """Return arguments with Go's field names, and null for empty lists."""
     if isinstance(args, msgspec.Struct):
         return {name[0].upper() + name[1:]: _args(getattr(args, name)) for name in args.__struct_fields__}
     if isinstance(args, tuple):
@@ -106,12 +106,12 @@ def _args(args: object) -> Any:
 
 
 def _fields_of(wanted: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
-    """The fields that v1.22 had; an empty list is as good as none."""
+    """Return the fields that v1.22 had; an empty list equals a missing one."""
     return {name: wanted[name] if not wanted[name] and not args[name] else args[name] for name in wanted}
 
 
 def _extenders(configuration: SchedulerConfiguration) -> list[str]:
-    return [extender.urlPrefix for extender in sorted(configuration.extenders, key=lambda of: of.ignorable)]
+    return [extender.urlPrefix for extender in sorted(configuration.extenders, key=lambda extender: extender.ignorable)]
 
 
 def _compare_decisions(case: dict[str, Any], configuration: SchedulerConfiguration) -> str | None:
@@ -154,7 +154,7 @@ def _decision(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _image_score(case: dict[str, Any], configuration: SchedulerConfiguration, pod: PodInfo, node: str) -> int:
-    """What ImageLocality says of a node if nodes that were added later have no images."""
+    """Return the ImageLocality score of a node if nodes that were added later have no images."""
     objects, later = [], False
     for manifest in case["objects"]:
         has_none = later and manifest["kind"] == "Node"

@@ -1,4 +1,4 @@
-"""Label selectors with their query text, node selectors, tolerations."""
+"""Conformance of kind `selector`: label selectors with their text form, node selectors, tolerations."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from kubestow.api.tolerations import tolerates
 
 
 def check(case: dict[str, Any]) -> str | None:
-    """The first selector that answers otherwise than recorded."""
+    """Return the first selector that differs from the recorded one, None if there is none."""
     for number, (given, expected) in enumerate(zip(case["inputs"], case["expect"], strict=True)):
         try:
             got = _ANSWERS[given["kind"]](given)
         except SelectorError as error:
             if "error" not in expected:
-                return f"input {number} {given}: refused ({error}), expected {expected}"
+                return f"input {number} {given}: rejected ({error}), expected {expected}"
             continue
         if "error" in expected:
             return f"input {number} {given}: {got}, expected an error: {expected['error']}"

@@ -1,4 +1,4 @@
-"""A whole scheduler core, driven step by step on a clock of its own: who is popped, what happens, who waits where."""
+"""Conformance of kind `trace`: a scheduler core driven step by step on a fake clock; compares decisions and queues."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ _FLUSH_EVERY = 30
 
 
 def check(case: dict[str, Any]) -> str | None:
-    """The first step that went otherwise than recorded."""
+    """Return the first step that differs from the recorded one, None if there is none."""
     return asyncio.run(_check(case))
 
 
@@ -41,7 +41,7 @@ async def _check(case: dict[str, Any]) -> str | None:
 
 
 class NanoClock:
-    """Whole nanoseconds, so that thousands of small steps add up exactly."""
+    """Counts whole nanoseconds, so that thousands of small steps add up exactly."""
 
     def __init__(self) -> None:
         self.nanoseconds = _START * 10**9
@@ -53,8 +53,8 @@ class NanoClock:
         return self.nanoseconds / 10**9
 
 
-class PatientApi:
-    """Accepts every write and keeps none: the recorded core was cut off from the API."""
+class NoOpApi:
+    """Accepts and ignores every write: the recorded core was not connected to an API server."""
 
     def __getattr__(self, _name: str) -> Callable[..., Awaitable[None]]:
         async def accept(*_args: object, **_kwargs: object) -> None:
@@ -64,7 +64,7 @@ class PatientApi:
 
 
 class Binder:
-    """Binds when the trace says so."""
+    """Binds on request of the trace."""
 
     def __init__(self) -> None:
         self.assumed: dict[str, tuple[Attempt, Placed]] = {}
@@ -74,7 +74,7 @@ class Binder:
         self.assumed[placed.pod.key] = (attempt, placed)
 
 
-class Decided(Observer):
+class LastDecision(Observer):
     """Keeps the last decision."""
 
     last: tuple[Pod, Outcome]
@@ -85,19 +85,19 @@ class Decided(Observer):
 
 
 class Trace:
-    """The core, and the objects as an API server would have them."""
+    """The scheduler core, and the objects of an API server."""
 
     def __init__(self, case: dict[str, Any]) -> None:
         self._clock = NanoClock()
-        self._decided = Decided()
+        self._last_decision = LastDecision()
         outside = Outside(
             clock=self._clock,
             stopwatch=lambda: 0.0,
             rng=FirstRng(),
-            api=PatientApi(),  # type: ignore[arg-type]
+            api=NoOpApi(),  # type: ignore[arg-type]
             recorder=ListRecorder(),
             metrics=SchedulerMetrics(),
-            observer=self._decided,
+            observer=self._last_decision,
         )
         self._binder = Binder()
         with patch("kubestow.scheduler.assembly.Binder", return_value=self._binder):
@@ -105,11 +105,11 @@ class Trace:
                 configuration_of(case), config.Features(), in_tree_registry(), outside, choose=self._first_by_name
             )
         for profile in self._core.profiles.values():
-            # The recorded core told the fit error as it is before PostFilter.
+            # The recorded core reported the fit error without the result of PostFilter.
             profile.post_filter = ()
         self._objects: dict[tuple[str, str], Any] = {}
         self._order: list[str] = []
-        """Pods in the order in which they were first assumed since the last `bind`."""
+        """Pods in the order of their first assumption since the last `bind`."""
         self._since_flush = 0.0
         for manifest in case["objects"]:
             self._apply(manifest)
@@ -120,9 +120,9 @@ class Trace:
 
     def step(self, op: dict[str, Any]) -> dict[str, Any]:
         self._clock.advance(0.001)
-        told: dict[str, Any] = getattr(self, f"_{op['op']}")(op) or {}
-        told["queue"] = {name: sorted(pod.key for pod in pods) for name, pods in self._core.queue.snapshot().items()}
-        return told
+        result: dict[str, Any] = getattr(self, f"_{op['op']}")(op) or {}
+        result["queue"] = {name: sorted(pod.key for pod in pods) for name, pods in self._core.queue.snapshot().items()}
+        return result
 
     def _apply(self, op: dict[str, Any]) -> None:
         obj = object_of(op.get("object", op))
@@ -159,17 +159,17 @@ class Trace:
     def _schedule(self, _op: dict[str, Any]) -> dict[str, Any]:
         if not self._core.scheduler.schedule_one():
             return {"noop": True}
-        pod, outcome = self._decided.last
-        told: dict[str, Any] = {"popped": pod.key}
+        pod, outcome = self._last_decision.last
+        result: dict[str, Any] = {"popped": pod.key}
         if isinstance(outcome, Placed):
-            told["chosen"] = outcome.node
+            result["chosen"] = outcome.node
             if pod.key not in self._order:
                 self._order.append(pod.key)
         elif outcome.message == NO_NODES:
-            told["error"] = outcome.message
+            result["error"] = outcome.message
         else:
-            told |= {"message": outcome.message, "unschedulablePlugins": sorted(outcome.plugins)}
-        return told
+            result |= {"message": outcome.message, "unschedulablePlugins": sorted(outcome.plugins)}
+        return result
 
     def _bind(self, _op: dict[str, Any]) -> dict[str, Any]:
         bound = []

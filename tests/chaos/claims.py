@@ -1,4 +1,4 @@
-"""Pods that need a device or a volume of their own, and exactly as many of those as pods."""
+"""Story: pods that each need a device or a volume, with exactly as many of those as pods."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.planes import Api, Plane
-from chaos.world import Planes, Row, World, a_world
+from chaos.world import Planes, Row, World, running_world
 from integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, device_class, device_slice
 from integration.real_control_plane import PATIENCE
 
@@ -19,8 +19,8 @@ _MERGE = "application/merge-patch+json"
 
 
 def devices_and_volumes(row: Row, folder: Path, planes: Planes, count: int) -> None:
-    """The network fails while they are given out, and the scheduler is killed: each goes to one pod."""
-    with a_world(row, folder, planes) as world:
+    """The network fails during allocation, and the scheduler is killed; each device and volume goes to one pod."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(_NODES)
         world.create(CLASSES, device_class())
         world.create(STORAGE_CLASSES, _storage_class())
@@ -44,7 +44,7 @@ def devices_and_volumes(row: Row, folder: Path, planes: Planes, count: int) -> N
 
 
 def _add_pods(world: World, name: str, node: str) -> None:
-    """One with a device, and one with a volume of a node."""
+    """Add a pod with a device, and a pod with a volume of a node."""
     world.create(CLAIMS, claim(f"d{name}"))
     world.add_pod(f"d{name}", resourceClaims=[{"name": "gpu", "resourceClaimName": f"d{name}"}])
     world.create(VOLUMES, _volume(f"v{name}", node))
@@ -54,7 +54,7 @@ def _add_pods(world: World, name: str, node: str) -> None:
 
 
 class _VolumeController(threading.Thread):
-    """Binds a claim to the volume that the scheduler has reserved for it."""
+    """Binds each claim to the volume that the scheduler reserved for it."""
 
     def __init__(self, plane: Plane) -> None:
         super().__init__(daemon=True)
@@ -72,7 +72,7 @@ class _VolumeController(threading.Thread):
 
     def run(self) -> None:
         while not self._stopped.wait(0.2):
-            _, answer = self._api.insist("GET", VOLUMES)
+            _, answer = self._api.retry_call("GET", VOLUMES)
             for volume in answer["items"]:
                 name, reference = volume["metadata"]["name"], volume["spec"].get("claimRef")
                 if reference is not None and name not in self._bound:

@@ -1,4 +1,4 @@
-"""Memory that is short, and a server that is killed while it writes."""
+"""Stories: a memory limit, and an API server that is killed while it writes."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.planes import Api, Embedded, Plane
-from chaos.world import Planes, Row, a_world
+from chaos.world import Planes, Row, running_world
 from integration.cluster import PODS, pod
 from integration.real_control_plane import PATIENCE
 
@@ -18,17 +18,17 @@ _WRITERS = 4
 
 
 def little_memory(row: Row, folder: Path, planes: Planes, times: int) -> None:
-    """The scheduler gets no more memory for a while: it goes on, or ends and is started again; nothing is lost."""
-    with a_world(row, folder, planes) as world:
+    """Limit the scheduler's memory for a while: it continues, or exits and is restarted; no pod is lost."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
         scheduler = world.schedule()
         world.settle()
 
         def keep_running() -> None:
-            # One that has failed still ends what is under way, and may be seen to run for some seconds.
+            # A failed scheduler finishes its tasks first, and may run for some more seconds.
             nonlocal scheduler
-            if not scheduler.runs:
+            if not scheduler.is_running:
                 row.faults["ended for want of memory"] += 1
                 scheduler = world.schedule()
 
@@ -49,13 +49,13 @@ def little_memory(row: Row, folder: Path, planes: Planes, times: int) -> None:
             with suppress(ProcessLookupError):
                 resource.prlimit(scheduler.process.pid, resource.RLIMIT_DATA, (now, now))
             for index in range(20):
-                world.api.insist("DELETE", f"{PODS}/large-{number}-{index}")
+                world.api.retry_call("DELETE", f"{PODS}/large-{number}-{index}")
             world.settle(meanwhile=keep_running)
 
 
 def killed_while_writing(row: Row, folder: Path, _: Planes, times: int) -> None:
-    """kill -9 for the API server while several write: what it had acknowledged is there, in the version it had told."""
-    with a_world(row, folder, Embedded) as world:
+    """kill -9 for the API server while several clients write: acknowledged writes exist, in the returned versions."""
+    with running_world(row, folder, Embedded) as world:
         world.add_nodes(20)
         acknowledged: dict[str, str] = {}
         for number in range(times):
@@ -78,14 +78,14 @@ def killed_while_writing(row: Row, folder: Path, _: Planes, times: int) -> None:
             acknowledged = there
         row.faults["writes acknowledged"] = len(acknowledged)
         for name in acknowledged:
-            world.api.insist("DELETE", f"{PODS}/{name}")
+            world.api.retry_call("DELETE", f"{PODS}/{name}")
         world.schedule(proxied=False)
         world.add_pods(20)
         world.settle()
 
 
 class _Writer(threading.Thread):
-    """Creates pods, and labels them, until nobody answers."""
+    """Creates and labels pods until the server is gone."""
 
     def __init__(self, plane: Plane, prefix: str) -> None:
         super().__init__(daemon=True)
@@ -99,14 +99,14 @@ class _Writer(threading.Thread):
         try:
             while True:
                 name = f"{self._prefix}-{number}"
-                # Gated, so that nobody else changes it.
+                # Gated, so that no other client changes it.
                 body = pod(name, cpu="1m", schedulingGates=[{"name": "example.com/wait"}])
                 self._write(name, "POST", PODS, body)
                 label = {"metadata": {"labels": {"number": str(number)}}}
                 self._write(name, "PATCH", f"{PODS}/{name}", label, "application/merge-patch+json")
                 number += 1
         except (OSError, http.client.HTTPException, json.JSONDecodeError):
-            # The pod that was being written when the server was killed may have either version.
+            # A pod written when the server was killed may have either version.
             self.acknowledged.pop(f"{self._prefix}-{number}", None)
         finally:
             self._api.close()

@@ -1,8 +1,8 @@
-"""Somebody who only watches the API server, and says what must never have happened.
+"""Watches the API server and reports violations of the scheduler's guarantees.
 
 It shares no code with the scheduler: it reads pods, nodes and claims with a client of its own, and the server's audit
-log for who wrote what in which order. When its watch breaks it lists again; a binding that changed meanwhile is still
-seen, because it remembers where every pod was.
+log for the order of writes. When its watch breaks it lists again; a binding that changed meanwhile is still detected,
+because the node of every pod is remembered.
 """
 
 import http.client
@@ -28,13 +28,13 @@ _LIST_AGAIN = 20.0
 
 @dataclass
 class Observed:
-    """What is wrong, each in words."""
+    """The violations found, as text."""
 
     double: list[str] = field(default_factory=list)
-    """Bound twice or to two nodes; a device or a volume given out twice."""
+    """A pod bound twice or to two nodes; a device or a volume allocated twice."""
     overcommitted: list[str] = field(default_factory=list)
     fencing: list[str] = field(default_factory=list)
-    """Writes of a leader that had been deposed."""
+    """Writes of a deposed leader."""
 
 
 class Observer:
@@ -45,12 +45,12 @@ class Observer:
         self._api = Api(plane)
         self._objects: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in KINDS}
         self._node_of: dict[str, str] = {}
-        """By the pod's uid, where it was first seen bound."""
+        """The first node of each pod, by UID."""
         self._claim_of: dict[str, str] = {}
-        """By the volume's uid, the claim it was first given to."""
+        """The first claim of each volume, by UID."""
         self._pods_on: dict[str, set[str]] = defaultdict(set)
-        self._most_room: dict[str, dict[str, int]] = {}
-        self.wrong = Observed()
+        self._largest_capacity: dict[str, dict[str, int]] = {}
+        self.violations = Observed()
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._follow, args=(kind,), daemon=True) for kind in KINDS]
@@ -61,19 +61,19 @@ class Observer:
         return self
 
     def stop(self) -> Observed:
-        """Looks once more at everything, and at the audit log."""
+        """Check all objects and the audit log once more, and return the violations."""
         self._stopped.set()
         for thread in self._threads:
             thread.join(PATIENCE)
         for kind in KINDS:
             self._list(kind)
         self._api.close()
-        self.wrong.fencing += deposed_writes(self._plane.audit_log)
-        return self.wrong
+        self.violations.fencing += deposed_writes(self._plane.audit_log)
+        return self.violations
 
     @property
     def bound(self) -> int:
-        """How many pods it has ever seen bound."""
+        """The number of pods that were ever bound."""
         return len(self._node_of)
 
     # Watching
@@ -86,13 +86,13 @@ class Observer:
                 self._stopped.wait(0.1)
 
     def _list(self, kind: str) -> str:
-        status, answer = self._api.insist("GET", KINDS[kind])
+        status, answer = self._api.retry_call("GET", KINDS[kind])
         if status != 200:
             raise ValueError(answer)
         with self._lock:
             self._objects[kind] = {}
             for item in answer["items"]:
-                self._take(kind, item)
+                self._store(kind, item)
         version: str = answer["metadata"]["resourceVersion"]
         return version
 
@@ -111,40 +111,40 @@ class Observer:
                         if event["type"] == "DELETED":
                             self._objects[kind].pop(_uid(event["object"]), None)
                         elif event["type"] != "BOOKMARK":
-                            self._take(kind, event["object"])
+                            self._store(kind, event["object"])
         finally:
             connection.close()
 
-    # Judging
+    # Checks
 
-    def _take(self, kind: str, obj: dict[str, Any]) -> None:
+    def _store(self, kind: str, obj: dict[str, Any]) -> None:
         self._objects[kind][_uid(obj)] = obj
         if kind == "pods":
-            self._judge_pod(obj)
+            self._check_pod(obj)
         elif kind == "nodes":
-            room = self._most_room.setdefault(obj["metadata"]["name"], {})
-            for name, value in _room(obj).items():
-                room[name] = max(room.get(name, 0), value)
+            capacity = self._largest_capacity.setdefault(obj["metadata"]["name"], {})
+            for name, value in _capacity(obj).items():
+                capacity[name] = max(capacity.get(name, 0), value)
         elif kind == "volumes":
-            self._judge_volume(obj)
+            self._check_volume(obj)
         else:
-            self._judge_devices()
+            self._check_devices()
 
-    def _judge_pod(self, pod: dict[str, Any]) -> None:
+    def _check_pod(self, pod: dict[str, Any]) -> None:
         uid, node = _uid(pod), pod["spec"].get("nodeName", "")
         before = self._node_of.get(uid)
         if before is None:
             if node:
                 self._node_of[uid] = node
                 self._pods_on[node].add(uid)
-                self._judge_node(node)
+                self._check_node(node)
         elif before != node:
-            self.wrong.double.append(f"{pod['metadata']['name']} was on {before} and is on {node or 'none'}")
+            self.violations.double.append(f"{pod['metadata']['name']} was on {before} and is on {node or 'none'}")
 
-    def _judge_node(self, node: str) -> None:
-        """Nobody may give out more than the node ever had."""
-        room = self._most_room.get(node)
-        if room is None:
+    def _check_node(self, node: str) -> None:
+        """Check that requests do not exceed the largest capacity that the node ever had."""
+        capacity = self._largest_capacity.get(node)
+        if capacity is None:
             return
         used: Counter[str] = Counter()
         for uid in self._pods_on[node]:
@@ -152,10 +152,10 @@ class Observer:
             if pod is not None and pod["status"].get("phase") not in ("Succeeded", "Failed"):
                 used.update(_requests(pod))
         for name, value in used.items():
-            if value > room.get(name, value):
-                self.wrong.overcommitted.append(f"{node} has {room[name]} {name}, and gave {value}")
+            if value > capacity.get(name, value):
+                self.violations.overcommitted.append(f"{node} has {capacity[name]} {name}, and gave {value}")
 
-    def _judge_devices(self) -> None:
+    def _check_devices(self) -> None:
         holders: dict[tuple[str, str, str], list[str]] = defaultdict(list)
         for claim in self._objects["claims"].values():
             results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
@@ -163,27 +163,27 @@ class Observer:
                 if not result.get("shareID") and not result.get("adminAccess"):
                     device = (result["driver"], result["pool"], result["device"])
                     holders[device].append(claim["metadata"]["name"])
-        self.wrong.double += [f"{'/'.join(d)} belongs to {names}" for d, names in holders.items() if len(names) > 1]
+        self.violations.double += [f"{'/'.join(d)} held by {names}" for d, names in holders.items() if len(names) > 1]
 
-    def _judge_volume(self, volume: dict[str, Any]) -> None:
-        """A claim that has a volume keeps it, and no other has the same."""
+    def _check_volume(self, volume: dict[str, Any]) -> None:
+        """Check that a claim keeps its volume, and that no other claim has the same one."""
         claim = volume["spec"].get("claimRef")
         if claim is not None:
             first = self._claim_of.setdefault(_uid(volume), claim["name"])
             if first != claim["name"]:
-                self.wrong.double.append(f"{volume['metadata']['name']} was {first}'s and is {claim['name']}'s")
+                self.violations.double.append(f"{volume['metadata']['name']} was {first}'s and is {claim['name']}'s")
 
-    # What is there in the end
+    # Final state
 
     def waiting(self) -> dict[str, dict[str, Any]]:
-        """Pods without a node, by name."""
+        """Return the pods without a node, by name."""
         with self._lock:
             pods = list(self._objects["pods"].values())
         return {pod["metadata"]["name"]: pod for pod in pods if not pod["spec"].get("nodeName")}
 
 
 def reason_for_waiting(pod: dict[str, Any]) -> str:
-    """What the pod's condition says, empty if it says nothing."""
+    """Return the message of the pod's condition, "" if it has none."""
     for condition in pod["status"].get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"{condition.get('reason', '')}: {condition.get('message', '')}"
@@ -191,30 +191,30 @@ def reason_for_waiting(pod: dict[str, Any]) -> str:
 
 
 def deposed_writes(audit_log: Path) -> list[str]:
-    """Writes by one whose lease somebody else had taken: the last to write the lease is the leader."""
-    leader, wrong = "", []
+    """Return writes of schedulers that were not the last to write the lease, which makes a leader."""
+    leader, violations = "", []
     for user, kind, uri in _writes(audit_log.read_bytes() if audit_log.exists() else b""):
         if kind == "leases":
             leader = user
         elif kind not in ("events", "tokenreviews", "subjectaccessreviews") and leader not in ("", user):
-            wrong.append(f"{user} wrote {uri} after {leader} had taken the lease")
-    return wrong
+            violations.append(f"{user} wrote {uri} after {leader} had taken the lease")
+    return violations
 
 
 def last_lease_writer(audit_log: Path) -> str:
-    """As far as the end of the log tells."""
+    """Return the last user that wrote the lease, according to the end of the log."""
     with audit_log.open("rb") as file:
         file.seek(max(0, audit_log.stat().st_size - 500_000))
         return next((user for user, kind, _ in reversed(list(_writes(file.read()))) if kind == "leases"), "")
 
 
 def _writes(log: bytes) -> Iterator[tuple[str, str, str]]:
-    """Successful writes of schedulers: who, what kind, which address."""
+    """Yield user, kind and path of the successful writes of schedulers."""
     for line in log.splitlines():
         try:
             event = json.loads(line)
         except ValueError:
-            # Cut off when the server was killed, or where the reading began.
+            # Truncated when the server was killed, or at the position where reading began.
             continue
         user = event.get("user", {}).get("username", "")
         if event["responseStatus"].get("code", 0) < 300 and event["verb"] in _WRITES and user in SCHEDULERS:
@@ -229,9 +229,9 @@ def _uid(obj: dict[str, Any]) -> str:
     return uid
 
 
-def _room(node: dict[str, Any]) -> dict[str, int]:
-    room = node["status"].get("allocatable", {})
-    return {"cpu": _milli(room.get("cpu", "0")), "pods": int(room.get("pods", "0"))}
+def _capacity(node: dict[str, Any]) -> dict[str, int]:
+    capacity = node["status"].get("allocatable", {})
+    return {"cpu": _milli(capacity.get("cpu", "0")), "pods": int(capacity.get("pods", "0"))}
 
 
 def _requests(pod: dict[str, Any]) -> dict[str, int]:
@@ -241,5 +241,5 @@ def _requests(pod: dict[str, Any]) -> dict[str, int]:
 
 
 def _milli(text: str) -> int:
-    """The suite's own objects use whole and milli CPUs only."""
+    """Parse whole and milli CPUs, the only amounts that the suite's own objects use."""
     return int(text[:-1]) if text.endswith("m") else int(text) * 1000

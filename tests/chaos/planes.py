@@ -1,4 +1,4 @@
-"""API servers that can be killed and come back: the embedded one on disk, and the real one where its programs are."""
+"""API servers that can be killed and restarted: the embedded one on disk, and a real one if available."""
 
 import http.client
 import json
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from chaos.nursery import Birth, Forked, nursery
+from chaos.fork_server import ForkedProcess, ProcessSpec, fork_server
 from free_ports import free_port
 from integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
 
@@ -28,7 +28,7 @@ rules:
 
 
 class Plane(Protocol):
-    """Where objects live."""
+    """A control plane that stores the objects."""
 
     port: int
     ca: Path
@@ -45,7 +45,7 @@ class Embedded:
     """`kubestow apiserver` with its objects on disk."""
 
     def __init__(self, folder: Path, *, flags: tuple[str, ...] = (), file_size: int = 0) -> None:
-        """`file_size` is how large a file it may write, as on a disk that fills up; 0 for any."""
+        """`file_size` limits the size of files, as on a full disk; 0: no limit."""
         self.folder = folder
         self.port = free_port()
         self.ca = folder / "data" / "pki" / "ca.crt"
@@ -54,7 +54,7 @@ class Embedded:
         self.file_size = file_size
         self._flags = flags
         self._log = folder / "apiserver.log"
-        self.process: Forked | None = None
+        self.process: ForkedProcess | None = None
         tokens = folder / "tokens.csv"
         tokens.write_text("".join(f'{self.token(user)},{user},{user},"system:masters"\n' for user in SCHEDULERS))
 
@@ -67,13 +67,13 @@ class Embedded:
         command += [f"--token-file={self.folder / 'tokens.csv'}", f"--audit-log={self.audit_log}"]
         command += ["--no-kubelets", "--controllers=none", *self._flags]
         limits = {"RLIMIT_FSIZE": self.file_size} if self.file_size else {}
-        self.process = nursery().fork(Birth(command, str(self._log), limits))
+        self.process = fork_server().fork(ProcessSpec(command, str(self._log), limits))
         self.starts += 1
-        until(self._is_ready, lambda: self.said()[-2000:])
+        until(self._is_ready, lambda: self.output()[-2000:])
 
     def _is_ready(self) -> bool:
         assert self.process is not None
-        assert self.process.poll() is None, self.said()
+        assert self.process.poll() is None, self.output()
         api = Api(self)
         try:
             return api.call("GET", "/readyz")[0] == 200
@@ -82,7 +82,7 @@ class Embedded:
         finally:
             api.close()
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self._log.read_text(errors="replace")
 
     def kill(self) -> None:
@@ -123,7 +123,7 @@ class Real:
 
 
 class Api:
-    """A plain client of its own, that shares nothing with the scheduler's."""
+    """A plain client that shares no code with the scheduler's."""
 
     def __init__(self, plane: Plane, user: str = "admin") -> None:
         self._plane = plane
@@ -139,7 +139,7 @@ class Api:
         return {"Authorization": f"Bearer {self._plane.token(self._user)}", "Content-Type": content_type}
 
     def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> tuple[int, Any]:
-        """Status and decoded body; a broken connection raises."""
+        """Send a request; return status and decoded body. Raises if the connection breaks."""
         with self._lock:
             try:
                 self._connection = self._connection or self.connect()
@@ -159,8 +159,8 @@ class Api:
             if self._connection is not None:
                 self._connection.close()
 
-    def insist(self, method: str, path: str, body: Any = None, seconds: float = PATIENCE) -> tuple[int, Any]:
-        """Asks again while the server is away or too busy."""
+    def retry_call(self, method: str, path: str, body: Any = None, seconds: float = PATIENCE) -> tuple[int, Any]:
+        """Send a request, and repeat it while the server is down or overloaded."""
         end = time.monotonic() + seconds
         while True:
             try:
@@ -173,7 +173,7 @@ class Api:
 
 
 def kubeconfig(plane: Plane, user: str, server: str, file: Path) -> Path:
-    """A kubeconfig for a user at an address: the plane's own, or a proxy's."""
+    """Write a kubeconfig for a user; `server` is the address of the plane or of a proxy."""
     cluster: dict[str, Any] = {"server": server}
     if server.startswith("https"):
         cluster["certificate-authority"] = str(plane.ca)
@@ -193,34 +193,34 @@ class Scheduler:
     """`kubestow scheduler` as a process."""
 
     def __init__(self, folder: Path, name: str, config: Path, *flags: str, skew: float = 0.0) -> None:
-        """`skew` is by how many seconds its clock is wrong."""
+        """`skew`: seconds by which its clock is wrong."""
         self.name = name
         self._log = folder / f"{name}.log"
         command = ["scheduler", f"--kubeconfig={config}", "--secure-port=0", *flags]
-        self.process = nursery().fork(Birth(command, str(self._log), skew=skew))
+        self.process = fork_server().fork(ProcessSpec(command, str(self._log), skew=skew))
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         return self.process.poll() is None
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self._log.read_text(errors="replace")
 
     def send(self, number: signal.Signals) -> None:
-        if self.runs:
+        if self.is_running:
             os.kill(self.process.pid, number)
 
     def kill(self) -> None:
-        if self.runs:
+        if self.is_running:
             self.process.kill()
         self.process.wait()
 
     def data_bytes(self) -> int:
-        """What RLIMIT_DATA limits."""
+        """Return the size that RLIMIT_DATA limits."""
         return self._kibibytes("VmData") << 10
 
     def memory_and_files(self) -> tuple[int, int]:
-        """Resident KiB, and how many descriptors are open."""
+        """Return resident KiB, and the number of open descriptors."""
         return self._kibibytes("VmRSS"), len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def _kibibytes(self, name: str) -> int:

@@ -1,8 +1,8 @@
-"""A proxy between one scheduler and the API server that does to requests and answers what networks and servers do.
+"""A proxy between one scheduler and the API server that injects faults of networks and servers.
 
-It speaks plain HTTP to the scheduler and HTTPS to the server, and is written with another HTTP library than the
-scheduler's. Faults are drawn from a seed; `likelihood` says how often. `hook` sees every request on its way (before
-it is passed on, and after the answer has arrived), which is how a scheduler is killed at a chosen stage.
+It speaks plain HTTP to the scheduler and HTTPS to the server, and uses another HTTP library than the scheduler. Faults
+are drawn with a seed; `likelihood` is their probability. `hook` is called for every request (before it is forwarded,
+and after the response has arrived), so that a scheduler can be killed at a chosen stage.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from integration.real_control_plane import PATIENCE
 
 BEFORE, AFTER = "before", "after"
 Hook = Callable[[str, str, str], None]
-"""When (BEFORE or AFTER), method, path."""
+"""`(when, method, path)`; `when` is BEFORE or AFTER."""
 _STATUSES = {
     401: "Unauthorized",
     409: "Conflict",
@@ -47,7 +47,7 @@ class Proxy:
         self._chance = random.Random(seed)
         self.likelihood = 0.0
         self.unreachable = False
-        """Whether nothing is passed on."""
+        """Whether no request is forwarded."""
         self.hook: Hook | None = None
         self.happened: Counter[str] = Counter()
         self.port = 0
@@ -75,7 +75,7 @@ class Proxy:
             read_bufsize=1 << 22,
         )
         application = web.Application(client_max_size=1 << 26)
-        application.router.add_route("*", "/{path:.*}", self._pass_on)
+        application.router.add_route("*", "/{path:.*}", self._handle)
         quiet = logging.getLogger("chaos.proxy")
         quiet.setLevel(logging.CRITICAL)
         self._runner = web.AppRunner(
@@ -97,7 +97,7 @@ class Proxy:
         self._loop.close()
 
     def cut_all(self) -> int:
-        """Break every connection there is; tells how many."""
+        """Cut all connections, and return their number."""
 
         async def cut() -> int:
             transports = [transport for transport in self._connections if not transport.is_closing()]
@@ -110,16 +110,16 @@ class Proxy:
         self.happened["cut"] += count
         return count
 
-    # A request
+    # Requests
 
-    async def _pass_on(self, request: web.Request) -> web.StreamResponse:
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
         self._connections.add(request.transport)
         watches = "watch" in request.query
         try:
             if self.unreachable:
                 self.happened["unreachable"] += 1
                 raise CutError
-            if fault := self._drawn(_OF_WATCHES if watches else _OF_REQUESTS):
+            if fault := self._draw(_OF_WATCHES if watches else _OF_REQUESTS):
                 self.happened[fault.__name__.strip("_")] += 1
                 return await fault(self, request)
             return await (self._stream(request) if watches else self._forward(request))
@@ -128,34 +128,34 @@ class Proxy:
                 request.transport.abort()
             raise
 
-    def _drawn(self, faults: tuple["Fault", ...]) -> "Fault | None":
+    def _draw(self, faults: tuple["Fault", ...]) -> "Fault | None":
         return self._chance.choice(faults) if self._chance.random() < self.likelihood else None
 
-    async def _answer(self, request: web.Request) -> tuple[aiohttp.ClientResponse, bytes]:
-        self._tell(BEFORE, request)
-        async with self._ask(request, await request.read()) as response:
+    async def _fetch(self, request: web.Request) -> tuple[aiohttp.ClientResponse, bytes]:
+        self._call_hook(BEFORE, request)
+        async with self._send(request, await request.read()) as response:
             body = await response.read()
-        self._tell(AFTER, request)
+        self._call_hook(AFTER, request)
         return response, body
 
-    def _tell(self, when: str, request: web.Request) -> None:
+    def _call_hook(self, when: str, request: web.Request) -> None:
         if self.hook is not None:
             self.hook(when, request.method, request.path)
 
-    def _ask(self, request: web.Request, body: bytes) -> Any:
+    def _send(self, request: web.Request, body: bytes) -> Any:
         headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP}
         headers["Accept-Encoding"] = "identity"
         return self._session.request(request.method, request.raw_path, data=body or None, headers=headers)
 
     async def _forward(self, request: web.Request) -> web.Response:
-        response, body = await self._answer(request)
-        return web.Response(status=response.status, body=body, headers=_kept(response))
+        response, body = await self._fetch(request)
+        return web.Response(status=response.status, body=body, headers=_headers(response))
 
     async def _stream(self, request: web.Request, change: "Change | None" = None) -> web.StreamResponse:
-        """A watch, line by line; `change` makes other lines of each."""
-        self._tell(BEFORE, request)
-        async with self._ask(request, b"") as response:
-            answer = web.StreamResponse(status=response.status, headers=_kept(response))
+        """Forward a watch line by line; `change` returns the lines that replace a line."""
+        self._call_hook(BEFORE, request)
+        async with self._send(request, b"") as response:
+            answer = web.StreamResponse(status=response.status, headers=_headers(response))
             await answer.prepare(request)
             async for line in response.content:
                 for out in (line,) if change is None else change(line):
@@ -168,11 +168,11 @@ Fault = Callable[[Proxy, web.Request], Awaitable[web.StreamResponse]]
 Change = Callable[[bytes], list[bytes]]
 
 
-def _kept(response: aiohttp.ClientResponse) -> dict[str, str]:
+def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
     return {key: value for key, value in response.headers.items() if key.lower() not in _HOP}
 
 
-def _refused(code: int) -> web.Response:
+def _error_response(code: int) -> web.Response:
     reason = _STATUSES[code]
     body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "by chance"}
     headers = {"Retry-After": "1"} if code in (429, 503) else {}
@@ -180,11 +180,11 @@ def _refused(code: int) -> web.Response:
     return web.Response(status=code, text=text, content_type="application/json", headers=headers)
 
 
-# Of requests
+# Faults of requests
 
 
 async def _delay(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    """Answers overtake one another."""
+    """Responses overtake one another."""
     await asyncio.sleep(proxy._chance.random())
     return await proxy._forward(request)
 
@@ -193,50 +193,50 @@ async def _cut_before(_: Proxy, __: web.Request) -> web.StreamResponse:
     raise CutError
 
 
-async def _lose_the_answer(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    await proxy._answer(request)
+async def _lose_response(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    await proxy._fetch(request)
     raise CutError
 
 
 async def _truncate(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    response, body = await proxy._answer(request)
-    answer = web.StreamResponse(status=response.status, headers=_kept(response) | {"Content-Length": str(len(body))})
+    response, body = await proxy._fetch(request)
+    answer = web.StreamResponse(status=response.status, headers=_headers(response) | {"Content-Length": str(len(body))})
     await answer.prepare(request)
     await answer.write(body[: len(body) // 2])
     raise CutError
 
 
 async def _send_twice(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    """The request arrives twice; the second answer counts."""
-    await proxy._answer(request)
+    """The request arrives twice; the second response counts."""
+    await proxy._fetch(request)
     return await proxy._forward(request)
 
 
 async def _refuse(proxy: Proxy, _: web.Request) -> web.StreamResponse:
     code = proxy._chance.choice((401, 409, 429, 500, 503))
     proxy.happened[f"answer {code}"] += 1
-    return _refused(code)
+    return _error_response(code)
 
 
 async def _corrupt(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    response, body = await proxy._answer(request)
+    response, body = await proxy._fetch(request)
     spoiled = bytearray(body)
     for _ in range(3):
         if spoiled:
             spoiled[proxy._chance.randrange(len(spoiled))] = 0
-    return web.Response(status=response.status, body=bytes(spoiled), headers=_kept(response))
+    return web.Response(status=response.status, body=bytes(spoiled), headers=_headers(response))
 
 
 async def _empty(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    response, _ = await proxy._answer(request)
+    response, _ = await proxy._fetch(request)
     return web.Response(status=response.status, body=b"")
 
 
-# Of watches
+# Faults of watches
 
 
 async def _stall(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    """Nothing more is heard for a while; then the connection breaks."""
+    """No more events for a while; then the connection breaks."""
     answer = web.StreamResponse(headers={"Content-Type": "application/json"})
     await answer.prepare(request)
     await asyncio.sleep(2.0 + 2.0 * proxy._chance.random())
@@ -244,11 +244,11 @@ async def _stall(proxy: Proxy, request: web.Request) -> web.StreamResponse:
 
 
 async def _expire(_: Proxy, __: web.Request) -> web.StreamResponse:
-    return _refused(410)
+    return _error_response(410)
 
 
 async def _expire_midway(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    status = json.loads(_refused(410).text or "")
+    status = json.loads(_error_response(410).text or "")
     gone = json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
     left = proxy._chance.randrange(20)
 
@@ -280,7 +280,7 @@ async def _tear(proxy: Proxy, request: web.Request) -> web.StreamResponse:
     return await proxy._stream(request, change)
 
 
-async def _nonsense(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+async def _invalid_lines(proxy: Proxy, request: web.Request) -> web.StreamResponse:
     def change(line: bytes) -> list[bytes]:
         return [line, b"<html>gateway</html>\n"] if proxy._chance.random() < 0.1 else [line]
 
@@ -288,7 +288,7 @@ async def _nonsense(proxy: Proxy, request: web.Request) -> web.StreamResponse:
 
 
 async def _bookmarks_only(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    """Events are withheld from some moment on; bookmarks keep telling the position before them, until it breaks."""
+    """Withhold events from some time on, and repeat the position before them in bookmarks, until the watch breaks."""
     left, bookmark = proxy._chance.randrange(30), b""
 
     def change(line: bytes) -> list[bytes]:
@@ -305,7 +305,7 @@ async def _bookmarks_only(proxy: Proxy, request: web.Request) -> web.StreamRespo
 
 
 def _bookmark(line: bytes) -> bytes:
-    """One that tells the position after an event."""
+    """Return a bookmark with the position of an event."""
     event = json.loads(line)
     metadata = event["object"].get("metadata", {})
     if "initial-events-end" in json.dumps(metadata) or event["type"] == "ERROR":
@@ -325,7 +325,7 @@ async def _close_at_once(proxy: Proxy, request: web.Request) -> web.StreamRespon
 _OF_REQUESTS: tuple[Fault, ...] = (
     _delay,
     _cut_before,
-    _lose_the_answer,
+    _lose_response,
     _truncate,
     _send_twice,
     _refuse,
@@ -339,7 +339,7 @@ _OF_WATCHES: tuple[Fault, ...] = (
     _expire_midway,
     _repeat_events,
     _tear,
-    _nonsense,
+    _invalid_lines,
     _bookmarks_only,
     _close_at_once,
 )

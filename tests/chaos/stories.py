@@ -1,4 +1,4 @@
-"""What is done to schedulers and API servers. Each story ends with nothing broken any more, and then looks."""
+"""Stories: faults injected into schedulers and API servers. Each story ends with a check without faults."""
 
 import http.client
 import resource
@@ -13,17 +13,17 @@ from chaos.hardships import killed_while_writing, little_memory
 from chaos.observer import last_lease_writer
 from chaos.planes import Embedded, Scheduler
 from chaos.proxy import AFTER, BEFORE
-from chaos.world import ALONE, ELECTION, Planes, Row, World, a_world
+from chaos.world import ALONE, ELECTION, Planes, Row, World, running_world
 from integration.cluster import PODS, pod
 from integration.real_control_plane import PATIENCE
 
 Story = Callable[[Row, Path, Planes, int], None]
-"""Fills the row; the number says how much of it."""
+"""Runs a story and fills the row; the number is its length."""
 
 
 def faulty_network(row: Row, folder: Path, planes: Planes, faults: int) -> None:
-    """Requests and watches fail in all ways, and every connection is cut now and then, until that many faults."""
-    with a_world(row, folder, planes) as world:
+    """Fail requests and watches in all ways, and cut all connections at times, until `faults` have happened."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
         world.schedule()
@@ -40,8 +40,8 @@ def faulty_network(row: Row, folder: Path, planes: Planes, faults: int) -> None:
 
 
 def api_server_restarts(row: Row, folder: Path, planes: Planes, restarts: int) -> None:
-    """The API server is killed every few seconds, and comes back a moment later."""
-    with a_world(row, folder, planes) as world:
+    """Kill the API server every few seconds, and restart it a moment later."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
         world.schedule(proxied=False)
@@ -71,12 +71,12 @@ STAGES = (
     (BEFORE, "PUT", "/leases"),
     (AFTER, "PUT", "/leases"),
 )
-"""When a scheduler is killed: a request that ends so, before it is passed on or after the answer has come."""
+"""Stages at which a scheduler is killed: a request with this suffix, before it is forwarded or after its response."""
 
 
 def scheduler_kills(row: Row, folder: Path, planes: Planes, kills: int) -> None:
-    """kill -9 at every stage; it is started again at once."""
-    with a_world(row, folder, planes) as world:
+    """kill -9 at every stage, followed by a restart."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
         proxy = world.proxy("s1")
@@ -96,7 +96,7 @@ def scheduler_kills(row: Row, folder: Path, planes: Planes, kills: int) -> None:
 
 
 class _Killer:
-    """Kills at the so-many-th request of a stage."""
+    """Kills the scheduler at the nth request of a stage."""
 
     def __init__(self, scheduler: Scheduler, stage: tuple[str, str, str], number: int) -> None:
         self._scheduler = scheduler
@@ -111,17 +111,17 @@ class _Killer:
 
 
 def _until_dead(world: World, scheduler: Scheduler) -> None:
-    """A stage that never comes (nothing is left to be told) ends with a kill as well."""
+    """Wait until the scheduler is dead; if its stage never occurs (no events are left to send), kill it as well."""
     end = time.monotonic() + 5.0
-    while scheduler.runs and time.monotonic() < end:
+    while scheduler.is_running and time.monotonic() < end:
         world.churn(1)
         time.sleep(0.1)
     scheduler.kill()
 
 
 def failovers(row: Row, folder: Path, planes: Planes, count: int) -> None:
-    """Three schedulers; the leader is killed, stopped, frozen past its lease and woken, or cut off, under load."""
-    with a_world(row, folder, planes) as world:
+    """Three schedulers under load; the leader is killed, stopped, frozen past its lease, or disconnected."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
         for name in ("s1", "s2", "s3"):
@@ -140,8 +140,10 @@ def failovers(row: Row, folder: Path, planes: Planes, count: int) -> None:
 
 
 def _leader(world: World) -> str:
-    """Whoever wrote the lease last, unless it was released."""
-    status, lease = world.api.insist("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler")
+    """Return the last writer of the lease, "" if it was released."""
+    status, lease = world.api.retry_call(
+        "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+    )
     return last_lease_writer(world.plane.audit_log) if status == 200 and lease["spec"].get("holderIdentity") else ""
 
 
@@ -169,29 +171,29 @@ def _frozen(world: World, leader: str) -> None:
 
 
 def _cut_off(world: World, leader: str) -> None:
-    """It reaches nobody, but runs on."""
+    """Disconnect a scheduler that keeps running."""
     world.proxy(leader).unreachable = True
     world.proxy(leader).cut_all()
 
 
 def _recovered(world: World, name: str) -> None:
-    """A frozen one wakes and must not write; one that has ended is started again."""
+    """Wake a frozen scheduler, which must not write; restart a terminated one."""
     scheduler = world.schedulers[name]
     scheduler.send(signal.SIGCONT)
     if name in world.proxies:
         world.proxies[name].unreachable = False
     end = time.monotonic() + PATIENCE
-    while scheduler.runs and time.monotonic() < end:
+    while scheduler.is_running and time.monotonic() < end:
         time.sleep(0.05)
-    if scheduler.runs:
+    if scheduler.is_running:
         world.row.other.append(f"{name} lost its lease and runs on")
         scheduler.kill()
     world.schedule(name, *ELECTION)
 
 
 def flapping_nodes(row: Row, folder: Path, planes: Planes, flaps: int) -> None:
-    """Nodes go and come back, are cordoned and tainted, while pods are bound."""
-    with a_world(row, folder, planes) as world:
+    """Nodes are deleted and added again, cordoned and tainted, while pods are bound."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
         world.schedule()
@@ -216,8 +218,8 @@ _MERGE = "application/merge-patch+json"
 
 
 def few_descriptors(row: Row, folder: Path, planes: Planes, times: int) -> None:
-    """The scheduler may open no more files, loses its connections, and later may again."""
-    with a_world(row, folder, planes) as world:
+    """The scheduler cannot open files, loses its connections, and later can open files again."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
         scheduler = world.schedule()
@@ -236,8 +238,8 @@ def few_descriptors(row: Row, folder: Path, planes: Planes, times: int) -> None:
 
 
 def full_disk(row: Row, folder: Path, _: Planes, times: int) -> None:
-    """The API server's disk is full, then it is killed: what it had acknowledged is there, what not it refused."""
-    with a_world(row, folder, Embedded) as world:
+    """The API server's disk is full, then it is killed: acknowledged writes exist, others were rejected."""
+    with running_world(row, folder, Embedded) as world:
         plane = world.plane
         assert isinstance(plane, Embedded)
         world.add_nodes(20)
@@ -265,22 +267,22 @@ def full_disk(row: Row, folder: Path, _: Planes, times: int) -> None:
             there = world.pods()
             row.lost += [f"{name} was acknowledged and is gone" for name in kept if name not in there]
             for name in there:
-                world.api.insist("DELETE", f"{PODS}/{name}")
+                world.api.retry_call("DELETE", f"{PODS}/{name}")
         world.schedule(proxied=False)
         world.add_pods(20)
         world.settle()
 
 
 def large_and_absurd(row: Row, folder: Path, planes: Planes, count: int) -> None:
-    """Objects of a megabyte, with thousands of labels and terms, and amounts at the edge; good pods are placed."""
-    with a_world(row, folder, planes) as world:
+    """Objects of a megabyte, with thousands of labels and terms, and extreme amounts; valid pods are placed."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.schedule()
         for number in range(count):
             kind, body = world.chance.choice(sorted(_ABSURD.items()))
             absurd = pod(f"absurd-{number}", cpu="1m") | {"spec": body["spec"]}
             absurd["metadata"] = {"name": f"absurd-{number}", "namespace": "default"} | body.get("metadata", {})
-            status, _ = world.api.insist("POST", PODS, absurd)
+            status, _ = world.api.retry_call("POST", PODS, absurd)
             row.faults[f"{kind}: {'taken' if status == 201 else 'refused'}"] += 1
             world.churn(2)
         world.settle()
@@ -317,14 +319,14 @@ _ABSURD: dict[str, dict[str, Any]] = {
 
 
 def many_pods(row: Row, folder: Path, planes: Planes, count: int) -> None:
-    """All are there before the scheduler comes."""
-    with a_world(row, folder, planes) as world:
+    """All pods exist before the scheduler starts."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(max(20, count // 20))
         world.add_impossible_pod()
         world.add_pods(count)
         row.faults["pods at once"] += row.pods
         world.schedule(proxied=False)
-        # While more events wait than there is room for, new ones are dropped: what is told comes after the crowd.
+        # The event queue is limited and drops new events; the checked ones are sent after the crowd.
         end = time.monotonic() + 600.0
         while world.observer.bound < row.pods - 1 and time.monotonic() < end:
             time.sleep(0.2)
@@ -334,11 +336,11 @@ def many_pods(row: Row, folder: Path, planes: Planes, count: int) -> None:
 
 
 def soak(row: Row, folder: Path, planes: Planes, seconds: int) -> None:
-    """Pods come and go, connections are cut now and then; memory and open files stay what they were."""
-    with a_world(row, folder, planes) as world:
+    """Pods are added and deleted, connections are cut at times; memory and open files do not grow."""
+    with running_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
-        # Records of decisions may fill 128 MiB, which takes longer than this.
+        # Decision records may fill 128 MiB, which takes longer than this.
         scheduler = world.schedule("s1", *ALONE, "--decision-records-bytes=4Mi")
         for _ in range(5):
             world.add_pods(100)
@@ -366,10 +368,10 @@ def soak(row: Row, folder: Path, planes: Planes, seconds: int) -> None:
 
 
 def _note_death(world: World) -> None:
-    """A scheduler that runs alone survives everything that is not done to itself."""
+    """Note a scheduler that died without being killed."""
     for name, scheduler in world.schedulers.items():
-        if not scheduler.runs:
-            world.row.other.append(f"{name} ended with {scheduler.process.returncode}: {scheduler.said()[-500:]}")
+        if not scheduler.is_running:
+            world.row.other.append(f"{name} ended with {scheduler.process.returncode}: {scheduler.output()[-500:]}")
 
 
 STORIES: dict[str, tuple[Story, int, int]] = {
@@ -388,4 +390,4 @@ STORIES: dict[str, tuple[Story, int, int]] = {
     "soak": (soak, 1800, 5),
 }
 EMBEDDED_ONLY = {"full disk", "killed while writing"}
-"""The story, how much of it `make chaos` runs, and how much CI."""
+"""The story, its length in `make chaos`, and its length in CI."""

@@ -1,4 +1,4 @@
-"""Each story in a short form: nothing is lost, nothing happens twice, no node is overcommitted, one leads at a time."""
+"""Each story in a short form: no pod is lost or bound twice, no node is overcommitted, at most one scheduler leads."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_the_embedded_server(name: str, tmp_path: Path) -> None:
     story(row, tmp_path / "world", embedded, short)
     assert row.bound > 0
     assert row.faults.total() > 0
-    assert row.wrong == []
+    assert row.problems == []
 
 
 @pytest.mark.real
@@ -38,4 +38,4 @@ def test_a_real_server(name: str, tmp_path: Path) -> None:
     row = Row(name, seed=1)
     story(row, tmp_path / "world", real, short)
     assert row.bound > 0
-    assert row.wrong == []
+    assert row.problems == []

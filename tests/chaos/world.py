@@ -1,4 +1,4 @@
-"""A plane, its observer, schedulers and their proxies, and a load of pods that always fits."""
+"""A control plane with observer, schedulers, proxies, and a load of pods that always fits."""
 
 import random
 import time
@@ -18,22 +18,22 @@ NODES = "/api/v1/nodes"
 EVENTS = "/api/v1/namespaces/default/events"
 TOO_BIG = "too-big"
 SETTLE = 240.0
-"""Within this many seconds after the last fault every pod is bound, or waits with a true reason; a pod that was
-forgotten is tried again after 300."""
+"""Seconds after the last fault until every pod is bound, or pending with a true reason; a forgotten pod is retried
+after 300."""
 ELECTION = (
     "--leader-elect-lease-duration=3s",
     "--leader-elect-renew-deadline=2s",
     "--leader-elect-retry-period=300ms",
 )
 SKEWS = {"s1": 0.0, "s2": 300.0, "s3": -300.0}
-"""Seconds by which their clocks are wrong."""
+"""Seconds by which the schedulers' clocks are wrong."""
 ALONE = ("--leader-elect=false",)
 UNLIMITED = ("--kube-api-qps=1000", "--kube-api-burst=1000")
 
 
 @dataclass
 class Row:
-    """What a story did, and what came of it."""
+    """The faults and results of a story."""
 
     story: str
     seed: int
@@ -49,12 +49,12 @@ class Row:
     seconds: float = 0.0
 
     @property
-    def wrong(self) -> list[str]:
+    def problems(self) -> list[str]:
         return [*self.lost, *self.double, *self.overcommitted, *self.fencing, *self.other]
 
 
 class Event(NamedTuple):
-    """What was said of a pod."""
+    """An event about a pod."""
 
     pod: str
     uid: str
@@ -63,7 +63,7 @@ class Event(NamedTuple):
 
 
 class World:
-    """Where a story happens."""
+    """The environment of a story."""
 
     def __init__(self, plane: Plane, folder: Path, seed: int, row: Row) -> None:
         self.plane = plane
@@ -76,8 +76,8 @@ class World:
         self.schedulers: dict[str, Scheduler] = {}
         self._room = 0
         self._taken = 0
-        self._asked: dict[str, int] = {}
-        """Milli CPUs by pod, of those that are to be bound."""
+        self._pod_sizes: dict[str, int] = {}
+        """Milli CPUs of the pods to be bound, by name."""
         self._probes = 0
 
     # Schedulers
@@ -88,7 +88,7 @@ class World:
         return self.proxies[name]
 
     def schedule(self, name: str = "s1", *flags: str, proxied: bool = True) -> Scheduler:
-        """Start a scheduler, or start it again."""
+        """Start or restart a scheduler."""
         server = self.proxy(name).url if proxied else f"https://127.0.0.1:{self.plane.port}"
         config = kubeconfig(self.plane, name, server, self.folder / f"{name}.kubeconfig")
         chosen = (*(flags or ALONE), *UNLIMITED)
@@ -103,7 +103,7 @@ class World:
         self._room = count * cpus * 1000
 
     def add_pods(self, count: int, prefix: str = "p", **spec: Any) -> list[str]:
-        """As many as still fit well, of random sizes."""
+        """Add up to `count` pods of random sizes that fit well."""
         names = []
         for _ in range(count):
             milli = self.chance.choice((50, 100, 150))
@@ -115,7 +115,7 @@ class World:
     def add_pod(self, name: str, milli: int = 10, **spec: Any) -> str:
         self.row.pods += 1
         self.create(PODS, pod(name, cpu=f"{milli}m", **spec))
-        self._asked[name] = milli
+        self._pod_sizes[name] = milli
         self._taken += milli
         return name
 
@@ -124,59 +124,59 @@ class World:
         self.row.pods += 1
 
     def renew_impossible_pod(self) -> None:
-        """Another one, of which nothing has been said yet."""
-        self.api.insist("DELETE", f"{PODS}/{TOO_BIG}")
+        """Replace the impossible pod by one without conditions and events."""
+        self.api.retry_call("DELETE", f"{PODS}/{TOO_BIG}")
         self.add_impossible_pod()
 
     def delete_pods(self, count: int) -> None:
-        for name in self.chance.sample(sorted(self._asked), min(count, len(self._asked))):
+        for name in self.chance.sample(sorted(self._pod_sizes), min(count, len(self._pod_sizes))):
             self.delete_pod(name)
 
     def delete_pod(self, name: str) -> None:
-        status, answer = self.api.insist("DELETE", f"{PODS}/{name}")
+        status, answer = self.api.retry_call("DELETE", f"{PODS}/{name}")
         if status not in (200, 202, 404):
             self.row.other.append(f"deleting {name}: {status} {answer}")
-        self._taken -= self._asked.pop(name)
+        self._taken -= self._pod_sizes.pop(name)
 
     def churn(self, count: int = 10) -> None:
-        """Pods come, and as many go when it gets crowded."""
+        """Add pods, and delete as many when the cluster is nearly full."""
         if not self.add_pods(count):
             self.delete_pods(3 * count)
 
     def create(self, path: str, body: dict[str, Any]) -> None:
-        status, answer = self.api.insist("POST", path, body)
-        # The server may have been killed after it had stored the object.
+        status, answer = self.api.retry_call("POST", path, body)
+        # The server may have been killed after it stored the object.
         if status not in (200, 201, 409):
             self.row.other.append(f"creating {body['metadata']['name']}: {status} {answer}")
 
-    # The end
+    # Final checks
 
     def pods(self) -> dict[str, dict[str, Any]]:
-        _, answer = self.api.insist("GET", PODS)
+        _, answer = self.api.retry_call("GET", PODS)
         return {item["metadata"]["name"]: item for item in answer["items"]}
 
     def settle(self, seconds: float = SETTLE, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Faults have ended: wait until all is as it should be, and note what is not."""
+        """Wait after the last fault until the state is as expected, and record the differences."""
         started = time.monotonic()
         self._probes += 1
         probe = self.add_pod(f"probe{self._probes}")
         while True:
             meanwhile()
-            asked = time.monotonic()
+            checked = time.monotonic()
             open_points = self._open_points(probe)
             now = time.monotonic()
             if not open_points or now > started + seconds:
                 break
-            time.sleep(max(0.1, 2 * (now - asked)))
+            time.sleep(max(0.1, 2 * (now - checked)))
         self.row.settled = now - started
         self.row.lost += open_points
 
     def _open_points(self, probe: str) -> list[str]:
         pods, events = self.pods(), self._events()
-        missing = [f"{name} is gone" for name in self._asked if name not in pods]
+        missing = [f"{name} is gone" for name in self._pod_sizes if name not in pods]
         waiting = [
             f"{name} waits: {reason_for_waiting(pods[name]) or 'no reason'}"
-            for name in self._asked
+            for name in self._pod_sizes
             if name in pods and not pods[name]["spec"].get("nodeName")
         ]
         if TOO_BIG in pods and "Insufficient cpu" not in reason_for_waiting(pods[TOO_BIG]):
@@ -187,10 +187,10 @@ class World:
             waiting.append(f"no event tells why {TOO_BIG} waits")
         if not any(event.pod == probe and event.reason == "Scheduled" for event in events):
             waiting.append(f"no event tells where {probe} went")
-        return missing + waiting + _untrue(pods, events)
+        return missing + waiting + _contradictions(pods, events)
 
     def _events(self) -> list[Event]:
-        _, answer = self.api.insist("GET", EVENTS)
+        _, answer = self.api.retry_call("GET", EVENTS)
         return [
             Event(item["involvedObject"]["name"], item["involvedObject"]["uid"], item["reason"], item["message"])
             for item in answer["items"]
@@ -211,9 +211,9 @@ class World:
         self.plane.close()
 
 
-def _untrue(pods: dict[str, dict[str, Any]], events: list[Event]) -> list[str]:
-    """Conditions and events that say what is not so."""
-    wrong = [
+def _contradictions(pods: dict[str, dict[str, Any]], events: list[Event]) -> list[str]:
+    """Return conditions and events that contradict the state of their pods."""
+    problems = [
         f"{name} is bound, and its condition says otherwise: {reason_for_waiting(found)}"
         for name, found in pods.items()
         if found["spec"].get("nodeName") and reason_for_waiting(found)
@@ -223,16 +223,16 @@ def _untrue(pods: dict[str, dict[str, Any]], events: list[Event]) -> list[str]:
         if found is not None and found["metadata"]["uid"] == event.uid and event.reason == "Scheduled":
             node = found["spec"].get("nodeName", "nowhere")
             if event.message.split()[-1] != node:
-                wrong.append(f"{event.pod} is on {node}, and an event says: {event.message}")
-    return wrong
+                problems.append(f"{event.pod} is on {node}, and an event says: {event.message}")
+    return problems
 
 
 Planes = Callable[[Path], Plane]
 
 
 @contextmanager
-def a_world(row: Row, folder: Path, planes: Planes) -> Iterator[World]:
-    """A plane that has just been started, with an observer; all is ended afterwards, and what was seen noted."""
+def running_world(row: Row, folder: Path, planes: Planes) -> Iterator[World]:
+    """Yield a started plane with an observer; on exit, terminate everything and record the violations."""
     started = time.monotonic()
     folder.mkdir(parents=True)
     plane = planes(folder)

@@ -1,8 +1,10 @@
-"""Processes that start in no time: one that has imported everything forks whenever it is told to.
+"""Starts processes quickly: a server process that has imported everything forks on request.
 
-A start costs a twentieth of what an interpreter takes that imports everything anew, so that hundreds of them can be
-killed in minutes. What is forked is a process like any other: `kill -9`, limits and signals do to it what they do.
-Run as a program, this module is that one: a line of JSON each way, a `Birth` for a pid, and a pid for how it ended.
+Forking takes a twentieth of the time of a new interpreter that imports everything, so that hundreds of processes can be
+killed within minutes. A forked process is a normal one for `kill -9`, limits and signals.
+
+Run as a program, this module is the server: a line of JSON each way, a `ProcessSpec` for a PID, and a PID for its exit
+status.
 """
 
 import atexit
@@ -31,30 +33,30 @@ _IMPORTED = (
 
 
 @dataclass
-class Birth:
-    """What is to be run: `kubestow` with arguments."""
+class ProcessSpec:
+    """The process to start: `kubestow` with arguments."""
 
     arguments: list[str]
     log: str
     limits: dict[str, int] = field(default_factory=dict)
-    """By the name in `resource`, such as RLIMIT_NOFILE."""
+    """Resource limits by their names in `resource`, such as RLIMIT_NOFILE."""
     skew: float = 0.0
-    """Seconds that its clock is ahead."""
+    """Seconds by which its clock is ahead."""
 
 
-class Forked:
-    """A process, with what `subprocess.Popen` has."""
+class ForkedProcess:
+    """A forked process, with the methods of `subprocess.Popen`."""
 
-    def __init__(self, nursery: "Nursery", pid: int) -> None:
+    def __init__(self, fork_server: "ForkServer", pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self._nursery = nursery
+        self._server = fork_server
         self._lock = threading.Lock()
 
     def poll(self) -> int | None:
         with self._lock:
             if self.returncode is None and self._has_ended(0):
-                self.returncode = self._nursery.ask(self.pid)
+                self.returncode = self._server.request(self.pid)
         return self.returncode
 
     def wait(self) -> int:
@@ -77,8 +79,8 @@ class Forked:
             os.close(ended)
 
 
-class Nursery:
-    """The one that forks."""
+class ForkServer:
+    """The client of the forking server."""
 
     def __init__(self) -> None:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
@@ -87,27 +89,27 @@ class Nursery:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True)
         self._lock = threading.Lock()
 
-    def fork(self, birth: Birth) -> Forked:
-        return Forked(self, self.ask(asdict(birth)))
+    def fork(self, spec: ProcessSpec) -> ForkedProcess:
+        return ForkedProcess(self, self.request(asdict(spec)))
 
-    def ask(self, question: Any) -> int:
+    def request(self, message: Any) -> int:
         with self._lock:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
-            self._process.stdin.write(json.dumps(question) + "\n")
+            self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
             return int(self._process.stdout.readline())
 
     def close(self) -> None:
-        """End it, and all that it has forked."""
+        """Terminate the server and all forked processes."""
         self._process.communicate()
 
 
 @functools.cache
-def nursery() -> Nursery:
-    made = Nursery()
-    atexit.register(made.close)
-    return made
+def fork_server() -> ForkServer:
+    server = ForkServer()
+    atexit.register(server.close)
+    return server
 
 
 def main() -> None:
@@ -116,14 +118,14 @@ def main() -> None:
     gc.freeze()
     living: set[int] = set()
     for line in sys.stdin:
-        question = json.loads(line)
-        if isinstance(question, int):
-            living.discard(question)
-            answer = os.waitstatus_to_exitcode(os.waitpid(question, 0)[1])
+        message = json.loads(line)
+        if isinstance(message, int):
+            living.discard(message)
+            answer = os.waitstatus_to_exitcode(os.waitpid(message, 0)[1])
         else:
             answer = os.fork()
             if answer == 0:
-                _be(Birth(**question))
+                _become(ProcessSpec(**message))
             living.add(answer)
         print(answer, flush=True)
     for pid in living:
@@ -131,23 +133,23 @@ def main() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _be(birth: Birth) -> None:
-    """Become a process of its own, which never returns."""
+def _become(spec: ProcessSpec) -> None:
+    """Run the program in a forked process; never returns."""
     code = 1
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        log = os.open(birth.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        log = os.open(spec.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        for name, limit in birth.limits.items():
+        for name, limit in spec.limits.items():
             number = getattr(resource, name)
             resource.setrlimit(number, (limit, resource.getrlimit(number)[1]))
-        if "RLIMIT_FSIZE" in birth.limits:
+        if "RLIMIT_FSIZE" in spec.limits:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        if birth.skew:
+        if spec.skew:
             right = time.time
-            time.time = lambda: right() + birth.skew
-        import_module("kubestow.cli").main(birth.arguments, prog_name="kubestow")
+            time.time = lambda: right() + spec.skew
+        import_module("kubestow.cli").main(spec.arguments, prog_name="kubestow")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     except BaseException:
