@@ -1,4 +1,4 @@
-"""Inputs that are nearly right: a good one, changed in its bytes or in its tree, by chance from a seed."""
+"""Nearly valid inputs: valid ones, with random changes in their bytes or in their tree."""
 
 import json
 import random
@@ -45,72 +45,72 @@ NASTY: tuple[Any, ...] = (
 _TOKENS = (b"{", b"}", b"[", b"]", b'"', b",", b":", b"\\u0000", b"\\ud800", b"\xff\xfe", b"\x00", b"null", b"1e999")
 
 
-def mutated(chance: random.Random, seeds: list[bytes]) -> bytes:
-    """One that is made of good ones."""
-    data = chance.choice(seeds)
-    if chance.random() < 0.5:
+def mutated(rng: random.Random, seeds: list[bytes]) -> bytes:
+    """Return an input derived from valid ones."""
+    data = rng.choice(seeds)
+    if rng.random() < 0.5:
         try:
             tree = json.loads(data)
         except ValueError:
             pass
         else:
-            for _ in range(chance.randrange(1, 4)):
-                tree = _with_nasty_value(chance, tree)
+            for _ in range(rng.randrange(1, 4)):
+                tree = _with_nasty_value(rng, tree)
             return json.dumps(tree).encode()
-    for _ in range(chance.randrange(1, 5)):
-        data = chance.choice(_OF_BYTES)(chance, data, seeds)
+    for _ in range(rng.randrange(1, 5)):
+        data = rng.choice(_OF_BYTES)(rng, data, seeds)
     return data
 
 
-def _with_nasty_value(chance: random.Random, tree: Any) -> Any:
-    """The tree with one value changed, at any depth."""
-    if isinstance(tree, dict) and tree and chance.random() < 0.85:
-        key = chance.choice(list(tree))
-        match chance.randrange(12):
+def _with_nasty_value(rng: random.Random, tree: Any) -> Any:
+    """Return the tree with one value changed, at any depth."""
+    if isinstance(tree, dict) and tree and rng.random() < 0.85:
+        key = rng.choice(list(tree))
+        match rng.randrange(12):
             case 0:
                 return {other: value for other, value in tree.items() if other != key}
             case 1:
-                return tree | {chance.choice(("", "spec", "metadata", "items", "x" * 100)): chance.choice(NASTY)}
-        return tree | {key: _with_nasty_value(chance, tree[key])}
-    if isinstance(tree, list) and tree and chance.random() < 0.85:
-        index = chance.randrange(len(tree))
-        match chance.randrange(10):
+                return tree | {rng.choice(("", "spec", "metadata", "items", "x" * 100)): rng.choice(NASTY)}
+        return tree | {key: _with_nasty_value(rng, tree[key])}
+    if isinstance(tree, list) and tree and rng.random() < 0.85:
+        index = rng.randrange(len(tree))
+        match rng.randrange(10):
             case 0:
-                return tree * chance.choice((0, 2, 20))
-        return [*tree[:index], _with_nasty_value(chance, tree[index]), *tree[index + 1 :]]
-    return chance.choice(NASTY)
+                return tree * rng.choice((0, 2, 20))
+        return [*tree[:index], _with_nasty_value(rng, tree[index]), *tree[index + 1 :]]
+    return rng.choice(NASTY)
 
 
-def _flip(chance: random.Random, data: bytes, _: list[bytes]) -> bytes:
+def _flip(rng: random.Random, data: bytes, _: list[bytes]) -> bytes:
     if not data:
         return b"\x00"
-    at = chance.randrange(len(data))
-    return data[:at] + bytes((data[at] ^ 1 << chance.randrange(8),)) + data[at + 1 :]
+    at = rng.randrange(len(data))
+    return data[:at] + bytes((data[at] ^ 1 << rng.randrange(8),)) + data[at + 1 :]
 
 
-def _cut(chance: random.Random, data: bytes, _: list[bytes]) -> bytes:
-    return data[: chance.randrange(len(data) + 1)]
+def _cut(rng: random.Random, data: bytes, _: list[bytes]) -> bytes:
+    return data[: rng.randrange(len(data) + 1)]
 
 
-def _remove(chance: random.Random, data: bytes, _: list[bytes]) -> bytes:
-    start = chance.randrange(len(data) + 1)
-    return data[:start] + data[start + chance.randrange(1, 20) :]
+def _remove(rng: random.Random, data: bytes, _: list[bytes]) -> bytes:
+    start = rng.randrange(len(data) + 1)
+    return data[:start] + data[start + rng.randrange(1, 20) :]
 
 
-def _repeat(chance: random.Random, data: bytes, _: list[bytes]) -> bytes:
-    start = chance.randrange(len(data) + 1)
-    piece = data[start : start + chance.randrange(1, 40)]
-    return data[:start] + piece * chance.choice((2, 3, 50)) + data[start:]
+def _repeat(rng: random.Random, data: bytes, _: list[bytes]) -> bytes:
+    start = rng.randrange(len(data) + 1)
+    piece = data[start : start + rng.randrange(1, 40)]
+    return data[:start] + piece * rng.choice((2, 3, 50)) + data[start:]
 
 
-def _insert(chance: random.Random, data: bytes, _: list[bytes]) -> bytes:
-    at = chance.randrange(len(data) + 1)
-    return data[:at] + chance.choice(_TOKENS) * chance.choice((1, 1, 1, 100)) + data[at:]
+def _insert(rng: random.Random, data: bytes, _: list[bytes]) -> bytes:
+    at = rng.randrange(len(data) + 1)
+    return data[:at] + rng.choice(_TOKENS) * rng.choice((1, 1, 1, 100)) + data[at:]
 
 
-def _splice(chance: random.Random, data: bytes, seeds: list[bytes]) -> bytes:
-    other = chance.choice(seeds)
-    return data[: chance.randrange(len(data) + 1)] + other[chance.randrange(len(other) + 1) :]
+def _splice(rng: random.Random, data: bytes, seeds: list[bytes]) -> bytes:
+    other = rng.choice(seeds)
+    return data[: rng.randrange(len(data) + 1)] + other[rng.randrange(len(other) + 1) :]
 
 
 _OF_BYTES = (_flip, _cut, _remove, _repeat, _insert, _splice)

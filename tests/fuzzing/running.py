@@ -1,4 +1,4 @@
-"""Gives targets mutated inputs, and keeps those that break them."""
+"""Runs targets with mutated inputs, and stores those that break them."""
 
 import hashlib
 import random
@@ -13,12 +13,12 @@ from fuzzing.targets import TARGETS
 
 CORPUS = Path(__file__).parent / "corpus"
 PATIENCE = 30
-"""Seconds of processor time that one input may take, on a slow machine."""
+"""Limit of processor time for one input in seconds, on a slow machine."""
 ROOM = 4 << 30
-"""Bytes of address space more than at the start."""
+"""Limit of additional address space in bytes."""
 
 
-class Found(NamedTuple):
+class Find(NamedTuple):
     """An input that broke a target."""
 
     target: str
@@ -30,49 +30,49 @@ class _HungError(Exception):
     pass
 
 
-def _hung(*_: object) -> None:
+def _raise_hung(*_: object) -> None:
     raise _HungError(f"took longer than {PATIENCE} s")
 
 
-def attempt(target: str, data: bytes) -> Found | None:
-    """Give a target an input; what it raises is a find."""
-    before = signal.signal(signal.SIGPROF, _hung)
+def attempt(target: str, data: bytes) -> Find | None:
+    """Run a target with an input; return a find if it raises an exception."""
+    before = signal.signal(signal.SIGPROF, _raise_hung)
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         TARGETS[target].run(data)
     except Exception:
-        return Found(target, data, traceback.format_exc())
+        return Find(target, data, traceback.format_exc())
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
     return None
 
 
-def run(target: str, seed: int, inputs: int, most: int = 5) -> list[Found]:
-    """So many mutated inputs; stops after a few finds that end in different lines."""
-    chance, found = random.Random(f"{target} {seed}"), dict[str, Found]()
+def run(target: str, seed: int, inputs: int, max_finds: int = 5) -> list[Find]:
+    """Try up to `inputs` mutated inputs; stop after `max_finds` finds with different last lines."""
+    rng, found = random.Random(f"{target} {seed}"), dict[str, Find]()
     for _ in range(inputs):
-        find = attempt(target, mutated(chance, TARGETS[target].seeds))
+        find = attempt(target, mutated(rng, TARGETS[target].seeds))
         if find is not None:
-            found.setdefault(_where(find), find)
-            if len(found) >= most:
+            found.setdefault(_last_line(find), find)
+            if len(found) >= max_finds:
                 break
     return list(found.values())
 
 
-def _where(find: Found) -> str:
-    """The last line of ours that the traceback names."""
+def _last_line(find: Find) -> str:
+    """Return the last line of the project's code in the traceback."""
     return [line for line in find.trace.splitlines() if line.startswith("  File")][-1]
 
 
 def limit_memory() -> None:
-    """Inputs that make a target take gigabytes raise MemoryError."""
+    """Limit memory, so that inputs that make a target allocate gigabytes raise MemoryError."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + ROOM, resource.RLIM_INFINITY))
 
 
-def keep(find: Found) -> Path:
-    """Put a find into the corpus, which tests try again from then on."""
+def add_to_corpus(find: Find) -> Path:
+    """Add a find to the corpus, which the tests run from then on."""
     folder = CORPUS / find.target.replace(" ", "-")
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / hashlib.sha256(find.data).hexdigest()[:16]

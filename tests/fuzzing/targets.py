@@ -1,6 +1,6 @@
-"""What reads bytes from outside: each target takes any bytes, and may refuse them only in its own words.
+"""Targets: code that reads external input. Each takes any bytes, and may reject them only with its documented errors.
 
-A target raises nothing, whatever it is given: the errors that the code promises are caught here by name.
+A target never raises an exception: the documented errors are caught here by name.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ Run = Callable[[bytes], None]
 
 
 class Target(NamedTuple):
-    """Something that reads, and what it reads when all is well."""
+    """A reader of input, and valid inputs."""
 
     run: Run
     seeds: list[bytes]
@@ -72,7 +72,7 @@ def _file(name: str) -> Path:
     return Path(mkdtemp(prefix="fuzz-")) / name
 
 
-# What API servers send to the scheduler
+# Responses of API servers to the scheduler
 
 
 def _watched(data: bytes) -> None:
@@ -99,13 +99,13 @@ def _objects() -> list[dict[str, Any]]:
 
 
 def _whole_pod() -> dict[str, Any]:
-    """A pod with everything that a scheduler looks at."""
+    """Return a pod with all fields that a scheduler reads."""
     spec: dict[str, Any] = json.loads(json.dumps(SEEDS["pods"]["spec"]))
     return pod("p") | {"spec": spec | {"nodeSelector": {"disk": "ssd"}, "priority": 5}}
 
 
 class _Scheduling:
-    """A scheduler that is told of one odd object after the other, and must go on placing good pods."""
+    """A scheduler that receives one odd object after the other, and must still place valid pods."""
 
     def __init__(self) -> None:
         self._told = 0
@@ -150,7 +150,7 @@ def _scheduling(data: bytes) -> None:
 
 
 class _Wire(asyncio.Transport):
-    """A transport that takes all and sends nothing."""
+    """A transport that discards all writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ def _answered(data: bytes) -> None:
 
 
 class _Served:
-    """The embedded API server: a request's body as JSON, patch or YAML, to create, change or apply."""
+    """The embedded API server: the body of a request as JSON, patch or YAML, for create, update or apply."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -295,7 +295,7 @@ def _read_recording(data: bytes) -> None:
 
 _KUBECONFIG, _SCENARIO, _RECORDING = _file("kubeconfig"), _file("scenario.yaml"), _file("recording")
 
-# Answers and expressions
+# Extenders and expressions
 
 _EXTENDER = Extender(0, configuration.Extender(urlPrefix="http://127.0.0.1"))
 _ANSWERS = tuple(AnswerDecoder(kind) for kind in (FilterResult, list[HostPriority], PreemptionResult, BindingResult))

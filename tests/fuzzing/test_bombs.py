@@ -1,4 +1,4 @@
-"""Small inputs that would become large, deep or slow: refused in words, at once, by whatever reads them."""
+"""Small inputs that would become large, deep or slow are rejected at once, by every reader."""
 
 import asyncio
 import gzip
@@ -19,7 +19,7 @@ HEAD = b"apiVersion: v1\nkind: Config\nmetadata: {name: bomb}\n"
 
 
 def _doubling(first: str, next_one: str) -> bytes:
-    """Ten values, each made of ten of the one before."""
+    """Return ten values, each made of ten of the previous one."""
     lines = [f"a: &a {first}"]
     for before, name in zip("abcdefghi", "bcdefghij", strict=True):
         lines.append(f"{name}: &{name} {next_one.replace('.', ', '.join([f'*{before}'] * 10))}")
@@ -42,8 +42,8 @@ BOMBS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_all_that_reads_survives_all_bombs(target: str) -> None:
-    """Within seconds, and with nothing but the errors it promises."""
+def test_every_target_survives_every_bomb(target: str) -> None:
+    """Within seconds, and with documented errors only."""
     found = {name: attempt(target, bomb) for name, bomb in BOMBS.items()}
     assert {name: find.trace for name, find in found.items() if find is not None} == {}
 
@@ -60,8 +60,8 @@ YAML = [name for name, bomb in BOMBS.items() if bomb[:1] not in (b"{", b"[") and
         ("PATCH", f"{PODS}/a?fieldManager=f&fieldValidation=Strict", "application/apply-patch+yaml"),
     ],
 )
-def test_the_api_server_refuses_yaml_that_grows(method: str, path: str, media: str, name: str) -> None:
-    """With the line at which it became too much."""
+def test_the_api_server_rejects_exponential_yaml(method: str, path: str, media: str, name: str) -> None:
+    """With the line at which the limit was exceeded."""
 
     async def main() -> tuple[int, Any]:
         status, answer = Direct().call(method, path, BOMBS[name], media)
@@ -72,8 +72,8 @@ def test_the_api_server_refuses_yaml_that_grows(method: str, path: str, media: s
     assert "the body is not valid YAML: line " in answer["message"]
 
 
-def test_a_recording_that_unpacks_to_much_more(tmp_path: Path) -> None:
-    """A part may unpack to so much, and is not unpacked any further."""
+def test_a_recording_that_unpacks_to_too_much_is_rejected(tmp_path: Path) -> None:
+    """A member is unpacked only up to the limit."""
     file = tmp_path / "bomb.gz"
     pack = gzip.compress(b'{"kubestow":"recording","version":1}\n', mtime=0)
     file.write_bytes(pack + gzip.compress(b"\n" * (LARGEST_MEMBER + 1), mtime=0))
@@ -82,8 +82,8 @@ def test_a_recording_that_unpacks_to_much_more(tmp_path: Path) -> None:
         read(file)
 
 
-def test_a_scenario_that_names_itself(tmp_path: Path) -> None:
-    """Files that name other files end somewhere, or are refused."""
+def test_scenarios_that_include_each_other_are_rejected(tmp_path: Path) -> None:
+    """Files that include each other are rejected."""
     spec = {"cluster": {"customConfig": "circle.yaml"}, "appList": [{"name": "a", "path": "circle.yaml"}]}
     tree = {"apiVersion": "simon/v1alpha1", "kind": "Config", "spec": spec}
     file = tmp_path / "circle.yaml"

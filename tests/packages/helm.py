@@ -1,7 +1,7 @@
-"""Renders the chart: just those constructs of Helm that it uses, and an error for any other.
+"""Renders the chart: supports only the constructs of Helm that it uses, and raises an error for any other.
 
 Actions between {{ and }}, with - to trim; if, else, with, range, end; paths, strings, numbers; a few functions, alone
-or in a pipeline. Helm itself is not needed for that, nor is it there everywhere.
+or in a pipeline. Helm itself is not required, as it is not available everywhere.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def render(chart: Path, release: str, namespace: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    """The objects that `helm template` would write."""
+    """Return the objects that `helm template` would print."""
     described = yaml.safe_load((chart / "Chart.yaml").read_text())
     context: _Context = {
         "Values": yaml.safe_load((chart / "values.yaml").read_text()) | values,
@@ -50,7 +50,7 @@ def render(chart: Path, release: str, namespace: str, values: dict[str, Any]) ->
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    """Pieces of text and actions, in order; what a dash trims is gone."""
+    """Return pieces of text and actions in order, with whitespace trimmed as dashes request."""
     tokens, at, trims = [], 0, False
     for action in _ACTION.finditer(text):
         piece = text[at : action.start()]
@@ -63,7 +63,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def _block(tokens: list[tuple[str, str]], dot: Any, root: _Context, *, is_live: bool = True) -> str:
-    """What comes up to the `else` or `end` that ends a block, which is taken out of the tokens."""
+    """Return the text up to the `else` or `end` of a block, which is removed from the tokens."""
     written = []
     while tokens:
         kind, content = tokens.pop(0)

@@ -1,4 +1,4 @@
-"""Manifests and chart: rendered as kubectl and Helm would, and taken by the embedded and by a real API server."""
+"""Manifests and chart are rendered like kubectl and Helm do, and accepted by the embedded and a real API server."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ from packages.helm import render
 from reference import ROOT
 
 __all__ = ["assets"]
-"""A fixture."""
+"""Fixtures."""
 
 CHART = ROOT / "deploy/helm/kubestow"
 MANIFESTS = ROOT / "deploy/kubernetes"
@@ -56,8 +56,8 @@ def real(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rea
     running.close()
 
 
-def test_the_chart_is_the_manifests() -> None:
-    """With its own values it says what the plain files say, but for labels and one rule more."""
+def test_the_chart_equals_the_manifests() -> None:
+    """With default values the chart equals the plain files, except for labels and one more rule."""
     plain = [obj for file in MANIFESTS.glob("[rs]*.yaml") for obj in yaml.safe_load_all(file.read_text())]
     chart = _chart()
     assert {obj["kind"] for obj in plain} - {"Namespace"} <= chart.keys()
@@ -75,7 +75,7 @@ def test_the_chart_is_the_manifests() -> None:
 
 
 def test_values_reach_the_objects() -> None:
-    """Names, flags, nodes, a configuration of one's own; a changed configuration restarts the instances."""
+    """Names, flags, nodes and configuration; a changed configuration restarts the instances."""
     whole = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 3"
     chart = _chart(
         configuration=whole,
@@ -100,7 +100,7 @@ def test_values_reach_the_objects() -> None:
 @pytest.mark.skipif(which("helm") is None, reason="helm is not installed")
 @pytest.mark.parametrize("values", [{}, {"configuration": "a: 1\nb: [2]", "extraArgs": ["--v=2"], "leaseName": "l"}])
 def test_helm_renders_the_same(values: dict[str, Any], tmp_path: Path) -> None:
-    """What the renderer of these tests makes of the chart; and helm's own checks find nothing."""
+    """helm renders the chart like the renderer of these tests; and helm's own checks pass."""
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump(values))
 
@@ -113,8 +113,8 @@ def test_helm_renders_the_same(values: dict[str, Any], tmp_path: Path) -> None:
     assert {obj["kind"]: obj for obj in rendered} == _chart(**values)
 
 
-def test_the_embedded_server_takes_the_chart(plane: Running) -> None:
-    """Every object, and its controllers make the two pods."""
+def test_the_embedded_server_accepts_the_chart(plane: Running) -> None:
+    """Every object is accepted, and the controllers create the two pods."""
     client = plane.client()
     for kind, obj in _chart().items():
         client.create(PATHS[kind], obj)
@@ -127,7 +127,7 @@ def test_the_embedded_server_takes_the_chart(plane: Running) -> None:
 
 @with_kubectl
 @pytest.mark.kubectl
-def test_the_embedded_server_takes_the_kustomization(plane: Running) -> None:
+def test_the_embedded_server_accepts_the_kustomization(plane: Running) -> None:
     """As kubectl renders and applies it."""
     command = ["kubectl", f"--kubeconfig={plane.control_plane.kubeconfig_path}", "apply", "-k", str(MANIFESTS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -137,8 +137,8 @@ def test_the_embedded_server_takes_the_kustomization(plane: Running) -> None:
 
 @with_kubectl
 @pytest.mark.kubectl
-def test_a_kustomization_of_ones_own_moves_everything(tmp_path: Path) -> None:
-    """Another namespace and another image; nothing has to stay where it was."""
+def test_a_custom_kustomization_changes_namespace_and_image(tmp_path: Path) -> None:
+    """Another namespace and another image; nothing remains in the default place."""
     shutil.copytree(MANIFESTS, tmp_path / "base")
     image = {"name": "kubestow", "newName": "registry.example.com/kubestow", "newTag": "0.1.0"}
     own = {"resources": ["base"], "namespace": "elsewhere", "images": [image]}
@@ -153,8 +153,8 @@ def test_a_kustomization_of_ones_own_moves_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_a_real_server_takes_the_chart(real: RealControlPlane) -> None:
-    """Every object; fields that it does not know would be refused."""
+def test_a_real_server_accepts_the_chart(real: RealControlPlane) -> None:
+    """Every object is accepted; unknown fields would be rejected."""
     for kind, obj in _chart().items():
         real.create(f"{PATHS[kind]}?fieldValidation=Strict", obj)
         real.delete(f"{PATHS[kind]}/{obj['metadata']['name']}")
@@ -163,8 +163,8 @@ def test_a_real_server_takes_the_chart(real: RealControlPlane) -> None:
 @with_kubectl
 @pytest.mark.kubectl
 @pytest.mark.real
-def test_a_real_server_takes_the_kustomization(real: RealControlPlane) -> None:
-    """As kubectl renders and applies it, checked strictly."""
+def test_a_real_server_accepts_the_kustomization(real: RealControlPlane) -> None:
+    """As kubectl renders and applies it, with strict validation."""
     command = [
         "kubectl",
         f"--kubeconfig={real.kubeconfig('admin')}",

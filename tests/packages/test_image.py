@@ -1,4 +1,4 @@
-"""The container image as deploy/build-image makes it: run without rights, on a root that cannot be written."""
+"""The container image as built by deploy/build-image: runs without privileges on a read-only root."""
 
 import os
 import subprocess
@@ -25,15 +25,15 @@ chmod 644 "$0/tmp/kubeconfig" && exec chroot --userspec=65532:65532 "$0" \\
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """The image's files."""
+    """Yield the files of the image."""
     container = subprocess.run(["buildah", "from", IMAGE], capture_output=True, text=True, check=True).stdout.strip()
     mounted = subprocess.run(["buildah", "mount", container], capture_output=True, text=True, check=True).stdout.strip()
     yield Path(mounted)
     subprocess.run(["buildah", "rm", container], capture_output=True, check=True)
 
 
-def test_both_ways_lead_to_the_same() -> None:
-    """The Dockerfile and the script agree on user, port, command, environment, packages and places."""
+def test_the_dockerfile_and_the_script_agree() -> None:
+    """The Dockerfile and the script agree on user, port, command, environment, packages and paths."""
     docker = (ROOT / "deploy/Dockerfile").read_text()
     script = (ROOT / "deploy/build-image").read_text()
     for word in (
@@ -53,16 +53,16 @@ def test_both_ways_lead_to_the_same() -> None:
 
 
 @with_image
-def test_nothing_is_left_to_compile(root: Path) -> None:
-    """The root cannot be written: what is not compiled when the image is made is compiled at every start."""
+def test_all_modules_are_compiled(root: Path) -> None:
+    """The root is read-only: modules that are not compiled in the image would be compiled at every start."""
     modules = [*(root / "opt/kubestow/lib/kubestow").rglob("*.py")]
     assert modules
     assert [str(module) for module in modules if not Path(cache_from_source(str(module))).exists()] == []
 
 
 @with_image
-def test_it_schedules_without_rights_on_a_root_that_cannot_be_written(root: Path) -> None:
-    """As user 65532, with nothing to write to but /tmp."""
+def test_it_schedules_without_privileges_on_a_read_only_root(root: Path) -> None:
+    """As user 65532, with only /tmp writable."""
     plane = Running(Options(token=TOKEN, controllers=False, kubelets=False))
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))

@@ -1,4 +1,4 @@
-"""`scripts/sbom` lists what a release is made of."""
+"""`scripts/sbom` lists the components of a release."""
 
 import json
 import subprocess

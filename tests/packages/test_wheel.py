@@ -1,4 +1,4 @@
-"""The wheel and the source distribution: built, installed where nothing else is but what they declare, and used."""
+"""The wheel and the source distribution: built, installed with only their declared dependencies, and run."""
 
 import re
 import subprocess
@@ -33,7 +33,7 @@ status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with both."""
+    """Return the folder with both."""
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run([*HATCH, "-d", folder], cwd=ROOT, check=True, capture_output=True)
     return folder
@@ -45,7 +45,7 @@ def _wheel(folder: Path) -> Path:
 
 
 def _declared() -> set[str]:
-    """The names of all distributions that the project needs, directly or not."""
+    """Return the names of all distributions that the project requires, directly or indirectly."""
     names: set[str] = set()
     waiting = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     while waiting:
@@ -64,7 +64,7 @@ def _declared() -> set[str]:
 
 @pytest.fixture(scope="module")
 def empty(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel, and of this one's packages only the declared; returns its folder of programs."""
+    """Return the programs folder of an environment with the wheel and only its declared dependencies."""
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder, symlinks=True)
     (site,) = (folder / "lib").glob("python*/site-packages")
@@ -91,8 +91,8 @@ def _run(programs: Path, *arguments: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_both_have_all_of_the_program(built: Path) -> None:
-    """Every file of the package, also those that are no Python; the source distribution makes the same wheel."""
+def test_both_contain_the_whole_package(built: Path) -> None:
+    """Every file of the package, including those that are not Python; the source distribution builds the same wheel."""
     tracked = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     expected = {line.removeprefix("src/") for line in tracked.splitlines() if (ROOT / line).exists()}
     with zipfile.ZipFile(_wheel(built)) as wheel:
@@ -110,8 +110,8 @@ def test_both_have_all_of_the_program(built: Path) -> None:
     assert {"LICENSE", "README.md", "pyproject.toml"} <= names
 
 
-def test_it_runs_with_nothing_but_what_it_declares(empty: Path, tmp_path: Path) -> None:
-    """Version, explanation without a cluster, and a cluster that places a pod; without a compiler, or anything else."""
+def test_it_runs_with_only_its_declared_dependencies(empty: Path, tmp_path: Path) -> None:
+    """Version, explanation without a cluster, and a cluster that places a pod; without a compiler or other packages."""
     assert _run(empty, "--version", folder=tmp_path) == f"kubestow, version {__version__}\n"
     (tmp_path / "pod.yaml").write_text(POD)
     (tmp_path / "node.yaml").write_text(NODE)
