@@ -1,4 +1,4 @@
-"""Small clusters to simulate."""
+"""Fixtures and manifests for simulations of small clusters."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,13 +16,13 @@ POD = "pod: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu:
 
 
 def nodes(count: int, **fields: Any) -> list[Object]:
-    """Nodes over three zones: node-0, node-1, ..."""
+    """Return nodes in three zones: node-0, node-1, ..."""
     group = description.Group(count=count, **{"zones": ["zone-a", "zone-b", "zone-c"], **fields})
     return [{"apiVersion": "v1", "kind": "Node", **node} for node in description.expand(group)]
 
 
 def template(cpu: str = "1", run: float | None = None, labels: dict[str, str] | None = None, **spec: Any) -> Object:
-    """A template of pods that run for so many seconds, or for ever."""
+    """Return a template of pods that run for `run` seconds, or for ever."""
     requests = {"requests": {"cpu": cpu, "memory": "1Gi"}}
     annotations = {} if run is None else {"kubestow.dev/run-seconds": str(run)}
     return {
@@ -32,13 +32,13 @@ def template(cpu: str = "1", run: float | None = None, labels: dict[str, str] | 
 
 
 def pod(name: str, cpu: str = "1", **more: Any) -> Object:
-    """A pod."""
+    """Return a pod."""
     body = template(cpu, **more)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **body["metadata"]}, "spec": body["spec"]}
 
 
 def deployment(name: str, replicas: int, cpu: str = "1", **more: Any) -> Object:
-    """A Deployment of pods that run for ever."""
+    """Return a Deployment of pods that run for ever."""
     labels = {"app": name}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template(cpu, labels=labels, **more)}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
@@ -46,7 +46,7 @@ def deployment(name: str, replicas: int, cpu: str = "1", **more: Any) -> Object:
 
 @pytest.fixture
 def simulate() -> Iterator[Callable[..., Simulation]]:
-    """Simulations that are closed in the end; invariants are checked."""
+    """Create simulations that are closed after the test, with invariants checked."""
     made: list[Simulation] = []
 
     def make(*objects: Object, **settings: Any) -> Simulation:
@@ -62,7 +62,7 @@ def simulate() -> Iterator[Callable[..., Simulation]]:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """A file of a scenario; what is given is its spec."""
+    """Write a scenario file with the given spec."""
 
     def make(spec: str, name: str = "s.yaml", *, head: str = HEAD) -> str:
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""What the library is given and cannot use: an error names the argument."""
+"""Invalid arguments of the library: the error names the argument."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Simulate = Callable[..., Simulation]
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "words"),
+    ("setting", "value", "pattern"),
     [
         ("nodes", "three", r"there is no setting 'nodes'; there are: configuration, plugins,"),
         ("settings", {"seed": 1}, r"settings: must be Settings, not \{'seed': 1\}"),
@@ -36,23 +36,23 @@ Simulate = Callable[..., Simulation]
         ("record_bytes", -1, "record_bytes: must not be negative"),
     ],
 )
-def test_settings(setting: str, value: Any, words: str) -> None:
-    """At once, and so when something is forked."""
-    with pytest.raises(ArgumentError, match=words):
+def test_settings(setting: str, value: Any, pattern: str) -> None:
+    """Reported at once, also for a fork."""
+    with pytest.raises(ArgumentError, match=pattern):
         Simulation(**{setting: value})
     if setting != "settings":
-        with Simulation() as simulation, pytest.raises(ArgumentError, match=words):
+        with Simulation() as simulation, pytest.raises(ArgumentError, match=pattern):
             simulation.fork(**{setting: value})
 
 
 def test_latencies() -> None:
-    """They take no less than no time."""
+    """Latencies must not be negative."""
     with pytest.raises(ArgumentError, match=r"latencies\.watch: must be a number of seconds, 0 or more, not -1"):
         Latencies(watch=-1)
 
 
 @pytest.mark.parametrize(
-    ("obj", "words"),
+    ("obj", "pattern"),
     [
         ("node.yaml", r"objects: must be manifests \(dicts\), not 'node.yaml'"),
         (None, r"objects: must be manifests \(dicts\), not None"),
@@ -66,56 +66,56 @@ def test_latencies() -> None:
         ),
     ],
 )
-def test_objects(simulate: Simulate, obj: Any, words: str) -> None:
-    """What is no object, or of a kind that there is not."""
+def test_objects(simulate: Simulate, obj: Any, pattern: str) -> None:
+    """Invalid objects, and unknown kinds."""
     simulation = simulate()
     for take in (simulation.add, simulation.put):
-        with pytest.raises(ObjectError, match=words):
+        with pytest.raises(ObjectError, match=pattern):
             take(obj)
 
 
-@pytest.mark.parametrize("wrong", ["5m", None, math.nan, math.inf, -1])
-def test_times(simulate: Simulate, wrong: Any) -> None:
-    """They are numbers, and come."""
+@pytest.mark.parametrize("invalid", ["5m", None, math.nan, math.inf, -1])
+def test_times(simulate: Simulate, invalid: Any) -> None:
+    """Times must be finite numbers, 0 or more."""
     simulation = simulate()
-    words = "must be a number of seconds, 0 or more"
-    with pytest.raises(ArgumentError, match=f"seconds: {words}"):
-        simulation.run_for(wrong)
-    with pytest.raises(ArgumentError, match=f"limit: {words}"):
-        simulation.settle(wrong)
-    with pytest.raises(ArgumentError, match=f"seconds: {words}"):
-        simulation.at(wrong, lambda _: None)
+    pattern = "must be a number of seconds, 0 or more"
+    with pytest.raises(ArgumentError, match=f"seconds: {pattern}"):
+        simulation.run_for(invalid)
+    with pytest.raises(ArgumentError, match=f"limit: {pattern}"):
+        simulation.settle(invalid)
+    with pytest.raises(ArgumentError, match=f"seconds: {pattern}"):
+        simulation.at(invalid, lambda _: None)
 
 
 def test_functions_and_names(simulate: Simulate) -> None:
-    """What is to be called can be, and names are text."""
+    """Callbacks must be callable, and names must be text."""
     simulation = simulate()
-    wrong: Any = 3
+    invalid: Any = 3
     with pytest.raises(ArgumentError, match="action: must be a function, not 3"):
-        simulation.at(1, wrong)
+        simulation.at(1, invalid)
     with pytest.raises(ArgumentError, match="condition: must be a function, not 3"):
-        simulation.run_until(wrong, 1)
+        simulation.run_until(invalid, 1)
     with pytest.raises(ArgumentError, match="alter: must be a function, not 3"):
-        simulation.update("Pod", "p", wrong)
+        simulation.update("Pod", "p", invalid)
     with pytest.raises(ArgumentError, match="name: must be text, not 3"):
-        simulation.get("Pod", wrong)
+        simulation.get("Pod", invalid)
     with pytest.raises(KeyError, match="there is no pod default/p, or it has ended"):
         simulation.node_of("p")
 
 
-def test_more_pods_than_there_is_room_for(simulate: Simulate) -> None:
-    """An object that asks for them is refused, when it comes and when it is scaled."""
-    words = r"Deployment d: .*spec\.replicas: Invalid value: 1000001: a simulation supports 1000000 pods per"
+def test_too_many_pods_of_an_object_are_rejected(simulate: Simulate) -> None:
+    """An object that requests too many pods is rejected, when it is created and when it is scaled."""
+    pattern = r"Deployment d: .*spec\.replicas: Invalid value: 1000001: a simulation supports 1000000 pods per"
     simulation = simulate()
-    with pytest.raises(ObjectError, match=words):
+    with pytest.raises(ObjectError, match=pattern):
         simulation.add(deployment("d", MAX_PODS + 1))
     simulation.add(deployment("d", 0))
-    with pytest.raises(ObjectError, match=words):
+    with pytest.raises(ObjectError, match=pattern):
         simulation.update("Deployment", "d", lambda one: one["spec"].update(replicas=MAX_PODS + 1))
 
 
-def test_more_nodes_and_pods_in_a_scenario(write: Write) -> None:
-    """Told by file, line and field, before anything runs."""
+def test_too_many_nodes_or_pods_of_a_scenario_are_rejected(write: Write) -> None:
+    """Reported with file, line and field before the run."""
     with pytest.raises(ObjectsError, match=r"line 4: spec\.nodes\[0\]\.count: 1000000000 nodes exceed the limit"):
         read([write("nodes: [{count: 1000000000}]")])
     event = "events: [{at: 1, scale: {kind: Deployment, name: d, replicas: 1000000000}}]"

@@ -1,4 +1,4 @@
-"""The commands at a live cluster: its headroom is told, and a recorder that is killed leaves what it had."""
+"""The commands at a live cluster: headroom is reported, and a recording survives a killed recorder."""
 
 import os
 import signal
@@ -24,14 +24,14 @@ PODS = "/api/v1/namespaces/default/pods"
 
 @pytest.fixture
 def plane() -> Iterator[Running]:
-    """A control plane with three nodes, and nobody who schedules."""
+    """A control plane with three nodes and without a scheduler."""
     running = Running(Options(nodes=3, token=TOKEN))
     yield running
     running.stop()
 
 
 def test_capacity_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
-    """Both questions, with the kubeconfig of somebody who may read."""
+    """Headroom and capacity, with the kubeconfig of a user with read access."""
     kubeconfig = str(plane.control_plane.kubeconfig_path)
     ran = CliRunner().invoke(main, ["capacity", "--kubeconfig", kubeconfig])
     assert ran.exit_code == 0, ran.output
@@ -43,7 +43,8 @@ def test_capacity_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
 
 
 def test_a_context_of_the_kubeconfig_is_chosen(plane: Running, tmp_path: Path) -> None:
-    """By those who read a live cluster; one that there is not is named, and so is one beside files."""
+    """Accepted by commands that read a live cluster; an unknown context is an error, and so is one together with
+    files."""
     tree = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
     here = tree.pop("current-context")
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(tree))
@@ -56,8 +57,8 @@ def test_a_context_of_the_kubeconfig_is_chosen(plane: Running, tmp_path: Path) -
     assert "--context is about a live cluster, --cluster about files; give one of them" in ran.stderr
 
 
-def test_claims_are_made_from_the_templates_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
-    """Slices, classes and templates are read as they are there."""
+def test_claims_are_created_from_templates_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
+    """Slices, classes and templates are read from the cluster."""
     client, group = plane.client(), "/apis/resource.k8s.io/v1"
     client.create(f"{group}/deviceclasses", {"metadata": {"name": "c"}, "spec": {}})
     offered = {
@@ -77,8 +78,8 @@ def test_claims_are_made_from_the_templates_of_a_live_cluster(plane: Running, tm
     assert ran.output.startswith("2 more pods fit: p\n"), ran.output
 
 
-def test_a_recorder_that_is_killed_leaves_what_it_had(plane: Running, tmp_path: Path) -> None:
-    """SIGKILL: everything up to the last second is in the file, and the next recorder goes on with it."""
+def test_a_killed_recorder_leaves_a_valid_file(plane: Running, tmp_path: Path) -> None:
+    """SIGKILL: everything up to the last second is in the file, and the next recorder continues it."""
     file, client = tmp_path / "r.gz", plane.client()
     for number in range(2):
         with _recorder(plane, file) as recorder:
@@ -90,8 +91,8 @@ def test_a_recorder_that_is_killed_leaves_what_it_had(plane: Running, tmp_path: 
     assert [entry.op for entry in entries(file)].count("start") == 2
 
 
-def test_a_recorder_that_cannot_read_the_cluster_says_so(plane: Running, tmp_path: Path) -> None:
-    """Nobody answers, or says no: at once, and no file is left. It would have waited for ever."""
+def test_a_recorder_that_cannot_read_the_cluster_fails(plane: Running, tmp_path: Path) -> None:
+    """The server is down or forbids access: the recorder fails at once, without a file, instead of waiting for ever."""
     kubeconfig = tmp_path / "kubeconfig"
     good = plane.control_plane.kubeconfig_path.read_text()
     for server, problem in (("127.0.0.1:1", "cannot connect to 127.0.0.1:1"), ("", "Unauthorized")):
@@ -109,7 +110,7 @@ def test_a_recorder_that_cannot_read_the_cluster_says_so(plane: Running, tmp_pat
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is full here")
 def test_a_recorder_that_cannot_write_names_the_file(plane: Running) -> None:
-    """A full disk tells no name itself."""
+    """The error of a full disk does not name the file itself."""
     kubeconfig = str(plane.control_plane.kubeconfig_path)
     ran = CliRunner().invoke(main, ["record", "/dev/full", "--kubeconfig", kubeconfig])
     assert (ran.exit_code, ran.stderr.splitlines()[-1]) == (1, "Error: /dev/full: No space left on device")
@@ -122,7 +123,7 @@ def _recorder(plane: Running, file: Path) -> "subprocess.Popen[bytes]":
 
 
 def _pods(file: Path) -> set[str]:
-    """Nothing while the first part is being written."""
+    """Return the recorded pods; empty while the first member is being written."""
     try:
         return {one.object["metadata"]["name"] for one in entries(file) if one.object.get("kind") == "Pod"}
     except (FileNotFoundError, ObjectsError):

@@ -1,4 +1,4 @@
-"""How many more pods fit, what stops the next one, what a node more would add, and how full the cluster is."""
+"""Capacity: how many more pods fit, what stops the next one, what one more node would add; and headroom."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> str:
-    """Two nodes of 2 cores and one of 4 that is tainted; one pod runs, one waits."""
+    """Two nodes of 2 cores and a tainted one of 4; one pod is running, one is pending."""
     running = pod("running", "500m")
     running["metadata"]["namespace"] = "shop"
     objects = [*nodes(2, cpu=2, memory="8Gi", name="small-{}")]
@@ -48,7 +48,7 @@ def _json(*args: str) -> Object:
 
 
 def test_how_many_fit_in_the_fields_of_cluster_capacity(cluster: str, tmp_path: Path) -> None:
-    """Replicas, where they go, why no more, and on how many nodes each reason holds."""
+    """Replicas, their nodes, the reasons against more, and the number of nodes for each reason."""
     status = _json("--cluster", cluster, "--podspec", _podspec(tmp_path, pod("web", "600m")))["status"]
     assert status["replicas"] == 5
     placed = {one["nodeName"]: one["replicas"] for one in status["pods"][0]["replicasOnNodes"]}
@@ -60,7 +60,7 @@ def test_how_many_fit_in_the_fields_of_cluster_capacity(cluster: str, tmp_path: 
     assert len(reasons) == 2
 
 
-def test_what_stops_the_next_one_and_what_a_node_more_adds(cluster: str, tmp_path: Path) -> None:
+def test_reasons_and_the_effect_of_one_more_node(cluster: str, tmp_path: Path) -> None:
     """Per plugin and kind of node."""
     status = _json("--cluster", cluster, "--podspec", _podspec(tmp_path, pod("web", "600m")))["status"]
     refusals = {(one["plugin"], one["kind"], one["nodes"]) for one in status["refusals"]}
@@ -69,7 +69,7 @@ def test_what_stops_the_next_one_and_what_a_node_more_adds(cluster: str, tmp_pat
 
 
 def test_a_mix_is_placed_in_turns(cluster: str, tmp_path: Path) -> None:
-    """One of each, until one of them cannot be placed; a pod that tolerates the taint has room longer."""
+    """One of each, until one of them cannot be placed; a pod that tolerates the taint fits longer."""
     bold = pod("bold", "1", tolerations=[{"key": "gpu", "operator": "Exists"}])
     review = _json("--cluster", cluster, "--podspec", _podspec(tmp_path, pod("web", "1"), bold))
     counts = {one["podName"]: sum(n["replicas"] for n in one["replicasOnNodes"]) for one in review["status"]["pods"]}
@@ -86,8 +86,8 @@ def test_the_limit_is_kept_and_nodes_can_be_left_out(cluster: str, tmp_path: Pat
     assert _json("--cluster", cluster, "--podspec", spec, "--exclude-nodes", "small-1")["status"]["replicas"] == 2
 
 
-def test_the_answer_in_words(cluster: str, tmp_path: Path) -> None:
-    """One line for each thing that matters."""
+def test_text_output(cluster: str, tmp_path: Path) -> None:
+    """One line for each fact."""
     ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, pod("web", "600m")), "--verbose")
     lines = ran.output.splitlines()
     assert lines[0] == "5 more pods fit: web"
@@ -107,7 +107,7 @@ def _gang(name: str, least: int, key: str = "") -> Object:
 
 
 def test_how_many_more_gangs_fit(cluster: str, tmp_path: Path) -> None:
-    """Whole ones only: there is room for five pods, which is two gangs of two; one on one node takes less room."""
+    """Only whole gangs: five pods fit, which is two gangs of two; a gang on one node needs less."""
     worker = pod("worker", "600m", schedulingGroup={"podGroupName": "train"})
     spec = _podspec(tmp_path, _gang("train", 2), worker)
     lines = _run("--cluster", cluster, "--podspec", spec).output.splitlines()
@@ -121,15 +121,16 @@ def test_how_many_more_gangs_fit(cluster: str, tmp_path: Path) -> None:
     assert _json("--cluster", cluster, "--podspec", spec, "--max-limit", "1")["status"]["replicas"] == 1
 
 
-def test_a_pod_group_without_its_pod_is_refused(cluster: str, tmp_path: Path) -> None:
-    """In one line that says what is needed."""
+def test_a_pod_group_without_its_pod_is_rejected(cluster: str, tmp_path: Path) -> None:
+    """In one line that says what is required."""
     ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, _gang("train", 2), pod("web", "1")))
-    said = "Error: --podspec: a pod group must be one gang, with one pod that names it in schedulingGroup"
-    assert (ran.exit_code, ran.stderr.splitlines()) == (1, [said])
+    message = "Error: --podspec: a pod group must be one gang, with one pod that names it in schedulingGroup"
+    assert (ran.exit_code, ran.stderr.splitlines()) == (1, [message])
 
 
 def test_headroom_in_the_columns_of_kube_capacity(cluster: str) -> None:
-    """Requests and limits with percentages, by node, by node group and by namespace; finished and waiting pods not."""
+    """Requests and limits with percentages, by node, node group and namespace; finished and pending pods do not
+    count."""
     lines = _run("--cluster", cluster, "--pods").output.splitlines()
     assert lines[0].split("   ")[0] == "NODE"
     assert lines[0].split() == ["NODE", "CPU", "REQUESTS", "CPU", "LIMITS", "MEMORY", "REQUESTS", "MEMORY", "LIMITS"]
@@ -148,7 +149,7 @@ def test_headroom_in_the_columns_of_kube_capacity(cluster: str) -> None:
         (("--podspec", "{nodes}"), "has no pod"),
     ],
 )
-def test_files_that_do_not_serve_are_named(cluster: str, tmp_path: Path, args: tuple[str, str], problem: str) -> None:
+def test_unusable_files_are_named(cluster: str, tmp_path: Path, args: tuple[str, str], problem: str) -> None:
     """With exit code 1."""
     other = tmp_path / "nodes.yaml"
     other.write_text(yaml.safe_dump_all(nodes(1)))
@@ -158,21 +159,21 @@ def test_files_that_do_not_serve_are_named(cluster: str, tmp_path: Path, args: t
     assert problem in ran.output
 
 
-def test_a_reader_that_has_had_enough_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     """As in `kubestow capacity | head`."""
     with pytest.raises(BrokenPipeError), problems():
         raise BrokenPipeError
 
 
-def test_a_node_to_leave_out_that_is_not_there_is_told_beside_the_answer(cluster: str) -> None:
-    """On standard error, so that what is read by programs stays what it is."""
+def test_an_unknown_excluded_node_is_reported(cluster: str) -> None:
+    """On standard error, so that the output for programs is unchanged."""
     ran = _run("--cluster", cluster, "--exclude-nodes", "small-0, smal-1", "-o", "json")
     assert ran.stderr == "Warning: --exclude-nodes: there is no node smal-1\n"
     assert [node["name"] for node in msgspec.json.decode(ran.stdout)["nodes"]] == ["big-0", "small-1"]
 
 
-def test_all_that_a_node_has_is_for_pods_unless_it_says_otherwise(tmp_path: Path) -> None:
-    """As the API server completes it; for explain as well."""
+def test_allocatable_defaults_to_capacity(tmp_path: Path) -> None:
+    """As defaulted by the API server; for explain as well."""
     (node,) = nodes(1, cpu=3)
     del node["status"]["allocatable"]
     path, spec = tmp_path / "node.yaml", _podspec(tmp_path, pod("web", "1"))
@@ -182,8 +183,8 @@ def test_all_that_a_node_has_is_for_pods_unless_it_says_otherwise(tmp_path: Path
     assert ran.output.startswith("Pod default/web would go to node-0.\n")
 
 
-def test_a_cluster_without_nodes_is_told(tmp_path: Path) -> None:
-    """Most likely it is the wrong file."""
+def test_a_cluster_without_nodes_is_reported(tmp_path: Path) -> None:
+    """It is probably the wrong file."""
     spec = _podspec(tmp_path, pod("web", "1"))
     assert _run("--cluster", spec).stderr == f"Warning: {spec}: has no nodes\n"
 
@@ -215,8 +216,8 @@ def scenario(tmp_path: Path) -> str:
     return str(tmp_path / "scenario.yaml")
 
 
-def test_a_scenario_is_a_cluster_as_it_begins(scenario: str, tmp_path: Path) -> None:
-    """Its nodes, the smallest number of its groups' nodes, and its objects; for explain as well."""
+def test_a_scenario_stands_for_its_initial_cluster(scenario: str, tmp_path: Path) -> None:
+    """Its nodes, the minimum of its groups' nodes, and its objects; for explain as well."""
     wanted = pod("web", "1", priorityClassName="high")
     spec = _podspec(tmp_path, wanted)
     status = _json("--cluster", scenario, "--podspec", spec)["status"]
@@ -239,8 +240,8 @@ def _maker(kind: str, name: str, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("has_scenario", [True, False])
-def test_what_would_have_pods_and_has_none_is_told(has_scenario: bool, scenario: str, tmp_path: Path) -> None:
-    """Nobody makes the pods of a Deployment in a file, so it takes no room, which people may not expect."""
+def test_workloads_without_pods_are_reported(has_scenario: bool, scenario: str, tmp_path: Path) -> None:
+    """No controller creates the pods of a Deployment in a file, so it uses no capacity, which may be unexpected."""
     there = pod("there-1", "1")
     there["metadata"]["labels"] = {"app": "there"}
     seen = _maker("Deployment", "seen")
@@ -253,14 +254,14 @@ def test_what_would_have_pods_and_has_none_is_told(has_scenario: bool, scenario:
     path = Path(scenario) if has_scenario else tmp_path / "objects.yaml"
     path.write_text(yaml.safe_dump_all([*(yaml.safe_load_all(_SCENARIO) if has_scenario else nodes(1)), *objects]))
     ran = _run("--cluster", str(path))
-    told = f"Warning: {path}: no room is taken by {{}}, whose pods are not there: give the pods, too"
+    message = f"Warning: {path}: no room is taken by {{}}, whose pods are not there: give the pods, too"
     counts = ["1 of kind DaemonSet", "2 of kind Deployment", "1 of kind Job"]
-    assert ran.stderr.splitlines() == [told.format(count) for count in counts]
+    assert ran.stderr.splitlines() == [message.format(count) for count in counts]
 
 
 @pytest.mark.parametrize("command", [["capacity"], ["explain", "-f", "{spec}"]])
-def test_a_wrong_scenario_is_told_as_in_a_simulation(command: list[str], scenario: str, tmp_path: Path) -> None:
-    """With file, line and field; one that is not in a file, by what to do."""
+def test_an_invalid_scenario_is_reported_as_in_a_simulation(command: list[str], scenario: str, tmp_path: Path) -> None:
+    """With file, line and field; standard input is named as such."""
     spec = _podspec(tmp_path, pod("web", "1"))
     arguments = [one.replace("{spec}", spec) for one in command]
     ran = CliRunner().invoke(main, [*arguments, "--cluster", "-"], input=_SCENARIO)
@@ -274,8 +275,8 @@ def test_a_wrong_scenario_is_told_as_in_a_simulation(command: list[str], scenari
 @pytest.mark.parametrize(
     ("amount", "problem"), [("-4", "-4 is negative"), ("much", "quantity 'much': not a number with an optional suffix")]
 )
-def test_a_node_cannot_have_less_than_nothing(command: list[str], amount: str, problem: str, tmp_path: Path) -> None:
-    """Whichever command reads it: told by file, node and field, whether it comes from a cluster or not."""
+def test_negative_resources_are_rejected(command: list[str], amount: str, problem: str, tmp_path: Path) -> None:
+    """For every command that reads it, with file, node and field, with or without a UID."""
     (node,) = nodes(1)
     node["metadata"]["uid"] = "u"
     node["status"]["allocatable"]["cpu"] = amount
@@ -288,20 +289,23 @@ def test_a_node_cannot_have_less_than_nothing(command: list[str], amount: str, p
 
 
 @pytest.mark.parametrize("uid", [{}, {"uid": "u"}], ids=["written", "from a cluster"])
-def test_a_simulation_refuses_a_node_of_negative_size(uid: Object, tmp_path: Path) -> None:
-    """In the API server's words."""
+def test_a_simulation_rejects_a_node_with_negative_resources(uid: Object, tmp_path: Path) -> None:
+    """With the API server's message."""
     (node,) = nodes(1)
     node["metadata"] |= uid
     node["status"]["allocatable"]["cpu"] = "-4"
     path = tmp_path / "node.yaml"
     path.write_text(yaml.safe_dump(node))
     ran = CliRunner().invoke(main, ["simulate", str(path)])
-    said = 'status.allocatable.cpu: Invalid value: "-4": must be greater than or equal to 0'
-    assert (ran.exit_code, ran.stderr) == (1, f'Error: {path}: line 1: Node node-0: Node "node-0" is invalid: {said}\n')
+    cause = 'status.allocatable.cpu: Invalid value: "-4": must be greater than or equal to 0'
+    assert (ran.exit_code, ran.stderr) == (
+        1,
+        f'Error: {path}: line 1: Node node-0: Node "node-0" is invalid: {cause}\n',
+    )
 
 
 @pytest.mark.parametrize(
-    ("wrong", "problem"),
+    ("invalid", "problem"),
     [
         ({"containerz": []}, 'strict decoding error: unknown field "spec.containerz"'),
         ({"containers": []}, "spec.containers: Required value"),
@@ -309,20 +313,18 @@ def test_a_simulation_refuses_a_node_of_negative_size(uid: Object, tmp_path: Pat
         ({"schedulerName": "other"}, "spec.schedulerName: is 'other', and the configuration has only default-sched"),
     ],
 )
-def test_a_pod_that_an_api_server_would_not_have_is_refused(
-    cluster: str, tmp_path: Path, wrong: Object, problem: str
-) -> None:
-    """By name and field, and so is one that this scheduler would leave alone."""
+def test_an_invalid_pod_is_rejected(cluster: str, tmp_path: Path, invalid: Object, problem: str) -> None:
+    """With name and field; also a pod with an unknown schedulerName."""
     one = pod("web", "1")
-    one["spec"] |= wrong
+    one["spec"] |= invalid
     ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, one))
     assert (ran.exit_code, len(ran.stderr.splitlines())) == (1, 1)
     assert "Pod web: " in ran.stderr
     assert problem in ran.stderr
 
 
-def test_a_pod_with_half_a_name_is_called_something(cluster: str, tmp_path: Path) -> None:
-    """As the API server would: with letters behind it."""
+def test_a_generated_name_is_completed(cluster: str, tmp_path: Path) -> None:
+    """Random letters are appended, as by the API server."""
     one = pod("web", "600m")
     one["metadata"]["generateName"] = one["metadata"].pop("name") + "-"
     lines = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, one)).output.splitlines()
@@ -330,16 +332,16 @@ def test_a_pod_with_half_a_name_is_called_something(cluster: str, tmp_path: Path
     assert lines[1].startswith("What stops the next web-xxxxx: 0/3 nodes")
 
 
-def test_what_comes_with_a_pod_and_does_not_count_is_told(cluster: str, tmp_path: Path) -> None:
-    """Only pods are fitted in."""
+def test_ignored_objects_of_a_podspec_are_reported(cluster: str, tmp_path: Path) -> None:
+    """Only pods are placed."""
     ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, *nodes(1), pod("web", "600m")))
-    told = "1 of kind Node left out; only pods, pod groups and templates of claims count"
-    assert ran.stderr == f"Warning: --podspec: {told}\n"
+    message = "1 of kind Node left out; only pods, pod groups and templates of claims count"
+    assert ran.stderr == f"Warning: --podspec: {message}\n"
     assert ran.stdout.startswith("5 more pods fit: web\n")
 
 
-def test_a_pod_that_is_held_back_says_by_whom(cluster: str, tmp_path: Path) -> None:
-    """Nodes have nothing to do with it."""
+def test_the_plugin_that_gates_a_pod_is_named(cluster: str, tmp_path: Path) -> None:
+    """The reason does not concern nodes."""
     gated = pod("web", "1", schedulingGates=[{"name": "example.com/quota"}])
     lines = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, gated)).output.splitlines()
     assert lines[1] == ("What stops the next web: waiting for scheduling gates: [example.com/quota] (SchedulingGates)")
@@ -362,8 +364,8 @@ profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{
 """
 
 
-def test_a_plugin_that_fails_is_what_stops_the_pod(cluster: str, tmp_path: Path) -> None:
-    """Not the command."""
+def test_a_failing_plugin_stops_the_pod(cluster: str, tmp_path: Path) -> None:
+    """The command itself does not fail."""
     (tmp_path / "failing.py").write_text(_FAILING)
     (tmp_path / "config.yaml").write_text(_WITH_IT)
     spec = _podspec(tmp_path, pod("web", "1"))
@@ -381,8 +383,8 @@ def test_reasons_that_are_not_listed_are_counted(tmp_path: Path) -> None:
     assert lines[12] == "  ... and 2 more reasons; -o json has them all"
 
 
-def test_what_is_given_twice_counts_once(cluster: str) -> None:
-    """As in what `kubectl get pods,all` writes."""
+def test_repeated_objects_count_once(cluster: str) -> None:
+    """As in the output of `kubectl get pods,all`."""
     assert (
         _run("--cluster", cluster, "--cluster", cluster, "--pods").output == _run("--cluster", cluster, "--pods").output
     )
@@ -393,14 +395,14 @@ RESOURCE = "resource.k8s.io/v1"
 
 
 def _offered(node: str, devices: int) -> Object:
-    """The devices of a node."""
+    """Return a slice with the devices of a node."""
     pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": [{"name": f"d{n}"} for n in range(devices)]}
     return {"apiVersion": RESOURCE, "kind": "ResourceSlice", "metadata": {"name": f"slice-{node}"}, "spec": spec}
 
 
 def _template(count: int = 1, expression: str = "true") -> Object:
-    """Of claims for some devices."""
+    """Return a ResourceClaimTemplate for devices."""
     asked = {"deviceClassName": "c", "count": count, "selectors": [{"cel": {"expression": expression}}]}
     spec = {"spec": {"devices": {"requests": [{"name": "r", "exactly": asked}]}}}
     return {"apiVersion": RESOURCE, "kind": "ResourceClaimTemplate", "metadata": {"name": "t"}, "spec": spec}
@@ -417,7 +419,7 @@ CLAIMS = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
 
 @pytest.fixture
 def offering(tmp_path: Path) -> str:
-    """Nodes with five and three devices, of which a pod has one; and a node without."""
+    """Nodes with five and three devices, of which a pod has one; and a node without devices."""
     found = nodes(3, cpu=64, memory="64Gi", name="n-{}")
     for node, kind in zip(found, ("five", "three", "none"), strict=True):
         node["metadata"]["labels"]["node.kubernetes.io/instance-type"] = kind
@@ -439,8 +441,8 @@ def offering(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_pods_that_have_such_names_already_are_no_obstacle(offering: str, tmp_path: Path) -> None:
-    """Those of a StatefulSet end in numbers, too; and a pod of the cluster brings nothing of its own along."""
+def test_names_of_existing_pods_do_not_conflict(offering: str, tmp_path: Path) -> None:
+    """Names of a StatefulSet's pods end with numbers, too; and claims of existing pods are not copied."""
     there = [pod(f"user-{number}", "1", nodeName="n-2") for number in (0, 1, 3)]
     more = tmp_path / "more.yaml"
     more.write_text(yaml.safe_dump_all(there))
@@ -454,10 +456,10 @@ def test_pods_that_have_such_names_already_are_no_obstacle(offering: str, tmp_pa
 
 
 @pytest.mark.parametrize(("count", "fit", "more"), [(1, 7, {"five": 5, "three": 3}), (2, 3, {"five": 2, "three": 1})])
-def test_claims_are_made_from_templates(
+def test_claims_are_created_from_templates(
     offering: str, tmp_path: Path, count: int, fit: int, more: dict[str, int]
 ) -> None:
-    """As a controller makes them; a node more brings its devices with it."""
+    """As a controller creates them; one more node includes its devices."""
     asked = _podspec(tmp_path, pod("train", "1", resourceClaims=CLAIMS), _template(count))
     status = _json("--cluster", offering, "--podspec", asked)["status"]
     assert status["replicas"] == fit
@@ -465,8 +467,8 @@ def test_claims_are_made_from_templates(
     assert status["oneMoreNode"] == {**more, "none": 0}
 
 
-def test_extended_resources_are_devices_all_the_same(offering: str, tmp_path: Path) -> None:
-    """The scheduler makes the claims, and they go with the pods that were tried."""
+def test_extended_resources_are_backed_by_devices(offering: str, tmp_path: Path) -> None:
+    """The scheduler creates the claims, and they are deleted with the pods that were tried."""
     plain = pod("plain", "1")
     plain["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": "1"}
     plain["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
@@ -475,7 +477,7 @@ def test_extended_resources_are_devices_all_the_same(offering: str, tmp_path: Pa
     assert status["oneMoreNode"] == {"five": 5, "three": 3, "none": 0}
 
 
-def test_a_gang_takes_its_claims_along(offering: str, tmp_path: Path) -> None:
+def test_a_gang_with_claims(offering: str, tmp_path: Path) -> None:
     """Three pods, each with a device."""
     group = {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
@@ -490,14 +492,14 @@ def test_a_gang_takes_its_claims_along(offering: str, tmp_path: Path) -> None:
 
 
 def test_the_template_may_be_in_the_cluster(offering: str, tmp_path: Path) -> None:
-    """Or it is missing, which is told; an expression that no API server takes is, too."""
+    """A missing template is reported, and so is an expression that no API server accepts."""
     asked = _podspec(tmp_path, pod("train", "1", resourceClaims=CLAIMS))
     with_template = tmp_path / "template.yaml"
     with_template.write_text(yaml.safe_dump(_template()))
     assert _json("--cluster", offering, "--cluster", str(with_template), "--podspec", asked)["status"]["replicas"] == 7
     ran = _run("--cluster", offering, "--podspec", asked)
-    told = "Pod train: spec.resourceClaims[0].resourceClaimTemplateName: there is no ResourceClaimTemplate default/t"
-    assert (ran.exit_code, told in ran.output) == (1, True)
-    wrong = _podspec(tmp_path, pod("train", "1", resourceClaims=CLAIMS), _template(1, "device."))
-    ran = _run("--cluster", offering, "--podspec", wrong)
+    message = "Pod train: spec.resourceClaims[0].resourceClaimTemplateName: there is no ResourceClaimTemplate default/t"
+    assert (ran.exit_code, message in ran.output) == (1, True)
+    invalid = _podspec(tmp_path, pod("train", "1", resourceClaims=CLAIMS), _template(1, "device."))
+    ran = _run("--cluster", offering, "--podspec", invalid)
     assert "selectors[0].cel.expression: Invalid value" in ran.output

@@ -1,4 +1,4 @@
-"""Two configurations on one scenario: what moved, why, and what it did to waits and packing."""
+"""Comparison of two configurations on one scenario: moved pods, reasons, and effects on waits and packing."""
 
 import sys
 from collections import Counter
@@ -79,7 +79,7 @@ def _compare(folder: Path, a: str, b: str, *more: str) -> Result:
 
 
 def test_a_configuration_does_not_differ_from_itself(folder: Path) -> None:
-    """Nothing moves, and every difference is nought."""
+    """No pod moves, and every difference is 0."""
     ran = _compare(folder, "default", "default", "-o", "json")
     assert ran.exit_code == 0, ran.output
     found = msgspec.json.decode(ran.output)
@@ -88,8 +88,8 @@ def test_a_configuration_does_not_differ_from_itself(folder: Path) -> None:
     assert all(count > 25 for count in found["pods"].values())
 
 
-def test_what_is_noted_in_a_run_is_told(folder: Path) -> None:
-    """Once, however many runs say so."""
+def test_notes_of_runs_are_reported(folder: Path) -> None:
+    """Once, however many runs have the same note."""
     (folder / "s.yaml").write_text(f"{SCENARIO}  events: [{{at: 1h, fail: {{count: 1}}}}]\n")
     ran = _compare(folder, "default", "default")
     assert ran.output.count("Note: ") == ran.output.count("spec.events[0].at: does not happen") == 1
@@ -97,7 +97,7 @@ def test_what_is_noted_in_a_run_is_told(folder: Path) -> None:
 
 
 def test_every_pod_that_moved_is_explained(folder: Path) -> None:
-    """Grouped by why over all seeds; the first of each group with what both said of both nodes."""
+    """Grouped by reason over all seeds, with the scores of both sides on both nodes for the first pod of each group."""
     found = msgspec.json.decode(_compare(folder, "default", "packing.yaml", "-o", "json").output)
     moved = [one for pods in found["moved"].values() for one in pods]
     assert len(moved) > 15
@@ -105,9 +105,9 @@ def test_every_pod_that_moved_is_explained(folder: Path) -> None:
     by_score = next(one for one in found["causes"] if one["why"] == "NodeResourcesFit scores the nodes differently")
     nodes = {by_score["first"]["a"], by_score["first"]["b"]}
     for side in ("a", "b"):
-        said, node = by_score[side], by_score["first"][side]
-        assert said["totals"].keys() == nodes
-        assert said["totals"][node] == max(said["totals"].values()) == sum(said["plugins"][node].values())
+        scores, node = by_score[side], by_score["first"][side]
+        assert scores["totals"].keys() == nodes
+        assert scores["totals"][node] == max(scores["totals"].values()) == sum(scores["plugins"][node].values())
     assert {one["margin"] is not None for one in found["figures"]} == {True}
 
 
@@ -135,7 +135,7 @@ spec:
 
 
 def test_replacements_are_matched_though_their_names_differ(folder: Path) -> None:
-    """Each side loses other pods of two Deployments, so that those that come for them have other names."""
+    """Each side loses other pods of two Deployments, so that their replacements have different names."""
     (folder / "s.yaml").write_text(REPLACED + "".join(DEPLOYMENT.replace("NAME", name) for name in ("web", "db")))
     spreading = "  plugins: {score: {disabled: [{name: PodTopologySpread}]}}\n"
     (folder / "packing.yaml").write_text(PACKING + spreading)
@@ -175,13 +175,13 @@ def _pods_by_owner(path: Path) -> dict[str, set[str]]:
         ({"d/w-10": "StatefulSet/w"}, {"d/w-11": "StatefulSet/w"}, [("d/w-10", ""), ("", "d/w-11")]),
     ],
 )
-def test_which_pods_are_the_same(a: dict[str, str], b: dict[str, str], pairs: list[tuple[str, str]]) -> None:
-    """By name; where that is made up, by owner and order; every pod once."""
-    assert pair_pods(a, b) == pairs
+def test_pods_of_both_sides_are_paired(a: dict[str, str], b: dict[str, str], pairs: list[tuple[str, str]]) -> None:
+    """By name; generated names by owner and order; every pod once."""
+    assert paired(a, b) == pairs
 
 
-def test_a_weight_is_visible_as_the_decisions_it_moved(folder: Path) -> None:
-    """The pods that it moved are counted, and one shows the plugin's part under both weights."""
+def test_a_changed_weight_explains_moved_pods(folder: Path) -> None:
+    """The moved pods are counted, and one shows the plugin's share under both weights."""
     ran = _compare(folder, "default", "weight.yaml")
     assert ran.exit_code == 0, ran.output
     lines = ran.output.splitlines()
@@ -192,7 +192,7 @@ def test_a_weight_is_visible_as_the_decisions_it_moved(folder: Path) -> None:
 
 
 def test_plugin_files_of_the_two_may_differ(folder: Path) -> None:
-    """Two files with a plugin of the same name: the second likes other nodes."""
+    """Two files with a plugin of the same name: the second one prefers other nodes."""
     for name, best in (("old", "node-1"), ("new", "node-2")):
         (folder / f"{name}.py").write_text(PLUGIN.replace("BEST", best))
     (folder / "likes.yaml").write_text(LIKES)
@@ -205,7 +205,7 @@ def test_plugin_files_of_the_two_may_differ(folder: Path) -> None:
 
 
 def test_a_side_may_run_in_another_interpreter(folder: Path) -> None:
-    """The same version there gives the same decisions; what it says of a wrong file is told."""
+    """The same version gives the same decisions; its errors are reported."""
     ran = _compare(folder, "packing.yaml", "packing.yaml", "--python-b", sys.executable)
     assert ran.exit_code == 0, ran.output
     assert f"B: {folder / 'packing.yaml'} (kubestow {__version__} of {sys.executable})" in ran.output
@@ -215,8 +215,8 @@ def test_a_side_may_run_in_another_interpreter(folder: Path) -> None:
     assert f"Error: {sys.executable}: {folder / 'missing.yaml'}: cannot be read" in ran.output
 
 
-def test_what_another_version_wrote_otherwise_is_refused(folder: Path) -> None:
-    """Rather than read as something it is not."""
+def test_results_of_another_format_version_are_rejected(folder: Path) -> None:
+    """Instead of being misread."""
     fake = folder / "python"
     fake.write_text(
         "#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\nmkdir -p $1\n"
@@ -236,7 +236,7 @@ def test_the_comparison_is_written_as_a_page(folder: Path) -> None:
     assert msgspec.json.decode((folder / "out" / "results.json").read_bytes())["seeds"] == [1, 2, 3]
 
 
-def test_a_configuration_that_is_wrong_is_named(folder: Path) -> None:
+def test_an_invalid_configuration_is_named(folder: Path) -> None:
     """With file and field."""
     (folder / "bad.yaml").write_text(PACKING.replace("MostAllocated", "Mostly"))
     ran = _compare(folder, "default", "bad.yaml")
@@ -244,8 +244,8 @@ def test_a_configuration_that_is_wrong_is_named(folder: Path) -> None:
     assert "bad.yaml: profiles[0]" in ran.output
 
 
-def test_a_comparison_that_is_stopped_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C leaves the runs that were made, and nothing that looks like a comparison."""
+def test_an_interrupted_comparison(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C the finished runs remain, without the files of a comparison."""
 
     def stopped(*_args: object, **_more: object) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""decisions.jsonl: what was decided in a simulation, node by node, in the schema of live decisions."""
+"""decisions.jsonl: the decisions of a simulation with their nodes, in the schema of live decisions."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ spec:
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
-    """Eight pods for six nodes; the last one is being bound when the time is over."""
+    """Eight pods for six nodes; the last one is being bound at the end of the run."""
     path = tmp_path / "s.yaml"
     path.write_text(SCENARIO)
     return path
@@ -45,7 +45,7 @@ def _nodes(decision: Decision) -> dict[str, Any]:
 
 
 def test_a_decision_has_the_score_of_every_node(scenario: Path) -> None:
-    """By plugin; the chosen node has the highest. Refused nodes say by whom, and binding how it ended."""
+    """By plugin; the chosen node has the highest one. Rejected nodes have their plugin, and the binding its result."""
     first, second, *_ = _decisions(scenario)
     assert _nodes(first).keys() == {f"node-{number}" for number in range(6)}
     for decision in (first, second):
@@ -59,8 +59,8 @@ def test_a_decision_has_the_score_of_every_node(scenario: Path) -> None:
     assert [one.rejected.plugin for one in _nodes(second).values() if one.rejected] == ["NodeResourcesFit"]
 
 
-def test_pods_that_find_no_node_and_pods_that_are_being_bound_are_told(scenario: Path) -> None:
-    """The seventh pod is refused by all nodes, then waits for room; the eighth has a node and no binding yet."""
+def test_unschedulable_pods_and_unfinished_bindings_are_written(scenario: Path) -> None:
+    """The seventh pod is rejected by all nodes and then pending; the eighth has a node and no binding yet."""
     decisions = _decisions(scenario)
     refused = next(one for one in decisions if one.outcome == "unschedulable")
     assert (refused.pod, refused.rejectedBy, len(_nodes(refused))) == ("default/p-6", ("NodeResourcesFit",), 6)
@@ -69,16 +69,16 @@ def test_pods_that_find_no_node_and_pods_that_are_being_bound_are_told(scenario:
     assert (last.pod, last.binding.state) == ("default/p-7", "binding")
 
 
-@pytest.mark.parametrize(("count", "told"), [("3", 3), ("0", 0)])
-def test_of_few_nodes_if_so_wished(scenario: Path, count: str, told: int) -> None:
-    """The best, and how many are left out; or none."""
+@pytest.mark.parametrize(("count", "nodes"), [("3", 3), ("0", 0)])
+def test_the_number_of_nodes_can_be_limited(scenario: Path, count: str, nodes: int) -> None:
+    """The best nodes, and the number of omitted ones; or none."""
     first = _decisions(scenario, "--decision-nodes", count)[0]
-    assert (len(_nodes(first)) if isinstance(first.nodes, dict) else 0) == told
-    assert first.nodesCut == 6 - told
+    assert (len(_nodes(first)) if isinstance(first.nodes, dict) else 0) == nodes
+    assert first.nodesCut == 6 - nodes
 
 
 def test_time_in_plugins_on_request(scenario: Path) -> None:
-    """The report has it with --timings alone, and says so; what plugins had to do is always there."""
+    """The report has it with --timings only, and says so; the work of plugins is always included."""
     page = scenario.parent / "out" / "report.html"
     _decisions(scenario)
     assert "Not measured, so that" in page.read_text()
@@ -90,15 +90,15 @@ def test_time_in_plugins_on_request(scenario: Path) -> None:
 
 @pytest.mark.parametrize("command", ["simulate", "replay"])
 @pytest.mark.parametrize("flag", ["--timings", "--decision-nodes=10"])
-def test_flags_about_what_is_not_written(scenario: Path, command: str, flag: str) -> None:
-    """Without --out they would change nothing."""
+def test_flags_without_effect(scenario: Path, command: str, flag: str) -> None:
+    """Without --out they would have no effect."""
     ran = CliRunner().invoke(main, [command, str(scenario), flag])
     assert ran.exit_code == 2
     assert f"{flag.partition('=')[0]}: has no effect without --out, where reports and decisions" in ran.output
 
 
 def test_only_nodes_that_are_written_are_named_as_the_best(scenario: Path) -> None:
-    """In a large cluster of equal nodes, all of their names would be the longest part of a line."""
+    """In a large cluster of equal nodes, their names would be the longest part of a line."""
     first, *_ = _decisions(scenario, "--decision-nodes", "2")
     assert first.choice is not None
     assert (first.choice.reason, first.nodesCut) == ("random", 4)

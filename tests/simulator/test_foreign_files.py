@@ -1,4 +1,4 @@
-"""Files of other tools, each made here as that tool writes it, read as they are."""
+"""Files of other tools, created here in the format of each tool."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def _nodes_file(folder: Path) -> Path:
 
 
 def test_a_snapshot_of_kube_scheduler_simulator(tmp_path: Path) -> None:
-    """Objects by field, without kinds; pods stay where they were."""
+    """Objects by field, without kinds; pods keep their nodes."""
     bare = [{key: value for key, value in one.items() if key not in ("apiVersion", "kind")} for one in nodes(2)]
     classes = [{"metadata": {"name": "high"}, "value": 10}]
     pods = [_bound(pod("a"), "node-1"), pod("b", priorityClassName="high")]
@@ -49,7 +49,7 @@ def test_a_snapshot_of_kube_scheduler_simulator(tmp_path: Path) -> None:
 
 
 def test_a_record_of_kube_scheduler_simulator(tmp_path: Path) -> None:
-    """Lines with times; what was bound then is bound anew."""
+    """Lines with times; bound pods are scheduled again."""
     lines = [("2026-05-01T10:00:00Z", "Add", one) for one in nodes(1)]
     lines += [("2026-05-01T10:00:05Z", "Add", pod("a")), ("2026-05-01T10:00:06Z", "Update", _bound(pod("a"), "gone"))]
     lines += [("2026-05-01T10:01:00Z", "Delete", _bound(pod("a"), "gone"))]
@@ -63,7 +63,7 @@ def test_a_record_of_kube_scheduler_simulator(tmp_path: Path) -> None:
 
 
 def test_a_recording_of_kwok(tmp_path: Path) -> None:
-    """A snapshot, then patches with their distance from the beginning."""
+    """A snapshot, then patches with their time since the beginning."""
 
     def patch(resource: str, name: str, seconds: float, method: str, template: Any = None, **more: str) -> Object:
         return {"apiVersion": "action.kwok.x-k8s.io/v1alpha1", "kind": "ResourcePatch",
@@ -97,7 +97,7 @@ def _sktrace(version: int = 2) -> Object:
 
 
 def test_a_trace_of_simkube(tmp_path: Path) -> None:
-    """msgpack: objects are applied when they were, and pods run as long as they did."""
+    """msgpack: objects are applied at their times, and pods run as long as recorded."""
     path = tmp_path / "t.sktrace"
     path.write_bytes(msgspec.msgpack.encode(_sktrace()))
     with _start(_nodes_file(tmp_path), path) as simulation:
@@ -110,7 +110,7 @@ def test_a_trace_of_simkube(tmp_path: Path) -> None:
 
 
 def test_a_config_of_open_simulator(tmp_path: Path) -> None:
-    """It names folders of YAML."""
+    """It lists folders of YAML."""
     for name, objects in (("cluster", nodes(2)), ("app", [deployment("web", 3)])):
         (tmp_path / name).mkdir()
         (tmp_path / name / "all.yaml").write_text(yaml.safe_dump_all(objects))
@@ -132,7 +132,7 @@ cpu,12000,16384,0,0,,LS,Succeeded,20,,20
 
 
 def test_the_openb_trace(tmp_path: Path) -> None:
-    """Nodes with GPUs, pods with shares of them and wishes for a model, coming and going as they did."""
+    """Nodes with GPUs, and pods with shares of them and required models, with their arrivals and ends."""
     for name, text in (("nodes.csv", OPENB_NODES), ("pods.csv", OPENB_PODS)):
         (tmp_path / name).write_text(text)
     with _start(tmp_path / "nodes.csv", tmp_path / "pods.csv") as simulation:
@@ -160,7 +160,7 @@ def test_the_openb_trace(tmp_path: Path) -> None:
          "customConfig: is missing"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_them_is_told(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+def test_invalid_files_are_reported(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
     """With the file, and the line or the field."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ObjectsError, match=f"{name}: .*{problem}"):

@@ -1,4 +1,4 @@
-"""Recordings: what goes into the file, what survives a kill, and that a replay decides as the scheduler did."""
+"""Recordings: contents of the file, recovery after a kill, and replays with the recorded decisions."""
 
 import asyncio
 import csv
@@ -31,10 +31,10 @@ Object = dict[str, Any]
 
 
 def _pods(count: int) -> list[Object]:
-    chance = random.Random(3)
+    rng = random.Random(3)
     found = []
     for number in range(count):
-        one = pod(f"p{number:02}", chance.choice(["300m", "700m", "1"]), restartPolicy="Never")
+        one = pod(f"p{number:02}", rng.choice(["300m", "700m", "1"]), restartPolicy="Never")
         if number % 7 == 6:
             one["spec"]["priorityClassName"] = "high"
         one["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "hunter2"}]
@@ -43,15 +43,15 @@ def _pods(count: int) -> list[Object]:
 
 
 async def _record(path: Path, hasher: Hasher | None = None) -> dict[str, str]:
-    """A cluster with a scheduler, recorded from before its first pod until after its last."""
+    """Record a cluster with a scheduler, from before its first pod until after its last; return the bindings."""
     placed: dict[str, str] = {}
     async with running_cluster() as cluster:
         await cluster.add(priority_class("high", 100), *(node(f"n{number}", "2") for number in range(4)))
         async with running_scheduler(cluster) as instance:
             writer = RecordingWriter(path)
-            said: list[str] = []
+            notes: list[str] = []
             recording = asyncio.create_task(
-                following.follow(instance.way.access, writer, SkewedClock(), hasher, said.append)
+                following.follow(instance.way.access, writer, SkewedClock(), hasher, notes.append)
             )
             await asyncio.sleep(5)
             for number, one in enumerate(_pods(14)):
@@ -63,19 +63,19 @@ async def _record(path: Path, hasher: Hasher | None = None) -> dict[str, str]:
                     await asyncio.sleep(7.3)
             recording.cancel()
             await asyncio.wait({recording})
-            assert said == ["recording"]
+            assert notes == ["recording"]
     return placed
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A recording, and where the pods went."""
+    """A recording, and the node of each pod."""
     path = tmp_path_factory.mktemp("recorded") / "r.gz"
     return path, run(_record(path))
 
 
 def test_a_replay_decides_as_the_recorded_scheduler_did(recorded: tuple[Path, dict[str, str]]) -> None:
-    """Same seed, same configuration: every pod goes where it went, evictions included."""
+    """With the same seed and configuration every pod goes to its recorded node, evictions included."""
     path, placed = recorded
     replay = Replay(path)
     found: dict[str, str] = {}
@@ -98,7 +98,7 @@ def test_nothing_secret_is_recorded(recorded: tuple[Path, dict[str, str]]) -> No
 
 
 def test_names_can_be_hashed_and_decisions_stay_the_same(tmp_path: Path) -> None:
-    """A hashed recording names nothing, and its pods go to the hashes of the same nodes."""
+    """A hashed recording contains no name, and its pods go to the hashes of the same nodes."""
     hasher = Hasher(b"salt")
     placed = run(_record(tmp_path / "h.gz", hasher))
     content = gzip.decompress((tmp_path / "h.gz").read_bytes())
@@ -110,8 +110,8 @@ def test_names_can_be_hashed_and_decisions_stay_the_same(tmp_path: Path) -> None
     assert replay.bindings == expected
 
 
-def test_what_refers_to_a_name_is_hashed_like_it() -> None:
-    """Hostnames in labels and affinity too, or pods would look for nodes that are not there."""
+def test_references_are_hashed_like_names() -> None:
+    """Hostnames in labels and affinity, too; otherwise pods would require nodes that do not exist."""
     hasher = Hasher(b"salt")
     tree = {"metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1", "tier": "n1"}},
             "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}],
@@ -123,8 +123,8 @@ def test_what_refers_to_a_name_is_hashed_like_it() -> None:
     assert found["status"]["addresses"] == [{"type": "Hostname", "address": word}]
 
 
-def test_a_status_tells_no_name_where_names_are_hashed() -> None:
-    """Messages go, whoever wrote them; addresses of pods and of their nodes are hashed as those of nodes are."""
+def test_hashed_statuses_contain_no_names() -> None:
+    """Messages are removed; addresses of pods and of their nodes have the same hashes as those in nodes."""
     hasher = Hasher(b"salt")
     ended = {"exitCode": 1, "reason": "Error", "message": "web cannot reach db"}
     status = {"phase": "Running", "message": "web was low", "hostIP": "10.0.0.1", "podIP": "10.1.0.1",
@@ -157,15 +157,15 @@ def test_a_status_tells_no_name_where_names_are_hashed() -> None:
     }
 
 
-def test_what_is_no_status_keeps_its_addresses_and_messages() -> None:
-    """Whether host ports collide depends on the address, and labels may have any key."""
+def test_addresses_and_messages_outside_statuses_are_kept() -> None:
+    """Conflicts of host ports depend on the address, and labels may have any key."""
     tree = {"metadata": {"labels": {"message": "web", "ip": "no"}},
             "spec": {"containers": [{"ports": [{"hostPort": 80, "hostIP": "127.0.0.1"}]}]}}  # fmt: skip
     assert Hasher(b"salt").hashed(tree) == tree
 
 
-def test_budgets_tell_no_pods() -> None:
-    """The pods that are about to be evicted are known by name."""
+def test_pod_names_in_budgets_are_hashed() -> None:
+    """Pods about to be evicted are keys of a map."""
     hasher, when = Hasher(b"salt"), "2026-11-16T12:00:00Z"
     found = hasher.hashed({"kind": "PodDisruptionBudget", "status": {"disruptedPods": {"web": when}}})
     assert found["status"] == {"disruptedPods": {hasher.hash_name("web"): when}}
@@ -185,30 +185,30 @@ def test_budgets_tell_no_pods() -> None:
         ({"requests": [{"name": "X"}]}, {"containers": [{"resources": {"claims": [{"request": "X"}]}}]}),
     ],
 )
-def test_names_and_what_refers_to_them_stay_equal(named: Object, referring: Object) -> None:
-    """Or a replay would decide otherwise."""
+def test_names_and_references_stay_equal(named: Object, referring: Object) -> None:
+    """Otherwise a replay would decide differently."""
     hasher = Hasher(b"salt")
     for tree in (named, referring):
         assert hasher.hashed(tree) == json.loads(json.dumps(tree).replace('"X"', f'"{hasher.hash_name("X")}"'))
 
 
 def test_parts_of_requests_are_hashed_one_by_one() -> None:
-    """They are named together where devices are allocated for them."""
+    """Both parts of such a name occur in allocations of devices."""
     hasher = Hasher(b"salt")
     expected = f"{hasher.hash_name('gpu')}/{hasher.hash_name('large')}"
     assert hasher.hashed({"request": "gpu/large"}) == {"request": expected}
 
 
 def test_claims_of_ephemeral_volumes_are_still_found() -> None:
-    """By name: that of pod and volume together is another one than those of both."""
+    """By name: the hash of a combined name differs from the combined hashes."""
     hasher = Hasher(b"salt")
     pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"volumes": [{"name": "v", "ephemeral": {}}]}}
     claim = {"claimName": hasher.hash_name("p-v")}
     assert hasher.hashed(pod)["spec"] == {"volumes": [{"name": hasher.hash_name("v"), "persistentVolumeClaim": claim}]}
 
 
-def test_what_is_known_by_other_names_keeps_them() -> None:
-    """Drivers of volumes are found through provisioners, and labels through selectors of every form."""
+def test_driver_names_and_labels_are_kept() -> None:
+    """Drivers of volumes are referred to by provisioners, and labels by selectors of any form."""
     hasher = Hasher(b"salt")
     driver = {"kind": "CSIDriver", "metadata": {"name": "ebs.csi.aws.com"}}
     labelled = {"labels": {"name": "web"}, "selector": {"name": "web"}, "annotations": {"image": "web"}}
@@ -218,7 +218,7 @@ def test_what_is_known_by_other_names_keeps_them() -> None:
 
 
 def test_a_recording_with_hashed_names_is_not_continued(tmp_path: Path) -> None:
-    """Its names would be other ones from then on."""
+    """Its names would have other hashes from then on."""
     (tmp_path / "rec.gz").write_bytes(b"anything")
     done = CliRunner().invoke(record.command, [str(tmp_path / "rec.gz"), "--hash-names"])
     assert done.exit_code == 2
@@ -226,7 +226,7 @@ def test_a_recording_with_hashed_names_is_not_continued(tmp_path: Path) -> None:
 
 
 def test_scrubbing_leaves_what_scheduling_needs() -> None:
-    """Commands and managed fields go; resources stay."""
+    """Commands and managed fields are removed; resources remain."""
     container = {"name": "c", "command": ["sh"], "args": ["-p", "x"], "resources": {"requests": {"cpu": "1"}}}
     tree = {"metadata": {"managedFields": [1]}, "spec": {"containers": [container]}}
     assert scrubbed(tree) == {
@@ -243,8 +243,8 @@ def _write(path: Path, *ops: tuple[float, str, Any]) -> None:
     writer.close()
 
 
-def test_two_do_not_record_to_one_file(tmp_path: Path) -> None:
-    """Neither into a new one nor into one that is continued, until the first is done."""
+def test_two_recorders_cannot_share_a_file(tmp_path: Path) -> None:
+    """Neither a new file nor a continued one, until the first recorder is done."""
     path = tmp_path / "r.gz"
     for _ in range(2):
         first = RecordingWriter(path)
@@ -256,7 +256,7 @@ def test_two_do_not_record_to_one_file(tmp_path: Path) -> None:
 
 
 def test_a_killed_recorder_loses_only_what_it_was_writing(tmp_path: Path) -> None:
-    """At whatever byte the file ends, what was complete is read, and recording can go on."""
+    """Wherever the file is cut off, the complete members are read, and recording can continue."""
     path = tmp_path / "r.gz"
     ops = [(float(number), "put", one) for number, one in enumerate(nodes(5))]
     _write(path, (0.0, "start", None), *ops)
@@ -270,8 +270,8 @@ def test_a_killed_recorder_loses_only_what_it_was_writing(tmp_path: Path) -> Non
     assert [entry.op for entry in files.entries(path)][-1] == "start"
 
 
-def test_damage_is_not_taken_for_the_end(tmp_path: Path) -> None:
-    """What comes after it would be lost without a word, and to a recorder that goes on for ever: neither reads on."""
+def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
+    """Reading on would lose the rest silently, and a recorder would lose it for ever: both refuse to."""
     path = tmp_path / "r.gz"
     _write(path, (0.0, "start", None))
     good = path.stat().st_size
@@ -279,15 +279,15 @@ def test_damage_is_not_taken_for_the_end(tmp_path: Path) -> None:
     damaged = bytearray(path.read_bytes())
     damaged[good] = 0
     path.write_bytes(damaged)
-    said = rf"r\.gz: is damaged from byte {good} on; `truncate -s {good} .*r\.gz` leaves what is before"
+    notes = rf"r\.gz: is damaged from byte {good} on; `truncate -s {good} .*r\.gz` leaves what is before"
     for use in (files.read, RecordingWriter):
-        with pytest.raises(ObjectsError, match=said):
+        with pytest.raises(ObjectsError, match=notes):
             use(path)
     assert path.read_bytes() == damaged
 
 
-def test_what_was_gone_when_recording_went_on_is_deleted(tmp_path: Path) -> None:
-    """A session begins with everything there is; the rest is no more."""
+def test_objects_missing_from_a_later_session_are_deleted(tmp_path: Path) -> None:
+    """A session lists all objects; others do not exist any more."""
     path, (first, second) = tmp_path / "r.gz", nodes(2)
     _write(path, (0.0, "start", None), (0.0, "put", first), (0.0, "put", second), (1.0, "synced", None))
     _write(path, (9.0, "start", None), (9.0, "put", second), (9.5, "synced", None))
@@ -301,8 +301,8 @@ def _samples(path: Path, out: Path) -> list[dict[str, str]]:
     return list(csv.DictReader((out / "samples.csv").read_text().splitlines()))
 
 
-def test_a_replay_begins_with_what_was_found_at_first(tmp_path: Path) -> None:
-    """However long the recorder took to list it: no moment has less."""
+def test_a_replay_begins_with_the_initial_objects(tmp_path: Path) -> None:
+    """However long the recorder took to list them."""
     path, found = tmp_path / "r.gz", nodes(4)
     listed = [(10.0 + number, "put", node) for number, node in enumerate(found)]
     _write(path, (10.0, "start", None), *listed, (14.0, "synced", None), (16.0, "end", None))
@@ -315,12 +315,12 @@ def test_a_replay_begins_with_what_was_found_at_first(tmp_path: Path) -> None:
 
 
 def test_a_replay_lasts_as_long_as_was_recorded(tmp_path: Path) -> None:
-    """A quiet end counts, a killed recorder's last word is the end, and a recording that goes on ends later."""
+    """A quiet end counts, a killed recorder's last line is the end, and a continued recording ends later."""
     path, (node,) = tmp_path / "r.gz", nodes(1)
     _write(path, (10.0, "start", None), (10.0, "put", node), (10.5, "synced", None), (13.0, "put", node))
     assert Replay(path).duration == 3.0 + 1.0
-    told = CliRunner().invoke(main, ["replay", str(path)]).stderr
-    assert told == f"{path}: has no end: its recorder was killed or still records, and what came last may be missing.\n"
+    text = CliRunner().invoke(main, ["replay", str(path)]).stderr
+    assert text == f"{path}: has no end: its recorder was killed or still records, and what came last may be missing.\n"
     _write(path, (20.0, "start", None), (20.0, "put", node), (20.5, "synced", None), (26.0, "end", None))
     assert Replay(path).duration == 16.0
     with Replay(path).simulation(seed=None) as simulation:
@@ -328,55 +328,55 @@ def test_a_replay_lasts_as_long_as_was_recorded(tmp_path: Path) -> None:
     assert [entry.time for entry in files.read(path).changes] == [0.0, 3.0, 10.0]
 
 
-def test_a_recorder_says_when_it_ended(recorded: tuple[Path, dict[str, str]]) -> None:
-    """The last thing in the file."""
+def test_a_recorder_writes_its_end(recorded: tuple[Path, dict[str, str]]) -> None:
+    """With its last line."""
     *_, change, last = files.entries(recorded[0])
     assert last.op == "end"
     assert last.time > change.time
     assert Replay(recorded[0]).duration == pytest.approx(last.time - next(files.entries(recorded[0])).time)
 
 
-async def _said(access: Access, path: Path) -> list[str]:
-    """What a recorder says in twenty seconds."""
-    said: list[str] = []
-    recording = asyncio.create_task(following.follow(access, RecordingWriter(path), SkewedClock(), None, said.append))
+async def _notes(access: Access, path: Path) -> list[str]:
+    """Return the notes of a recorder in twenty seconds."""
+    notes: list[str] = []
+    recording = asyncio.create_task(following.follow(access, RecordingWriter(path), SkewedClock(), None, notes.append))
     await asyncio.sleep(20)
     recording.cancel()
     await asyncio.wait({recording})
-    return said
+    return notes
 
 
-def test_what_may_not_be_seen_is_left_out(tmp_path: Path) -> None:
-    """With a word about it; the rest is recorded, pods among it."""
+def test_forbidden_resources_are_skipped(tmp_path: Path) -> None:
+    """With a note; the rest is recorded, including pods."""
 
     async def main() -> list[str]:
         hidden = refuse("/api/v1/persistentvolumes", 403, "Forbidden")
         async with running_cluster() as cluster, running_scheduler(cluster, wrap=hidden) as instance:
             await cluster.add(node("n1"), pod("p1"))
-            return await _said(instance.way.access, tmp_path / "r.gz")
+            return await _notes(instance.way.access, tmp_path / "r.gz")
 
-    *told, last = run(main())
+    *output, last = run(main())
     assert last == "recording"
-    assert told == [
+    assert output == [
         "persistentvolumes cannot be recorded: persistentvolumes: the API server forbids to list and watch them"
     ]
     assert {"p1", "n1"} <= {change.object["metadata"]["name"] for change in files.read(tmp_path / "r.gz").changes}
 
 
-def test_a_recorder_says_what_it_waits_for(tmp_path: Path) -> None:
-    """Where nothing comes, that is not silence for ever."""
+def test_a_recorder_reports_what_it_waits_for(tmp_path: Path) -> None:
+    """A recorder without progress reports what it waits for."""
 
     async def main() -> list[str]:
         async with running_cluster() as cluster, running_scheduler(cluster) as instance:
             await instance.way.unplug()
-            return await _said(instance.way.access, tmp_path / "r.gz")
+            return await _notes(instance.way.access, tmp_path / "r.gz")
 
-    (said,) = run(main())
-    assert said.startswith("waiting for pods, nodes, ")
+    (notes,) = run(main())
+    assert notes.startswith("waiting for pods, nodes, ")
 
 
 def test_a_clock_that_was_set_back_does_not_change_the_order(tmp_path: Path) -> None:
-    """What came later stays later."""
+    """Later lines stay later."""
     path, (node,) = tmp_path / "r.gz", nodes(1)
     _write(path, (10.0, "start", None), (10.0, "synced", None), (15.0, "put", node), (12.0, "delete", node))
     assert [(entry.time, entry.op) for entry in files.read(path).changes] == [(5.0, "put"), (5.0, "delete")]
@@ -387,8 +387,8 @@ def _bound(name: str, created: str, **spec: Any) -> Object:
     return {"apiVersion": "v1", **pod(name, "1", nodeName="node-0", **spec), "kind": "Pod", "metadata": metadata}
 
 
-def test_a_recorder_that_is_late_still_sees_which_pods_are_new(tmp_path: Path) -> None:
-    """A pod that was made after the recording began is placed anew, though it was seen only once it had a node."""
+def test_new_pods_are_detected_by_a_slow_recorder(tmp_path: Path) -> None:
+    """A pod created after the recording began is scheduled again, even if it was first seen with a node."""
     path, begin = tmp_path / "r.gz", 1_800_000_000.0
     old, new = _bound("old", "2027-01-15T07:59:59Z"), _bound("new", "2027-01-15T08:00:01Z")
     _write(path, (begin, "start", None), (begin, "put", nodes(1)[0]), (begin + 2, "put", old), (begin + 2, "put", new))
@@ -406,8 +406,8 @@ def test_a_recorder_that_is_late_still_sees_which_pods_are_new(tmp_path: Path) -
         Replay(path)
 
 
-def test_what_another_scheduler_placed_is_placed_there_again(tmp_path: Path) -> None:
-    """It takes its room when it did, and gives it back."""
+def test_pods_of_another_scheduler_keep_their_nodes(tmp_path: Path) -> None:
+    """It uses its resources at the same times."""
     path = tmp_path / "r.gz"
     bound = _bound("p", "2027-01-15T08:00:00Z", schedulerName="theirs")
     waiting = {**bound, "spec": {key: value for key, value in bound["spec"].items() if key != "nodeName"}}
@@ -427,8 +427,8 @@ def _lines(*lines: str) -> bytes:
     return gzip.compress("\n".join(['{"kubestow":"recording","version":1}', *lines]).encode())
 
 
-def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
-    """Other content, another version, nothing at all: each with the file's name."""
+def test_files_that_are_not_recordings_are_rejected(tmp_path: Path) -> None:
+    """Other content, another version, an empty file: each error names the file."""
     path = tmp_path / "r.gz"
     for content, problem in (
         (gzip.compress(b"hello\n"), "not a recording: line 1: "),
@@ -446,7 +446,7 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_replays(recorded: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
-    """kubestow replay writes what kubestow simulate writes."""
+    """kubestow replay writes the same files as kubestow simulate."""
     ran = CliRunner().invoke(main, ["replay", str(recorded[0]), "--seed", "1", "--out", str(tmp_path / "out")])
     assert ran.exit_code == 0, ran.output
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes())
@@ -454,17 +454,17 @@ def test_the_command_replays(recorded: tuple[Path, dict[str, str]], tmp_path: Pa
 
 
 def test_replaying_something_else_is_an_error(tmp_path: Path) -> None:
-    """With the way to a recording."""
+    """The error explains how to create a recording."""
     (tmp_path / "x.yaml").write_text("a: 1")
     ran = CliRunner().invoke(main, ["replay", str(tmp_path / "x.yaml")])
     assert ran.exit_code == 1
     assert "kubestow record makes them" in ran.output
 
 
-def test_what_cannot_be_opened_is_one_line(
+def test_an_unopenable_file_is_reported_in_one_line(
     recorded: tuple[Path, dict[str, str]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A recording that is not there; a folder that cannot be made, which leaves nothing running."""
+    """A missing recording; a folder that cannot be created, which leaves no process running."""
     ran = CliRunner().invoke(main, ["replay", str(tmp_path / "missing")])
     assert (ran.exit_code, ran.output) == (1, f"Error: {tmp_path / 'missing'}: No such file or directory\n")
     (tmp_path / "file").touch()
@@ -475,14 +475,14 @@ def test_what_cannot_be_opened_is_one_line(
 
 
 @pytest.mark.parametrize("when", [1.0, 3.0])
-def test_an_object_that_cannot_be_is_told_by_file_and_time(tmp_path: Path, when: float) -> None:
-    """Whether it was there at first or came later."""
+def test_an_invalid_object_is_reported_with_file_and_time(tmp_path: Path, when: float) -> None:
+    """Whether it was there from the beginning or came later."""
     path, (good, bad) = tmp_path / "r.gz", nodes(2)
     bad["status"]["allocatable"]["cpu"] = "-1"
     _write(
         path, (1.0, "start", None), (1.0, "put", good), (1.0, "synced", None), (when, "put", bad), (9.0, "end", None)
     )
     ran = CliRunner().invoke(main, ["replay", str(path)])
-    said = 'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0'
-    told = f'Error: {path}: at {when - 1:g} s: Node node-1: Node "node-1" is invalid: {said}\n'
-    assert (ran.exit_code, ran.stderr) == (1, told)
+    notes = 'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0'
+    output = f'Error: {path}: at {when - 1:g} s: Node node-1: Node "node-1" is invalid: {notes}\n'
+    assert (ran.exit_code, ran.stderr) == (1, output)

@@ -1,8 +1,8 @@
-"""Simulation and live scheduler: the same pods go to the same nodes.
+"""Simulation and live scheduler bind the same pods to the same nodes.
 
-The live scheduler watches the embedded API server over HTTP; the simulation has it in memory. Both are given the same
-objects in the same order, one step after the other; both have the same seed, and a clock that stands still but for the
-time between steps.
+The live scheduler watches the embedded API server over HTTP; the simulation has it in memory. Both get the same objects
+in the same order, step by step; both have the same seed, and a clock that stands still except for the time between
+steps.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from kubestow.simulator import Latencies, Simulation
 
 ZONE = "topology.kubernetes.io/zone"
 STEP_SECONDS = 7.3
-"""Not a sum of backoffs, so that no retry falls on a step."""
+"""Not a sum of backoffs, so that no retry coincides with a step."""
 Object = dict[str, Any]
 Step = tuple[str, Object]
 
 
-def _shape(chance: random.Random) -> Object:
-    """What a pod asks for beside resources."""
-    app = {"app": f"a{chance.randrange(3)}"}
+def _shape(rng: random.Random) -> Object:
+    """Return random scheduling constraints of a pod."""
+    app = {"app": f"a{rng.randrange(3)}"}
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": app}}
     shapes: list[Object] = [
         {},
@@ -38,35 +38,35 @@ def _shape(chance: random.Random) -> Object:
             {"weight": 10, "podAffinityTerm": term}]}}},
         {"priorityClassName": "high"},
     ]  # fmt: skip
-    return chance.choice(shapes) | {"labels": app}
+    return rng.choice(shapes) | {"labels": app}
 
 
-def _pod(number: int, chance: random.Random) -> Object:
-    shape = _shape(chance)
-    made = pod(f"p{number:02}", chance.choice(["250m", "500m", "1", "1700m"]))
+def _pod(number: int, rng: random.Random) -> Object:
+    shape = _shape(rng)
+    made = pod(f"p{number:02}", rng.choice(["250m", "500m", "1", "1700m"]))
     made["metadata"]["labels"] = shape.pop("labels")
     made["spec"] |= shape
     return made
 
 
-def _node(name: str, number: int, chance: random.Random) -> Object:
-    made = node(name, chance.choice(["2", "4"]), **{ZONE: f"z{number % 3}", "disk": chance.choice(["ssd", "hdd"])})
+def _node(name: str, number: int, rng: random.Random) -> Object:
+    made = node(name, rng.choice(["2", "4"]), **{ZONE: f"z{number % 3}", "disk": rng.choice(["ssd", "hdd"])})
     if number % 4 == 3:
         made["spec"] = {"taints": [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]}
     return made
 
 
 def _scenario(seed: int) -> tuple[list[Object], list[Step]]:
-    """What is there before the scheduler starts, and what happens then."""
-    chance = random.Random(seed)
-    there = [priority_class("high", 100), *(_node(f"n{number}", number, chance) for number in range(6))]
-    there += [_pod(number, chance) for number in range(8)]
+    """Return the objects that exist before the scheduler starts, and the steps that follow."""
+    rng = random.Random(seed)
+    there = [priority_class("high", 100), *(_node(f"n{number}", number, rng) for number in range(6))]
+    there += [_pod(number, rng) for number in range(8)]
     steps: list[Step] = []
     for number in range(8, 34):
-        what = chance.choice(["add", "add", "add", "delete", "node"])
+        what = rng.choice(["add", "add", "add", "delete", "node"])
         if what == "delete":
-            steps.append(("delete", {"name": f"p{chance.randrange(number):02}"}))
-        steps.append(("add", _node(f"m{number}", number, chance) if what == "node" else _pod(number, chance)))
+            steps.append(("delete", {"name": f"p{rng.randrange(number):02}"}))
+        steps.append(("add", _node(f"m{number}", number, rng) if what == "node" else _pod(number, rng)))
     return there, steps
 
 
@@ -104,8 +104,9 @@ def _simulated(there: list[Object], steps: list[Step]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_simulation_and_live_scheduler_bind_alike(seed: int) -> None:
-    """Random clusters and pods: sizes, selectors, taints, spreading, affinity, and priorities that evict others."""
+def test_simulation_and_live_scheduler_agree(seed: int) -> None:
+    """Random clusters and pods: sizes, selectors, taints, spreading, affinity, and priorities that lead to
+    evictions."""
     there, steps = _scenario(seed)
     live = run(_live(there, steps))
     assert _simulated(there, steps) == live

@@ -1,4 +1,4 @@
-"""What is said of scenarios that are wrong, or that do not do what they seem to: with file, line and field."""
+"""Errors and notes about scenarios that are invalid or have no effect: with file, line and field."""
 
 import gzip
 from pathlib import Path
@@ -57,14 +57,14 @@ DEPLOYMENT = """
         ("include: [nowhere.yaml]", r"(?s)line 4: spec\.include\[0\]: .*nowhere\.yaml: cannot be read"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_file_line_and_field(write: Write, spec: str, problem: str) -> None:
-    """Before anything runs."""
+def test_invalid_fields_are_reported_with_file_line_and_field(write: Write, spec: str, problem: str) -> None:
+    """Before the run."""
     with pytest.raises(ObjectsError, match=problem):
         read([write(spec)])
 
 
-def test_a_list_that_is_not_a_list_of_kubectl_is_told_as_such(write: Write) -> None:
-    """As jq makes it of kubectl's items."""
+def test_a_plain_list_is_rejected(write: Write) -> None:
+    """As jq prints the items of kubectl's output."""
     with pytest.raises(ObjectsError, match=r"s\.json.*: is a list; write a List"):
         read([write("", "s.json", head='[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}]')])
 
@@ -79,26 +79,26 @@ def test_a_list_that_is_not_a_list_of_kubectl_is_told_as_such(write: Write) -> N
         (b"\xff", r"s\.yaml: is not UTF-8 text"),
     ],
 )  # fmt: skip
-def test_a_file_without_a_scenario_is_told_as_what_it_is(tmp_path: Path, text: bytes, problem: str) -> None:
-    """By its name."""
+def test_a_file_without_a_scenario_is_rejected(tmp_path: Path, text: bytes, problem: str) -> None:
+    """By file name."""
     (tmp_path / "s.yaml").write_bytes(text)
     with pytest.raises(ObjectsError, match=problem):
         read([str(tmp_path / "s.yaml")])
 
 
-def test_another_version_is_refused(write: Write) -> None:
-    """The message says which one is read."""
+def test_another_version_is_rejected(write: Write) -> None:
+    """The message contains the supported version."""
     with pytest.raises(ObjectsError, match=r"line 1: apiVersion: is 'kubestow.dev/v9'; this program reads"):
         read([write("seed: 1", head=HEAD.replace("/v1", "/v9"))])
 
 
-def test_a_file_that_was_cut_off_is_refused(write: Write) -> None:
+def test_a_truncated_file_is_rejected(write: Write) -> None:
     """As is everything that is not YAML."""
     with pytest.raises(ObjectsError, match=r"s\.yaml: not valid YAML: line "):
         read([write("nodes: [{count: 1")])
 
 
-def test_an_object_that_the_api_refuses_is_named_with_its_place(tmp_path: Path) -> None:
+def test_a_rejected_object_is_reported_with_its_place(tmp_path: Path) -> None:
     """File, line of the document, object and field."""
     path = tmp_path / "o.yaml"
     path.write_text("# objects\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 7}\n")
@@ -106,7 +106,7 @@ def test_an_object_that_the_api_refuses_is_named_with_its_place(tmp_path: Path) 
         build(read([str(path)]))
 
 
-def test_nothing_is_written_for_a_file_that_is_wrong(tmp_path: Path) -> None:
+def test_nothing_is_written_for_an_invalid_file(tmp_path: Path) -> None:
     """One line for each problem, and no folder."""
     (tmp_path / "s.yaml").write_text(HEAD + "  seed: x\n")
     ran = CliRunner().invoke(main, ["simulate", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "out")])
@@ -115,8 +115,8 @@ def test_nothing_is_written_for_a_file_that_is_wrong(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_is_left_of_a_run_that_fails(write: Write, tmp_path: Path) -> None:
-    """What an event needs may be gone by then, which is noticed when it happens, and told of its field."""
+def test_nothing_is_left_of_a_failed_run(write: Write, tmp_path: Path) -> None:
+    """An object that an event needs may be deleted by then, which is reported with the event's field."""
     spec = """nodes: [{count: 1, name: gone}]
 duration: 5m
 events:
@@ -142,14 +142,14 @@ events:
          r"line 6: spec\.events\[0\]\.scale\.name: there is no Deployment default/web at 60 s"),
     ],
 )  # fmt: skip
-def test_an_event_about_what_cannot_be_there_is_told_before_the_run(write: Write, events: str, problem: str) -> None:
-    """By the field that names it; what another event makes too late counts as not there."""
+def test_events_on_missing_objects_are_reported_before_the_run(write: Write, events: str, problem: str) -> None:
+    """With the field that names it; an object that another event creates later counts as missing."""
     with pytest.raises(ObjectsError, match=problem):
         Prepared(read([write(f"nodes: [{{name: 'n{{}}'}}]\nevents:\n{events}")]))
 
 
-def test_an_event_may_be_about_what_the_scenario_makes(write: Write) -> None:
-    """What events apply, what arrives, and the nodes of groups, are there by then."""
+def test_events_may_name_objects_that_the_scenario_creates(write: Write) -> None:
+    """Objects that events apply, arrivals, and nodes of groups may exist by then."""
     spec = f"""duration: 10m
 nodeGroups: [{{name: g, template: {{cpu: 2}}, min: 1}}]
 arrivals: [{{name: late, times: [1], object: {{apiVersion: v1, kind: Node}}}}]
@@ -177,14 +177,14 @@ events:
         (f"{POD}\n  namespace: No_Name", r"line 7: spec\.arrivals\[0\]\.namespace: 'No_Name': a lowercase RFC"),
     ],
 )  # fmt: skip
-def test_what_cannot_arrive_is_told_by_its_field(write: Write, arrival: str, problem: str) -> None:
-    """Before anything runs."""
+def test_invalid_arrivals_are_reported_with_their_field(write: Write, arrival: str, problem: str) -> None:
+    """Before the run."""
     with pytest.raises(ObjectsError, match=problem):
         build(read([write(f"arrivals:\n- name: batch\n  {arrival}\n  times: [1]")]))
 
 
-def test_what_the_api_refuses_in_the_run_is_told_by_its_entry(write: Write) -> None:
-    """An object that an event applies, and a pod whose name is taken."""
+def test_rejections_during_the_run_are_reported_with_their_entry(write: Write) -> None:
+    """An object that an event applies, and a pod whose name is in use."""
     spec = f"nodes: [{{}}]\narrivals:\n- {{name: a, times: [3], {POD}}}\nevents:\n- at: 2\n  apply:\n  - "
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {containers: [{name: c, imag: i}]}}"
     with pytest.raises(
@@ -208,9 +208,7 @@ def test_what_the_api_refuses_in_the_run_is_told_by_its_entry(write: Write) -> N
         ("when\n5\n", r"t\.csv: needs rows with a column `at`"),
     ],
 )
-def test_what_is_wrong_with_a_trace_is_told_with_its_line(
-    write: Write, tmp_path: Path, rows: str, problem: str
-) -> None:
+def test_invalid_traces_are_reported_with_their_line(write: Write, tmp_path: Path, rows: str, problem: str) -> None:
     """And with the field of the Scenario that names the file."""
     (tmp_path / "t.csv").write_text(rows)
     with pytest.raises(ObjectsError, match=r"line 7: spec\.arrivals\[0\]\.trace: .*" + problem):
@@ -218,7 +216,7 @@ def test_what_is_wrong_with_a_trace_is_told_with_its_line(
 
 
 @pytest.mark.parametrize(
-    ("version", "kind", "meant"),
+    ("version", "kind", "suggestion"),
     [
         ("apps/v1", "Deploymnt", "Deployment"),
         ("apps/v1", "deployment", "Deployment"),
@@ -231,11 +229,11 @@ def test_what_is_wrong_with_a_trace_is_told_with_its_line(
         ("argoproj.io/v1alpha1", "Deploymnt", ""),
     ],
 )
-def test_a_misspelt_kind_is_a_mistake(write: Write, version: str, kind: str, meant: str) -> None:
-    """Where one of that API version is near; what may be somebody else's kind, or another version's, is left out."""
+def test_a_misspelt_kind_is_rejected(write: Write, version: str, kind: str, suggestion: str) -> None:
+    """If that API version has a similar kind; other kinds may be custom resources, and are skipped."""
     path = write(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}", head="# objects\n---\n")
-    if meant:
-        words = rf"s\.yaml: line 3: there is no kind '{kind}' in {version}; did you mean {meant}\?$"
+    if suggestion:
+        words = rf"s\.yaml: line 3: there is no kind '{kind}' in {version}; did you mean {suggestion}\?$"
         with pytest.raises(ObjectsError, match=words):
             read([path, write("nodes: [{count: 1}]", "other.yaml")])
     else:
@@ -249,14 +247,14 @@ def test_a_misspelt_kind_is_a_mistake(write: Write, version: str, kind: str, mea
         (HEAD.replace("kubestow.dev/v1", "kubestow/v1"), r"line 1: apiVersion: is 'kubestow/v1'; this program reads"),
     ],
 )  # fmt: skip
-def test_a_kind_of_ours_that_there_is_not_is_a_mistake(write: Write, head: str, problem: str) -> None:
-    """It is not left out as other people's kinds are."""
+def test_an_unknown_kind_of_kubestow_is_rejected(write: Write, head: str, problem: str) -> None:
+    """It is not skipped like custom resources."""
     with pytest.raises(ObjectsError, match=problem):
         read([write("seed: 1", head=head)])
 
 
-def test_what_does_not_happen_is_noted(write: Write, tmp_path: Path) -> None:
-    """On the terminal, in the results and in the report; a run until all is done has everything happen."""
+def test_events_and_arrivals_without_effect_are_noted(write: Write, tmp_path: Path) -> None:
+    """On the terminal, in the results and in the report; in a run without duration everything happens."""
     (tmp_path / "t.csv").write_text("at,memroy\n1,1Gi\n")
     spec = f"""duration: 10m
 nodes: [{{count: 2}}]
@@ -288,8 +286,8 @@ events:
     assert not any("does not happen" in note for note in done.results["notes"])
 
 
-def test_pods_that_a_quota_refuses_are_noted(write: Write, tmp_path: Path) -> None:
-    """Once; the others come."""
+def test_pods_rejected_by_a_quota_are_noted(write: Write, tmp_path: Path) -> None:
+    """Once; the other pods arrive."""
     quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {pods: 2}}\n"
     (tmp_path / "q.yaml").write_text(quota)
     spec = f"duration: 1m\ninclude: [q.yaml]\nnodes: [{{}}]\narrivals:\n- {{name: a, times: [1, 2, 3, 4], {POD}}}"
@@ -300,13 +298,13 @@ def test_pods_that_a_quota_refuses_are_noted(write: Write, tmp_path: Path) -> No
 
 
 def test_a_cluster_without_nodes_is_noted(write: Write) -> None:
-    """Everything else it says would be as it is for a quiet cluster."""
+    """Otherwise the summary would be that of an idle cluster."""
     notes = [running.run(Prepared(read([write(spec)]))).results["notes"] for spec in ("seed: 1", "nodes: [{}]")]
     assert notes == [["The cluster never had a node."], []]
 
 
-def test_all_arrivals_come_where_no_duration_is_given(write: Write, tmp_path: Path) -> None:
-    """Also those that are seldom, shifted, or in a trace that is not in order."""
+def test_without_a_duration_all_arrivals_happen(write: Write, tmp_path: Path) -> None:
+    """Also arrivals that are rare, shifted, or in a trace that is not sorted."""
     (tmp_path / "t.csv").write_text("at\n5h\n1m\n")
     for arrival in ("poisson: {every: 2h}, count: 3", "times: [1s], begin: 3h", "trace: t.csv"):
         done = running.run(Prepared(read([write(f"nodes: [{{}}]\narrivals: [{{name: a, {arrival}, {POD}}}]")])))

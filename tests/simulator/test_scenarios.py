@@ -1,4 +1,4 @@
-"""Scenarios: what is read from files, and what happens in them."""
+"""Scenarios: reading files, and running what they define."""
 
 import csv
 import json
@@ -27,7 +27,7 @@ def _built(scenario: Scenario) -> Simulation:
 
 
 def test_the_example_runs(tmp_path: Path) -> None:
-    """What --init prints is a scenario that runs, with everything in it happening."""
+    """The output of --init is a scenario that runs, with all its events."""
     (tmp_path / "s.yaml").write_text(EXAMPLE)
     done = running.run(Prepared(read([str(tmp_path / "s.yaml")])), checked=True)
     assert done.results["seconds"] == 7200
@@ -36,7 +36,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
 
 
 def test_a_list_of_kubectl_is_simulated(tmp_path: Path) -> None:
-    """kubectl get -o json is a scenario as it is; it runs until nothing more happens."""
+    """The output of kubectl get -o json is a scenario; it runs until nothing more happens."""
     items = [
         {
             "apiVersion": "v1",
@@ -55,8 +55,8 @@ def test_a_list_of_kubectl_is_simulated(tmp_path: Path) -> None:
     assert "Insufficient cpu" in done.results["pending"][0]["message"]
 
 
-def test_arrivals_come_when_they_are_said_to(write: Write, tmp_path: Path) -> None:
-    """Times, chance and traces; run times are fixed, drawn, or in the trace."""
+def test_arrivals_happen_at_their_times(write: Write, tmp_path: Path) -> None:
+    """Times, random times and traces; run times are fixed, random, or in the trace."""
     (tmp_path / "t.csv").write_text("at,run,cpu\n10,5,500m\n1m,20,2\n")
     spec = f"""duration: 10m
 nodes: [{{count: 1, cpu: 8}}]
@@ -86,7 +86,7 @@ arrivals:
 
 
 def test_losing_a_zone_and_getting_it_back(write: Write) -> None:
-    """Nodes of a zone fail, their pods go elsewhere, and later the zone takes pods again."""
+    """Nodes of a zone fail, their pods are replaced elsewhere, and later the zone takes pods again."""
     spec = """duration: 1h
 nodes: [{count: 4, name: "n{}", cpu: 4, zones: [a, b]}]
 events: [{at: 60s, fail: {labels: {topology.kubernetes.io/zone: a}}, lasts: 20m}]
@@ -103,7 +103,7 @@ events: [{at: 60s, fail: {labels: {topology.kubernetes.io/zone: a}}, lasts: 20m}
 
 
 def test_a_pod_that_arrived_is_deleted_by_its_name(write: Write) -> None:
-    """As any other pod; which ones there are is known by the number behind the name."""
+    """Like any other pod; its name has a number appended."""
     spec = f"""nodes: [{{}}]
 arrivals: [{{name: a, times: [1, 2], {POD}}}]
 events: [{{at: 10, delete: {{kind: Pod, name: a-1}}}}]
@@ -114,7 +114,7 @@ events: [{{at: 10, delete: {{kind: Pod, name: a-1}}}}]
 
 
 def test_a_drain_waits_for_the_budget(write: Write) -> None:
-    """Pods leave one by one, as their budget allows."""
+    """Pods are evicted one by one, as their budget allows."""
     spec = """nodes: [{count: 2, name: "n{}", cpu: 4}]
 events:
 - at: 10s
@@ -145,8 +145,8 @@ events:
         assert simulation.get("Node", "n0") is None
 
 
-def test_pods_leave_devices_that_are_tainted(write: Write) -> None:
-    """As their claims tolerate it; rules that taint devices are heeded behind their gate."""
+def test_pods_are_evicted_from_tainted_devices(write: Write) -> None:
+    """As their claims tolerate it; rules that taint devices apply if their gate is on."""
     spec = """nodes: [{name: one, cpu: 4}]
 events:
 - at: 0
@@ -188,7 +188,8 @@ events:
 
 
 def test_a_node_group_grows_and_shrinks(write: Write) -> None:
-    """As many nodes come as the waiting pods need, after the delay; once empty for long enough they go."""
+    """It adds as many nodes as the pending pods need, after the delay; nodes that were empty for long enough are
+    removed."""
     spec = f"""duration: 2h
 nodeGroups: [{{name: g, template: {{cpu: 2, memory: 8Gi}}, min: 1, max: 5, delay: 2m, idle: 5m}}]
 arrivals: [{{name: p, times: [1m, 1m, 1m, 1m, 1m, 1m], run: 10m, {POD}}}]
@@ -203,8 +204,8 @@ arrivals: [{{name: p, times: [1m, 1m, 1m, 1m, 1m, 1m], run: 10m, {POD}}}]
         assert [node["metadata"]["name"] for node in simulation.objects("Node")] == ["g-2"]
 
 
-def test_without_a_duration_all_that_is_meant_to_end_ends(tmp_path: Path) -> None:
-    """A Job starts its last pods only when the first are done; Deployments run for ever and are not waited for."""
+def test_without_a_duration_the_run_lasts_until_all_jobs_end(tmp_path: Path) -> None:
+    """A Job starts its last pods only when the first are done; Deployments run for ever and do not count."""
     job = {"completions": 4, "parallelism": 2, "template": template(run=60.0, restartPolicy="Never")}
     objects = [
         *nodes(2),
@@ -219,7 +220,7 @@ def test_without_a_duration_all_that_is_meant_to_end_ends(tmp_path: Path) -> Non
 
 
 def test_means_are_over_time(write: Write) -> None:
-    """A pod takes half of the node for half of the time; the first and the last look count for no time of their own."""
+    """A pod uses half of the node for half of the time; the first and the last sample have no duration."""
     spec = f"""duration: 10m
 sample: 5m
 nodes: [{{count: 1, cpu: 2}}]
@@ -230,7 +231,7 @@ arrivals: [{{name: p, times: [299s], run: 1h, {POD}}}]
 
 
 def test_without_a_duration_node_groups_come_to_rest(write: Write) -> None:
-    """Pods wait for their nodes, run, and the nodes go again; nodes that arrive at a scan are not ordered twice."""
+    """Pods wait for their nodes, run, and the nodes are removed; nodes that arrive at a scan are not ordered twice."""
     spec = f"""nodes: [{{count: 1, cpu: 1}}]
 nodeGroups: [{{name: burst, template: {{cpu: 100}}, min: 0, max: 2, delay: 2m, idle: 5m}}]
 arrivals: [{{name: batch, times: [0s, 1s], run: 3m, {POD.replace("cpu: 1", "cpu: 99")}}}]
@@ -241,8 +242,8 @@ arrivals: [{{name: batch, times: [0s, 1s], run: 3m, {POD.replace("cpu: 1", "cpu:
     assert 600 < done.results["seconds"] < 1200
 
 
-def test_a_run_that_is_cut_off_says_so(write: Write) -> None:
-    """What lasts longer than an hour after the last event needs a duration."""
+def test_a_run_that_does_not_settle_is_noted(write: Write) -> None:
+    """A longer run than an hour after the last event needs a duration."""
     spec = f"nodes: [{{count: 1}}]\narrivals: [{{name: p, times: [0s], run: 3h, {POD}}}]\n"
     done = running.run(Prepared(read([write(spec)])))
     assert done.results["notes"] == ["The simulation had not settled an hour after the last event; set spec.duration."]
@@ -250,7 +251,7 @@ def test_a_run_that_is_cut_off_says_so(write: Write) -> None:
 
 
 def test_pods_that_never_get_a_node_have_waited_until_the_end(write: Write) -> None:
-    """Otherwise a cluster without room would be the one in which pods wait least."""
+    """Otherwise a full cluster would have the shortest waits."""
     spec = f"duration: 10m\nnodes: [{{count: 1, cpu: 1}}]\narrivals: [{{name: p, times: [0s, 0s], run: 1h, {POD}}}]\n"
     waits = running.run(Prepared(read([write(spec)]))).results["waits"]
     assert waits["p50"] < 1 < 590 < waits["max"] <= 606
@@ -258,7 +259,7 @@ def test_pods_that_never_get_a_node_have_waited_until_the_end(write: Write) -> N
 
 @pytest.mark.parametrize("made", ["2025-11-16T12:00:00Z", "2031-11-16T12:00:00Z"])
 def test_objects_of_a_cluster_are_older_than_the_simulation(made: str, tmp_path: Path, write: Write) -> None:
-    """Time begins after the youngest was created: pods on a node that fails are replaced, however young they are."""
+    """Time starts after the creation of the youngest: pods on a failed node are replaced, however young they are."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r", "controller": True}
     body = template(labels={"app": "web"})
     lost = [
@@ -285,7 +286,7 @@ def test_objects_of_a_cluster_are_older_than_the_simulation(made: str, tmp_path:
 
 
 def test_a_fork_has_arrivals_of_its_own(write: Write) -> None:
-    """The same pods come in the fork and in the original, one stream not disturbing the other."""
+    """The same pods arrive in the fork and in the original, without affecting each other."""
     spec = f"nodes: [{{cpu: 64}}]\narrivals: [{{name: p, poisson: {{every: 5s}}, until: 5m, {POD}}}]"
     with _built(read([write(spec)])) as simulation:
         simulation.run_for(60)
@@ -307,7 +308,7 @@ def _folder(scenario: str, out: Path, hash_seed: str) -> dict[str, bytes]:
 
 
 def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
-    """In processes that order their sets differently."""
+    """In processes with different hash seeds."""
     (tmp_path / "s.yaml").write_text(EXAMPLE)
     first, second = (_folder(str(tmp_path / "s.yaml"), tmp_path / one, one) for one in ("1", "2"))
     assert first == second
@@ -333,7 +334,7 @@ def test_the_command_writes_a_folder(tmp_path: Path) -> None:
 
 
 def test_pods_that_wait_from_the_start_are_measured(write: Write) -> None:
-    """Their wait begins with the run; what the first look sees is what there is then; a deleted pod has not failed."""
+    """Their wait starts with the run; the first sample has the initial state; a deleted pod has not failed."""
     spec = """duration: 1h
 nodes: [{name: late, cpu: 4, memory: 8Gi}]
 events:
@@ -350,14 +351,14 @@ events:
 
 
 def test_samples_of_a_long_run_are_few(write: Write) -> None:
-    """One a minute for a day; not so for half a year, unless the scenario says so."""
+    """One per minute for a day, but not for half a year, unless configured."""
     assert Prepared(read([write("duration: 24h")])).sample == 60
     assert Prepared(read([write("duration: 4320h")])).sample == 10_800
     assert Prepared(read([write("duration: 4320h\nsample: 60s")])).sample == 60
 
 
 def test_samples_between_nanoseconds_end(write: Write) -> None:
-    """Three times 0.1 is more than 0.3, and a third of a second is no number of nanoseconds."""
+    """Three times 0.1 is more than 0.3, and a third of a second is no integral number of nanoseconds."""
     for often in (0.1, 1 / 3):
         done = running.run(Prepared(read([write(f"nodes: [{{}}]\nduration: 10s\nsample: {often}")])))
         wanted = [round(often * number, 3) for number in range(1, round(10 / often) + 1)]
@@ -390,7 +391,7 @@ def test_an_interrupted_run_reports_what_ran(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """The system does not say which one it is, and nothing is left of it."""
+    """The error of the system does not name it; no file is left."""
     with pytest.raises(OSError, match="No space left on device") as caught, atomic_file(tmp_path / "results.json"):
         raise OSError(28, "No space left on device")
     assert caught.value.filename == str(tmp_path / "results.json")
@@ -398,7 +399,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_percentiles_are_exact_to_one_percent() -> None:
-    """However many values there were, in little memory."""
+    """For any number of values, in little memory."""
     seen = Distribution()
     for number in range(1, 10_001):
         seen.add(number / 100)

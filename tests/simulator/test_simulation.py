@@ -1,4 +1,4 @@
-"""A cluster in virtual time: what happens in it, how it is looked at, and how it is forked."""
+"""A cluster in virtual time: running, inspecting and forking it."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Simulate = Callable[..., Simulation]
 
 
 def _bindings(simulation: Simulation) -> list[tuple[float, str, str]]:
-    """When each pod is bound, and where; filled as the simulation runs."""
+    """Return a list of bindings (time, pod, node) that is filled as the simulation runs."""
     found: list[tuple[float, str, str]] = []
 
     def listen(which: tuple[type, str], old: Any, new: Any, phase: str) -> None:
@@ -30,20 +30,20 @@ def _bindings(simulation: Simulation) -> list[tuple[float, str, str]]:
 
 
 def _annotate(simulation: Simulation, node: str, ready: str) -> None:
-    """Have a node's kubelet say that it is ready, that it is not, or (unknown) nothing at all."""
+    """Make a node's kubelet report that it is ready or not ready, or (unknown) stop reporting."""
     simulation.update("Node", node, lambda one: one["metadata"].update(annotations={"kubestow.dev/ready": ready}))
 
 
 def test_a_deployment_becomes_pods_that_run(simulate: Simulate) -> None:
-    """The control plane's controllers make pods, the scheduler places them, kubelets start them."""
+    """The controllers create pods, the scheduler places them, kubelets start them."""
     simulation = simulate(*nodes(3), deployment("web", 5))
     simulation.settle()
     assert len(list(simulation.scheduled_pods())) == 5
     assert simulation.get("Deployment", "web")["status"]["readyReplicas"] == 5  # type: ignore[index]
 
 
-def test_jobs_end_and_free_their_room(simulate: Simulate) -> None:
-    """A pod that ran for its time makes room for the next one, in virtual hours and real milliseconds."""
+def test_jobs_end_and_free_their_resources(simulate: Simulate) -> None:
+    """A pod that has ended frees its resources for the next one, in virtual hours and real milliseconds."""
     simulation = simulate(*nodes(1, cpu=1))
     for number in range(3):
         simulation.add(pod(f"p{number}", "800m", run=3600, restartPolicy="Never"))
@@ -54,7 +54,7 @@ def test_jobs_end_and_free_their_room(simulate: Simulate) -> None:
 
 
 def test_a_gang_is_placed_whole_or_not_at_all(simulate: Simulate) -> None:
-    """With the gates of pod groups on; a node that comes later lets all of it in at once."""
+    """With the gates of pod groups; a node that is added later lets all of it in at once."""
     features = Features.parse("GenericWorkload=true,GangScheduling=true")
     head: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
     gang = {**head, "metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
@@ -69,7 +69,7 @@ def test_a_gang_is_placed_whole_or_not_at_all(simulate: Simulate) -> None:
 
 
 def test_nothing_happens_before_its_latency(simulate: Simulate) -> None:
-    """The scheduler hears of a pod late, and its binding takes effect late."""
+    """The scheduler receives a pod late, and its binding takes effect late."""
     simulation = simulate(*nodes(1), latencies=Latencies(request=2.0, watch=3.0))
     simulation.run_for(10)
     found = _bindings(simulation)
@@ -79,7 +79,7 @@ def test_nothing_happens_before_its_latency(simulate: Simulate) -> None:
 
 
 def test_step_goes_from_moment_to_moment(simulate: Simulate) -> None:
-    """Each step moves time on to the next thing that happens."""
+    """Each step advances time to the next change."""
     simulation = simulate(*nodes(1))
     seen = []
     while simulation.time < 0.1 and simulation.step():
@@ -89,7 +89,7 @@ def test_step_goes_from_moment_to_moment(simulate: Simulate) -> None:
 
 
 def test_a_silent_node_loses_its_pods(simulate: Simulate) -> None:
-    """After the grace period the node is tainted, after the tolerated five minutes its pods are replaced elsewhere."""
+    """After the grace period the node is tainted; after the tolerated five minutes its pods are replaced elsewhere."""
     simulation = simulate(*nodes(2), deployment("web", 4))
     simulation.settle()
     _annotate(simulation, "node-0", "unknown")
@@ -102,12 +102,12 @@ def test_a_silent_node_loses_its_pods(simulate: Simulate) -> None:
     assert len(alive) == 4
 
 
-def test_a_node_that_speaks_again_is_ready_again(simulate: Simulate) -> None:
-    """Its taints go, and pods may come."""
+def test_a_node_that_reports_again_is_ready(simulate: Simulate) -> None:
+    """Its taints are removed, and pods can be placed on it."""
     simulation = simulate(*nodes(1))
     simulation.settle()
-    for said in ("unknown", "true"):
-        _annotate(simulation, "node-0", said)
+    for ready in ("unknown", "true"):
+        _annotate(simulation, "node-0", ready)
         simulation.run_for(100)
     simulation.add(pod("p"))
     simulation.settle()
@@ -115,7 +115,7 @@ def test_a_node_that_speaks_again_is_ready_again(simulate: Simulate) -> None:
 
 
 def _crowd(simulation: Simulation, *, in_bulk: bool, count: int = 60) -> list[tuple[float, str, str]]:
-    """Pods that arrive and end, one every two seconds, with a node failing meanwhile."""
+    """Run pods that arrive every two seconds and end, with a node failing meanwhile; return the bindings."""
     found = _bindings(simulation)
     simulation.run_for(1)
     body = pod("x", "1500m", restartPolicy="Never")
@@ -140,15 +140,15 @@ def _crowd(simulation: Simulation, *, in_bulk: bool, count: int = 60) -> list[tu
     return found
 
 
-def test_pods_in_bulk_do_what_ordinary_pods_do(simulate: Simulate) -> None:
-    """The same pods are bound at the same moments to the same nodes, through a node's failure, either way."""
+def test_bulk_pods_behave_like_ordinary_pods(simulate: Simulate) -> None:
+    """The same pods are bound at the same times to the same nodes, through a node's failure, either way."""
     bulk, full = (_crowd(simulate(*nodes(3, cpu=4)), in_bulk=one) for one in (True, False))
     assert bulk == full
     assert len(bulk) >= 50
 
 
-def test_pods_in_bulk_leave_nothing_behind(simulate: Simulate) -> None:
-    """Once they have ended they are nowhere; but for those that a dead kubelet never stopped."""
+def test_bulk_pods_leave_nothing_behind(simulate: Simulate) -> None:
+    """No trace of them remains after their end, except for those that a failed kubelet never stopped."""
     simulation = simulate(*nodes(3, cpu=4))
     _crowd(simulation, in_bulk=True, count=20)
     assert {one.spec.nodeName for one in simulation.scheduled_pods()} == {"node-1"}
@@ -157,7 +157,7 @@ def test_pods_in_bulk_leave_nothing_behind(simulate: Simulate) -> None:
 
 
 def test_the_same_seed_gives_the_same_run(simulate: Simulate) -> None:
-    """Two runs agree in every binding; another seed breaks ties otherwise."""
+    """Two runs agree in every binding; another seed breaks ties differently."""
     first, second, other = (
         _crowd(simulate(*nodes(9, cpu=4), deployment("web", 7), seed=seed), in_bulk=True) for seed in (1, 1, 2)
     )
@@ -165,8 +165,8 @@ def test_the_same_seed_gives_the_same_run(simulate: Simulate) -> None:
     assert first != other
 
 
-def test_a_fork_goes_its_own_way(simulate: Simulate) -> None:
-    """What happens in a fork does not happen in the original, and what was planned happens in both."""
+def test_a_fork_is_independent(simulate: Simulate) -> None:
+    """Changes in a fork do not affect the original, and planned actions run in both."""
     simulation = simulate(*nodes(2), deployment("web", 3))
     simulation.settle()
     simulation.at(100.0, lambda sim: sim.add(pod("late")))
@@ -180,8 +180,8 @@ def test_a_fork_goes_its_own_way(simulate: Simulate) -> None:
     assert "default/late" in simulation.pod_names()
 
 
-def test_a_fork_keeps_pods_in_bulk(simulate: Simulate) -> None:
-    """Pods that are no objects yet run on and end in the fork and in the original."""
+def test_a_fork_keeps_bulk_pods(simulate: Simulate) -> None:
+    """Pods that are not objects of the store continue and end in the fork and in the original."""
     simulation = simulate(*nodes(1))
     simulation.run_for(1)
     arriving = Template(simulation.plane, simulation.settings.pace, pod("x", restartPolicy="Never"), "default")
@@ -195,7 +195,7 @@ def test_a_fork_keeps_pods_in_bulk(simulate: Simulate) -> None:
 
 
 def test_would_the_pending_pods_fit_with_more_nodes(simulate: Simulate) -> None:
-    """An autoscaler's question: three more nodes in a fork, and see who still waits."""
+    """An autoscaler's question: which pods are still pending with three more nodes?"""
     simulation = simulate(*nodes(1, cpu=2), deployment("web", 8))
     simulation.settle()
     assert len(simulation.pending_pods()) == 6
@@ -206,7 +206,7 @@ def test_would_the_pending_pods_fit_with_more_nodes(simulate: Simulate) -> None:
 
 
 def test_higher_priority_evicts(simulate: Simulate) -> None:
-    """Preemption runs as it does live: the victim stops, and the preemptor takes its place."""
+    """Preemption works as in a live cluster: the victim stops, and the preemptor takes its place."""
     importance = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -221,8 +221,8 @@ def test_higher_priority_evicts(simulate: Simulate) -> None:
     assert simulation.get("Pod", "low") is None
 
 
-def test_objects_of_a_cluster_stay_what_they_are(simulate: Simulate) -> None:
-    """With a uid an object is taken over with its status, and its pods are not garbage for want of an owner."""
+def test_objects_with_a_uid_keep_their_state(simulate: Simulate) -> None:
+    """An object with a UID keeps its status, and pods without an existing owner are not collected as garbage."""
     running = pod("p") | {"status": {"phase": "Running"}}
     running["metadata"] |= {
         "uid": "1",
@@ -234,8 +234,8 @@ def test_objects_of_a_cluster_stay_what_they_are(simulate: Simulate) -> None:
     assert simulation.node_of("p") == "node-1"
 
 
-def test_objects_that_own_each_other_are_refused(simulate: Simulate) -> None:
-    """The message names the circle."""
+def test_objects_that_own_each_other_are_rejected(simulate: Simulate) -> None:
+    """The message lists the cycle."""
 
     def owned(name: str, uid: str, owner: str) -> dict[str, Any]:
         one = pod(name)
@@ -249,14 +249,14 @@ def test_objects_that_own_each_other_are_refused(simulate: Simulate) -> None:
         simulate(owned("a", "1", "2"), owned("b", "2", "1"))
 
 
-def test_an_unknown_field_is_refused(simulate: Simulate) -> None:
-    """As the API server does in strict validation."""
+def test_an_unknown_field_is_rejected(simulate: Simulate) -> None:
+    """As in the API server's strict validation."""
     with pytest.raises(ObjectError, match=r'Pod p: .*unknown field "spec\.conatiners"'):
         simulate(pod("p", conatiners=[]))
 
 
 def test_a_broken_invariant_ends_the_run(simulate: Simulate) -> None:
-    """If the scheduler's picture is not the cluster's, the run stops and says what is wrong."""
+    """If the scheduler's state differs from the cluster's, the run stops with an explanation."""
     simulation = simulate(*nodes(1), pod("p"))
     simulation.settle()
     simulation.core.cluster.remove_pod(simulation.get("Pod", "p")["metadata"]["uid"])  # type: ignore[index]
@@ -265,7 +265,7 @@ def test_a_broken_invariant_ends_the_run(simulate: Simulate) -> None:
 
 
 def test_a_notebook_can_simulate(simulate: Simulate) -> None:
-    """Where an event loop runs already."""
+    """Within a running event loop."""
 
     async def cell() -> str:
         simulation = simulate(*nodes(1), pod("p"))

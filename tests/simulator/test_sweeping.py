@@ -1,4 +1,4 @@
-"""Sweeps: what is varied, that one goes on after a kill, and that it runs on a Dask cluster which loses a worker."""
+"""Sweeps: varied fields, continuation after a kill, and a Dask cluster that loses a worker."""
 
 import os
 import re
@@ -38,7 +38,7 @@ COUNT = "scenario.spec.nodes[0].count"
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> str:
-    """A file of a small one."""
+    """A file with a small scenario."""
     (tmp_path / "s.yaml").write_text(SCENARIO)
     return str(tmp_path / "s.yaml")
 
@@ -48,13 +48,13 @@ def _sweep(scenario: str, out: Path, *args: str) -> Result:
 
 
 def test_lists_are_combined_and_ranges_drawn_from() -> None:
-    """A grid has every combination; chance draws as many as it is told."""
+    """A grid has every combination; with `draws`, the given number of random ones."""
     varied = dict(map(parse_vary, ["config.a=1,2", "scenario.b=x,y"]))
     assert len(grid(varied, [1, 2, 3], 0)) == 12
     drawn = grid(dict([parse_vary("config.a=0.5..9")]), [1], 20)
     assert all(0.5 <= float(one["config.a"]) <= 9 for one in drawn)
     assert drawn == grid(dict([parse_vary("config.a=0.5..9")]), [1], 20)
-    with pytest.raises(SweepError, match=r"config\.a: a range is drawn from by chance"):
+    with pytest.raises(SweepError, match=r"config\.a: a range needs random draws"):
         grid(dict([parse_vary("config.a=5..9")]), [1], 0)
     with pytest.raises(SweepError, match="write config"):
         parse_vary("nodes=3")
@@ -62,14 +62,14 @@ def test_lists_are_combined_and_ranges_drawn_from() -> None:
 
 @pytest.mark.parametrize(("draws", "combinations"), [(7, 7), (9, 9), (40, 9)])
 def test_no_combination_is_drawn_twice(draws: int, combinations: int) -> None:
-    """Nor is a value that is given twice another one; where there are fewer combinations, all of them are run."""
+    """A repeated value counts once; if there are fewer combinations than draws, all of them are run."""
     varied = dict(map(parse_vary, ["config.a=5..7", "scenario.b=x,y,x,z"]))
     drawn = {tuple(one.values()) for one in grid(varied, [1], draws)}
     assert len(drawn) == len(grid(varied, [1], draws)) == combinations
 
 
-def test_there_are_fewer_combinations_than_are_asked_for(scenario: str, tmp_path: Path) -> None:
-    """Which is said."""
+def test_fewer_combinations_than_draws(scenario: str, tmp_path: Path) -> None:
+    """A message says so."""
     ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2..3", "--random", "5")
     assert ran.exit_code == 0, ran.output
     assert "--random 5: all combinations are run, which are only 2" in ran.output
@@ -77,7 +77,7 @@ def test_there_are_fewer_combinations_than_are_asked_for(scenario: str, tmp_path
 
 
 def test_more_nodes_do_better(scenario: str, tmp_path: Path) -> None:
-    """One table, the best first, and a page with a plot."""
+    """One table, best first, and a page with a plot."""
     ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2,8", "--seeds", "2")
     assert ran.exit_code == 0, ran.output
     lines = [line for line in ran.output.splitlines() if COUNT in line]
@@ -97,8 +97,8 @@ def test_a_configuration_is_varied_too(scenario: str, tmp_path: Path) -> None:
     assert [one["fields"]["config.podMaxBackoffSeconds"] for one in found] == [1, 20]
 
 
-def test_a_sweep_goes_on_where_it_was_killed(scenario: str, tmp_path: Path) -> None:
-    """Points with a result are not run again, and one that was cut off is."""
+def test_a_killed_sweep_continues(scenario: str, tmp_path: Path) -> None:
+    """Points with a result are not run again; one that was cut off is."""
     out = tmp_path / "out"
     assert _sweep(scenario, out, "--vary", f"{COUNT}=2,3", "--seeds", "1").exit_code == 0
     whole = (out / POINTS).read_bytes()
@@ -126,7 +126,7 @@ def test_a_sweep_goes_on_where_it_was_killed(scenario: str, tmp_path: Path) -> N
     ],
 )
 def test_fields_that_cannot_be_set_are_named(scenario: str, tmp_path: Path, vary: str, problem: str) -> None:
-    """Before anything runs."""
+    """Before the first run."""
     ran = _sweep(scenario, tmp_path / "out", "--vary", vary)
     assert ran.exit_code == 1
     assert problem in ran.output
@@ -142,15 +142,15 @@ def test_fields_that_cannot_be_set_are_named(scenario: str, tmp_path: Path, vary
         (f"{COUNT}\n3\n[4\n", "list.csv: line 3: has a value that cannot be read"),
     ],
 )
-def test_a_list_of_combinations_that_is_wrong(scenario: str, tmp_path: Path, rows: str, problem: str) -> None:
-    """Is told by its line."""
+def test_an_invalid_list_of_combinations(scenario: str, tmp_path: Path, rows: str, problem: str) -> None:
+    """With its line."""
     (tmp_path / "list.csv").write_text(rows)
     ran = _sweep(scenario, tmp_path / "out", "--list", str(tmp_path / "list.csv"))
     assert (ran.exit_code, problem in ran.output) == (1, True), ran.output
 
 
-def test_options_that_would_not_count_are_refused(scenario: str, tmp_path: Path) -> None:
-    """A list beside what is varied, and a field that is given twice."""
+def test_conflicting_options_are_rejected(scenario: str, tmp_path: Path) -> None:
+    """A list together with varied fields, and a repeated field."""
     (tmp_path / "list.csv").write_text(f"{COUNT}\n3\n")
     vary = ("--vary", f"{COUNT}=4")
     assert (
@@ -159,8 +159,8 @@ def test_options_that_would_not_count_are_refused(scenario: str, tmp_path: Path)
     assert f"{COUNT}: is given more than once" in _sweep(scenario, tmp_path, *vary, *vary).output
 
 
-def test_what_a_point_finds_out_in_its_run_is_told(scenario: str, tmp_path: Path) -> None:
-    """By file, line and field, from another process; nothing is left behind. Notes are told once."""
+def test_errors_of_a_running_point_are_reported(scenario: str, tmp_path: Path) -> None:
+    """With file, line and field, from another process; nothing is left behind. Each note is printed once."""
     Path(scenario).write_text(SCENARIO.replace("cpu: 1,", "cpu: -1,"))
     ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2,3")
     assert ran.exit_code == 1
@@ -172,15 +172,15 @@ def test_what_a_point_finds_out_in_its_run_is_told(scenario: str, tmp_path: Path
 
 
 def test_the_results_of_something_else_are_not_overwritten(scenario: str, tmp_path: Path) -> None:
-    """A folder of `simulate` would be half of the one and half of the other."""
+    """A folder of `simulate` would become a mixture of both."""
     (tmp_path / "results.json").write_text("{}")
     ran = _sweep(scenario, tmp_path, "--vary", f"{COUNT}=2,3")
     assert (ran.exit_code, (tmp_path / "results.json").read_text()) == (1, "{}")
     assert "has the results of something else than a sweep; name another folder" in ran.output
 
 
-def test_plugins_of_ones_own_are_swept(scenario: str, tmp_path: Path) -> None:
-    """A configuration names them."""
+def test_custom_plugins_are_swept(scenario: str, tmp_path: Path) -> None:
+    """A configuration enables them."""
     plugin, configuration = tmp_path / "p.py", tmp_path / "c.yaml"
     plugin.write_text(
         "class Mine:\n    name = 'Mine'\n\n    def __init__(self, args, handle):\n        pass\n\n"
@@ -194,21 +194,23 @@ def test_plugins_of_ones_own_are_swept(scenario: str, tmp_path: Path) -> None:
     assert ran.exit_code == 0, ran.output
 
 
-def test_a_sweep_that_is_stopped_says_how_far_it_is(scenario: str, tmp_path: Path) -> None:
-    """Ctrl-C reaches all its processes; the same command goes on."""
+def test_an_interrupted_sweep_reports_its_progress(scenario: str, tmp_path: Path) -> None:
+    """Ctrl-C reaches all its processes; the same command continues."""
     out, vary = tmp_path / "out", ("--vary", f"{COUNT}=2,3,4,5,6,7,8,9", "--seeds", "99")
-    # What the tests were started with may ignore Ctrl-C, as what runs in the background does.
+    # The tests may have been started with SIGINT ignored, as in the background of a shell.
     heeding = ["env", "--default-signal=INT", sys.executable, "-m", "kubestow"]
     command = [*heeding, "sweep", scenario, "--out", str(out), "--workers", "1", *vary]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as sweep:
         while sweep.poll() is None and not _results(out):
             time.sleep(0.05)
         os.killpg(sweep.pid, signal.SIGINT)
-        _, said = sweep.communicate(timeout=600)
+        _, output = sweep.communicate(timeout=600)
     assert sweep.returncode == 130
-    told = re.fullmatch(r"Stopped: (\d+) of 792 simulations are done and kept in .*/out\. The same command .*\n", said)
-    assert told is not None, said
-    assert 0 < int(told[1]) == len((out / POINTS).read_text().strip().splitlines())
+    progress = re.fullmatch(
+        r"Stopped: (\d+) of 792 simulations are done and kept in .*/out\. The same command .*\n", output
+    )
+    assert progress is not None, output
+    assert 0 < int(progress[1]) == len((out / POINTS).read_text().strip().splitlines())
 
 
 @contextmanager
@@ -233,7 +235,7 @@ def _address(scheduler: subprocess.Popen[str]) -> str:
 
 
 def test_a_dask_cluster_that_loses_a_worker(scenario: str, tmp_path: Path) -> None:
-    """All points are done, and as one process would have done them."""
+    """All points are done, with the same results as in one process."""
     pytest.importorskip("distributed")
     here, there = tmp_path / "here", tmp_path / "there"
     vary = ["--vary", f"{COUNT}=2,3,4", "--seeds", "2"]
@@ -276,8 +278,8 @@ def test_a_sweep_runs_in_one_place(scenario: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("flag", "scheme"), [("--dask", "tcp://"), ("--ray", ""), ("--ray", "ray://")])
-def test_an_address_at_which_nobody_answers(scenario: str, tmp_path: Path, flag: str, scheme: str) -> None:
-    """Is told at once, and nothing is written."""
+def test_an_unreachable_address(scenario: str, tmp_path: Path, flag: str, scheme: str) -> None:
+    """Reported at once, and nothing is written."""
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"{scheme}127.0.0.1:{nobody.getsockname()[1]}"
@@ -288,7 +290,7 @@ def test_an_address_at_which_nobody_answers(scenario: str, tmp_path: Path, flag:
 
 
 def test_a_point_with_another_plugin_is_another_point() -> None:
-    """A sweep that goes on does not take what an earlier version of a plugin came to for its own."""
+    """A continued sweep does not reuse the results of an earlier version of a plugin."""
     point = Point({"seed": 1}, Scenario(Spec()), "", ("p.py",), ("1",))
     assert point.id == replace(point).id
     assert point.id != replace(point, plugin_digests=("2",)).id

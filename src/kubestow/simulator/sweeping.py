@@ -109,7 +109,7 @@ def grid(varied: Mapping[str, Values], seeds: Iterable[int], draws: int, seed: i
     """
     ranges = [name for name, values in varied.items() if not isinstance(values, list)]
     if ranges and not draws:
-        raise SweepError(f"{ranges[0]}: a range is drawn from by chance; set the number of draws with --random")
+        raise SweepError(f"{ranges[0]}: a range needs random draws; set their number with --random")
     rng = random.Random(seed)
     finite = [values for values in varied.values() if not isinstance(values, tuple)]
     count = math.prod(map(len, finite))
