@@ -32,9 +32,9 @@ def devices_and_volumes(row: Row, folder: Path, planes: Planes, count: int) -> N
             for batch in range(batches):
                 for number in range(_BATCH):
                     _add_pods(world, f"{batch}-{number}", f"n{number}")
-                proxy.likelihood = world.chance.choice((0.05, 0.2))
+                proxy.likelihood = world.rng.choice((0.05, 0.2))
                 scheduler = world.schedule()
-                time.sleep(world.chance.uniform(0.5, 3.0))
+                time.sleep(world.rng.uniform(0.5, 3.0))
                 proxy.cut_all()
                 scheduler.kill()
                 row.faults["scheduler killed"] += 1

@@ -35,7 +35,7 @@ def little_memory(row: Row, folder: Path, planes: Planes, times: int) -> None:
         for number in range(times):
             keep_running()
             now = resource.RLIM_INFINITY
-            room = scheduler.data_bytes() + world.chance.choice((0, 1 << 20, 4 << 20))
+            room = scheduler.data_bytes() + world.rng.choice((0, 1 << 20, 4 << 20))
             resource.prlimit(scheduler.process.pid, resource.RLIMIT_DATA, (room, now))
             row.faults["memory limited"] += 1
             large = {"env": [{"name": "A", "value": "x" * 400_000}]}
@@ -62,7 +62,7 @@ def killed_while_writing(row: Row, folder: Path, _: Planes, times: int) -> None:
             writers = [_Writer(world.plane, f"w{number}-{index}") for index in range(_WRITERS)]
             for writer in writers:
                 writer.start()
-            time.sleep(world.chance.uniform(0.05, 0.6))
+            time.sleep(world.rng.uniform(0.05, 0.6))
             world.plane.kill()
             row.faults["killed while writing"] += 1
             for writer in writers:

@@ -174,7 +174,7 @@ def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
 
 def _error_response(code: int) -> web.Response:
     reason = _STATUSES[code]
-    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "by chance"}
+    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "injected"}
     headers = {"Retry-After": "1"} if code in (429, 503) else {}
     text = json.dumps(body | {"reason": reason, "code": code})
     return web.Response(status=code, text=text, content_type="application/json", headers=headers)

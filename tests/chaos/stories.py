@@ -29,7 +29,7 @@ def faulty_network(row: Row, folder: Path, planes: Planes, faults: int) -> None:
         world.schedule()
         proxy = world.proxy("s1")
         while proxy.happened.total() < faults:
-            proxy.likelihood = world.chance.choice((0.05, 0.2, 0.5))
+            proxy.likelihood = world.rng.choice((0.05, 0.2, 0.5))
             for _ in range(5):
                 world.churn()
                 time.sleep(0.1)
@@ -46,13 +46,13 @@ def api_server_restarts(row: Row, folder: Path, planes: Planes, restarts: int) -
         world.add_impossible_pod()
         world.schedule(proxied=False)
         for _ in range(restarts):
-            until = time.monotonic() + world.chance.uniform(0.0, 3.0)
+            until = time.monotonic() + world.rng.uniform(0.0, 3.0)
             world.churn(20)
             while time.monotonic() < until:
                 world.churn(2)
                 time.sleep(0.1)
             world.plane.kill()
-            time.sleep(world.chance.random())
+            time.sleep(world.rng.random())
             world.plane.start()
             row.faults["API server killed"] += 1
         world.settle()
@@ -87,7 +87,7 @@ def scheduler_kills(row: Row, folder: Path, planes: Planes, kills: int) -> None:
                 world.renew_impossible_pod()
             elected = "leases" in stage[2]
             scheduler = world.schedule("s1", *(ELECTION if elected else ()))
-            proxy.hook = _Killer(scheduler, stage, 1 if stage[1] in ("GET", "PATCH") else world.chance.randrange(1, 4))
+            proxy.hook = _Killer(scheduler, stage, 1 if stage[1] in ("GET", "PATCH") else world.rng.randrange(1, 4))
             _until_dead(world, scheduler)
             row.faults[f"killed {stage[0]} {stage[1]} {stage[2]}"] += 1
         proxy.hook = None
@@ -154,7 +154,7 @@ def _another_leader(world: World, before: str) -> str:
         if found and found != before:
             return found
         time.sleep(0.05)
-    world.row.other.append(f"nobody took over from {before or 'nobody'}")
+    world.row.other.append(f"no scheduler took over from {before or 'none'}")
     return before
 
 
@@ -198,9 +198,9 @@ def flapping_nodes(row: Row, folder: Path, planes: Planes, flaps: int) -> None:
         world.add_impossible_pod()
         world.schedule()
         for _ in range(flaps):
-            name = f"n{world.chance.randrange(20)}"
+            name = f"n{world.rng.randrange(20)}"
             world.churn(3)
-            spec = world.chance.choice(
+            spec = world.rng.choice(
                 ({"unschedulable": True}, {"taints": [{"key": "flaps", "effect": "NoSchedule"}]}, {})
             )
             world.api.call(
@@ -279,7 +279,7 @@ def large_and_absurd(row: Row, folder: Path, planes: Planes, count: int) -> None
         world.add_nodes(20)
         world.schedule()
         for number in range(count):
-            kind, body = world.chance.choice(sorted(_ABSURD.items()))
+            kind, body = world.rng.choice(sorted(_ABSURD.items()))
             absurd = pod(f"absurd-{number}", cpu="1m") | {"spec": body["spec"]}
             absurd["metadata"] = {"name": f"absurd-{number}", "namespace": "default"} | body.get("metadata", {})
             status, _ = world.api.retry_call("POST", PODS, absurd)
@@ -350,7 +350,7 @@ def soak(row: Row, folder: Path, planes: Planes, seconds: int) -> None:
         while (passed := time.monotonic() - began) < seconds:
             world.churn(5)
             time.sleep(0.5)
-            if world.chance.random() < 0.05:
+            if world.rng.random() < 0.05:
                 world.proxy("s1").cut_all()
             if passed < seconds / 3:
                 memory, files = scheduler.memory_and_files()

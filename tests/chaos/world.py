@@ -68,7 +68,7 @@ class World:
     def __init__(self, plane: Plane, folder: Path, seed: int, row: Row) -> None:
         self.plane = plane
         self.folder = folder
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.row = row
         self.api = Api(plane)
         self.observer = Observer(plane)
@@ -106,7 +106,7 @@ class World:
         """Add up to `count` pods of random sizes that fit well."""
         names = []
         for _ in range(count):
-            milli = self.chance.choice((50, 100, 150))
+            milli = self.rng.choice((50, 100, 150))
             if self._taken + milli > self._room * 0.7:
                 break
             names.append(self.add_pod(f"{prefix}{self.row.pods}", milli, **spec))
@@ -129,7 +129,7 @@ class World:
         self.add_impossible_pod()
 
     def delete_pods(self, count: int) -> None:
-        for name in self.chance.sample(sorted(self._pod_sizes), min(count, len(self._pod_sizes))):
+        for name in self.rng.sample(sorted(self._pod_sizes), min(count, len(self._pod_sizes))):
             self.delete_pod(name)
 
     def delete_pod(self, name: str) -> None:

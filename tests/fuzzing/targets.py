@@ -121,19 +121,19 @@ class _Scheduling:
         if self._told % 200 == 0:
             self._harness.close()
             self._fresh()
-        told = []
+        objects = []
         for kind in (PODS.kind, NODES.kind):
             with suppress(codec.DecodeError):
                 obj = codec.decode(kind, data)
                 metadata = replace(obj.metadata, name=f"odd-{self._told}", uid=f"odd-{self._told}")
-                told.append(replace(obj, metadata=metadata))
-        for obj in told:
+                objects.append(replace(obj, metadata=metadata))
+        for obj in objects:
             self._harness.cluster.add(obj)
         name = f"good-{self._told}"
         self._harness.cluster.add(make_pod(name, cpu="1m"))
         self._harness.run_for(1.0)
         assert self._harness.cluster.node_of(name), f"{name} was not placed beside {data[:200]!r}"
-        for obj in told:
+        for obj in objects:
             self._harness.cluster.delete(obj, 0)
 
 

@@ -1,6 +1,6 @@
-"""A control plane and schedulers in one loop, and the few things a test wants to do with them.
+"""A control plane and schedulers in one event loop, with helpers for tests.
 
-Everything runs in virtual time: waiting for a lease or a backoff costs nothing.
+Everything runs in virtual time: waiting for a lease or a backoff takes no real time.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ def priority_class(name: str, value: int) -> dict[str, Any]:
 
 
 def settings(*, elects: bool = False, **fields: Any) -> SchedulerConfiguration:
-    """The default configuration, without a rate limit."""
+    """Return the default configuration, without a rate limit."""
     chosen = config.default()
     return replace(
         chosen,
@@ -83,7 +83,7 @@ Application = Callable[[Request, Connection], None]
 Wrap = Callable[[Application], Application]
 
 
-def _as_it_is(application: Application) -> Application:
+def _unwrapped(application: Application) -> Application:
     return application
 
 
@@ -93,11 +93,11 @@ class Binding(NamedTuple):
     pod: str
     sender: str
     leader: str
-    """Who held the lease at that moment."""
+    """The lease holder at that time."""
 
 
-class Way:
-    """One scheduler's own way to the control plane: it can be cut, and what goes over it can be made to fail."""
+class Link:
+    """One scheduler's connection to the control plane: it can be cut, and its requests can be made to fail."""
 
     def __init__(self, cluster: "Cluster", name: str, wrap: Wrap) -> None:
         self._cluster = cluster
@@ -110,15 +110,15 @@ class Way:
     def access(self) -> Access:
         return Access("test", f"http://127.0.0.1:{self.port}", identity=Identity(token=TOKEN))
 
-    async def plug(self) -> None:
-        self._server = Server(self._pass_on, Limits())
+    async def connect(self) -> None:
+        self._server = Server(self._forward, Limits())
         self.port = self._server.start(listen("127.0.0.1", self.port, "--port"), None)
 
-    async def unplug(self) -> None:
+    async def disconnect(self) -> None:
         assert self._server is not None
         await self._server.stop()
 
-    def _pass_on(self, request: Request, connection: Connection) -> None:
+    def _forward(self, request: Request, connection: Connection) -> None:
         if request.method == "POST" and request.path.endswith("/binding"):
             name = request.path.split("/")[-2]
             self._cluster.bindings.append(Binding(name, self._name, self._cluster.leader_now()))
@@ -137,7 +137,7 @@ class Cluster:
         self._admin = ApiClient(self._channel, user_agent="test")
 
     def leader_now(self) -> str:
-        """Who holds the lease, without a request."""
+        """Return the lease holder, without a request."""
         target = paths.parse(LEASE, self.plane.application.registry)
         assert target is not None
         try:
@@ -189,7 +189,7 @@ _PLURALS = {"DeviceClass": "deviceclasses", "StorageClass": "storageclasses", "P
 
 
 async def eventually(holds: Callable[[], Any], seconds: float = 120.0) -> None:
-    """Wait until something holds; virtual seconds."""
+    """Wait until a condition holds, for a limited virtual time."""
     async with asyncio.timeout(seconds):
         while True:
             answer = holds()
@@ -200,7 +200,7 @@ async def eventually(holds: Callable[[], Any], seconds: float = 120.0) -> None:
 
 @asynccontextmanager
 async def running_cluster(**options: Any) -> AsyncIterator[Cluster]:
-    """A control plane that only stores, unless `options` say more."""
+    """Yield a control plane without controllers, unless `options` change that."""
     chosen: dict[str, Any] = {"token": TOKEN, "controllers": False, "kubelets": False} | options
     async with ControlPlane(Options(**chosen)) as plane:
         cluster = Cluster(plane)
@@ -211,20 +211,20 @@ async def running_cluster(**options: Any) -> AsyncIterator[Cluster]:
 
 
 class Instance:
-    """A scheduler that runs."""
+    """A running scheduler."""
 
-    def __init__(self, live: LiveScheduler, way: Way) -> None:
+    def __init__(self, live: LiveScheduler, link: Link) -> None:
         self.live = live
-        self.way = way
+        self.link = link
         self.task = asyncio.create_task(live.run())
 
     async def stop(self) -> None:
-        """In good order."""
+        """Stop gracefully."""
         self.task.cancel()
         await asyncio.wait({self.task})
 
     async def ended(self) -> BaseException | None:
-        """How it ended by itself."""
+        """Wait for the end of the scheduler and return its exception."""
         await asyncio.wait({self.task})
         return self.task.exception()
 
@@ -236,25 +236,25 @@ async def running_scheduler(
     *,
     name: str = "s1",
     skew: float = 0.0,
-    wrap: Wrap = _as_it_is,
+    wrap: Wrap = _unwrapped,
     decisions: DecisionOptions | None = None,
     features: Features | None = None,
 ) -> AsyncIterator[Instance]:
-    """A scheduler at the cluster, stopped at the end."""
-    way = Way(cluster, name, wrap)
-    await way.plug()
+    """Yield a scheduler at the cluster, stopped at the end."""
+    link = Link(cluster, name, wrap)
+    await link.connect()
     options = LiveOptions(
         configuration or settings(),
-        way.access,
+        link.access,
         features or Features(),
         seed=1,
         identity=name,
         clock=SkewedClock(skew),
         decisions=decisions or DecisionOptions(),
     )
-    instance = Instance(LiveScheduler(options), way)
+    instance = Instance(LiveScheduler(options), link)
     try:
         yield instance
     finally:
         await instance.stop()
-        await way.unplug()
+        await link.disconnect()

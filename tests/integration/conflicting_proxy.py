@@ -1,4 +1,4 @@
-"""A way to a real API server on which every write meets a conflict the first time."""
+"""A proxy to a real API server that rejects every write with a conflict the first time."""
 
 import http.client
 import json
@@ -33,8 +33,8 @@ class _Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.onward: set[http.client.HTTPSConnection] = set()
 
-    def hang_up(self) -> None:
-        """End the watches that nobody reads any more."""
+    def close_watches(self) -> None:
+        """End the watches that have no reader any more."""
         for connection in list(self.onward):
             with suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
@@ -57,12 +57,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.refuses(self.command, self.path):
             self._answer(409, json.dumps(_CONFLICT).encode())
             return
-        context = ssl._create_unverified_context()  # noqa: S323 - to a server of this test
+        context = ssl._create_unverified_context()  # noqa: S323 - a server of this test
         onward = http.client.HTTPSConnection("127.0.0.1", self.server.plane.port, context=context, timeout=60)
         headers = {name: self.headers[name] for name in _PASSED_ON if name in self.headers}
         headers["Authorization"] = f"Bearer {token_of(USER)}"
         self.server.onward.add(onward)
-        # Either of the two may go any time.
+        # Either of the two may disconnect at any time.
         with closing(onward), suppress(OSError, http.client.HTTPException):
             onward.request(self.command, self.path, body or None, headers)
             with onward.getresponse() as answer:
@@ -91,13 +91,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(line)
             self.wfile.flush()
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name it has in the class above
-        """Nobody reads it."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
+        """Discard log messages."""
 
 
 @contextmanager
 def conflicting(plane: RealControlPlane) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """The address of the proxy, and the writes that it has refused so far."""
+    """Yield the address of the proxy, and the writes that it has rejected so far."""
     server = _Server(plane)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -105,6 +105,6 @@ def conflicting(plane: RealControlPlane) -> Iterator[tuple[str, list[tuple[str, 
         yield f"http://127.0.0.1:{server.server_port}", server.refused
     finally:
         server.shutdown()
-        server.hang_up()
+        server.close_watches()
         server.server_close()
         thread.join()

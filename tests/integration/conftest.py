@@ -1,4 +1,4 @@
-"""What tests marked `real` run against: every folder that KUBEBUILDER_ASSETS names."""
+"""Fixtures for tests marked `real`, which run with every folder in KUBEBUILDER_ASSETS."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Device classes, slices, claims and pods that use them, as manifests."""
+"""Manifests of device classes, slices, claims, and pods that use them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ways for a server to fail, drawn by chance from a seed, in front of one that works."""
+"""Faults of a server, drawn at random with a seed, in front of a working one."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ Fault = Callable[[Application, Request, Connection], None]
 
 
 class _ResponseReplaced:
-    """A connection whose answer becomes something else."""
+    """A connection whose response is replaced."""
 
     def __init__(self, connection: Connection, instead: Callable[[Response], None]) -> None:
         self._connection = connection
@@ -28,11 +28,11 @@ class _ResponseReplaced:
 
 def _refused(code: int, reason: str, **headers: str) -> Response:
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    return Response(code, msgspec.json.encode(ApiError(code, reason, "by chance").status()), headers=named)
+    return Response(code, msgspec.json.encode(ApiError(code, reason, "injected").status()), headers=named)
 
 
 def drop(_: Application, __: Request, connection: Connection) -> None:
-    """The connection breaks before the request is looked at."""
+    """Break the connection before the request is read."""
     connection.abort()
 
 
@@ -41,7 +41,7 @@ def fail(_: Application, __: Request, connection: Connection) -> None:
 
 
 def conflict(_: Application, __: Request, connection: Connection) -> None:
-    """Somebody else has changed the object."""
+    """Respond that another client has changed the object."""
     connection.respond(_refused(409, "Conflict"))
 
 
@@ -50,16 +50,16 @@ def ask_to_wait(_: Application, __: Request, connection: Connection) -> None:
 
 
 def stall(_: Application, __: Request, ___: Connection) -> None:
-    """No answer, ever."""
+    """Never respond."""
 
 
 def lose_the_answer(application: Application, request: Request, connection: Connection) -> None:
-    """The request is carried out, but nobody hears of it."""
+    """Execute the request, but abort the connection instead of responding."""
     application(request, _ResponseReplaced(connection, lambda _: connection.abort()))  # type: ignore[arg-type]
 
 
 def garble_the_answer(application: Application, request: Request, connection: Connection) -> None:
-    """The request is carried out, and answered with something else than JSON."""
+    """Execute the request, and respond with something other than JSON."""
 
     def garbled(response: Response) -> None:
         connection.respond(Response(response.status, b'{"kind": "Stat'))
@@ -68,7 +68,7 @@ def garble_the_answer(application: Application, request: Request, connection: Co
 
 
 def tear_the_watch(application: Application, request: Request, connection: Connection) -> None:
-    """A watch that ends in the middle of a line."""
+    """End a watch in the middle of a line."""
 
     def tear() -> None:
         connection.write(b'20\r\n{"type": "ADDED", "obj')
@@ -79,13 +79,13 @@ def tear_the_watch(application: Application, request: Request, connection: Conne
 
 
 def nonsense_in_the_watch(application: Application, request: Request, connection: Connection) -> None:
-    """A watch with a line that is no event."""
+    """Send a line in a watch that is not an event."""
     application(request, connection)
     asyncio.get_running_loop().call_later(0.2, connection.write, chunk(b"<html>gateway</html>\n"))
 
 
 def refuse(path: str, code: int, reason: str) -> "Callable[[Application], Application]":
-    """Wraps an application: paths that begin so are refused, always."""
+    """Return a wrapper that always rejects requests with this path prefix."""
 
     def wrap(application: Application) -> Application:
         def answer(request: Request, connection: Connection) -> None:
@@ -100,7 +100,7 @@ def refuse(path: str, code: int, reason: str) -> "Callable[[Application], Applic
 
 
 def expire_the_watch(_: Application, __: Request, connection: Connection) -> None:
-    """410 instead of a watch: the position is gone."""
+    """Respond to a watch with 410: its position is too old."""
     connection.respond(_refused(410, "Expired"))
 
 
@@ -109,7 +109,7 @@ OF_WATCHES: tuple[Fault, ...] = (drop, fail, expire_the_watch, tear_the_watch, n
 
 
 class Misbehaving:
-    """Wraps an application; every so many-th request fails, until `behave`."""
+    """Wraps an application; a share of the requests fails, until `behave` is called."""
 
     def __init__(self, seed: int, likelihood: float = 0.2) -> None:
         self._chance = random.Random(seed)

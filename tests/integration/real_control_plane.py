@@ -1,8 +1,8 @@
-"""etcd and kube-apiserver from KUBEBUILDER_ASSETS, with TLS, tokens and RBAC; nothing else of a cluster runs.
+"""etcd and kube-apiserver from KUBEBUILDER_ASSETS, with TLS, tokens and RBAC, without other components.
 
-There is no controller manager: a test that needs what controllers do (binding a claim to its volume) does it itself.
-Nobody makes service accounts for namespaces, and nobody takes the not-ready taint off new nodes, so the two admission
-plugins that count on that are off.
+There is no controller manager: tests that need the work of controllers (binding a claim to its volume) do it
+themselves. Two admission plugins are disabled, as no controller creates service accounts for namespaces or removes the
+not-ready taint from new nodes.
 """
 
 import http.client
@@ -38,7 +38,7 @@ def token_of(user: str) -> str:
 
 
 def until(holds: Callable[[], Any], explain: Callable[[], str] = str, seconds: float = PATIENCE) -> Any:
-    """What `holds` says once it is true; fails with an explanation after a while."""
+    """Return the first true result of `holds`; fail with an explanation after a while."""
     end = time.monotonic() + seconds
     while not (answer := holds()):
         assert time.monotonic() < end, f"waited in vain for {seconds:g} s\n{explain()}"
@@ -47,7 +47,7 @@ def until(holds: Callable[[], Any], explain: Callable[[], str] = str, seconds: f
 
 
 class RefusedError(Exception):
-    """The API server said no."""
+    """The API server rejected the request."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(f"{status}: {text}")
@@ -55,10 +55,10 @@ class RefusedError(Exception):
 
 
 class RealControlPlane:
-    """Runs until `close`; `kill_api_server` and `start_api_server` in between."""
+    """Runs until `close`; `kill_api_server` and `start_api_server` restart the API server."""
 
     def __init__(self, assets: Path, folder: Path, *flags: str, users: dict[str, str] | None = None) -> None:
-        """`flags` are more flags of kube-apiserver, `users` more users and their groups."""
+        """`flags` are additional flags of kube-apiserver, `users` additional users and their groups."""
         self._assets = assets
         self._flags = flags
         self._users = USERS | (users or {})
@@ -101,7 +101,7 @@ class RealControlPlane:
         return self._folder / name
 
     def kubeconfig(self, user: str, token: str = "") -> Path:
-        """A kubeconfig for a user, by the token given or the one of the token file."""
+        """Write a kubeconfig for a user, with the given token or the one of the token file."""
         path = self._file(f"{user.replace(':', '-')}.kubeconfig")
         cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self._file("ca.crt"))}
         content = {
@@ -136,7 +136,7 @@ class RealControlPlane:
         )
 
     def start_api_server(self) -> None:
-        """Start it, again on the same port, and wait until it is ready."""
+        """Start or restart it on the same port, and wait until it is ready."""
         self._run(
             "kube-apiserver",
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
@@ -172,7 +172,7 @@ class RealControlPlane:
         return f"--- {name}\n{log.read_text(errors='replace')[-3000:]}\n" if log.exists() else ""
 
     def kill_api_server(self) -> None:
-        """As a crash would: without a word."""
+        """Kill it without a shutdown, as in a crash."""
         process = self._processes.pop("kube-apiserver")
         process.kill()
         process.wait()
@@ -213,14 +213,14 @@ class RealControlPlane:
 
 
 def folders() -> list[Path]:
-    """Where etcd and kube-apiserver are, of one version or of several."""
+    """Return the folders with etcd and kube-apiserver, of one or several versions."""
     named = os.environ.get("KUBEBUILDER_ASSETS", "").split(os.pathsep)
     return [Path(name) for name in dict.fromkeys(named) if name]
 
 
 def needs_version(assets: Path, minor: int, what: str) -> None:
-    """Skip what an older server does not serve."""
-    told = subprocess.run([assets / "kube-apiserver", "--version"], capture_output=True, text=True, check=True).stdout
-    found = int(told.split(".")[1])
+    """Skip a test for features that an older server does not have."""
+    output = subprocess.run([assets / "kube-apiserver", "--version"], capture_output=True, text=True, check=True).stdout
+    found = int(output.split(".")[1])
     if found < minor:
         pytest.skip(f"kube-apiserver v1.{found} has no {what}; v1.{minor} is the first")

@@ -1,4 +1,4 @@
-"""Whatever the server does, no pod is lost, none is bound twice, and the scheduler knows the truth in the end."""
+"""Whatever the server does, no pod is lost or bound twice, and the scheduler's state is correct in the end."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ async def _knows_the_truth(instance: Instance) -> bool:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_pod_is_lost(seed: int) -> None:
-    """Drops, stalls, 410, 429, 500, half lines, wrong JSON, lost answers: every pod is bound all the same."""
+    """Drops, stalls, 410, 429, 500, truncated lines, invalid JSON, lost responses: every pod is still bound."""
     chaos = Misbehaving(seed)
 
     async def main() -> None:
@@ -55,8 +55,8 @@ def test_no_pod_is_lost(seed: int) -> None:
     assert any(fault.__name__ in chaos.happened for fault in OF_WATCHES)
 
 
-def test_a_pod_that_was_bound_without_an_answer_is_not_said_to_have_failed() -> None:
-    """The binding has landed, and its condition says so; nobody writes over it."""
+def test_a_pod_bound_without_a_response_is_not_reported_as_failed() -> None:
+    """The binding was executed, and the pod's condition says so; it is not overwritten."""
 
     def losing(application: Application) -> Application:
         def answer(request: Request, connection: Connection) -> None:
@@ -81,13 +81,13 @@ def test_a_pod_that_was_bound_without_an_answer_is_not_said_to_have_failed() -> 
 
 
 @pytest.mark.parametrize(
-    ("code", "reason", "words"),
+    ("code", "reason", "message"),
     [(404, "NotFound", "does not have them"), (403, "Forbidden", "forbids to list and watch them")],
 )
-def test_a_group_that_cannot_be_read_is_told_once(
-    code: int, reason: str, words: str, caplog: pytest.LogCaptureFixture
+def test_an_unreadable_api_group_is_reported_once(
+    code: int, reason: str, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A server that lacks resource.k8s.io/v1, or keeps it from us: scheduling goes on, and plugins can ask why."""
+    """With a server without resource.k8s.io/v1, or access to it, scheduling continues; plugins get the reason."""
     caplog.set_level(logging.WARNING, "kubestow.client")
 
     async def main() -> None:
@@ -97,19 +97,19 @@ def test_a_group_that_cannot_be_read_is_told_once(
                 await eventually(cluster.all_bound)
                 listers = instance.live.core.cluster.listers
                 assert listers.claims.unreadable == ""
-                assert listers.resource_claims.unreadable == f"resourceclaims.resource.k8s.io: the API server {words}"
+                assert listers.resource_claims.unreadable == f"resourceclaims.resource.k8s.io: the API server {message}"
                 await asyncio.sleep(300.0)
 
     run(main())
-    told = [record.getMessage() for record in caplog.records if "resource.k8s.io" in record.getMessage()]
+    lines = [record.getMessage() for record in caplog.records if "resource.k8s.io" in record.getMessage()]
     kinds = ("deviceclasses", "resourceclaims", "resourceslices")
-    [line] = told
+    [line] = lines
     assert f'resource="{", ".join(f"{kind}.resource.k8s.io" for kind in kinds)}"' in line
-    assert all(f"The API server {words}" in line and "continuing without them" in line for line in told)
+    assert all(f"The API server {message}" in line and "going on without" in line for line in lines)
 
 
-def test_what_must_not_be_missed_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
-    """Forbidden volumes may be there, unseen: nothing is scheduled, and the log says why."""
+def test_required_resources_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    """Forbidden volumes may exist: nothing is scheduled, and the log contains the reason."""
     caplog.set_level(logging.ERROR, "kubestow.client")
     forbidden = "/api/v1/persistentvolumes"
 
@@ -119,7 +119,7 @@ def test_what_must_not_be_missed_is_waited_for(caplog: pytest.LogCaptureFixture)
             async with running_scheduler(cluster, wrap=refuse(forbidden, 403, "Forbidden")) as instance:
                 await asyncio.sleep(60.0)
                 assert not await cluster.all_bound()
-                # Pods are asked for last.
+                # Pods are listed last.
                 assert set(instance.live.informers.unsynced()) == {"persistentvolumes", "pods"}
 
     run(main())
@@ -127,7 +127,7 @@ def test_what_must_not_be_missed_is_waited_for(caplog: pytest.LogCaptureFixture)
 
 
 def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
-    """The API server goes away and comes back: pods of before, meanwhile and after are bound."""
+    """The API server is stopped and started again: all pods created before, meanwhile and after are bound."""
 
     async def main() -> None:
         options = Options(token=TOKEN, port=free_port(), data_dir=tmp_path, controllers=False, kubelets=False)

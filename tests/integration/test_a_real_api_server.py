@@ -1,4 +1,4 @@
-"""`kubestow scheduler` at a real kube-apiserver, with TLS, tokens and RBAC: every pod and every event is looked at."""
+"""`kubestow scheduler` at a real kube-apiserver, with TLS, tokens and RBAC; every pod and event is checked."""
 
 import http.client
 import json
@@ -45,7 +45,7 @@ def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
 
 @pytest.fixture(autouse=True)
 def _clean(plane: RealControlPlane) -> Iterator[None]:
-    """Every test begins with an empty cluster."""
+    """Start every test with an empty cluster."""
     yield
     for path in (PODS, EVENTS, "/api/v1/nodes"):
         plane.delete(path)
@@ -76,7 +76,7 @@ class Scheduler:
         with log.open("wb") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
 
-    def said(self) -> str:
+    def output(self) -> str:
         return f"--- scheduler\n{self._log.read_text(errors='replace')[-5000:]}"
 
     def get(self, path: str, user: str = "", token: str = "") -> tuple[int, str]:
@@ -134,16 +134,16 @@ def _events(plane: RealControlPlane, reason: str) -> list[dict[str, Any]]:
     return [event for event in plane.get(EVENTS)["items"] if event["reason"] == reason]
 
 
-def _every_binding_is_told_once(plane: RealControlPlane, scheduler: Scheduler) -> None:
-    """One event for each pod, with the pod's node in it."""
+def _check_one_event_per_binding(plane: RealControlPlane, scheduler: Scheduler) -> None:
+    """Check that each pod has one event, with the pod's node in it."""
     placed = _placed(plane)
     expected = {f"Successfully assigned default/{name} to {where}" for name, where in placed.items()}
 
-    def told() -> Counter[str]:
+    def event_counts() -> Counter[str]:
         return Counter(event["note"] for event in _events(plane, "Scheduled") if event["regarding"]["name"] in placed)
 
-    until(lambda: told().keys() == expected, lambda: f"{told()}\n{scheduler.said()}")
-    assert set(told().values()) == {1}
+    until(lambda: event_counts().keys() == expected, lambda: f"{event_counts()}\n{scheduler.output()}")
+    assert set(event_counts().values()) == {1}
 
 
 def _condition(obj: dict[str, Any], kind: str) -> dict[str, Any] | None:
@@ -151,8 +151,8 @@ def _condition(obj: dict[str, Any], kind: str) -> dict[str, Any] | None:
     return next((condition for condition in conditions if condition["type"] == kind), None)
 
 
-def test_pods_are_bound_and_told_of(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """Many pods, some there before the scheduler and some after; one event each; a clean end releases the lease."""
+def test_pods_are_bound_with_events(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """Many pods, some created before the scheduler, some after; one event each; a graceful end releases the lease."""
     for i in range(5):
         plane.create("/api/v1/nodes", node(f"n{i}"))
     for i in range(50):
@@ -160,9 +160,9 @@ def test_pods_are_bound_and_told_of(plane: RealControlPlane, start: Callable[...
     scheduler = start(*QUICK)
     for i in range(50):
         plane.create(PODS, pod(f"after{i}"))
-    until(lambda: _all_bound(plane), scheduler.said)
+    until(lambda: _all_bound(plane), scheduler.output)
     assert len(_placed(plane)) == 100
-    _every_binding_is_told_once(plane, scheduler)
+    _check_one_event_per_binding(plane, scheduler)
     for item in _pods(plane).values():
         bound = _condition(item, "PodScheduled")
         assert bound is not None
@@ -172,18 +172,18 @@ def test_pods_are_bound_and_told_of(plane: RealControlPlane, start: Callable[...
     assert not plane.get(LEASE)["spec"].get("holderIdentity")
 
 
-def test_a_pod_waits_until_there_is_room(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """The condition and the event say why; a new node lets it in, and the condition says so."""
+def test_a_pod_waits_for_a_suitable_node(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """Condition and event contain the reason; a new node lets the pod in, and the condition is updated."""
     plane.create("/api/v1/nodes", node("small", cpu="1"))
     plane.create(PODS, pod("big", cpu="3"))
     scheduler = start("--leader-elect=false")
-    condition = until(lambda: _condition(_pods(plane)["big"], "PodScheduled"), scheduler.said)
+    condition = until(lambda: _condition(_pods(plane)["big"], "PodScheduled"), scheduler.output)
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert condition["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    event = until(lambda: _events(plane, "FailedScheduling"), scheduler.said)[0]
+    event = until(lambda: _events(plane, "FailedScheduling"), scheduler.output)[0]
     assert (event["note"], event["type"]) == (condition["message"], "Warning")
     plane.create("/api/v1/nodes", node("large"))
-    until(lambda: _all_bound(plane), scheduler.said)
+    until(lambda: _all_bound(plane), scheduler.output)
     assert _placed(plane) == {"big": "large"}
 
 
@@ -194,7 +194,7 @@ def _ensure(plane: RealControlPlane, path: str, obj: dict[str, Any]) -> None:
 
 
 def test_preemption(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """The important pod takes the place of the fewest, least important ones; they are told of, and gone."""
+    """The important pod replaces the fewest, least important ones; they have events, and are deleted."""
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     _ensure(plane, classes, priority_class("high", 1000))
     _ensure(plane, classes, priority_class("middle", 500))
@@ -202,19 +202,19 @@ def test_preemption(plane: RealControlPlane, start: Callable[..., Scheduler]) ->
     plane.create("/api/v1/nodes", node("n2", cpu="1"))
     scheduler = start("--leader-elect=false")
     plane.create(PODS, pod("low", cpu="800m"))
-    until(lambda: _all_bound(plane), scheduler.said)
+    until(lambda: _all_bound(plane), scheduler.output)
     plane.create(PODS, pod("middle", cpu="800m", priorityClassName="middle"))
-    until(lambda: _all_bound(plane), scheduler.said)
+    until(lambda: _all_bound(plane), scheduler.output)
     where = _placed(plane)["low"]
     plane.create(PODS, pod("vip", cpu="800m", priorityClassName="high"))
-    until(lambda: "low" not in _placed(plane) and _all_bound(plane, "vip"), scheduler.said)
+    until(lambda: "low" not in _placed(plane) and _all_bound(plane, "vip"), scheduler.output)
     assert _placed(plane)["vip"] == where
     assert "middle" in _placed(plane)
-    event = until(lambda: _events(plane, "Preempted"), scheduler.said)[0]
+    event = until(lambda: _events(plane, "Preempted"), scheduler.output)[0]
     uid = _pods(plane)["vip"]["metadata"]["uid"]
     assert event["regarding"]["name"] == "low"
     assert event["note"] == f"Preempted by pod {uid} on node {where}"
-    _every_binding_is_told_once(plane, scheduler)
+    _check_one_event_per_binding(plane, scheduler)
 
 
 def test_spread(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
@@ -233,14 +233,14 @@ def test_spread(plane: RealControlPlane, start: Callable[..., Scheduler]) -> Non
         wanted["metadata"]["labels"] = {"app": "x"}
         plane.create(PODS, wanted)
     scheduler = start("--leader-elect=false")
-    until(lambda: _all_bound(plane), scheduler.said)
+    until(lambda: _all_bound(plane), scheduler.output)
     zones = {item["metadata"]["name"]: item["metadata"]["labels"][ZONE] for item in plane.get("/api/v1/nodes")["items"]}
     assert Counter(zones[where] for where in _placed(plane).values()) == {"a": 4, "b": 4, "c": 4}
-    _every_binding_is_told_once(plane, scheduler)
+    _check_one_event_per_binding(plane, scheduler)
 
 
 def test_a_volume_is_bound_before_its_pod(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """The volume is reserved for the claim; when the claim is bound to it, the pod goes to the volume's node."""
+    """The volume is reserved for the claim; when the claim is bound to it, the pod is bound to the volume's node."""
     storage_class = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -279,23 +279,23 @@ def test_a_volume_is_bound_before_its_pod(plane: RealControlPlane, start: Callab
     plane.create(CLAIMS, claim)
     plane.create(PODS, pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c1"}}]))
     scheduler = start("--leader-elect=false")
-    reference = until(lambda: plane.get(f"{VOLUMES}/v1")["spec"].get("claimRef"), scheduler.said)
+    reference = until(lambda: plane.get(f"{VOLUMES}/v1")["spec"].get("claimRef"), scheduler.output)
     assert (reference["namespace"], reference["name"]) == ("default", "c1")
     assert reference["uid"] == plane.get(f"{CLAIMS}/c1")["metadata"]["uid"]
     assert plane.get(f"{VOLUMES}/v1")["metadata"]["annotations"]["pv.kubernetes.io/bound-by-controller"] == "yes"
     assert not _all_bound(plane)
-    # What the volume controller would do.
+    # As done by the volume controller.
     plane.patch(
         f"{CLAIMS}/c1",
         {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": "v1"}},
     )
-    until(lambda: _all_bound(plane), scheduler.said)
+    until(lambda: _all_bound(plane), scheduler.output)
     assert _placed(plane) == {"p": "n2"}
-    _every_binding_is_told_once(plane, scheduler)
+    _check_one_event_per_binding(plane, scheduler)
 
 
 def test_pods_survive_crashes_of_the_api_server(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """The server is killed twice while pods come: all are bound, each once, and told of once."""
+    """The server is killed twice while pods are created: all are bound once, with one event each."""
     for i in range(3):
         plane.create("/api/v1/nodes", node(f"n{i}"))
     scheduler = start(
@@ -305,53 +305,53 @@ def test_pods_survive_crashes_of_the_api_server(plane: RealControlPlane, start: 
         for i in range(20):
             plane.create(PODS, pod(f"p{turn}-{i}"))
         if turn < 2:
-            # At once, with bindings and events under way.
+            # At once, with bindings and events in progress.
             plane.kill_api_server()
             plane.start_api_server()
-    until(lambda: _all_bound(plane), scheduler.said)
+    until(lambda: _all_bound(plane), scheduler.output)
     assert len(_placed(plane)) == 60
-    assert scheduler.process.poll() is None, scheduler.said()
+    assert scheduler.process.poll() is None, scheduler.output()
     placed = _placed(plane)
 
     def notes() -> list[str]:
         return [event["note"] for event in _events(plane, "Scheduled")]
 
-    # In a crash an answer to a binding may be lost, and its event with it; for what came after, none may be missing.
+    # A crash may lose the response to a binding, and with it the event; after the crash, no event may be missing.
     last = {f"Successfully assigned default/{name} to {placed[name]}" for name in placed if name.startswith("p2-")}
-    until(lambda: last <= set(notes()), scheduler.said)
+    until(lambda: last <= set(notes()), scheduler.output)
     possible = {f"Successfully assigned default/{name} to {where}" for name, where in placed.items()}
     assert set(notes()) <= possible
     assert max(Counter(notes()).values()) == 1
 
 
 def test_when_the_leader_is_killed_another_takes_over(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """kill -9: the other one waits until the lease has run out, then binds what has come meanwhile."""
+    """kill -9: the other one waits until the lease has expired, then binds the pods created meanwhile."""
     plane.create("/api/v1/nodes", node("n1"))
     first = start(*QUICK)
     leases = LEASE.rpartition("/")[0]
     holder = until(
         lambda: next((item["spec"].get("holderIdentity") for item in plane.get(leases)["items"]
                       if item["metadata"]["name"] == "kube-scheduler"), None),
-        first.said,
+        first.output,
     )  # fmt: skip
     second = start(*QUICK)
-    until(lambda: second.get("/readyz")[0] == 200, second.said)
+    until(lambda: second.get("/readyz")[0] == 200, second.output)
     plane.create(PODS, pod("a"))
-    until(lambda: _all_bound(plane), first.said)
-    _every_binding_is_told_once(plane, first)
+    until(lambda: _all_bound(plane), first.output)
+    _check_one_event_per_binding(plane, first)
     first.process.kill()
     first.process.wait()
     plane.create(PODS, pod("b"))
-    until(lambda: _all_bound(plane), second.said)
+    until(lambda: _all_bound(plane), second.output)
     lease = plane.get(LEASE)["spec"]
     assert lease["holderIdentity"] not in ("", holder)
     assert lease["leaseTransitions"] >= 1
-    _every_binding_is_told_once(plane, second)
+    _check_one_event_per_binding(plane, second)
     assert second.stop() == 0
 
 
 def test_the_deployed_role_is_enough(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """With the service account and the role of deploy/, and nothing else, pods are bound and told of."""
+    """With only the service account and the role of deploy/, pods are bound and events are recorded."""
     paths = {
         "ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts",
         "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -367,30 +367,30 @@ def test_the_deployed_role_is_enough(plane: RealControlPlane, start: Callable[..
     plane.create(PODS, pod("p"))
     plane.create(PODS, pod("big", cpu="100"))
     scheduler = start(*QUICK, user="kubestow", token=token)
-    until(lambda: _all_bound(plane, "p"), scheduler.said)
-    until(lambda: _condition(_pods(plane)["big"], "PodScheduled"), scheduler.said)
-    until(lambda: _events(plane, "Scheduled") and _events(plane, "FailedScheduling"), scheduler.said)
-    assert "forbid" not in scheduler.said()
+    until(lambda: _all_bound(plane, "p"), scheduler.output)
+    until(lambda: _condition(_pods(plane)["big"], "PodScheduled"), scheduler.output)
+    until(lambda: _events(plane, "Scheduled") and _events(plane, "FailedScheduling"), scheduler.output)
+    assert "forbid" not in scheduler.output()
     assert scheduler.stop() == 0
 
 
 def test_without_rights_nothing_is_scheduled(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """The log names what is forbidden; it is not ready, and goes on asking."""
+    """The log names the forbidden resources; the scheduler is not ready, and keeps trying."""
     plane.create("/api/v1/nodes", node("n1"))
     plane.create(PODS, pod("p"))
     scheduler = start("--leader-elect=false", user="nobody")
-    until(lambda: "forbids to list and watch them" in scheduler.said(), scheduler.said)
-    until(lambda: scheduler.get("/readyz")[0] == 500, scheduler.said)
+    until(lambda: "forbids to list and watch them" in scheduler.output(), scheduler.output)
+    until(lambda: scheduler.get("/readyz")[0] == 500, scheduler.output)
     assert scheduler.get("/livez") == (200, "ok")
     assert not _all_bound(plane)
     assert scheduler.process.poll() is None
-    assert token_of("nobody") not in scheduler.said()
+    assert token_of("nobody") not in scheduler.output()
 
 
-def test_metrics_are_for_those_who_are_allowed(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """401 for a token nobody knows, 403 without the right, and 200 as soon as the right is given."""
+def test_metrics_require_authorization(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """401 for an unknown token, 403 without the right, and 200 as soon as the right is granted."""
     scheduler = start("--leader-elect=false")
-    until(lambda: scheduler.get("/healthz")[0] == 200, scheduler.said)
+    until(lambda: scheduler.get("/healthz")[0] == 200, scheduler.output)
     assert scheduler.get("/metrics", "stranger")[0] == 401
     assert scheduler.get("/metrics")[0] == 403
     status, text = scheduler.get("/metrics", "monitor")
@@ -412,13 +412,13 @@ def test_metrics_are_for_those_who_are_allowed(plane: RealControlPlane, start: C
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "monitor"}],
     }
     plane.create(f"{group}/clusterrolebindings", binding)
-    until(lambda: scheduler.get("/metrics", "monitor")[0] == 200, scheduler.said)
+    until(lambda: scheduler.get("/metrics", "monitor")[0] == 200, scheduler.output)
     assert "scheduler_pending_pods" in scheduler.get("/metrics", "monitor")[1]
     assert scheduler.get("/configz", "monitor")[0] == 403
 
 
 class Extender(ThreadingHTTPServer):
-    """Binds pods by the API server, and lets nobody be preempted but the pod that is called `chosen`."""
+    """Binds pods at the API server, and allows preemption only for the pod named `chosen`."""
 
     def __init__(self, plane: RealControlPlane) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
@@ -462,7 +462,7 @@ class Extender(ThreadingHTTPServer):
 def test_an_extender_filters_binds_and_preempts(
     plane: RealControlPlane, start: Callable[..., Scheduler], tmp_path: Path
 ) -> None:
-    """It gets nodes as the API server has them, binds every pod itself, and has its way with the victims."""
+    """It receives nodes as stored in the API server, binds every pod itself, and changes the victims."""
     _ensure(plane, "/apis/scheduling.k8s.io/v1/priorityclasses", priority_class("high", 1000))
     for i in range(3):
         plane.create("/api/v1/nodes", node(f"n{i}", cpu="1"))
@@ -478,25 +478,25 @@ def test_an_extender_filters_binds_and_preempts(
         scheduler = start(f"--config={file}", "--leader-elect=false")
         for name in ("one", "chosen", "two"):
             plane.create(PODS, pod(name, cpu="800m"))
-        until(lambda: _all_bound(plane), scheduler.said)
+        until(lambda: _all_bound(plane), scheduler.output)
         where = _placed(plane)["chosen"]
         [stored] = [item for item in plane.get("/api/v1/nodes")["items"] if item["metadata"]["name"] == where]
         stored["metadata"].pop("managedFields", None)
         sent = [item for path, args in extender.asked if path == "/filter" for item in args["Nodes"]["items"]]
         assert stored in sent
         plane.create(PODS, pod("vip", cpu="800m", priorityClassName="high"))
-        until(lambda: "chosen" not in _placed(plane) and _all_bound(plane, "vip"), scheduler.said)
+        until(lambda: "chosen" not in _placed(plane) and _all_bound(plane, "vip"), scheduler.output)
         assert _placed(plane)["vip"] == where
         assert {"one", "two"} <= _placed(plane).keys()
         assert sum(path == "/bind" for path, _ in extender.asked) == 4
-        _every_binding_is_told_once(plane, scheduler)
+        _check_one_event_per_binding(plane, scheduler)
     finally:
         extender.shutdown()
         extender.server_close()
 
 
-def test_the_page_is_for_those_whom_a_role_allows(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
-    """The role and the steps of the how-to are enough: a service account, its binding, a token."""
+def test_the_page_requires_a_role(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """The role and the steps of the how-to are sufficient: a service account, its binding, a token."""
     page = (DEPLOY.parent / "docs/how-to/see-what-the-scheduler-does.md").read_text()
     role = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
     accounts, rights = "/api/v1/namespaces/kube-system/serviceaccounts", "/apis/rbac.authorization.k8s.io/v1"
@@ -517,13 +517,13 @@ def test_the_page_is_for_those_whom_a_role_allows(plane: RealControlPlane, start
     plane.create("/api/v1/nodes", node("n1"))
     plane.create(PODS, pod("p"))
     scheduler = start("--leader-elect=false", "--ui")
-    until(lambda: _all_bound(plane), scheduler.said)
+    until(lambda: _all_bound(plane), scheduler.output)
 
     def pods() -> list[int] | None:
         status, text = scheduler.get("/ui/api/v1/cluster", token=tokens["viewer"])
         return json.loads(text)["pods"] if status == 200 else None
 
-    until(lambda: pods() == [1], scheduler.said)
+    until(lambda: pods() == [1], scheduler.output)
     assert scheduler.get("/ui/")[0] == 200
     assert scheduler.get("/ui/api/v1/cluster")[0] == 403
     assert scheduler.get("/ui/api/v1/cluster", token=tokens["nobody"])[0] == 403

@@ -1,4 +1,4 @@
-"""kube-apiserver without what older versions lack: told once, and pods are scheduled all the same."""
+"""A kube-apiserver without newer features: reported once, and pods are still scheduled."""
 
 import re
 import subprocess
@@ -19,15 +19,15 @@ LACKING = "resource.k8s.io/v1=false,resource.k8s.io/v1beta1=false,resource.k8s.i
 
 @pytest.fixture
 def plane(assets: Path, tmp_path: Path) -> Iterator[RealControlPlane]:
-    """As a v1.31 is, as far as the scheduler can see: no devices, no lists by streaming."""
+    """Like a v1.31, as far as the scheduler can see: no devices, no streaming lists."""
     flags = (f"--runtime-config={LACKING}", "--feature-gates=WatchList=false")
     running = RealControlPlane(assets, tmp_path, *flags)
     yield running
     running.close()
 
 
-def test_what_is_lacking_is_told_once(plane: RealControlPlane, tmp_path: Path) -> None:
-    """Pods are bound; one that claims a device waits."""
+def test_missing_features_are_reported_once(plane: RealControlPlane, tmp_path: Path) -> None:
+    """Pods are bound; one that claims a device is pending."""
     plane.create("/api/v1/nodes", node("n1"))
     plane.create(PODS, pod("plain"))
     claims = [{"name": "gpu", "resourceClaimName": "none"}]
@@ -45,7 +45,7 @@ def test_what_is_lacking_is_told_once(plane: RealControlPlane, tmp_path: Path) -
     assert scheduler.wait(PATIENCE) == 0
     assert not plane.get(f"{PODS}/claiming")["spec"].get("nodeName")
     lines = [line for line in log.read_text().splitlines() if "does not have them" in line and "going on" in line]
-    # In one line, unless an answer is late.
+    # In one line, unless a response is late.
     kinds = re.findall(r"(\w+)\.resource\.k8s\.io[,\"]", "\n".join(lines))
     assert sorted(kinds) == ["deviceclasses", "resourceclaims", "resourceslices"]
     [condition] = plane.get(f"{PODS}/claiming")["status"]["conditions"]

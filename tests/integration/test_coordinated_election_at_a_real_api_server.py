@@ -28,16 +28,16 @@ def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
 
 
 def test_the_server_chooses_and_chooses_again(plane: RealControlPlane, tmp_path: Path) -> None:
-    """One of two leads and binds; when it stops in good order, the server names the other."""
+    """One of two leads and binds; when it stops gracefully, the server chooses the other."""
     kubeconfig = plane.kubeconfig("system:kube-scheduler")
     command = [sys.executable, "-m", "kubestow", "scheduler", f"--kubeconfig={kubeconfig}", GATE, "--secure-port=0"]
     logs = [tmp_path / "one.log", tmp_path / "two.log"]
     processes = []
     for log in logs:
-        with log.open("wb") as output:
-            processes.append(subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT))
+        with log.open("wb") as file:
+            processes.append(subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT))
 
-    def said() -> str:
+    def output() -> str:
         return "".join(log.read_text()[-3000:] for log in logs)
 
     def lease() -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_the_server_chooses_and_chooses_again(plane: RealControlPlane, tmp_path:
     try:
         plane.create("/api/v1/nodes", node("n1"))
         plane.create(PODS, pod("first"))
-        until(lambda: plane.get(f"{PODS}/first")["spec"].get("nodeName"), said)
+        until(lambda: plane.get(f"{PODS}/first")["spec"].get("nodeName"), output)
         first = leader()
         assert first is not None
         assert lease()["strategy"] == "OldestEmulationVersion"
@@ -59,7 +59,7 @@ def test_the_server_chooses_and_chooses_again(plane: RealControlPlane, tmp_path:
         processes[first].terminate()
         assert processes[first].wait(PATIENCE) == 0
         plane.create(PODS, pod("second"))
-        until(lambda: plane.get(f"{PODS}/second")["spec"].get("nodeName"), said)
+        until(lambda: plane.get(f"{PODS}/second")["spec"].get("nodeName"), output)
         assert lease()["holderIdentity"] not in ("", holder)
     finally:
         for process in processes:

@@ -1,4 +1,4 @@
-"""Decisions as others see them at a control plane: annotations on pods, and a log."""
+"""Decisions published at a control plane: annotations on pods, and a log."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ async def annotations(cluster: Cluster, name: str) -> dict[str, Any]:
 
 
 def test_pods_are_annotated(tmp_path: Path) -> None:
-    """A pod that is bound and one that is not, whose annotations are written once and wake nobody; others stay."""
+    """Bound and unschedulable pods are annotated once, without retrying them; other annotations stay."""
     log = tmp_path / "log"
     options = DecisionOptions(1 << 24, str(log), 1 << 20, 1, log_nodes=True, annotates=True)
 
@@ -30,8 +30,12 @@ def test_pods_are_annotated(tmp_path: Path) -> None:
             async with running_scheduler(cluster, decisions=options) as instance:
 
                 async def is_annotated() -> bool:
-                    told = "conditions" in (await cluster.pods())["big"]["status"]
-                    return told and bool(await annotations(cluster, "p")) and len(await annotations(cluster, "big")) > 1
+                    rejected = "conditions" in (await cluster.pods())["big"]["status"]
+                    return (
+                        rejected
+                        and bool(await annotations(cluster, "p"))
+                        and len(await annotations(cluster, "big")) > 1
+                    )
 
                 await eventually(is_annotated)
                 assert (await annotations(cluster, "p"))[PREFIX + "selected-node"] == "n1"

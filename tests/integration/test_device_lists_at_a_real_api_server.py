@@ -1,4 +1,4 @@
-"""Attributes that are lists, at a real kube-apiserver with their gate on: what it refuses, and what is allocated."""
+"""List attributes at a real kube-apiserver with their feature gate: validation and allocation."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.rules.devices import max_selector_cost
 
 __all__ = ["start"]
-"""A fixture."""
+"""Fixtures."""
 
 pytestmark = pytest.mark.real
 
@@ -35,7 +35,7 @@ def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
 
 
 def offered(name: str, *attributes: dict[str, Any]) -> dict[str, Any]:
-    """A slice of a node with a device for each of these values of an attribute."""
+    """Return a slice of a node with a device for each of these values of an attribute."""
     devices = [{"name": f"d{number}", "attributes": {"roots": one}} for number, one in enumerate(attributes)]
     pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
     return {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices}
@@ -55,8 +55,8 @@ def offered(name: str, *attributes: dict[str, Any]) -> dict[str, Any]:
         {"ints": [*range(49)]},
     ],
 )
-def test_bad_lists_are_refused_in_the_same_words(plane: RealControlPlane, attribute: dict[str, Any]) -> None:
-    """Field by field, as the embedded API server says it."""
+def test_invalid_lists_are_rejected_with_the_same_messages(plane: RealControlPlane, attribute: dict[str, Any]) -> None:
+    """Field by field, with the messages of the embedded API server."""
     with pytest.raises(RefusedError) as there:
         plane.create(SLICES, {"metadata": {"name": "n"}, "spec": offered("n", attribute)})
     with pytest.raises(ApiError) as here:
@@ -65,9 +65,9 @@ def test_bad_lists_are_refused_in_the_same_words(plane: RealControlPlane, attrib
 
 
 @pytest.mark.parametrize("expression", LISTED)
-def test_selectors_of_lists_cost_what_the_server_says(plane: RealControlPlane, expression: str) -> None:
-    """What is just within the limit here is within it there, and one round more is too much."""
-    outer, inner = at_the_limit(max_selector_cost(compile_selector(expression, lists=True)))
+def test_selectors_of_lists_have_the_servers_cost(plane: RealControlPlane, expression: str) -> None:
+    """The largest cost that is accepted here is accepted there, and one round more is rejected."""
+    outer, inner = at_the_limit(most_a_selector_costs(compile_selector(expression, lists=True)))
 
     def offer(rounds: int) -> None:
         selectors = [{"cel": {"expression": repeated(expression, outer, rounds)}}]
@@ -79,7 +79,7 @@ def test_selectors_of_lists_cost_what_the_server_says(plane: RealControlPlane, e
 
 
 def test_devices_with_a_value_in_common(plane: RealControlPlane, start: Start) -> None:
-    """Those that a selector finds in their lists, and that share one of the values."""
+    """Devices that a selector finds in their lists, and that share one of the values."""
     roots = [["a", "x"], ["b", "x"], ["c"], ["b", "c", "x"]]
     plane.create("/api/v1/nodes", node("n"))
     plane.create(CLASSES, device_class())
@@ -92,5 +92,5 @@ def test_devices_with_a_value_in_common(plane: RealControlPlane, start: Start) -
     plane.create(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
     plane.create(PODS, claiming("p", "c"))
     scheduler = start(*QUICK, f"--feature-gates={GATE}")
-    until(lambda: plane.get(f"{PODS}/p")["spec"].get("nodeName") == "n", scheduler.said)
+    until(lambda: plane.get(f"{PODS}/p")["spec"].get("nodeName") == "n", scheduler.output)
     assert devices_of(plane.get(f"{CLAIMS}/c")) == ["n/d0", "n/d1", "n/d3"]

@@ -1,4 +1,4 @@
-"""A live scheduler at the embedded control plane: claims allocated, shared, freed, raced for, and written again."""
+"""A live scheduler at the embedded control plane: claims are allocated, shared, freed, contended for and rewritten."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ RESOURCE = "example.com/gpu"
 
 
 def asking(name: str, count: int) -> dict[str, Any]:
-    """A pod that requests an extended resource."""
+    """Return a pod that requests an extended resource."""
     found = pod(name)
     amounts = {"cpu": "100m", RESOURCE: str(count)}
     found["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
@@ -61,7 +61,7 @@ def test_a_claim_is_allocated_shared_and_freed() -> None:
 
 
 def test_a_rule_keeps_pods_from_the_devices_it_taints() -> None:
-    """While it is there, and only with its gate on."""
+    """While it exists, and only with its feature gate."""
     taint = {"taint": {"key": "broken", "effect": "NoSchedule"}, "deviceSelector": {"pool": "n1"}}
     rule = {
         "apiVersion": "resource.k8s.io/v1beta2",
@@ -87,7 +87,7 @@ def test_a_rule_keeps_pods_from_the_devices_it_taints() -> None:
 
 
 def test_two_pods_race_for_the_last_device() -> None:
-    """One gets it; the other is told."""
+    """One gets it; the other is reported as unschedulable."""
 
     async def main() -> None:
         async with running_cluster() as cluster:
@@ -95,13 +95,13 @@ def test_two_pods_race_for_the_last_device() -> None:
             async with running_scheduler(cluster):
                 await cluster.add(claiming("a", "a"), claiming("b", "b"))
 
-                async def told() -> bool:
+                async def has_reason() -> bool:
                     return bool(await cluster.events("FailedScheduling")) and len(await bound()) == 1
 
                 async def bound() -> list[str]:
                     return [name for name, where in (await cluster.nodes_of_pods()).items() if where]
 
-                await eventually(told)
+                await eventually(has_reason)
                 note = (await cluster.events("FailedScheduling"))[0]["note"]
                 assert note.startswith("0/1 nodes are available: 1 cannot allocate all claims. still not schedulable")
                 assert sorted(map(devices_of, (await claims(cluster)).values())) == [[], ["n1/gpu-0"]]
@@ -136,8 +136,8 @@ def test_conflicts_at_every_write(path: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["named", "extended"])
-def test_a_failed_binding_gives_everything_back(kind: str) -> None:
-    """A reservation is taken back with a patch; a claim that was made is deleted. The next attempt succeeds."""
+def test_a_failed_binding_releases_everything(kind: str) -> None:
+    """A reservation is removed with a patch; a generated claim is deleted. The next attempt succeeds."""
     seen: list[tuple[str, str]] = []
 
     def wrap(application: Application) -> Application:
@@ -167,7 +167,7 @@ def test_a_failed_binding_gives_everything_back(kind: str) -> None:
 
 
 def test_extended_resources() -> None:
-    """The claim is made with a generated name and named in the pod's status."""
+    """The claim has a generated name, which is written to the pod's status."""
 
     async def main() -> None:
         async with running_cluster() as cluster:

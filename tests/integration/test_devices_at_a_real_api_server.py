@@ -1,4 +1,4 @@
-"""Claims at a real kube-apiserver, which checks what is written: allocated, reserved, freed, raced for, made."""
+"""Claims at a real kube-apiserver, which validates all writes: allocated, reserved, freed, contended for, generated."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def _new_enough(assets: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _clean(plane: RealControlPlane) -> Iterator[None]:
-    """Every test begins with an empty cluster."""
+    """Start every test with an empty cluster."""
     yield
     for path in (PODS, SLICES, CLASSES, "/api/v1/nodes"):
         plane.delete(path)
@@ -59,7 +59,7 @@ def _claims(plane: RealControlPlane) -> dict[str, dict[str, Any]]:
 
 
 def _free(plane: RealControlPlane, name: str) -> None:
-    """As the controller does when no pod uses a claim any more."""
+    """Release a claim, as its controller does when no pod uses it."""
     plane.patch(f"{CLAIMS}/{name}/status", {"status": {"reservedFor": None}})
     plane.patch(f"{CLAIMS}/{name}/status", {"status": {"allocation": None}})
 
@@ -86,24 +86,24 @@ def test_claims_are_allocated_shared_and_freed(plane: RealControlPlane, start: S
     plane.create(CLAIMS, claim("c"))
     plane.create(PODS, claiming("first", "c"))
     scheduler = start(*QUICK)
-    until(lambda: _nodes_of(plane)["first"] == "n0", scheduler.said)
+    until(lambda: _nodes_of(plane)["first"] == "n0", scheduler.output)
     plane.create(PODS, claiming("second", "c"))
     plane.create(CLAIMS, claim("d"))
     plane.create(PODS, claiming("third", "d"))
-    until(lambda: _nodes_of(plane)["second"] == "n0", scheduler.said)
-    until(lambda: "cannot allocate all claims" in _message(plane, "third"), scheduler.said)
+    until(lambda: _nodes_of(plane)["second"] == "n0", scheduler.output)
+    until(lambda: "cannot allocate all claims" in _message(plane, "third"), scheduler.output)
     assert reserved_for(_claims(plane)["c"]) == ["first", "second"]
     for name in ("first", "second"):
         plane.delete(f"{PODS}/{name}")
     _free(plane, "c")
-    until(lambda: _nodes_of(plane).get("third") == "n0", scheduler.said)
+    until(lambda: _nodes_of(plane).get("third") == "n0", scheduler.output)
     assert devices_of(_claims(plane)["d"]) == ["n0/gpu-0"]
 
 
-def test_parameters_that_are_told_otherwise_than_they_came(plane: RealControlPlane, start: Start) -> None:
-    """The server keeps the spaces in them, tells them without, and lets nobody change them: no claim is stuck for that.
+def test_parameters_returned_in_another_form(plane: RealControlPlane, start: Start) -> None:
+    """The server stores their spaces, returns them without, and rejects changes: this must not block a claim.
 
-    Nobody who speaks JSON can take the finalizer off again, so the claim stays, in a namespace and pool of its own.
+    The finalizer cannot be removed again with JSON, so the claim stays, in a namespace and pool of its own.
     """
     plane.create("/api/v1/namespaces", {"metadata": {"name": "spacious"}})
     plane.create(CLASSES, device_class())
@@ -120,25 +120,25 @@ def test_parameters_that_are_told_otherwise_than_they_came(plane: RealControlPla
         using = claiming(name, "c")
         using["metadata"]["namespace"] = "spacious"
         plane.create(pods, using)
-        until(lambda: all(item["spec"].get("nodeName") for item in plane.get(pods)["items"]), scheduler.said)
+        until(lambda: all(item["spec"].get("nodeName") for item in plane.get(pods)["items"]), scheduler.output)
     assert reserved_for(plane.get(f"{claims}/c")) == ["first", "second"]
     plane.delete(pods)
 
 
 def test_pods_race_for_devices(plane: RealControlPlane, start: Start) -> None:
-    """Twenty pods, eight devices: eight pods get one each, and no device is given out twice."""
+    """Twenty pods, eight devices: eight pods get one each, and no device is allocated twice."""
     _offer(plane, 4, 4)
     scheduler = start(*QUICK)
     for number in range(20):
         plane.create(CLAIMS, claim(f"c{number}"))
         plane.create(PODS, claiming(f"p{number}", f"c{number}"))
-    until(lambda: sum(map(bool, _nodes_of(plane).values())) == 8, scheduler.said)
-    until(lambda: sum("cannot allocate" in _message(plane, name) for name in _nodes_of(plane)) == 12, scheduler.said)
+    until(lambda: sum(map(bool, _nodes_of(plane).values())) == 8, scheduler.output)
+    until(lambda: sum("cannot allocate" in _message(plane, name) for name in _nodes_of(plane)) == 12, scheduler.output)
     held = [device for found in _claims(plane).values() for device in devices_of(found)]
     assert len(held) == len(set(held)) == 8
 
 
-def test_conflicts_with_somebody_who_keeps_changing_claims(plane: RealControlPlane, start: Start) -> None:
+def test_conflicts_with_a_client_that_keeps_changing_claims(plane: RealControlPlane, start: Start) -> None:
     """Claims that change all the time are read and written again, until they are reserved."""
     _offer(plane, 8)
     for number in range(8):
@@ -151,12 +151,12 @@ def test_conflicts_with_somebody_who_keeps_changing_claims(plane: RealControlPla
             plane.patch(f"{CLAIMS}/{name}", {"metadata": {"annotations": {"turn": str(next(turn))}}})
         return all(_nodes_of(plane).values())
 
-    until(all_bound, scheduler.said)
+    until(all_bound, scheduler.output)
     assert all(len(reserved_for(found)) == 1 for found in _claims(plane).values())
 
 
 def test_every_write_meets_a_conflict_once(plane: RealControlPlane, start: Start) -> None:
-    """The claim that is made, finalizers, allocations, the pod's status, bindings: all of it is tried again."""
+    """Generated claims, finalizers, allocations, the pod's status, bindings: each write is retried."""
     _offer(plane, 4, extendedResourceName=RESOURCE)
     for number in range(3):
         plane.create(CLAIMS, claim(f"c{number}"))
@@ -164,7 +164,7 @@ def test_every_write_meets_a_conflict_once(plane: RealControlPlane, start: Start
     plane.create(PODS, _extended("x", 1))
     with conflicting(plane) as (address, refused):
         scheduler = start(*QUICK, f"--master={address}")
-        until(lambda: all(_nodes_of(plane).values()), scheduler.said)
+        until(lambda: all(_nodes_of(plane).values()), scheduler.output)
         assert scheduler.stop() == 0
     claims = _claims(plane)
     held = [device for found in claims.values() for device in devices_of(found)]
@@ -181,24 +181,24 @@ def test_every_write_meets_a_conflict_once(plane: RealControlPlane, start: Start
 
 
 def test_two_pods_race_for_the_last_device(plane: RealControlPlane, start: Start) -> None:
-    """One gets it; the other one does when it is free again."""
+    """One gets it; the other does when it is free again."""
     _offer(plane, 1)
     for name in ("a", "b"):
         plane.create(CLAIMS, claim(name))
         plane.create(PODS, claiming(name, name))
     scheduler = start(*QUICK)
-    until(lambda: sum("cannot allocate" in _message(plane, name) for name in "ab") == 1, scheduler.said)
-    until(lambda: sum(map(bool, _nodes_of(plane).values())) == 1, scheduler.said)
+    until(lambda: sum("cannot allocate" in _message(plane, name) for name in "ab") == 1, scheduler.output)
+    until(lambda: sum(map(bool, _nodes_of(plane).values())) == 1, scheduler.output)
     (winner,) = (name for name, node_name in _nodes_of(plane).items() if node_name)
     (loser,) = {"a", "b"} - {winner}
     assert not devices_of(_claims(plane)[loser])
     plane.delete(f"{PODS}/{winner}")
     _free(plane, winner)
-    until(lambda: _nodes_of(plane)[loser] == "n0", scheduler.said)
+    until(lambda: _nodes_of(plane)[loser] == "n0", scheduler.output)
 
 
 def test_pods_that_cannot_be_bound_free_their_devices(plane: RealControlPlane, start: Start) -> None:
-    """A pod that goes while its claim is written leaves the device to the next."""
+    """A pod that is deleted while its claim is written leaves the device to the next one."""
     _offer(plane, 1)
     scheduler = start(*QUICK)
     for number in range(10):
@@ -210,19 +210,19 @@ def test_pods_that_cannot_be_bound_free_their_devices(plane: RealControlPlane, s
     plane.create(PODS, claiming("last", "last"))
 
     def is_bound() -> bool:
-        # As the controller does, which frees what no pod uses.
+        # The controller frees claims that no pod uses.
         for name, found in _claims(plane).items():
             if name != "last" and found.get("status", {}).get("allocation"):
                 _free(plane, name)
         return _nodes_of(plane).get("last") == "n0"
 
-    until(is_bound, scheduler.said)
+    until(is_bound, scheduler.output)
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_selectors_cost_what_the_server_says(plane: RealControlPlane, expression: str) -> None:
-    """What is just within the limit here is within it there, and one round more is too much."""
-    outer, inner = at_the_limit(max_selector_cost(compile_selector(expression)))
+def test_selectors_have_the_servers_cost(plane: RealControlPlane, expression: str) -> None:
+    """The largest cost that is accepted here is accepted there, and one round more is rejected."""
+    outer, inner = at_the_limit(most_a_selector_costs(compile_selector(expression)))
 
     def offer(rounds: int) -> None:
         selectors = [{"cel": {"expression": repeated(expression, outer, rounds)}}]
@@ -237,8 +237,8 @@ def test_selectors_cost_what_the_server_says(plane: RealControlPlane, expression
     "expression",
     ['device.attributes["a"].b.includes(1)', "[1].includes(1)", 'device.attributes["a"].b.all(x, true)', "dyn(true)"],
 )
-def test_selectors_lack_what_the_server_has_behind_a_gate(plane: RealControlPlane, expression: str) -> None:
-    """Lists as attributes, and the function that looks through them: refused in the same words."""
+def test_selectors_reject_gated_features(plane: RealControlPlane, expression: str) -> None:
+    """Lists as attributes, and the function that searches them: rejected with the same messages."""
     with pytest.raises(RefusedError) as there:
         plane.create(f"{CLASSES}?dryRun=All", device_class(selectors=[{"cel": {"expression": expression}}]))
     with pytest.raises(CompileError) as here:
@@ -254,11 +254,11 @@ def _extended(name: str, count: int) -> dict[str, Any]:
 
 
 def test_extended_resources(plane: RealControlPlane, start: Start) -> None:
-    """The claim is made for the pod, and the pod's status names it."""
+    """The claim is generated for the pod, and the pod's status names it."""
     _offer(plane, 1, 2, extendedResourceName=RESOURCE)
     plane.create(PODS, _extended("p", 2))
     scheduler = start(*QUICK)
-    until(lambda: _nodes_of(plane)["p"] == "n1", scheduler.said)
+    until(lambda: _nodes_of(plane)["p"] == "n1", scheduler.output)
     ((name, made),) = _claims(plane).items()
     assert devices_of(made) == ["n1/gpu-0", "n1/gpu-1"]
     assert plane.get(f"{PODS}/p")["status"]["extendedResourceClaimStatus"]["resourceClaimName"] == name

@@ -1,4 +1,4 @@
-"""A live scheduler at the embedded control plane that asks extenders over HTTP: the one of the how-to, and others."""
+"""A live scheduler at the embedded control plane with extenders over HTTP: that of the how-to, and others."""
 
 import re
 import runpy
@@ -29,7 +29,7 @@ def extenders(port: int, **fields: Any) -> Any:
 
 
 def test_the_extender_of_the_how_to(tmp_path: Path) -> None:
-    """It lets pods onto nodes with a licence only, prefers those with many, and says why not."""
+    """It allows only nodes with a licence, prefers those with many, and gives reasons for rejections."""
     [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     file = tmp_path / "extender.py"
     file.write_text(code)
@@ -61,7 +61,7 @@ def test_the_extender_of_the_how_to(tmp_path: Path) -> None:
     run(main())
 
 
-def test_whole_objects_are_sent_as_the_server_has_them() -> None:
+def test_whole_objects_are_sent_as_the_server_stores_them() -> None:
     """Nodes and pods with fields that the scheduler does not read, from lists and from watches."""
 
     async def script(request: Request, answer: Answer) -> None:
@@ -72,7 +72,7 @@ def test_whole_objects_are_sent_as_the_server_has_them() -> None:
             await cluster.add(node("n1"), pod("p"))
             async with running_scheduler(cluster, extenders(extender.port, filterVerb="filter")):
                 await eventually(lambda: cluster.all_bound("p"))
-                # The pod waits until the scheduler knows of the change.
+                # The pod waits until the scheduler has received the change.
                 await cluster.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {"a": "b"}, "labels": {"c": "d"}}})
                 await cluster.add(pod("q", dnsPolicy="Default", nodeSelector={"c": "d"}))
                 await eventually(lambda: cluster.all_bound("q"))
@@ -124,8 +124,8 @@ def test_binding_and_preempting_by_an_extender() -> None:
     run(main())
 
 
-def test_a_hanging_extender_keeps_nobody_from_the_lease() -> None:
-    """Leases and bindings go on while it is waited for; pods fail in time, and are told why."""
+def test_a_hanging_extender_does_not_block_the_lease() -> None:
+    """Leases are renewed and pods bound while it hangs; its pods fail after the timeout, with the reason."""
 
     async def script(request: Request, answer: Answer) -> None:
         if request.json["Pod"]["metadata"]["name"] == "unlucky":

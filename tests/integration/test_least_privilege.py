@@ -1,7 +1,7 @@
-"""The ClusterRole in deploy/: the scheduler needs no right beyond it, and it has no rule that is not used.
+"""The ClusterRole in deploy/: the scheduler needs no other right, and no rule is unused.
 
-The embedded API server goes by RBAC and writes down who did what. The scheduler's user has that role and nothing else,
-and does all that a scheduler does: binds, preempts, waits for volumes, allocates devices, leads, asks who is asking.
+The embedded API server enforces RBAC and writes an audit log. The scheduler's user has only that role, and does
+everything that a scheduler does: binds, preempts, waits for volumes, allocates devices, leads, reviews access.
 """
 
 import json
@@ -91,13 +91,13 @@ def _everything_a_scheduler_does(admin: Client) -> None:
 
 
 def _audited(file: Path) -> list[dict[str, Any]]:
-    # What comes after the last line is being written.
+    # The text after the last line end is still being written.
     events = [json.loads(line) for line in file.read_text().rpartition("\n")[0].splitlines()]
     return [event for event in events if event["user"]["username"] == USER]
 
 
-def test_the_role_fits(plane: Running, tmp_path: Path) -> None:
-    """No call is refused, and no rule is there for nothing."""
+def test_the_role_is_sufficient_and_minimal(plane: Running, tmp_path: Path) -> None:
+    """No call is rejected, and every rule is used."""
     admin, port = plane.client(), free_port()
     config = _kubeconfig(plane, tmp_path / "scheduler.kubeconfig")
     flags = [f"--{what}-kubeconfig={config}" for what in ("authentication", "authorization")]
@@ -106,7 +106,7 @@ def test_the_role_fits(plane: Running, tmp_path: Path) -> None:
     try:
         _everything_a_scheduler_does(admin)
         trusted = tmp_path / "certificates" / "kube-scheduler.crt"
-        until(lambda: "Serving securely" in scheduler.said(), scheduler)
+        until(lambda: "Serving securely" in scheduler.output(), scheduler)
         assert _get(port, trusted, "/metrics", "t-monitor")[0] == 200
         until(lambda: _unused(_audited(tmp_path / "audit.jsonl")) <= NOT_USED_HERE.keys(), scheduler)
     finally:
@@ -117,8 +117,8 @@ def test_the_role_fits(plane: Running, tmp_path: Path) -> None:
 
 
 def _unused(events: list[dict[str, Any]]) -> set[str]:
-    """The resources of rules that nothing has used so far."""
-    used = {_what(event) for event in events}
+    """Return the resources of rules that no request has used so far."""
+    used = {_request_of(event) for event in events}
     return {
         resource
         for rule in RULES
@@ -127,7 +127,7 @@ def _unused(events: list[dict[str, Any]]) -> set[str]:
     }
 
 
-def _what(event: dict[str, Any]) -> tuple[str, str, str]:
+def _request_of(event: dict[str, Any]) -> tuple[str, str, str]:
     about = event["objectRef"]
     name = f"{about['resource']}/{about['subresource']}" if "subresource" in about else about["resource"]
     return about.get("apiGroup", ""), name, event["verb"]

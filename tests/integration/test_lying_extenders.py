@@ -1,6 +1,6 @@
-"""Extenders that misbehave over HTTP, as the pods at a live scheduler see it: each is told what was wrong.
+"""Misbehaving extenders over HTTP, as seen by pods of a live scheduler: each error is reported at its pod.
 
-Pods are named for what the extender does with them. Time is virtual.
+Pods are named after the extender's behaviour. Time is virtual.
 """
 
 import logging
@@ -62,10 +62,10 @@ async def lie(request: Request, answer: Answer) -> None:
         answer.reply(200, {"NodeNames": request.json["NodeNames"]})
 
 
-def test_each_pod_is_told_and_no_other_one_harmed(
+def test_each_error_is_reported_at_its_pod_only(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Condition, event and log have the same words; pods that come after the unlucky ones are bound."""
+    """Condition, event and log have the same message; later pods are bound."""
     caplog.set_level(logging.INFO, "kubestow")
     monkeypatch.setattr(extender_client, "MAX_ANSWER_BYTES", LIMIT)
 
@@ -86,11 +86,11 @@ def test_each_pod_is_told_and_no_other_one_harmed(
 
                 await eventually(lambda: cluster.all_bound("fine"))
                 await eventually(all_told)
-                pods, told = await cluster.pods(), await notes()
+                pods, messages = await cluster.pods(), await notes()
             for name, words in WORDS.items():
-                assert told[name].startswith(words)
+                assert messages[name].startswith(words)
                 [condition] = pods[name]["status"]["conditions"]
-                assert condition["message"].replace(url, URL) == told[name]
+                assert condition["message"].replace(url, URL) == messages[name]
                 if condition["reason"] == "SchedulerError":
                     escaped = words.replace(URL, url).replace('"', '\\"')
                     assert any(escaped in line and f'pod="default/{name}"' in line for line in caplog.messages)

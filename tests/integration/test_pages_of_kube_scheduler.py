@@ -24,7 +24,7 @@ REQUESTS = {"requests": {"cpu": "1500m", "memory": "1Gi"}, "limits": {"memory": 
 
 
 class Pages:
-    """What a scheduler serves to the administrator."""
+    """The pages that a scheduler serves to the administrator."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -51,7 +51,7 @@ class Pages:
 
 @pytest.fixture(scope="module")
 def both(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pages, Pages]]:
-    """kube-scheduler's pages and ours; there is nothing to schedule."""
+    """kube-scheduler's pages and ours, without pods to schedule."""
     program = Path(os.environ.get("KUBERNETES_PROGRAMS") or assets) / "kube-scheduler"
     if not program.exists():
         pytest.skip("no kube-scheduler beside kube-apiserver; KUBERNETES_PROGRAMS names a folder that has it")
@@ -80,13 +80,13 @@ def both(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
 @pytest.mark.parametrize(
     "path", ["/healthz", "/livez", "/readyz", "/healthz?verbose", "/livez?verbose", "/readyz?verbose"]
 )
-def test_health_in_the_same_words(both: tuple[Pages, Pages], path: str) -> None:
+def test_health_has_the_same_text(both: tuple[Pages, Pages], path: str) -> None:
     """With each check by name."""
     theirs, ours = both
     assert ours.get(path) == theirs.get(path)
 
 
-def test_what_pods_ask_for_to_the_letter(both: tuple[Pages, Pages]) -> None:
+def test_resource_metrics_are_identical(both: tuple[Pages, Pages]) -> None:
     """Every sample of /metrics/resources."""
     samples = [re.findall(r"^kube_pod.*$", page.get("/metrics/resources")[1], re.MULTILINE) for page in both]
     assert samples[0] == samples[1]
@@ -94,7 +94,7 @@ def test_what_pods_ask_for_to_the_letter(both: tuple[Pages, Pages]) -> None:
 
 
 def test_the_configuration_is_the_same(both: tuple[Pages, Pages]) -> None:
-    """As kube-scheduler completes it, but for what is empty."""
+    """As completed by kube-scheduler, except for empty fields."""
     theirs, ours = (json.loads(page.get("/configz")[1])["componentconfig"] for page in both)
 
     def plain(value: Any) -> Any:
@@ -107,7 +107,7 @@ def test_the_configuration_is_the_same(both: tuple[Pages, Pages]) -> None:
 
 
 def test_flags_and_status_have_the_same_form(both: tuple[Pages, Pages]) -> None:
-    """Every flag of kube-scheduler's with the same value, but for the port; the same fields."""
+    """Every flag of kube-scheduler with the same value, except for the port; the same fields."""
     theirs, ours = (page.structured("Flagz") for page in both)
     mine, other = ours.pop("flags"), theirs.pop("flags")
     assert ours == theirs
@@ -121,7 +121,7 @@ def test_flags_and_status_have_the_same_form(both: tuple[Pages, Pages]) -> None:
 
 
 def test_results_of_health_checks(both: tuple[Pages, Pages]) -> None:
-    """The same series at /metrics/slis, but for what failed while one of them was not ready yet."""
+    """The same series at /metrics/slis, except for failures while one of them was not ready yet."""
     series = []
     for page in both:
         for path in ("/healthz", "/livez", "/readyz"):

@@ -1,4 +1,4 @@
-"""Secrets that were planted are found nowhere: not in logs, pages, metrics, records, or recordings."""
+"""Planted secrets do not occur in logs, pages, metrics, records or recordings."""
 
 import gzip
 import json
@@ -76,7 +76,7 @@ def _read(port: int, path: str) -> str:
 
 
 def _found(port: int, path: str) -> str:
-    """Empty while there is nothing yet: the page looks once a second."""
+    """Return the page; "" until it has content, which is updated once a second."""
     try:
         return _read(port, path)
     except urllib.error.HTTPError as error:
@@ -87,14 +87,14 @@ def _found(port: int, path: str) -> str:
 
 
 def _unpacked(recording: Path) -> str:
-    """Empty while a part is being written."""
+    """Return the contents of a recording; "" while a member is being written."""
     try:
         return gzip.decompress(recording.read_bytes()).decode()
     except EOFError:
         return ""
 
 
-def test_nothing_is_told(plane: Running, tmp_path: Path) -> None:
+def test_no_secret_is_exposed(plane: Running, tmp_path: Path) -> None:
     """At the highest verbosity, with records, a decision log and a recorder running."""
     admin, port = plane.client(), free_port()
     admin.create("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}, "stringData": {"k": SECRET}})
@@ -124,7 +124,7 @@ def test_nothing_is_told(plane: Running, tmp_path: Path) -> None:
     finally:
         scheduler.close()
         recorder.send_signal(signal.SIGINT)
-        told, _ = recorder.communicate(timeout=PATIENCE)
+        output, _ = recorder.communicate(timeout=PATIENCE)
     explained = subprocess.run(
         [sys.executable, "-m", "kubestow", "explain", "default/p", f"--kubeconfig={config}", "-o", "json"],
         capture_output=True,
@@ -132,10 +132,10 @@ def test_nothing_is_told(plane: Running, tmp_path: Path) -> None:
         check=False,
     )
     places = pages | {
-        "the scheduler's log": scheduler.said(),
+        "the scheduler's log": scheduler.output(),
         "the decision log": decisions.read_text(),
         "the recording": _unpacked(recording),
-        "the recorder": told,
+        "the recorder": output,
         "explain": explained.stdout + explained.stderr,
     }
     assert all(places.values())

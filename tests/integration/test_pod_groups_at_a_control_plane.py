@@ -1,4 +1,4 @@
-"""Pod groups scheduled by a process at a control plane, also when the process is killed in the middle."""
+"""Pod groups scheduled by a process at a control plane, including a kill while a group is bound."""
 
 import signal
 from collections.abc import Callable
@@ -37,8 +37,8 @@ def conditions(client: Client, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_group_waits_for_room_and_says_so(plane: Running, start: Callable[..., Process]) -> None:
-    """Its condition is written, and written again when it is placed."""
+def test_a_waiting_group_has_a_condition(plane: Running, start: Callable[..., Process]) -> None:
+    """Its condition is written, and updated when it is placed."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n0", cpu="2"))
     add_gang(client, "a", pods=4)
@@ -58,7 +58,7 @@ def test_a_group_waits_for_room_and_says_so(plane: Running, start: Callable[...,
 def test_killed_in_the_middle_of_binding_a_group(
     plane: Running, start: Callable[..., Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next scheduler finishes what the killed one has begun."""
+    """The next scheduler binds the rest of the group."""
     client = plane.client()
     for number in range(WORKERS):
         client.create("/api/v1/nodes", node(f"n{number}", cpu="1"))
@@ -75,7 +75,7 @@ def test_killed_in_the_middle_of_binding_a_group(
         halfway.setattr(Application, "__call__", serve_the_first_half)
         first = start(*FLAGS)
         add_gang(client, "a", WORKERS)
-        # All of them: one that is read later would be served after all.
+        # All of them: a request read later would be served otherwise.
         until(lambda: len(arrived) == WORKERS, first)
         until(lambda: bound(client) == WORKERS // 2, first)
         first.send(signal.SIGKILL)

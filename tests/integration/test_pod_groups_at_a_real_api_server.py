@@ -1,4 +1,4 @@
-"""The recorded scenarios of pod groups, played at a real kube-apiserver with this scheduler at it."""
+"""The recorded scenarios of pod groups, run with this scheduler at a real kube-apiserver."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ from project_scripts import load_script
 from test_conformance import CASES
 
 __all__ = ["start"]
-"""A fixture."""
+"""Fixtures."""
 
 FILE = CASES / "gang.jsonl.gz"
 GANG = load_script("conformance_kinds/gang")
@@ -46,7 +46,7 @@ GATES = ",".join(f"{gate}=true" for gate in GANG.GATES.split())
 
 @pytest.fixture(scope="module")
 def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
-    """With everything on that has to do with pod groups."""
+    """With all feature gates of pod groups."""
     needs_version(assets, 36, "pod groups")
     flags = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
     running = RealControlPlane(assets, tmp_path_factory.mktemp("groups"), *flags)
@@ -58,12 +58,12 @@ def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
 
 @pytest.fixture(autouse=True)
 def _clean(plane: RealControlPlane) -> Iterator[None]:
-    """Every scenario begins with an empty cluster."""
+    """Start every scenario with an empty cluster."""
     yield
     for kind in ("Pod", "PodGroup", "Node", "Event"):
         plane.delete(GANG.PATHS[kind])
     for group in plane.get(GANG.PATHS["PodGroup"])["items"]:
-        # Nobody else takes the protection off.
+        # No controller removes the protection finalizer.
         plane.patch(f"{GANG.PATHS['PodGroup']}/{group['metadata']['name']}", {"metadata": {"finalizers": None}})
     until(lambda: not plane.get(GANG.PATHS["Pod"])["items"] and not plane.get(GANG.PATHS["PodGroup"])["items"])
 
@@ -72,41 +72,41 @@ def cases() -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.open(FILE)] if FILE.exists() else []
 
 
-def seen(plane: RealControlPlane) -> dict[str, Any]:
-    found: dict[str, Any] = GANG.seen({kind: plane.get(GANG.PATHS[kind])["items"] for kind in GANG.LOOKED_AT})
-    return found
+def observed_state(plane: RealControlPlane) -> dict[str, Any]:
+    items = {kind: plane.get(GANG.PATHS[kind])["items"] for kind in GANG.OBSERVED_KINDS}
+    return dict(GANG.observed_state(items))
 
 
 def difference(plane: RealControlPlane, expected: dict[str, Any]) -> str | None:
-    """What is otherwise than expected once nothing has changed for a while; a slow machine gets more time for it."""
-    last, since = seen(plane), time.monotonic()
+    """Return the difference to the expected state once nothing changes any more; slow machines get more time."""
+    last, since = observed_state(plane), time.monotonic()
     while True:
         differs: str | None = GANG.difference(last, expected)
         if time.monotonic() - since > (QUIET_SECONDS if differs is None else SLOW_SECONDS):
             return differs
         time.sleep(0.1)
-        now = seen(plane)
+        now = observed_state(plane)
         if now != last:
             last, since = now, time.monotonic()
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["id"])
 def test_recorded_scenarios(plane: RealControlPlane, start: Start, case: dict[str, Any]) -> None:
-    """After each step, what is bound, what waits with which words, and how the groups stand."""
+    """After each step, bound pods, pending pods with their messages, and conditions of groups."""
     scheduler = start("--leader-elect=false", f"--feature-gates={GATES.replace(',WorkloadWithJob=true', '')}")
-    until(lambda: scheduler.get("/readyz")[0] == HTTPStatus.OK, scheduler.said)
+    until(lambda: scheduler.get("/readyz")[0] == HTTPStatus.OK, scheduler.output)
     for step, expected in zip(case["steps"], case["expect"], strict=True):
         for obj in step.get("apply", ()):
             plane.create(GANG.PATHS[obj["kind"]], obj)
         for kind, name in step.get("delete", ()):
-            # One that was evicted is gone already.
+            # An evicted pod is already gone.
             with suppress(RefusedError):
                 plane.delete(f"{GANG.PATHS[kind]}/{name}")
         assert difference(plane, expected) is None
 
 
 def test_a_gang_that_shares_a_claim(plane: RealControlPlane, start: Start) -> None:
-    """All of its pods reserve the claim, on the node where its device is."""
+    """All of its pods reserve the claim, on the node of its device."""
     plane.create(CLASSES, device_class())
     for name in ("n0", "n1"):
         plane.create(GANG.PATHS["Node"], node(name))
@@ -121,7 +121,7 @@ def test_a_gang_that_shares_a_claim(plane: RealControlPlane, start: Start) -> No
         member["spec"]["schedulingGroup"] = {"podGroupName": "a"}
         plane.create(GANG.PATHS["Pod"], member)
     scheduler = start("--leader-elect=false", f"--feature-gates={GATES.replace(',WorkloadWithJob=true', '')}")
-    until(lambda: seen(plane)["bound"] == {"a": 3}, scheduler.said)
+    until(lambda: observed_state(plane)["bound"] == {"a": 3}, scheduler.output)
     shared = plane.get(f"{CLAIMS}/shared")
     assert sorted(reserved_for(shared)) == names
     assert {one["spec"]["nodeName"] for one in plane.get(GANG.PATHS["Pod"])["items"]} == {

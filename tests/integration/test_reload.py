@@ -1,4 +1,4 @@
-"""Files change under a scheduler that runs: `kubestow scheduler` on SIGHUP, `kubestow up` by itself."""
+"""Files change while a scheduler runs: `kubestow scheduler` reloads on SIGHUP, `kubestow up` by itself."""
 
 import signal
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class Here:
 
 
 def test_sighup(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
-    """A broken plugin is refused, with an event; the next one places the pod that was rejected before."""
+    """A broken plugin is rejected, with an event; the next one places the pod that was rejected before."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     configuration, plugin = tmp_path / "scheduler.yaml", tmp_path / "here.py"
@@ -38,11 +38,11 @@ def test_sighup(plane: Running, start: Callable[..., Process], tmp_path: Path) -
     plugin.write_text(PLUGIN % "n9")
     scheduler = start(f"--config={configuration}", f"--plugin={plugin}", "-v=2")
     client.create(PODS, pod("p"))
-    until(lambda: "not here" in scheduler.said(), scheduler)
+    until(lambda: "not here" in scheduler.output(), scheduler)
     plugin.write_text("class Here(")
     scheduler.send(signal.SIGHUP)
-    until(lambda: "Configuration not reloaded" in scheduler.said(), scheduler)
-    assert "here.py: line 1: " in scheduler.said()
+    until(lambda: "Configuration not reloaded" in scheduler.output(), scheduler)
+    assert "here.py: line 1: " in scheduler.output()
     plugin.write_text(PLUGIN % "n1")
     scheduler.send(signal.SIGHUP)
     until(lambda: client.get(f"{PODS}/p")["spec"].get("nodeName") == "n1", scheduler)
@@ -56,19 +56,19 @@ def test_sighup(plane: Running, start: Callable[..., Process], tmp_path: Path) -
 
 
 def test_sighup_while_it_starts(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
-    """It is not lost, and does not end the process."""
+    """The signal is not lost, and does not end the process."""
     configuration, plugin, loaded = tmp_path / "scheduler.yaml", tmp_path / "here.py", tmp_path / "loaded"
     configuration.write_text(CONFIGURATION % plane.control_plane.kubeconfig_path)
     once = f"import os\nif not os.path.exists({str(loaded)!r}):\n    os.kill(os.getpid(), {signal.SIGHUP:d})\n"
     plugin.write_text(f"{once}open({str(loaded)!r}, 'w').close()\n" + PLUGIN % "n1")
     scheduler = start(f"--config={configuration}", f"--plugin={plugin}", "-v=2")
-    until(lambda: "Configuration reloaded" in scheduler.said(), scheduler)
+    until(lambda: "Configuration reloaded" in scheduler.output(), scheduler)
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
 
 
 def test_a_file_that_changes_while_it_starts(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
-    """The scheduler has read it, and does not watch it yet; the change is taken over all the same."""
+    """The scheduler has read it, and does not watch it yet; the change is still applied."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     configuration, plugin, next_one = tmp_path / "scheduler.yaml", tmp_path / "here.py", tmp_path / "next"
@@ -83,17 +83,17 @@ def test_a_file_that_changes_while_it_starts(plane: Running, start: Callable[...
 
 
 def test_sighup_without_reload(start: Callable[..., Process], plane: Running) -> None:
-    """With --reload=off it is noticed and does no harm: the scheduler goes on until it is stopped."""
+    """With --reload=off it has no effect: the scheduler continues until it is stopped."""
     scheduler = start(f"--kubeconfig={plane.control_plane.kubeconfig_path}", "--reload=off", "-v=2")
-    until(lambda: "Successfully acquired lease" in scheduler.said(), scheduler)
+    until(lambda: "Successfully acquired lease" in scheduler.output(), scheduler)
     scheduler.send(signal.SIGHUP)
-    until(lambda: "Configuration not reloaded, because of --reload=off" in scheduler.said(), scheduler)
+    until(lambda: "Configuration not reloaded, because of --reload=off" in scheduler.output(), scheduler)
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
 
 
 def test_up_watches_its_files(tmp_path: Path) -> None:
-    """A plugin is edited, and the pod that it kept out runs."""
+    """A plugin is edited, and the pod that it rejected runs."""
     configuration, plugin = tmp_path / "scheduler.yaml", tmp_path / "here.py"
     configuration.write_text(CONFIGURATION % '""')
     plugin.write_text(PLUGIN % "nowhere")

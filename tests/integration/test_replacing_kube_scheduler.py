@@ -1,4 +1,4 @@
-"""What the how-tos tell, with kube-scheduler itself at a real API server: replacing it, going back, beside it."""
+"""The how-tos with kube-scheduler itself at a real API server: replacing it, going back, running beside it."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def _bound(plane: RealControlPlane, name: str, **spec: Any) -> None:
 
 
 def test_it_takes_over_and_gives_back(plane: RealControlPlane, start: Start, kube_scheduler: tuple[str, ...]) -> None:
-    """Both with the same flags at the same lease: whoever is stopped is followed by the other, and both exit with 0."""
+    """Both with the same flags and lease: when one is stopped, the other takes over, and both exit with 0."""
     flags = (f"--kubeconfig={plane.kubeconfig('system:kube-scheduler')}", *QUICK)
     old = start(kube_scheduler, *flags)
     _bound(plane, "by-kube-scheduler")
@@ -106,20 +106,20 @@ WANTED = re.compile(
 )
 
 
-def _words(line: str) -> Any:
-    """What a line says, whenever and wherever it is said."""
+def _message(line: str) -> Any:
+    """Return the message of a line, without time and source."""
     if not line.startswith("{"):
         return line.partition("] ")[2]
     return {name: value for name, value in json.loads(line).items() if name not in ("ts", "caller")}
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_logs_in_the_same_words(
+def test_logs_have_the_same_messages(
     plane: RealControlPlane, start: Start, kube_scheduler: tuple[str, ...], tmp_path: Path, form: str
 ) -> None:
-    """What log parsers look for: flags, the lease, what became of pods; in text with values in the same order."""
+    """As read by log parsers: flags, the lease, results of pods; in text with values in the same order."""
     flags = (f"--kubeconfig={plane.kubeconfig('admin')}", "--v=2", f"--logging-format={form}", *QUICK)
-    told = []
+    logs = []
     for number, program in enumerate((kube_scheduler, KUBESTOW)):
         scheduler = start(program, *flags)
         _bound(plane, "fits")
@@ -129,7 +129,7 @@ def test_logs_in_the_same_words(
         scheduler.wait(PATIENCE)
         for name in ("fits", "large"):
             plane.delete(f"{PODS}/{name}")
-        said = [_words(line) for line in (tmp_path / f"scheduler{number}.log").read_text().splitlines()]
-        told.append([words for words in said if WANTED.match(words["msg"] if form == "json" else words)])
-    assert len(told[0]) == 8
-    assert told[0] == told[1]
+        messages = [_message(line) for line in (tmp_path / f"scheduler{number}.log").read_text().splitlines()]
+        logs.append([one for one in messages if WANTED.match(one["msg"] if form == "json" else one)])
+    assert len(logs[0]) == 8
+    assert logs[0] == logs[1]

@@ -1,4 +1,4 @@
-"""A live scheduler at the embedded control plane: what it writes there."""
+"""The writes of a live scheduler at the embedded control plane."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ def _condition(obj: dict[str, Any], kind: str) -> dict[str, Any]:
     return found
 
 
-def test_pods_are_bound_and_told_of() -> None:
-    """Pods that were there and pods that come later get a node, and an event each."""
+def test_pods_are_bound_with_events() -> None:
+    """Existing and later pods get a node, and one event each."""
 
     async def main() -> None:
         async with running_cluster() as cluster:
@@ -31,18 +31,18 @@ def test_pods_are_bound_and_told_of() -> None:
                 await eventually(lambda: cluster.all_bound("before", "after"))
                 placed = await cluster.nodes_of_pods()
 
-                async def told() -> bool:
+                async def have_events() -> bool:
                     return len(await cluster.events("Scheduled")) == 2
 
-                await eventually(told)
+                await eventually(have_events)
                 notes = {event["note"] for event in await cluster.events("Scheduled")}
                 assert notes == {f"Successfully assigned default/{name} to {where}" for name, where in placed.items()}
 
     run(main())
 
 
-def test_an_unschedulable_pod_is_told_why_and_tried_again() -> None:
-    """The reason stands in the pod's condition and in an event; a node with room lets it in."""
+def test_an_unschedulable_pod_has_a_reason_and_is_retried() -> None:
+    """Condition and event contain the reason; a suitable node lets the pod in."""
 
     async def main() -> None:
         async with running_cluster() as cluster:
@@ -71,7 +71,7 @@ async def _has_condition(cluster: Any, name: str) -> bool:
 
 
 def test_preemption_evicts_the_less_important() -> None:
-    """The victim is told why it goes and is deleted, the preemptor takes its place, and both are told of."""
+    """The victim's status contains the reason, it is deleted, the preemptor is bound, and both have events."""
 
     async def main() -> None:
         async with running_cluster() as cluster:
@@ -82,10 +82,10 @@ def test_preemption_evicts_the_less_important() -> None:
                 await eventually(lambda: cluster.all_bound("vip"))
                 assert await cluster.nodes_of_pods() == {"vip": "n1"}
 
-                async def told() -> bool:
+                async def have_events() -> bool:
                     return bool(await cluster.events("Preempted"))
 
-                await eventually(told)
+                await eventually(have_events)
                 event = (await cluster.events("Preempted"))[0]
                 vip = (await cluster.pods())["vip"]
                 assert event["regarding"]["name"] == "low"
@@ -95,7 +95,7 @@ def test_preemption_evicts_the_less_important() -> None:
 
 
 def test_spread_pods_share_the_zones() -> None:
-    """Hard topology spread holds over what is bound already."""
+    """Hard topology spread applies to bound pods, too."""
 
     async def main() -> None:
         async with running_cluster() as cluster:
@@ -192,8 +192,8 @@ def test_a_volume_is_bound_before_its_pod() -> None:
     run(main())
 
 
-def test_others_pods_are_left_alone() -> None:
-    """A pod that names another scheduler is not touched; one that names a profile of ours is."""
+def test_pods_of_other_schedulers_are_ignored() -> None:
+    """A pod that names another scheduler is ignored; one that names a profile of ours is scheduled."""
 
     async def main() -> None:
         configuration = settings()

@@ -1,4 +1,4 @@
-"""`kubestow scheduler` as a process: signals, exit codes, what it serves, and who takes over."""
+"""`kubestow scheduler` as a process: signals, exit codes, pages, and failover."""
 
 import http.client
 import json
@@ -24,7 +24,7 @@ BRIEF = (
     "--leader-elect-renew-deadline=2s",
     "--leader-elect-retry-period=500ms",
 )
-"""Whoever leads so loses the lease when the machine stands still for a moment."""
+"""With such a short lease, a leader loses it when the machine stalls for a moment."""
 LASTING = (
     "--leader-elect-lease-duration=300s",
     "--leader-elect-renew-deadline=200s",
@@ -34,17 +34,17 @@ PATIENCE = 300.0
 
 
 def until(holds: Callable[[], Any], process: "Process | None" = None) -> Any:
-    """What `holds` says once it is true."""
+    """Return the first true result of `holds`."""
     end = time.monotonic() + PATIENCE
     while not (answer := holds()):
-        said = process.said() if process is not None else ""
-        assert time.monotonic() < end, f"waited in vain; the scheduler said:\n{said}"
+        output = process.output() if process is not None else ""
+        assert time.monotonic() < end, f"timed out; output of the scheduler:\n{output}"
         time.sleep(0.005)
     return answer
 
 
 class Process:
-    """A scheduler."""
+    """A scheduler process."""
 
     def __init__(self, folder: Path, name: str, kubeconfig: Path, *flags: str) -> None:
         self._log = folder / f"{name}.log"
@@ -52,7 +52,7 @@ class Process:
         with self._log.open("w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self._log.read_text()
 
     def send(self, number: signal.Signals) -> None:
@@ -76,7 +76,7 @@ def plane() -> Iterator[Running]:
 
 @pytest.fixture
 def start(plane: Running, tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    """Starts schedulers, which do not outlive the test."""
+    """Start schedulers that are killed at the end of the test."""
     started: list[Process] = []
 
     def begin(*flags: str) -> Process:
@@ -100,8 +100,8 @@ def _leader(client: Client) -> str:
     return (lease["spec"].get("holderIdentity") or "") if status == 200 else ""
 
 
-def test_it_stops_in_good_order(plane: Running, start: Callable[..., Process]) -> None:
-    """SIGTERM: exit code 0, and the lease is nobody's."""
+def test_it_stops_gracefully(plane: Running, start: Callable[..., Process]) -> None:
+    """SIGTERM: exit code 0, and the lease is released."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     client.create(PODS, pod("p"))
@@ -111,22 +111,22 @@ def test_it_stops_in_good_order(plane: Running, start: Callable[..., Process]) -
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
     assert _leader(client) == ""
-    assert "Requested to terminate, exiting" in scheduler.said()
+    assert "Requested to terminate, exiting" in scheduler.output()
 
 
-def test_it_stops_in_good_order_without_an_election(start: Callable[..., Process]) -> None:
-    """Exit code 0 as well: it was asked to stop, and has. Flags without effect are told at the start."""
+def test_it_stops_gracefully_without_an_election(start: Callable[..., Process]) -> None:
+    """Exit code 0 as well: it stopped as requested. Flags without effect are reported at the start."""
     scheduler = start("--leader-elect=false", "--http2-max-streams-per-connection=7")
-    until(lambda: "Starting Kubernetes Scheduler" in scheduler.said(), scheduler)
+    until(lambda: "Starting Kubernetes Scheduler" in scheduler.output(), scheduler)
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
-    told = next(line for line in scheduler.said().splitlines() if "Flag has no effect" in line)
-    assert "--http2-max-streams-per-connection" in told
-    assert "only HTTP/1.1 is served" in told
+    warning = next(line for line in scheduler.output().splitlines() if "Flag has no effect" in line)
+    assert "--http2-max-streams-per-connection" in warning
+    assert "only HTTP/1.1 is served" in warning
 
 
 def _hanging_binding(client: Client) -> None:
-    """A pod whose volume nobody will ever provision."""
+    """Create a pod whose volume is never provisioned."""
     client.create(
         "/apis/storage.k8s.io/v1/storageclasses",
         {
@@ -152,38 +152,38 @@ def _hanging_binding(client: Client) -> None:
 
 
 def test_a_second_signal_ends_it_at_once(plane: Running, start: Callable[..., Process]) -> None:
-    """While a binding is waited for, SIGINT ends with 1."""
+    """While a binding is in progress, SIGINT ends it with 1."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     scheduler = start()
     _hanging_binding(client)
     scheduler.send(signal.SIGTERM)
-    until(lambda: "Stopping" in scheduler.said())
+    until(lambda: "Stopping" in scheduler.output())
     scheduler.send(signal.SIGINT)
     assert scheduler.ended() == 1
-    assert "Asked to stop again" in scheduler.said()
+    assert "Asked to stop again" in scheduler.output()
 
 
 def test_a_lost_lease_ends_it(plane: Running, start: Callable[..., Process]) -> None:
-    """Somebody else holds the lease: exit code 1, at once."""
+    """Another instance holds the lease: exit code 1, at once."""
     client = plane.client()
     scheduler = start(*LASTING)
     until(lambda: _leader(client), scheduler)
     client.patch(LEASE, {"spec": {"holderIdentity": "usurper", "leaseDurationSeconds": 60}})
     assert scheduler.ended() == 1
-    assert "Leaderelection lost" in scheduler.said()
+    assert "Leaderelection lost" in scheduler.output()
     assert _leader(client) == "usurper"
 
 
 def test_when_one_is_killed_the_other_takes_over(plane: Running, start: Callable[..., Process]) -> None:
-    """kill -9: after the lease has run out the other binds the pods."""
+    """kill -9: after the lease has expired the other one binds the pods."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     first = start(*BRIEF)
     until(lambda: _leader(client), first)
     held = _leader(client)
     second = start(*LASTING)
-    until(lambda: "Attempting to acquire leader lease" in second.said(), second)
+    until(lambda: "Attempting to acquire leader lease" in second.output(), second)
     first.send(signal.SIGKILL)
     first.ended()
     client.create(PODS, pod("p"))
@@ -191,28 +191,28 @@ def test_when_one_is_killed_the_other_takes_over(plane: Running, start: Callable
     assert _leader(client) not in ("", held)
 
 
-def test_a_leader_that_slept_too_long_does_nothing_any_more(plane: Running, start: Callable[..., Process]) -> None:
-    """Stopped for longer than its lease, with pods to bind in its queue: it wakes up, writes nothing, ends with 1."""
+def test_a_leader_that_slept_too_long_writes_nothing(plane: Running, start: Callable[..., Process]) -> None:
+    """Stopped for longer than its lease, with pods in its queue: it wakes up, writes nothing, and exits with 1."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     first = start(*BRIEF)
     until(lambda: _leader(client), first)
     held = _leader(client)
     second = start(*LASTING)
-    until(lambda: "Attempting to acquire leader lease" in second.said(), second)
+    until(lambda: "Attempting to acquire leader lease" in second.output(), second)
     first.send(signal.SIGSTOP)
     for i in range(20):
         client.create(PODS, pod(f"p{i}"))
     until(lambda: _bound(client, *(f"p{i}" for i in range(20))), second)
     first.send(signal.SIGCONT)
     assert first.ended() == 1
-    assert "Leaderelection lost" in first.said()
+    assert "Leaderelection lost" in first.output()
     assert _leader(client) not in ("", held)
-    assert "Error scheduling pod" not in second.said()
+    assert "Error scheduling pod" not in second.output()
 
 
-def test_it_tells_what_it_knows(plane: Running, start: Callable[..., Process]) -> None:
-    """SIGUSR2: nodes with their pods, the queue, and whether the API server says the same."""
+def test_it_logs_its_state(plane: Running, start: Callable[..., Process]) -> None:
+    """SIGUSR2: nodes with their pods, the queue, and a comparison with the API server."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     client.create(PODS, pod("p"))
@@ -221,13 +221,13 @@ def test_it_tells_what_it_knows(plane: Running, start: Callable[..., Process]) -
     until(lambda: _bound(client, "p"), scheduler)
     until(lambda: client.get(f"{PODS}/big")["status"].get("conditions"), scheduler)
     known = ('node="n1" pods=["default/p"]', '"unschedulable":["default/big"]', "Cache matches the API server")
-    until(lambda: _tells(scheduler, *known), scheduler)
+    until(lambda: _logs(scheduler, *known), scheduler)
 
 
-def _tells(scheduler: Process, *words: str) -> bool:
-    """Whether it says all this when asked: the watch may tell it of its own binding a moment after it told us."""
+def _logs(scheduler: Process, *words: str) -> bool:
+    """Return whether the dump contains these texts: the watch may deliver the scheduler's binding only later."""
     scheduler.send(signal.SIGUSR2)
-    return all(word in scheduler.said() for word in words)
+    return all(word in scheduler.output() for word in words)
 
 
 def _get(port: int, trusted: Path, path: str, token: str = "") -> tuple[int, str]:
@@ -241,7 +241,7 @@ def _get(port: int, trusted: Path, path: str, token: str = "") -> tuple[int, str
 
 
 def test_it_serves_pages_about_itself(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
-    """Health for everybody, the rest for who the API server allows; under the certificate it made in --cert-dir."""
+    """Health for all, the rest for users that the API server authorizes; with the certificate in --cert-dir."""
     client, port = plane.client(), free_port()
     client.create("/api/v1/nodes", node("n1"))
     client.create(PODS, pod("p"))
@@ -252,7 +252,7 @@ def test_it_serves_pages_about_itself(plane: Running, start: Callable[..., Proce
     )
     trusted = tmp_path / "kube-scheduler.crt"
     until(lambda: _bound(client, "p"), scheduler)
-    until(lambda: "Serving securely" in scheduler.said(), scheduler)
+    until(lambda: "Serving securely" in scheduler.output(), scheduler)
     assert _get(port, trusted, "/readyz")[0] == 200
     assert _get(port, trusted, "/metrics", "no-such-token")[0] == 401
     scheduled = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1\n'
@@ -264,7 +264,7 @@ def test_it_serves_pages_about_itself(plane: Running, start: Callable[..., Proce
 
 
 def test_it_serves_the_page_on_request(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
-    """--ui: the page for everybody, what it shows for those who may read, and dry runs with the plugins in force."""
+    """--ui: the page for all, its contents for users with read access, and dry runs with the current plugins."""
     client, port = plane.client(), free_port()
     client.create("/api/v1/nodes", node("n1"))
     client.create(PODS, pod("p"))
@@ -275,37 +275,37 @@ def test_it_serves_the_page_on_request(plane: Running, start: Callable[..., Proc
     scheduler = start("--ui", *where, *asked)
     trusted, api = tmp_path / "kube-scheduler.crt", "/ui/api/v1"
 
-    def told(path: str) -> Any:
+    def get(path: str) -> Any:
         status, text = _get(port, trusted, api + path, TOKEN)
         assert status == 200, text
         return json.loads(text)
 
     until(lambda: _bound(client, "p"), scheduler)
-    until(lambda: "Serving securely" in scheduler.said(), scheduler)
-    until(lambda: told("/cluster")["pods"] == [1], scheduler)
-    until(lambda: [row[1:3] for row in told("/queue")["rows"]] == [["default/big", "unschedulable"]], scheduler)
+    until(lambda: "Serving securely" in scheduler.output(), scheduler)
+    until(lambda: get("/cluster")["pods"] == [1], scheduler)
+    until(lambda: [row[1:3] for row in get("/queue")["rows"]] == [["default/big", "unschedulable"]], scheduler)
     assert "<script type=" in _get(port, trusted, "/ui/")[1]
     assert _get(port, trusted, f"{api}/cluster")[0] == 403
     assert _get(port, trusted, f"{api}/cluster", "no-such-token")[0] == 401
-    assert told("/decisions/default/p")["decision"]["chosen"] == "n1"
-    assert told("/explain/default/big")["wouldFitIf"]
-    assert told("")["name"] == "kubestow scheduler"
+    assert get("/decisions/default/p")["decision"]["chosen"] == "n1"
+    assert get("/explain/default/big")["wouldFitIf"]
+    assert get("")["name"] == "kubestow scheduler"
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
 
 
-def test_a_port_in_use_is_told(start: Callable[..., Process]) -> None:
+def test_a_port_in_use_is_reported(start: Callable[..., Process]) -> None:
     """Exit code 1, with the flag to change."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         scheduler = start(f"--secure-port={taken.getsockname()[1]}", "--bind-address=127.0.0.1")
         assert scheduler.ended() == 1
-    assert "choose another with --secure-port" in scheduler.said()
+    assert "choose another with --secure-port" in scheduler.output()
 
 
-def test_a_legacy_policy_is_told_once(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
-    """The scheduler does as it says, and warns that it is legacy."""
+def test_a_legacy_policy_is_reported_once(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
+    """The scheduler applies it, and warns that it is legacy."""
     file = tmp_path / "policy.json"
     labels = {"labels": ["retired"], "presence": False}
     predicates = [{"name": "working", "argument": {"labelsPresence": labels}}]
@@ -320,4 +320,4 @@ def test_a_legacy_policy_is_told_once(plane: Running, start: Callable[..., Proce
     assert {item["spec"]["nodeName"] for item in client.get(PODS)["items"]} == {"n2"}
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
-    assert scheduler.said().count("Policy is legacy") == 1
+    assert scheduler.output().count("Policy is legacy") == 1

@@ -1,4 +1,4 @@
-"""Spans at a real OTLP receiver: what is sent for a pod, and that nothing is when tracing is off."""
+"""Spans at a real OTLP receiver: the spans of a pod, and none when tracing is off."""
 
 import asyncio
 import os
@@ -39,20 +39,20 @@ kind: TracingConfiguration
         ("kind: Pod", "must be of kind TracingConfiguration and apiVersion apiserver.config.k8s.io/v1"),
     ],
 )
-def test_faults_name_the_field(more: str, words: str) -> None:
+def test_errors_name_the_field(more: str, words: str) -> None:
     """Before anything starts."""
     with pytest.raises(ValueError, match=words):
         tracing_options(FILE + more, plugins=False)
 
 
-def test_what_is_not_said() -> None:
+def test_defaults() -> None:
     """Kubernetes' defaults: the receiver on this machine, and no samples."""
     assert tracing_options(FILE, plugins=True) == TracingOptions("localhost:4317", 0, True)
 
 
 @pytest.fixture
 def received() -> Iterator[tuple[str, list[Any]]]:
-    """Where a receiver listens, and the spans it gets."""
+    """The address of a receiver, and the spans that it receives."""
     spans: list[Any] = []
 
     class Receiver(rpc.TraceServiceServicer):
@@ -71,7 +71,7 @@ def received() -> Iterator[tuple[str, list[Any]]]:
 
 
 def test_a_pod_s_spans(received: tuple[str, list[Any]], tmp_path: Path) -> None:
-    """A cycle with its extension points and plugins, the binding below it, and the request that bound the pod."""
+    """A cycle with its extension points and plugins, the binding as its child, and the request that bound the pod."""
     endpoint, spans = received
     file = tmp_path / "tracing.yaml"
     file.write_text(f"{FILE}endpoint: {endpoint}\nsamplingRatePerMillion: 1000000\n")
@@ -90,8 +90,12 @@ def test_a_pod_s_spans(received: tuple[str, list[Any]], tmp_path: Path) -> None:
     assert scheduler.returncode == 0
     by_name = {span.name: span for span in spans}
     cycle, binding = by_name["schedulingCycle"], by_name["bindingCycle"]
-    told = {attribute.key: attribute.value.string_value for attribute in cycle.attributes}
-    assert (told["k8s.namespace.name"], told["k8s.pod.name"], told["k8s.node.name"]) == ("default", "p", "n1")
+    fields = {attribute.key: attribute.value.string_value for attribute in cycle.attributes}
+    assert (fields["k8s.namespace.name"], fields["k8s.pod.name"], fields["k8s.node.name"]) == (
+        "default",
+        "p",
+        "n1",
+    )
     assert {"PreFilter", "Filter", "Filter NodeResourcesFit"} <= by_name.keys()
     assert by_name["Filter"].parent_span_id == binding.parent_span_id == cycle.span_id
     assert by_name["Bind DefaultBinder"].parent_span_id == binding.span_id
@@ -103,7 +107,7 @@ def test_a_pod_s_spans(received: tuple[str, list[Any]], tmp_path: Path) -> None:
 
 
 def test_requests_carry_the_context(received: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that belong to a span name it to the server; others are as they always are."""
+    """Requests of a span name it to the server; others are unchanged."""
     from kubestow.cli.scheduler import tracing
 
     seen: list[str] = []
@@ -125,7 +129,7 @@ def test_requests_carry_the_context(received: tuple[str, list[Any]], monkeypatch
         await spans.close()
         return parent.get_span_context()
 
-    # A machine that is slow may need longer than one that ends is given.
+    # A slow machine may need longer than a terminating process is given.
     monkeypatch.setattr(tracing, "_CLOSING_SECONDS", 300.0)
     context = asyncio.run(main())
     below = next(span for span in received[1] if span.name == "GET /below")
@@ -134,7 +138,7 @@ def test_requests_carry_the_context(received: tuple[str, list[Any]], monkeypatch
 
 
 def test_nothing_is_imported_when_it_is_off() -> None:
-    """Neither OpenTelemetry nor what would make spans."""
+    """Neither OpenTelemetry nor the modules that create spans."""
     program = (
         "import sys, kubestow.cli.scheduler.process\n"
         "print([name for name in sys.modules if 'opentelemetry' in name or 'running.tracing' in name])"

@@ -1,4 +1,4 @@
-"""Two schedulers, one lease: one schedules, the other waits, and they never schedule both."""
+"""Two schedulers with one lease: one schedules, the other waits, and they never schedule at the same time."""
 
 from client.virtualtime import run
 from integration.cluster import Cluster, Instance, eventually, node, pod, running_cluster, running_scheduler, settings
@@ -14,7 +14,7 @@ async def _leading(cluster: Cluster, name: str) -> None:
     await eventually(lambda: cluster.leader_now() == name)
 
 
-def test_one_leads_and_the_other_knows_everything() -> None:
+def test_one_leads_and_the_other_has_all_objects() -> None:
     """The second has all objects in its cache, and binds nothing."""
 
     async def main() -> None:
@@ -34,7 +34,7 @@ def test_one_leads_and_the_other_knows_everything() -> None:
 
 
 def test_delayed_caches_stay_empty_until_it_leads() -> None:
-    """With delayCacheUntilActive the one that waits watches nothing; it begins when it leads."""
+    """With delayCacheUntilActive the waiting instance watches nothing until it leads."""
 
     async def main() -> None:
         delayed = settings(elects=True, delayCacheUntilActive=True)
@@ -55,8 +55,8 @@ def test_delayed_caches_stay_empty_until_it_leads() -> None:
     run(main())
 
 
-def test_stopping_in_good_order_hands_over_at_once() -> None:
-    """The lease is released, so that the other need not wait until it runs out."""
+def test_a_graceful_stop_hands_over_at_once() -> None:
+    """The lease is released, so that the other need not wait until it expires."""
 
     async def main() -> None:
         async with running_cluster() as cluster:
@@ -79,13 +79,13 @@ def test_stopping_in_good_order_hands_over_at_once() -> None:
 
 
 async def _cut_off(one: Instance) -> None:
-    await one.way.unplug()
+    await one.link.disconnect()
     error = await one.ended()
     assert isinstance(error, LeaseLostError)
 
 
 def test_a_leader_that_is_cut_off_gives_up_before_the_other_begins() -> None:
-    """It ends with a lost lease; every binding that ever arrived came from the holder of the lease."""
+    """It ends with a lost lease; every binding came from the holder of the lease."""
 
     async def main() -> None:
         async with running_cluster() as cluster:

@@ -1,7 +1,7 @@
-"""What the scheduler sends is what kube-scheduler sends: method, path, query, content type, body.
+"""The scheduler sends the same requests as kube-scheduler: method, path, query, content type, body.
 
-One run goes through all situations; the tests look at what was recorded. KUBESTOW_WIRE may name a recording of
-kube-scheduler in the same situations (JSON lines with method, path, headers, body) to compare the whole with.
+One run goes through all situations; the tests check its recorded requests. KUBESTOW_WIRE may name a recording of
+kube-scheduler in the same situations (JSON lines with method, path, headers, body) to compare with.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ async def _go_through_all(cluster: Cluster, recorder: Recorder) -> None:
 
 @pytest.fixture(scope="module")
 def recorded() -> Recorder:
-    """Everything that was sent in a run through all situations."""
+    """All requests of a run through all situations."""
     recorder = Recorder()
 
     async def main() -> None:
@@ -161,7 +161,7 @@ def test_binding(recorded: Recorder) -> None:
 
 
 def test_a_pod_that_does_not_fit(recorded: Recorder) -> None:
-    """An event and a condition with the same words; tried again in vain, no second condition."""
+    """An event and a condition with the same message; a failed retry adds no second condition."""
     message = (
         "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are "
         "available: 2 Preemption is not helpful for scheduling."
@@ -172,7 +172,7 @@ def test_a_pod_that_does_not_fit(recorded: Recorder) -> None:
 
 
 def test_preemption(recorded: Recorder) -> None:
-    """The preemptor is nominated, the victim's status says why it goes, it is deleted, and told of."""
+    """The preemptor is nominated, the victim's status contains the reason, it is deleted, and has an event."""
     message = "0/2 nodes are available: 2 Insufficient cpu."
     expected = [
         _status("vip", conditions=[_unschedulable(message)], nominatedNodeName="n1"),
@@ -200,7 +200,7 @@ def test_preemption(recorded: Recorder) -> None:
 
 
 def test_a_volume_to_be_provisioned(recorded: Recorder) -> None:
-    """The expected node is announced, then written into the claim, which goes back whole."""
+    """The selected node is annotated to the claim, which is sent as a whole."""
     assert recorded.about("withdyn") == [_status("withdyn", nominatedNodeName="n2")]
     (put,) = recorded.about("c2")
     assert (put.method, put.target) == ("PUT", "/api/v1/namespaces/default/persistentvolumeclaims/c2")
@@ -210,7 +210,7 @@ def test_a_volume_to_be_provisioned(recorded: Recorder) -> None:
 
 
 def test_the_lease(recorded: Recorder) -> None:
-    """Created, renewed with everything the server said, told of; with a time limit in the query."""
+    """Created, renewed with all fields that the server returned, with an event; with a timeout in the query."""
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
     created, renewed = recorded.about("leases")[:2]
     spec = {
@@ -230,7 +230,7 @@ def test_the_lease(recorded: Recorder) -> None:
 
 
 NOT_ALLOCATED = {"withdev", "rc1"}
-"""Devices are not allocated by this scheduler."""
+"""This scheduler does not allocate devices."""
 
 
 @pytest.mark.skipif("KUBESTOW_WIRE" not in os.environ, reason="KUBESTOW_WIRE names no recording to compare with")

@@ -1,4 +1,4 @@
-"""What goes over the wire: recorded as it arrives, and freed of what differs from run to run."""
+"""Records requests as they arrive, without the values that differ from run to run."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from kubestow.server.http.connection import Connection
 from kubestow.server.http.messages import Request
 
 ANY = "*"
-"""Stands for identities, versions and times."""
+"""Placeholder for identities, versions and times."""
 
 _VARIES = frozenset(
     (
@@ -33,7 +33,7 @@ _EVENT_NAME = re.compile(r"\.[0-9a-f]{12,}$")
 
 
 class Sent(NamedTuple):
-    """One request, without what varies."""
+    """A request without varying values."""
 
     method: str
     target: str
@@ -47,7 +47,7 @@ class Sent(NamedTuple):
 
 
 def plain(method: str, target: str, content_type: str, user_agent: str, body: Any) -> Sent:
-    """A request, freed of what varies."""
+    """Return a request without its varying values."""
     return Sent(method, target, content_type, user_agent.rpartition("/")[2], _plain(body))
 
 
@@ -75,14 +75,14 @@ def _matters(name: str, owner: dict[str, Any]) -> bool:
 
 
 class Recorder:
-    """Wraps an application and keeps every write."""
+    """Wraps an application and records every write."""
 
     def __init__(self) -> None:
         self.sent: list[Sent] = []
         self._closed = False
 
     def close(self) -> None:
-        """What comes from now on is not kept."""
+        """Stop recording."""
         self._closed = True
 
     def __call__(self, application: Application) -> Application:
@@ -103,7 +103,7 @@ class Recorder:
         return answer
 
     def about(self, name: str) -> list[Sent]:
-        """Writes whose path names an object, and events about it; each kind once."""
+        """Return the writes whose path names an object, and the events about it; each kind once."""
         return _distinct(sent for sent in self.sent if _names(sent) & {name})
 
 

@@ -115,8 +115,8 @@ def test_it_runs_with_only_its_declared_dependencies(empty: Path, tmp_path: Path
     assert _run(empty, "--version", folder=tmp_path) == f"kubestow, version {__version__}\n"
     (tmp_path / "pod.yaml").write_text(POD)
     (tmp_path / "node.yaml").write_text(NODE)
-    told = _run(empty, "explain", "-f", "pod.yaml", "--cluster", "node.yaml", folder=tmp_path)
-    assert "the-node" in told
+    output = _run(empty, "explain", "-f", "pod.yaml", "--cluster", "node.yaml", folder=tmp_path)
+    assert "the-node" in output
     with subprocess.Popen(
         [empty / "kubestow", "up", "--port=0", "--kubeconfig=kubeconfig", "--nodes=2", "-f", "pod.yaml"],
         env={"HOME": str(tmp_path), "PATH": "/nowhere"},

@@ -43,8 +43,7 @@ def test_capacity_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
 
 
 def test_a_context_of_the_kubeconfig_is_chosen(plane: Running, tmp_path: Path) -> None:
-    """Accepted by commands that read a live cluster; an unknown context is an error, and so is one together with
-    files."""
+    """Accepted by commands that read a live cluster; an unknown context is an error, and so is one with files."""
     tree = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
     here = tree.pop("current-context")
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(tree))

@@ -129,8 +129,7 @@ def test_a_pod_group_without_its_pod_is_rejected(cluster: str, tmp_path: Path) -
 
 
 def test_headroom_in_the_columns_of_kube_capacity(cluster: str) -> None:
-    """Requests and limits with percentages, by node, node group and namespace; finished and pending pods do not
-    count."""
+    """Requests and limits with percentages, by node, node group and namespace; only running pods count."""
     lines = _run("--cluster", cluster, "--pods").output.splitlines()
     assert lines[0].split("   ")[0] == "NODE"
     assert lines[0].split() == ["NODE", "CPU", "REQUESTS", "CPU", "LIMITS", "MEMORY", "REQUESTS", "MEMORY", "LIMITS"]

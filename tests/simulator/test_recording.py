@@ -51,7 +51,7 @@ async def _record(path: Path, hasher: Hasher | None = None) -> dict[str, str]:
             writer = RecordingWriter(path)
             notes: list[str] = []
             recording = asyncio.create_task(
-                following.follow(instance.way.access, writer, SkewedClock(), hasher, notes.append)
+                following.follow(instance.link.access, writer, SkewedClock(), hasher, notes.append)
             )
             await asyncio.sleep(5)
             for number, one in enumerate(_pods(14)):
@@ -353,7 +353,7 @@ def test_forbidden_resources_are_skipped(tmp_path: Path) -> None:
         hidden = refuse("/api/v1/persistentvolumes", 403, "Forbidden")
         async with running_cluster() as cluster, running_scheduler(cluster, wrap=hidden) as instance:
             await cluster.add(node("n1"), pod("p1"))
-            return await _notes(instance.way.access, tmp_path / "r.gz")
+            return await _notes(instance.link.access, tmp_path / "r.gz")
 
     *output, last = run(main())
     assert last == "recording"
@@ -368,8 +368,8 @@ def test_a_recorder_reports_what_it_waits_for(tmp_path: Path) -> None:
 
     async def main() -> list[str]:
         async with running_cluster() as cluster, running_scheduler(cluster) as instance:
-            await instance.way.unplug()
-            return await _notes(instance.way.access, tmp_path / "r.gz")
+            await instance.link.disconnect()
+            return await _notes(instance.link.access, tmp_path / "r.gz")
 
     (notes,) = run(main())
     assert notes.startswith("waiting for pods, nodes, ")

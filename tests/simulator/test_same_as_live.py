@@ -105,8 +105,7 @@ def _simulated(there: list[Object], steps: list[Step]) -> dict[str, str]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_simulation_and_live_scheduler_agree(seed: int) -> None:
-    """Random clusters and pods: sizes, selectors, taints, spreading, affinity, and priorities that lead to
-    evictions."""
+    """Random clusters and pods: sizes, selectors, taints, spreading, affinity, and priorities with evictions."""
     there, steps = _scenario(seed)
     live = run(_live(there, steps))
     assert _simulated(there, steps) == live

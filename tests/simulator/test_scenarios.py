@@ -188,8 +188,7 @@ events:
 
 
 def test_a_node_group_grows_and_shrinks(write: Write) -> None:
-    """It adds as many nodes as the pending pods need, after the delay; nodes that were empty for long enough are
-    removed."""
+    """It adds the nodes that the pending pods need, after the delay; nodes that were empty for long are removed."""
     spec = f"""duration: 2h
 nodeGroups: [{{name: g, template: {{cpu: 2, memory: 8Gi}}, min: 1, max: 5, delay: 2m, idle: 5m}}]
 arrivals: [{{name: p, times: [1m, 1m, 1m, 1m, 1m, 1m], run: 10m, {POD}}}]
