@@ -72,7 +72,7 @@ class _VolumeController(threading.Thread):
 
     def run(self) -> None:
         while not self._stopped.wait(0.2):
-            _, answer = self._api.retry_call("GET", VOLUMES)
+            _, answer = self._api.retry("GET", VOLUMES)
             for volume in answer["items"]:
                 name, reference = volume["metadata"]["name"], volume["spec"].get("claimRef")
                 if reference is not None and name not in self._bound:

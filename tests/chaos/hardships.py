@@ -49,7 +49,7 @@ def little_memory(row: Row, folder: Path, planes: Planes, times: int) -> None:
             with suppress(ProcessLookupError):
                 resource.prlimit(scheduler.process.pid, resource.RLIMIT_DATA, (now, now))
             for index in range(20):
-                world.api.retry_call("DELETE", f"{PODS}/large-{number}-{index}")
+                world.api.retry("DELETE", f"{PODS}/large-{number}-{index}")
             world.settle(meanwhile=keep_running)
 
 
@@ -78,7 +78,7 @@ def killed_while_writing(row: Row, folder: Path, _: Planes, times: int) -> None:
             acknowledged = there
         row.faults["writes acknowledged"] = len(acknowledged)
         for name in acknowledged:
-            world.api.retry_call("DELETE", f"{PODS}/{name}")
+            world.api.retry("DELETE", f"{PODS}/{name}")
         world.schedule(proxied=False)
         world.add_pods(20)
         world.settle()

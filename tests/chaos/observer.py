@@ -86,7 +86,7 @@ class Observer:
                 self._stopped.wait(0.1)
 
     def _list(self, kind: str) -> str:
-        status, answer = self._api.retry_call("GET", KINDS[kind])
+        status, answer = self._api.retry("GET", KINDS[kind])
         if status != 200:
             raise ValueError(answer)
         with self._lock:

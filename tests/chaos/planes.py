@@ -159,7 +159,7 @@ class Api:
             if self._connection is not None:
                 self._connection.close()
 
-    def retry_call(self, method: str, path: str, body: Any = None, seconds: float = PATIENCE) -> tuple[int, Any]:
+    def retry(self, method: str, path: str, body: Any = None, seconds: float = PATIENCE) -> tuple[int, Any]:
         """Send a request, and repeat it while the server is down or overloaded."""
         end = time.monotonic() + seconds
         while True:

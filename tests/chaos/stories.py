@@ -141,9 +141,7 @@ def failovers(row: Row, folder: Path, planes: Planes, count: int) -> None:
 
 def _leader(world: World) -> str:
     """Return the last writer of the lease, "" if it was released."""
-    status, lease = world.api.retry_call(
-        "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
-    )
+    status, lease = world.api.retry("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler")
     return last_lease_writer(world.plane.audit_log) if status == 200 and lease["spec"].get("holderIdentity") else ""
 
 
@@ -267,7 +265,7 @@ def full_disk(row: Row, folder: Path, _: Planes, times: int) -> None:
             there = world.pods()
             row.lost += [f"{name} was acknowledged and is gone" for name in kept if name not in there]
             for name in there:
-                world.api.retry_call("DELETE", f"{PODS}/{name}")
+                world.api.retry("DELETE", f"{PODS}/{name}")
         world.schedule(proxied=False)
         world.add_pods(20)
         world.settle()
@@ -282,7 +280,7 @@ def large_and_absurd(row: Row, folder: Path, planes: Planes, count: int) -> None
             kind, body = world.rng.choice(sorted(_ABSURD.items()))
             absurd = pod(f"absurd-{number}", cpu="1m") | {"spec": body["spec"]}
             absurd["metadata"] = {"name": f"absurd-{number}", "namespace": "default"} | body.get("metadata", {})
-            status, _ = world.api.retry_call("POST", PODS, absurd)
+            status, _ = world.api.retry("POST", PODS, absurd)
             row.faults[f"{kind}: {'taken' if status == 201 else 'refused'}"] += 1
             world.churn(2)
         world.settle()

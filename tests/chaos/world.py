@@ -125,7 +125,7 @@ class World:
 
     def renew_impossible_pod(self) -> None:
         """Replace the impossible pod by one without conditions and events."""
-        self.api.retry_call("DELETE", f"{PODS}/{TOO_BIG}")
+        self.api.retry("DELETE", f"{PODS}/{TOO_BIG}")
         self.add_impossible_pod()
 
     def delete_pods(self, count: int) -> None:
@@ -133,7 +133,7 @@ class World:
             self.delete_pod(name)
 
     def delete_pod(self, name: str) -> None:
-        status, answer = self.api.retry_call("DELETE", f"{PODS}/{name}")
+        status, answer = self.api.retry("DELETE", f"{PODS}/{name}")
         if status not in (200, 202, 404):
             self.row.other.append(f"deleting {name}: {status} {answer}")
         self._taken -= self._pod_sizes.pop(name)
@@ -144,7 +144,7 @@ class World:
             self.delete_pods(3 * count)
 
     def create(self, path: str, body: dict[str, Any]) -> None:
-        status, answer = self.api.retry_call("POST", path, body)
+        status, answer = self.api.retry("POST", path, body)
         # The server may have been killed after it stored the object.
         if status not in (200, 201, 409):
             self.row.other.append(f"creating {body['metadata']['name']}: {status} {answer}")
@@ -152,7 +152,7 @@ class World:
     # Final checks
 
     def pods(self) -> dict[str, dict[str, Any]]:
-        _, answer = self.api.retry_call("GET", PODS)
+        _, answer = self.api.retry("GET", PODS)
         return {item["metadata"]["name"]: item for item in answer["items"]}
 
     def settle(self, seconds: float = SETTLE, meanwhile: Callable[[], None] = lambda: None) -> None:
@@ -190,7 +190,7 @@ class World:
         return missing + waiting + _contradictions(pods, events)
 
     def _events(self) -> list[Event]:
-        _, answer = self.api.retry_call("GET", EVENTS)
+        _, answer = self.api.retry("GET", EVENTS)
         return [
             Event(item["involvedObject"]["name"], item["involvedObject"]["uid"], item["reason"], item["message"])
             for item in answer["items"]

@@ -30,12 +30,8 @@ def test_pods_are_annotated(tmp_path: Path) -> None:
             async with running_scheduler(cluster, decisions=options) as instance:
 
                 async def is_annotated() -> bool:
-                    rejected = "conditions" in (await cluster.pods())["big"]["status"]
-                    return (
-                        rejected
-                        and bool(await annotations(cluster, "p"))
-                        and len(await annotations(cluster, "big")) > 1
-                    )
+                    done = "conditions" in (await cluster.pods())["big"]["status"]
+                    return done and bool(await annotations(cluster, "p")) and len(await annotations(cluster, "big")) > 1
 
                 await eventually(is_annotated)
                 assert (await annotations(cluster, "p"))[PREFIX + "selected-node"] == "n1"

@@ -91,11 +91,7 @@ def test_a_pod_s_spans(received: tuple[str, list[Any]], tmp_path: Path) -> None:
     by_name = {span.name: span for span in spans}
     cycle, binding = by_name["schedulingCycle"], by_name["bindingCycle"]
     fields = {attribute.key: attribute.value.string_value for attribute in cycle.attributes}
-    assert (fields["k8s.namespace.name"], fields["k8s.pod.name"], fields["k8s.node.name"]) == (
-        "default",
-        "p",
-        "n1",
-    )
+    assert [fields[f"k8s.{kind}.name"] for kind in ("namespace", "pod", "node")] == ["default", "p", "n1"]
     assert {"PreFilter", "Filter", "Filter NodeResourcesFit"} <= by_name.keys()
     assert by_name["Filter"].parent_span_id == binding.parent_span_id == cycle.span_id
     assert by_name["Bind DefaultBinder"].parent_span_id == binding.span_id

@@ -172,11 +172,10 @@ class Measures:
         return self._waits_by(1)
 
     def _waits_by(self, part: int) -> dict[Any, Distribution]:
-        groups = sorted({group[part] for group in self._waits})
-        return {
-            one: Distribution.merged(waits for group, waits in self._waits.items() if group[part] == one)
-            for one in groups
-        }
+        parts: dict[Any, list[Distribution]] = {}
+        for group, waits in self._waits.items():
+            parts.setdefault(group[part], []).append(waits)
+        return {key: Distribution.merged(parts[key]) for key in sorted(parts)}
 
     # Samples
 
