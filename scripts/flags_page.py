@@ -35,9 +35,9 @@ def _table(group: str, flags: tuple[Flag, ...]) -> str:
     lines = ["", f"## {group}", "", "| flag | type | default | |", "|---|---|---|---|"]
     for flag in flags:
         name = f"`-{flag.short}`, `--{flag.name}`" if flag.short else f"`--{flag.name}`"
-        words = flag.help + (f" **No effect**: {flag.ignored}." if flag.ignored else "")
+        text = flag.help + (f" **No effect**: {flag.ignored}." if flag.ignored else "")
         default = f"`{flag.shown_default}`" if flag.shown_default else ""
-        lines.append(f"| {name} | {flag.type.name or 'bool'} | {default} | {words.replace('|', chr(92) + '|')} |")
+        lines.append(f"| {name} | {flag.type.name or 'bool'} | {default} | {text.replace('|', chr(92) + '|')} |")
     return "\n".join(lines) + "\n"
 
 

@@ -167,7 +167,7 @@ class DeviceWorkload:
     """The devices of nodes, and the claim of each pod."""
 
     offer: Callable[[dict[str, Any], str], list[dict[str, Any]]]
-    ask: Callable[[int], dict[str, Any]]
+    request: Callable[[int], dict[str, Any]]
 
     def objects(self, nodes: int, pods: int) -> list[Any]:
         meta = {"name": DRIVER}
@@ -184,7 +184,7 @@ class DeviceWorkload:
                 "uid": f"uid-of-c{number}",
                 "resourceVersion": "1",
             }
-            found.append(convert(ResourceClaim, {"metadata": meta, "spec": {"devices": self.ask(number)}}))
+            found.append(convert(ResourceClaim, {"metadata": meta, "spec": {"devices": self.request(number)}}))
         return found
 
 

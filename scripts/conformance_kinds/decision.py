@@ -112,12 +112,12 @@ class World:
         self.cluster.assume(pod, node)
         reserving = [hook for hook in profile.reserve if hook.concerns(evaluation.states)]
         for hook in reserving:
-            refused = hook.plugin.reserve(evaluation.states.get(hook.name), pod, node)
-            if refused is not None:
+            rejection = hook.plugin.reserve(evaluation.states.get(hook.name), pod, node)
+            if rejection is not None:
                 for done in reversed(reserving):
                     done.plugin.unreserve(evaluation.states.get(done.name), pod, node)
                 self.cluster.forget(pod.uid)
-                found = _status(refused._replace(plugin=hook.name))
+                found = _status(rejection._replace(plugin=hook.name))
                 wanted = expected.get("reserve")
                 return None if found == wanted else f"reserve: {found}, expected {wanted}"
         return None if "reserve" not in expected else f"reserve: succeeded, expected {expected['reserve']}"
@@ -139,9 +139,9 @@ class World:
         answer["feasible"] = sorted(names[row] for row in rows)
         answer["feasibleCount"] = len(rows)
         rejected = {
-            names[verdicts.rows[i]]: _status(refused)
+            names[verdicts.rows[i]]: _status(rejection)
             for i in range(len(verdicts.rows))
-            if (refused := verdicts.rejection(i)) is not None
+            if (rejection := verdicts.rejection(i)) is not None
         }
         if rejected:
             answer["rejected"] = rejected

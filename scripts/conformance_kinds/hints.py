@@ -49,7 +49,7 @@ def _object(manifest: dict[str, Any] | None) -> Any:
 
 
 def _recorded_label(event: ClusterEvent, action: str) -> str:
-    """Return the label as recorded: for added and deleted pods it does not tell whether they have a node."""
+    """Return the label as recorded: for added and deleted pods it does not depend on whether they have a node."""
     if event.resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD) and action != "update":
         return f"{Resource.POD}{event.label.removeprefix(event.resource)}"
     return event.label

@@ -296,11 +296,8 @@ def test_a_simulation_rejects_a_node_with_negative_resources(uid: Object, tmp_pa
     path = tmp_path / "node.yaml"
     path.write_text(yaml.safe_dump(node))
     ran = CliRunner().invoke(main, ["simulate", str(path)])
-    cause = 'status.allocatable.cpu: Invalid value: "-4": must be greater than or equal to 0'
-    assert (ran.exit_code, ran.stderr) == (
-        1,
-        f'Error: {path}: line 1: Node node-0: Node "node-0" is invalid: {cause}\n',
-    )
+    text = 'status.allocatable.cpu: Invalid value: "-4": must be greater than or equal to 0'
+    assert (ran.exit_code, ran.stderr) == (1, f'Error: {path}: line 1: Node node-0: Node "node-0" is invalid: {text}\n')
 
 
 @pytest.mark.parametrize(

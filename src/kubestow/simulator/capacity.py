@@ -65,8 +65,8 @@ def node_kind(node: Node) -> str:
     named = node.metadata.labels.get(INSTANCE_TYPE)
     if named:
         return named
-    room = node.status.allocatable
-    return f"{room.get('cpu', 0)} CPU, {room.get('memory', 0)}"
+    allocatable = node.status.allocatable
+    return f"{allocatable.get('cpu', 0)} CPU, {allocatable.get('memory', 0)}"
 
 
 def scheduler(configuration: SchedulerConfiguration, plugins: Iterable[type], features: Features) -> SchedulerHarness:

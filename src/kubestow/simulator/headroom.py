@@ -42,11 +42,11 @@ class Room(NamedTuple):
 
 HEAD = ("CPU REQUESTS", "CPU LIMITS", "MEMORY REQUESTS", "MEMORY LIMITS")
 SORTS = {
-    "name": lambda room: room.name,
-    "cpu.request": lambda room: -room.cpu_requests,
-    "cpu.limit": lambda room: -room.cpu_limits,
-    "mem.request": lambda room: -room.memory_requests,
-    "mem.limit": lambda room: -room.memory_limits,
+    "name": lambda use: use.name,
+    "cpu.request": lambda use: -use.cpu_requests,
+    "cpu.limit": lambda use: -use.cpu_limits,
+    "mem.request": lambda use: -use.memory_requests,
+    "mem.limit": lambda use: -use.memory_limits,
 }
 
 
@@ -75,7 +75,7 @@ def headroom(objects: Iterable[Any], exclude: Iterable[str] = ()) -> Headroom:
             kinds[obj.metadata.name] = node_kind(obj)
         elif isinstance(obj, Pod) and obj.spec.nodeName and not pod_is_terminal(obj):
             pods.append(obj)
-    cpu, memory = sum(room.cpu for room in nodes.values()), sum(room.memory for room in nodes.values())
+    cpu, memory = sum(use.cpu for use in nodes.values()), sum(use.memory for use in nodes.values())
     by_node: dict[str, list[Room]] = {name: [] for name in nodes}
     by_namespace: dict[str, list[Room]] = {}
     for pod in pods:
@@ -83,10 +83,10 @@ def headroom(objects: Iterable[Any], exclude: Iterable[str] = ()) -> Headroom:
             used = _pod_resources(pod)
             by_node[pod.spec.nodeName].append(used)
             by_namespace.setdefault(pod.metadata.namespace, []).append(used)
-    full = {name: room.plus(*by_node[name]) for name, room in nodes.items()}
+    full = {name: use.plus(*by_node[name]) for name, use in nodes.items()}
     by_kind: dict[str, list[Room]] = {}
-    for name, room in full.items():
-        by_kind.setdefault(kinds[name], []).append(room)
+    for name, use in full.items():
+        by_kind.setdefault(kinds[name], []).append(use)
     spaces = [Room(name, cpu, memory).plus(*used) for name, used in by_namespace.items()]
     grouped = [Room(kind, 0, 0).plus(*rooms) for kind, rooms in by_kind.items()]
     return Headroom(Room("*", 0, 0).plus(*full.values()), list(full.values()), grouped, spaces, by_node)

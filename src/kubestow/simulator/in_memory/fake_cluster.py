@@ -126,7 +126,7 @@ class FakeCluster:
         return self._put(obj, uid=meta.uid, creationTimestamp=meta.creationTimestamp)
 
     def delete(self, obj: Any, grace_seconds: float | None = None) -> None:
-        """Delete an object. A bound pod terminates first: for `grace_seconds`, else as its spec says, else 30 s."""
+        """Delete an object. A bound pod terminates first: for `grace_seconds`, else as in its spec, else 30 s."""
         current: Any = self._existing(type(obj), key_of(obj))
         if not isinstance(current, Pod) or not current.spec.nodeName or pod_is_terminal(current):
             self._remove(current)

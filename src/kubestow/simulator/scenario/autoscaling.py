@@ -70,10 +70,10 @@ class Autoscaler:
     def _to_order(self, simulation: Simulation, nodes: list[str]) -> int:
         """Return the number of nodes to order for pending pods."""
         pending = [pod for pod in simulation.core.intake.pending_pods() if _is_unschedulable(pod)]
-        room = self._group.max - len(nodes) - self._ordered
-        if not pending or room <= 0:
+        limit = self._group.max - len(nodes) - self._ordered
+        if not pending or limit <= 0:
             return 0
-        return max(min(self._needed(simulation.settings, pending) - self._ordered, room), 0)
+        return max(min(self._needed(simulation.settings, pending) - self._ordered, limit), 0)
 
     def _nodes(self, simulation: Simulation) -> list[str]:
         nodes = simulation.core.cluster.nodes

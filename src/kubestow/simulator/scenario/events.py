@@ -158,7 +158,7 @@ def _drain(simulation: Simulation, node: str) -> None:
 def _evict(node: str, simulation: Simulation) -> None:
     plane, bulk = simulation.plane, simulation.bulk
     bulk.put_in_store(bulk.keys_on(node))
-    refused = False
+    rejected = False
     for record in plane.pods.on_node(node):
         owners = record.object()["metadata"].get("ownerReferences", ())
         if any(one.get("kind") == "DaemonSet" for one in owners) or b'"deletionTimestamp":"' in record.body:
@@ -168,9 +168,9 @@ def _evict(node: str, simulation: Simulation) -> None:
         except ApiError as error:
             if error.code != 429:
                 raise
-            refused = True
+            rejected = True
     current = simulation.get("Node", node)
-    if refused and current is not None and current.get("spec", {}).get("unschedulable"):
+    if rejected and current is not None and current.get("spec", {}).get("unschedulable"):
         action: Action = partial(_evict, node)
         simulation.at(simulation.time + _DRAIN_RETRY_SECONDS, action)
 
