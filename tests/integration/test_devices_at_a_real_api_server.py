@@ -222,7 +222,7 @@ def test_pods_that_cannot_be_bound_free_their_devices(plane: RealControlPlane, s
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_selectors_have_the_servers_cost(plane: RealControlPlane, expression: str) -> None:
     """The largest cost that is accepted here is accepted there, and one round more is rejected."""
-    outer, inner = at_the_limit(most_a_selector_costs(compile_selector(expression)))
+    outer, inner = at_the_limit(max_selector_cost(compile_selector(expression)))
 
     def offer(rounds: int) -> None:
         selectors = [{"cel": {"expression": repeated(expression, outer, rounds)}}]

@@ -177,7 +177,7 @@ def _pods_by_owner(path: Path) -> dict[str, set[str]]:
 )
 def test_pods_of_both_sides_are_paired(a: dict[str, str], b: dict[str, str], pairs: list[tuple[str, str]]) -> None:
     """By name; generated names by owner and order; every pod once."""
-    assert paired(a, b) == pairs
+    assert pair_pods(a, b) == pairs
 
 
 def test_a_changed_weight_explains_moved_pods(folder: Path) -> None:

@@ -141,7 +141,7 @@ def compare(
         # Other versions of the program may not write notes.
         notes = (note for run in runs for note in run.results.get("notes", ()))
         found.notes = list(dict.fromkeys([*found.notes, *notes]))
-        pods = paired(a.owners, b.owners)
+        pods = pair_pods(a.owners, b.owners)
         found.pods[seed] = len(pods)
         found.moved[seed] = [
             _explain(one, two, a, b, seed, causes)

@@ -232,14 +232,14 @@ def read(folder: Path, plugins: PluginCollection | None = None) -> Run:
     return run
 
 
-def _bench(restored: "_StoredHistory", stored: dict[str, Any], run: Run, plugins: PluginCollection) -> Bench:
-    """Return the bench for dry runs in the final state of the cluster; raises ConfigError, FeatureGateError."""
+def _bench(restored: "_StoredHistory", stored: dict[str, Any], run: Run, plugins: PluginCollection) -> DryRuns:
+    """Return the dry runs in the final state of the cluster; raises ConfigError, FeatureGateError."""
     on = stored.get("features", ())
     features = Features.parse(",".join(f"{gate.name}={str(gate.name in on).lower()}" for gate in SCHEDULING_GATES))
     configuration = config.load(stored.get("yaml", ""), features, plugins)
     setup = Setup(configuration, features, plugins.register(in_tree_registry()))
-    scene = Scene(setup, collected(run.history.now.cluster, restored.pending), run.history.end)
-    return Bench(lambda: scene, run.decisions, lambda: plugins)
+    scene = Scene(setup, all_objects(run.history.now.cluster, restored.pending), run.history.end)
+    return DryRuns(lambda: scene, run.decisions, lambda: plugins)
 
 
 class _StoredHistory:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from kubestow.simulator import report
 from kubestow.simulator.decision_lines import NODES, RECORD_BYTES, DecisionLines
 from kubestow.simulator.measuring import Measures, Sample
-from kubestow.simulator.results import as_csv, as_json, as_parquet, atomic_file, new_folder, results, write_whole
+from kubestow.simulator.results import as_csv, as_json, as_parquet, atomic_file, new_folder, results, write_atomically
 from kubestow.simulator.simulation import Simulation
 from kubestow.telemetry.memory import GC_THRESHOLDS, keep_freed_memory
 

@@ -94,7 +94,7 @@ def parse_vary(text: str) -> tuple[str, Values]:
     return name, [low] if low == high else (low, high)
 
 
-def demand_field(name: str) -> None:
+def require_field(name: str) -> None:
     """Raise SweepError unless `name` is the name of a field that can be varied."""
     if not name.removeprefix("config.").removeprefix("scenario.") or not name.startswith(("config.", "scenario.")):
         raise SweepError(f"{name!r}: write config.FIELD=VALUE,VALUE or scenario.FIELD=LOW..HIGH")

@@ -85,7 +85,7 @@ def _tree(decision: Decision | GroupDecision, more: Mapping[str, Any]) -> dict[s
     return tree | {name: msgspec.to_builtins(value) for name, value in more.items() if value}
 
 
-def explained_group(run: GroupRun, against: str = "", notes: tuple[str, ...] = ()) -> GroupExplanation:
+def explain_group_run(run: GroupRun, against: str = "", notes: tuple[str, ...] = ()) -> GroupExplanation:
     """Explain a dry run of a pod group; `against` names a placement, or a node in it, to try. Raises ExplainError."""
     decision = run.decision()
     if against:

@@ -80,7 +80,7 @@ def _read_path(path: str, scenario: Scenario, problems: list[str], origins: list
         problems.append(f"{error.filename or path}: {describe_error(error)}")
     except UnicodeDecodeError as error:
         recording = "is a recording; run it with kubestow replay or kubestow compare"
-        problems.append(f"{path}: {recording if is_recording(path) else problem_of(error)}")
+        problems.append(f"{path}: {recording if is_recording(path) else describe_error(error)}")
 
 
 def _read_source(source: Source, scenario: Scenario, problems: list[str], origins: list[str], *via: str) -> None:
