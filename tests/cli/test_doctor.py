@@ -95,9 +95,14 @@ def test_all_is_well(doctor: Callable[..., Result], running_scheduler: Callable[
     """Every check is told, and the exit code is 0."""
     done = doctor("--server", running_scheduler({}))
     assert done.exit_code == 0, done.output
-    for words in ("API server v1.36", "clocks agree", "all 54 rights are there", "resource.k8s.io/v1: resourceclaims"):
+    for words in (
+        "API server v1.36",
+        "clocks agree",
+        "all 54 permissions are granted",
+        "resource.k8s.io/v1: resourceclaims",
+    ):
         assert words in done.output
-    assert "nobody holds the lease kube-system/kube-scheduler" in done.output
+    assert "the lease kube-system/kube-scheduler has no holder" in done.output
     assert "the configurations are the same" in done.output
     assert "0 problems" in done.output
 
@@ -111,12 +116,12 @@ def test_what_differs_from_the_running_scheduler(
     url = running_scheduler({"podMaxBackoffSeconds": 99, "profiles": [profile]}, metrics)
     done = doctor("--server", url)
     assert done.exit_code == 1
-    assert "profile default-scheduler enables the plugin Homemade, which is not here" in done.output
+    assert "profile default-scheduler enables the plugin Homemade, which is not installed here" in done.output
     assert "podMaxBackoffSeconds is 99 there and 10 here" in done.output
     assert "multiPoint.enabled[Homemade] is set there and not set here\n" in done.output
-    assert "give the scheduler the same file with --config, or the same flags" in done.output
+    assert "pass the same file with --config, or the same flags" in done.output
     assert "the gate GenericWorkload is on there and off here" in done.output
-    assert "give --feature-gates=GenericWorkload=true" in done.output
+    assert "pass --feature-gates=GenericWorkload=true" in done.output
 
 
 def test_a_plugin_in_one_of_the_configurations_is_one_line(
@@ -167,7 +172,7 @@ def test_two_that_would_schedule_the_same_pods(
     )
     done = doctor("--server", running_scheduler({}), "--config", str(file))
     assert done.exit_code == 1
-    assert "both schedule pods of default-scheduler, and each has a lease of its own" in done.output
+    assert "both schedule pods of default-scheduler, and each has its own lease" in done.output
 
 
 def test_one_that_schedules_without_a_lease(
@@ -179,7 +184,7 @@ def test_one_that_schedules_without_a_lease(
     assert "leaderElection.leaderElect is false there and true here" in done.output
     assert "does so without holding a lease" in done.output
     assert "stop it before the new one starts" in done.output
-    assert "each has a lease of its own" not in done.output
+    assert "each has its own lease" not in done.output
 
 
 def test_no_election_beside_a_leader(plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
@@ -195,7 +200,7 @@ def test_no_election_beside_a_leader(plane: Running, doctor: Callable[..., Resul
         )
         done = doctor("--config", str(file))
         assert done.exit_code == 1
-        assert "the-other leads, and without leader election both would schedule" in done.output
+        assert "the-other leads; without leader election both would schedule pods" in done.output
     finally:
         client.call("DELETE", f"{LEASES}/kube-scheduler")
         client.close()
@@ -242,7 +247,7 @@ def test_a_clock_that_is_off(doctor: Callable[..., Result], monkeypatch: pytest.
     done = doctor()
     assert done.exit_code == 1
     assert "run an NTP client" in done.output
-    assert "this clock is +" in done.output
+    assert "this clock differs from the server's by +" in done.output
 
 
 def test_a_port_that_is_taken(doctor: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +256,7 @@ def test_a_port_that_is_taken(doctor: Callable[..., Result], monkeypatch: pytest
         monkeypatch.setattr("kubestow.cli.doctor.process._PORT", taken.getsockname()[1])
         done = doctor()
     assert done.exit_code == 0
-    assert "something listens on port" in done.output
+    assert "another process listens on port" in done.output
     assert "choose another --secure-port" in done.output
 
 
@@ -264,12 +269,12 @@ def test_a_server_that_lacks_much(
     arguments = ("--kubeconfig", str(_kubeconfig(tmp_path, url)))
     done = doctor(*arguments)
     assert done.exit_code == 0, done.output
-    assert "API server v1.29.3; tried are v1.30 to v1.36" in done.output
-    assert "the server's clock is not known" in done.output
+    assert "API server v1.29.3; tested versions are v1.30 to v1.36" in done.output
+    assert "the server's clock is unknown" in done.output
     assert "resource.k8s.io/v1: the server has no resourceclaims, resourceslices, deviceclasses" in done.output
     done = doctor(*arguments, "--feature-gates=CoordinatedLeaderElection=true")
     assert done.exit_code == 1
-    assert "the server has no leasecandidates, so that nobody will be elected" in done.output
+    assert "the server has no leasecandidates, so that no leader is elected" in done.output
     assert "--runtime-config=coordination.k8s.io/v1beta1=true" in done.output
     assert ", 1 problem\n" in done.output
 
@@ -281,16 +286,19 @@ def test_a_running_scheduler_that_does_not_tell(
     done = doctor("--server", serve({}))
     assert done.exit_code == 1
     assert "PROBLEM nothing is compared: http://" in done.output
-    assert "does not tell its configuration" in done.output
-    assert "see that --server is the secure port of a kube-scheduler that runs" in done.output
+    assert "does not report its configuration" in done.output
+    assert "make sure that --server is the secure port of a running kube-scheduler" in done.output
     other = tmp_path / "other.crt"
     other.write_bytes(Authority().pem)
     done = doctor("--server", plane.control_plane.url, "--certificate-authority", str(other))
     assert done.exit_code == 1
-    assert "-> say whom to trust there with --certificate-authority, or trust anybody with --ins" in done.output
+    assert "-> name its authority with --certificate-authority, or skip verification with --ins" in done.output
     done = doctor("--server", serve({"/configz": Refusal(403)}))
     assert done.exit_code == 1
-    assert "-> let the user get /configz and /metrics there, or run this once more as an administrator" in done.output
+    assert (
+        "-> to compare, allow the user to get /configz and /metrics there, or run this again as an administrator"
+        in done.output
+    )
 
 
 def test_a_running_scheduler_that_does_not_run(doctor: Callable[..., Result]) -> None:
@@ -300,9 +308,9 @@ def test_a_running_scheduler_that_does_not_run(doctor: Callable[..., Result]) ->
         url = f"https://127.0.0.1:{unused.getsockname()[1]}"
         done = doctor("--server", url)
     assert done.exit_code == 1
-    assert f"PROBLEM nothing is compared: {url} does not tell its configuration: cannot connect to " in done.output
+    assert f"PROBLEM nothing is compared: {url} does not report its configuration: cannot connect to " in done.output
     assert ": connection refused\n" in done.output
-    assert "-> see that --server is the secure port of a kube-scheduler that runs" in done.output
+    assert "-> make sure that --server is the secure port of a running kube-scheduler" in done.output
     assert done.output.endswith(", 1 problem\n")
 
 
@@ -322,10 +330,10 @@ def test_checks_that_cannot_be_made(
     }
     done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, serve(pages))))
     assert done.exit_code == 1
-    assert "PROBLEM the server's clock is not known: not now\n        -> let the user create" in done.output
-    assert "PROBLEM apps/v1: not now\n        -> let the user get /apis/apps/v1" in done.output
+    assert "PROBLEM the server's clock is unknown: not now\n        -> allow the user to create" in done.output
+    assert "PROBLEM apps/v1: not now\n        -> allow the user to get /apis/apps/v1" in done.output
     assert (
-        "PROBLEM who leads is not known: the lease kube-system/kube-scheduler cannot be read: not now\n" in done.output
+        "PROBLEM the leader is unknown: the lease kube-system/kube-scheduler cannot be read: not now\n" in done.output
     )
     assert ", 3 problems\n" in done.output
 
@@ -341,7 +349,7 @@ def test_a_server_without_a_clock(
         "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": {"status": {"allowed": True}},
     }
     done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, serve(pages))))
-    assert "note    the server does not tell the time\n        -> compare the clocks yourself\n" in done.output
+    assert "note    the server does not report the time\n        -> compare the clocks manually\n" in done.output
     assert "clocks agree" not in done.output
 
 
@@ -352,8 +360,8 @@ def test_a_server_that_is_something_else(
     """Its answer at /configz is not that of a kube-scheduler."""
     done = doctor("--server", serve({"/configz": page, "/metrics": "x"}))
     assert done.exit_code == 1
-    assert "does not tell its configuration" in done.output
-    assert "see that --server is the secure port of a kube-scheduler that runs" in done.output
+    assert "does not report its configuration" in done.output
+    assert "make sure that --server is the secure port of a running kube-scheduler" in done.output
 
 
 @pytest.mark.parametrize("page", ["<html>Log in</html>", [1]])
@@ -363,8 +371,8 @@ def test_a_kubeconfig_that_names_no_api_server(
     """A proxy that wants a login answers every path, and nothing that is expected."""
     done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, serve({"/version": page}))))
     assert done.exit_code == 1
-    assert "this is no answer of an API server" in done.output
-    assert "see that the server runs and that the kubeconfig is right" in done.output
+    assert "not a response of an API server" in done.output
+    assert "make sure that the server runs and the kubeconfig is correct" in done.output
 
 
 def test_credentials_that_are_not_accepted(doctor: Callable[..., Result], plane: Running, tmp_path: Path) -> None:
@@ -374,7 +382,9 @@ def test_credentials_that_are_not_accepted(doctor: Callable[..., Result], plane:
     kubeconfig.write_text(written.replace(TOKEN, "wrong"))
     done = doctor("--kubeconfig", str(kubeconfig))
     assert done.exit_code == 1
-    assert f"PROBLEM {plane.control_plane.url} does not know the user of the kubeconfig: Unauthorized\n" in done.output
+    assert (
+        f"PROBLEM {plane.control_plane.url} does not accept the user of the kubeconfig: Unauthorized\n" in done.output
+    )
     assert "-> renew the token or the certificate in the kubeconfig" in done.output
     assert done.output.count("Unauthorized") == 1
 
@@ -390,7 +400,7 @@ def test_flags_about_a_server_that_is_not_named(doctor: Callable[..., Result], f
 def test_a_token_goes_over_tls_alone(plane: Running, doctor: Callable[..., Result]) -> None:
     """An address without https:// is that of the secure port, too."""
     done = doctor("--server", plane.control_plane.url.removeprefix("https://"), "--insecure-skip-tls-verify")
-    assert "does not tell its configuration: the server could not find the requested resource" in done.output
+    assert "does not report its configuration: the server could not find the requested resource" in done.output
 
 
 def test_nothing_is_compared_with_a_configuration_that_is_not_valid(

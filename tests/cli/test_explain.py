@@ -20,7 +20,7 @@ def test_a_pod_that_fits_is_told_with_its_scores(files: Files) -> None:
     """Where it would go, who refused the others, and what each plugin gave the best."""
     done = files.explain_pod(pod("web", "1"))
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("Pod default/web would go to big.\n  It is the only one of 2 nodes that will do.\n")
+    assert done.output.startswith("Pod default/web would go to big.\n  It is the only feasible one of 2 nodes.\n")
     assert "       1  NodeResourcesFit: Insufficient cpu\n          small\n" in done.output
     assert "  TaintToleration (x3)                   300\n" in done.output
     assert done.output.splitlines()[-1].split() == ["total", "463"]
@@ -133,7 +133,7 @@ def test_a_pod_that_has_finished_is_explained_as_if_it_had_not(tmp_path: Path) -
     done = {**pod("job", "3", nodeName="a"), "status": {"phase": "Succeeded"}}
     files = Files(tmp_path, node("a", "4"), node("b", "8"), done)
     output = " ".join(files.explain("job").output.split())
-    assert output.startswith("Pod default/job would go to b. 2 of 2 nodes will do, and it scores highest.")
+    assert output.startswith("Pod default/job would go to b. 2 of 2 nodes are feasible, and it scores highest.")
     assert "Note: it has finished on node a; this is where it would go if it were scheduled now." in output
 
 
@@ -145,7 +145,7 @@ def test_a_manifest_is_tried_in_the_place_of_the_pod_that_has_its_name(tmp_path:
     done = files.explain_pod(pod("web", "4"))
     assert done.output.startswith("Pod default/web would go to a.\n")
     assert " ".join(done.output.split()).endswith(
-        "Note: a pod of this name is on node a; this one is tried in its place."
+        "Note: a pod with this name is on node a; this pod is tried in its place."
     )
     assert "would fit nowhere" in files.explain_pod(pod("other", "4")).output
 
@@ -167,15 +167,15 @@ def test_priority_comes_from_the_class(tmp_path: Path) -> None:
     }
     files = Files(tmp_path, node("a", "2"), pod("low", "2", nodeName="a", priority=0), classes)
     done = files.explain_pod(pod("web", "2", priorityClassName="high"))
-    assert "makes room on a, from which must go: default/low" in done.output
-    assert "  cluster  pods of lower priority removed from node a: default/low\n" in done.output
+    assert "evicts pods from a: default/low" in done.output
+    assert "  cluster  pods of lower priority gone from node a: default/low\n" in done.output
 
 
 def test_a_priority_class_that_is_not_there_is_said(tmp_path: Path) -> None:
     """Dumps of pods and nodes have none; those of the system are everywhere."""
     files = Files(tmp_path, node("a", "2"), pod("low", "2", nodeName="a", priority=0))
     told = json.loads(files.explain_pod(pod("web", "2", priorityClassName="high"), "-o", "json").output)
-    assert told["notes"] == ["priority class high is not known here; priority 0 is taken."]
+    assert told["notes"] == ["priority class high is unknown here; priority 0 is used."]
     told = json.loads(files.explain_pod(pod("web", priorityClassName="system-node-critical"), "-o", "json").output)
     assert (told["priority"], told.get("notes")) == (2_000_001_000, None)
 
@@ -194,7 +194,7 @@ def test_one_node_can_be_asked_about(files: Files) -> None:
         in files.explain_pod(pod("web"), "--node", "small").output
     )
     scores = files.explain_pod(pod("web"), "--node", "big").output
-    assert "  will do; number 1 of 1 by score\n" in scores
+    assert "  is feasible; rank 1 of 1 by score\n" in scores
     assert "  TaintToleration                                0         100         300\n" in scores
 
 
@@ -205,7 +205,7 @@ def test_nodes_of_the_same_score_have_the_same_rank(tmp_path: Path) -> None:
         next(line for line in files.explain_pod(pod("web"), "--node", name).output.splitlines() if "by score" in line)
         for name in ("a", "c", "d")
     ]
-    assert ranks == [*["  will do; number 1 of 4 by score, as 2 others"] * 2, "  will do; number 4 of 4 by score"]
+    assert ranks == [*["  is feasible; rank 1 of 4 by score, with 2 others"] * 2, "  is feasible; rank 4 of 4 by score"]
 
 
 def test_one_node_in_json(files: Files) -> None:
@@ -219,7 +219,7 @@ def test_a_pod_that_no_single_change_helps_is_told_so(files: Files) -> None:
     done = files.explain_pod(pod("web", nodeSelector={"disk": "ssd", "rack": "7"}))
     assert done.output.endswith(
         "Would fit if\n  no single change was found that is enough.\n"
-        "  --against NODE tells all that it takes on one node.\n"
+        "  --against NODE shows all changes needed for one node.\n"
     )
 
 
@@ -258,7 +258,10 @@ def test_what_it_takes_to_land_on_a_node(files: Files) -> None:
     """Single changes, and whether the pod would go there then."""
     done = files.explain_pod(pod("web"), "--against", "small")
     assert "To land on small\n  it is refused by NodeResourcesFit: Insufficient cpu\n" in done.output
-    assert "request of cpu lowered from 1 to 500m\n           the node would do, but big scores higher\n" in done.output
+    assert (
+        "request of cpu lowered from 1 to 500m\n           the node would be feasible, but big scores higher\n"
+        in done.output
+    )
     pinned = "no single change is enough; all of these are:\n  - 500m more cpu on node small\n  - node selector "
     assert done.output.endswith(f"{pinned}kubernetes.io/hostname=small added\n")
 
@@ -267,7 +270,9 @@ def test_a_node_that_would_be_as_good_as_another_may_be_it(tmp_path: Path) -> No
     """None of those that score the same is said to score higher."""
     files = Files(tmp_path, node("a"), node("b", taints=[{"key": "t", "effect": "NoSchedule"}]))
     done = files.explain_pod(pod("web"), "--against", "b")
-    assert "toleration of t:NoSchedule added\n           it may go there: 1 other scores the same\n" in done.output
+    assert (
+        "toleration of t:NoSchedule added\n           it may be placed there: 1 other scores the same\n" in done.output
+    )
 
 
 def test_one_node_and_what_another_takes_are_told_together(files: Files) -> None:
@@ -311,7 +316,7 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
     for arguments, said in (
         (("shop/db", *cluster), "there is no pod shop/db"),
         (("db", *cluster), "no namespace has a pod db"),
-        (("web", *cluster), "pod web is ambiguous: say which of shop/web, test/web"),
+        (("web", *cluster), "pod web is ambiguous: choose one of shop/web, test/web"),
         (("shop/web", "-n", "test", *cluster), "'shop/web' is not in the namespace that --namespace names, test"),
         (("a/b/c", *cluster), "'a/b/c' does not name a pod: write NAMESPACE/POD, or POD and --namespace"),
         (("shop/web", "--cluster", "none.json"), "none.json: cannot be read: No such file or directory"),
@@ -396,7 +401,7 @@ def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
     path = files.write("pod.json", pod("web", schedulerName="other"))
     said = "Error: pod default/web: no profile has schedulerName other; the configuration has"
     (line,) = refused("-f", path, "--cluster", files.cluster)
-    assert line == f"{said} default-scheduler; --config names that of its scheduler"
+    assert line == f"{said} default-scheduler; name the configuration of its scheduler with --config"
     configuration = files.write(
         "config.json",
         {
@@ -415,10 +420,10 @@ def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
         ((), "name a pod, or give one with -f\n"),
         (("web", "-f", "pod.yaml"), "name a pod, or give one with -f, not both\n"),
         (("-f", "-", "--cluster", "-"), "standard input (-) can be read only once; name a file instead\n"),
-        (("web", "--cluster", "c.json", "--context", "c"), "--context is about a live cluster, --cluster about files"),
+        (("web", "--cluster", "c.json", "--context", "c"), "--context applies to a live cluster, --cluster to files"),
         (
             ("web", "--cluster", "c.json", "--certificate-authority", "ca.pem"),
-            "--certificate-authority is about a live",
+            "--certificate-authority applies to a live",
         ),
         (("web", "--cluster", "c.json", "--watch"), "--watch needs a live cluster: files do not change\n"),
     ],

@@ -60,7 +60,7 @@ def test_a_template_that_is_missing_is_named(objects: list[dict[str, Any]], tmp_
 
 def test_a_pod_that_is_there_tells_what_its_claim_is_made_from(objects: list[dict[str, Any]], tmp_path: Path) -> None:
     """Whether there is such a template or not; with its claim made, nothing is to be told."""
-    note = "Note: claim gpu is to be made from ResourceClaimTemplate default/gpu.\n"
+    note = "Note: claim gpu will be created from ResourceClaimTemplate default/gpu.\n"
     for claims in ([], [{"name": "gpu", "resourceClaimName": "web-gpu"}]):
         waiting = {**_claiming("web"), "status": {"resourceClaimStatuses": claims}}
         done = Files(tmp_path, *objects, waiting).explain("default/web")

@@ -83,7 +83,7 @@ def configured(files: Files, url: str) -> tuple[str, str]:
 
 
 def test_extenders_are_asked_on_request(files: Files, extender: Extender) -> None:
-    """Which nodes will do, and how good they are; the pod goes where they want it."""
+    """Which nodes are feasible, and how good they are; the pod goes where they want it."""
     options = (*configured(files, extender.url), "--extenders")
     told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
     assert (told["chosen"], "notes" in told) == ("n-2", False)
@@ -127,10 +127,10 @@ def test_without_the_flag_it_is_said_that_they_were_not(files: Files, extender: 
     """Of pods how to ask; groups are tried without."""
     options = configured(files, extender.url)
     told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
-    assert told["notes"] == [f"the extender {extender.url} was not asked; --extenders asks."]
-    assert told["extenders"][0]["error"] == "not called in a dry run"
+    assert told["notes"] == [f"the extender {extender.url} was not called; see --extenders."]
+    assert told["extenders"][0]["error"] == "not asked in a dry run"
     group = json.loads(files.explain("podgroup/g", *options, "-o", "json").output)
-    assert group["notes"] == [f"the extender {extender.url} was not asked: a pod group is tried without."]
+    assert group["notes"] == [f"the extender {extender.url} was not called: pod groups are tried without extenders."]
     assert extender.asked == []
 
 
@@ -156,11 +156,11 @@ def test_a_pod_that_an_extender_has_refused_does_not_fit_now(tmp_path: Path, ext
     finally:
         up.stop()
     assert (told["source"], told["nodes"]["n-0"]["rejected"]["reasons"]) == ("scheduler", ["too noisy"])
-    assert told["notes"] == [f"the extender {extender.url} was not asked; --extenders asks."]
+    assert told["notes"] == [f"the extender {extender.url} was not called; see --extenders."]
 
 
 def test_the_password_of_an_extender_is_not_shown(files: Files) -> None:
-    """Neither where it is said that it was not asked, nor where it did not answer."""
+    """Neither where it is said that it was not called, nor where it did not answer."""
     options = configured(files, "http://user:secret@127.0.0.1:1")
     for more in ((), ("--extenders",)):
         output = files.explain_pod(pod("web"), *options, *more).output

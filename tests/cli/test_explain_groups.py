@@ -163,7 +163,7 @@ def test_groups_that_cannot_be_explained_are_one_line(racks: Files) -> None:
     for name, said in (
         ("empty", "pod group ml/empty has no pending pods; 0 have a node"),
         ("none", "there is no pod group none"),
-        ("train", "pod group train is ambiguous: say which of ml/train, other/train"),
+        ("train", "pod group train is ambiguous: choose one of ml/train, other/train"),
     ):
         assert refused(f"podgroup/{name}", "--cluster", twice.cluster) == [f"Error: {said}"]
 

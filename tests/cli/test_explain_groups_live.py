@@ -84,9 +84,9 @@ def test_a_group_that_waits(up: Up) -> None:
         == ["it fits nowhere on 4 nodes.", "it fits nowhere on 4 nodes."] + ["it waits for its pod group."] * 2
     )
     screen = screens[3]
-    assert "       2  not looked at: outside a, where its pod group was tried\n" in screen
+    assert "       2  not evaluated: outside a, where its pod group was tried\n" in screen
     outside = run("train-3", "--node", "b-0", "--kubeconfig", str(up.kubeconfig)).output
-    assert "  was not looked at: outside a, where its pod group was tried.\n" in outside
+    assert "  was not evaluated: outside a, where its pod group was tried.\n" in outside
 
 
 def test_a_group_that_was_not_tried_yet(up: Up) -> None:

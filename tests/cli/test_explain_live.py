@@ -82,7 +82,7 @@ def test_a_dry_run_that_fails_where_the_scheduler_did_not(up: Up, tmp_path: Path
     assert (told["source"], told["outcome"]) == ("scheduler", "unschedulable")
     assert "wouldFitIf" not in told
     (note,) = told["notes"]
-    assert note.startswith("what would help is not known: a dry run, with the configuration, plugins and feature gates")
+    assert note.startswith("what would help is unknown: a dry run, with the configuration, plugins and feature gates")
     assert "no licence server" in note
 
 
@@ -102,7 +102,7 @@ def test_without_an_answer_of_the_scheduler_it_is_a_dry_run(up: Up, tmp_path: Pa
     scheduler = yaml.safe_load(whole)["clusters"][0]["cluster"]["extensions"][0]["extension"]["server"]
     for number, (text, said) in enumerate(
         (
-            (whole.replace("kubestow.dev/scheduler", "other"), "no scheduler was asked (--server says where it is)"),
+            (whole.replace("kubestow.dev/scheduler", "other"), "no scheduler was queried (--server names it)"),
             (whole.replace(scheduler, "https://127.0.0.1:1"), "does not answer: cannot connect to 127.0.0.1:1: "),
         )
     ):
@@ -112,7 +112,7 @@ def test_without_an_answer_of_the_scheduler_it_is_a_dry_run(up: Up, tmp_path: Pa
         assert said in " ".join(done.output.split()), done.output
         assert "this is a dry run." in " ".join(done.output.split())
     (line,) = refused("small", "--kubeconfig", str(up.kubeconfig), "--server", "https://127.0.0.1:1")
-    assert line.startswith("Error: the scheduler at https://127.0.0.1:1 does not say: ")
+    assert line.startswith("Error: the scheduler at https://127.0.0.1:1 does not answer: ")
 
 
 def test_a_scheduler_that_is_not_trusted(up: Up, tmp_path: Path) -> None:
@@ -122,9 +122,7 @@ def test_a_scheduler_that_is_not_trusted(up: Up, tmp_path: Path) -> None:
     other.write_bytes(Authority().pem)
     asked = ("small", "--kubeconfig", str(up.kubeconfig), "--server", scheduler["server"])
     (line,) = refused(*asked, "--certificate-authority", str(other))
-    assert line.endswith(
-        "(--certificate-authority says whom to trust there, --insecure-skip-tls-verify trusts anybody)"
-    )
+    assert line.endswith("(--certificate-authority names its authority, --insecure-skip-tls-verify skips verification)")
 
 
 def test_a_pod_that_is_not_there_is_one_line(up: Up) -> None:
@@ -156,7 +154,7 @@ def test_a_pod_that_is_gone_is_told_from_its_record(up: Up) -> None:
     assert tried_and_gone(up, "never", "9") is None
     told = explain(up, "leaving")
     assert (told["source"], told["chosen"]) == ("scheduler", chosen)
-    assert told["notes"] == ["the pod is no longer there; this is what was decided about it last."]
+    assert told["notes"] == ["the pod no longer exists; this is the last decision about it."]
     for arguments in (("never",), ("leaving", "--against", "node-0")):
         (line,) = refused(*arguments, "--kubeconfig", str(up.kubeconfig))
         assert line.startswith(f"Error: there is no pod default/{arguments[0]} at https://127.0.0.1:")
@@ -174,7 +172,7 @@ def test_a_pod_that_another_has_bound_is_not_pending(up: Up) -> None:
     up.delete_at_once(path)
     assert told["source"] == "dry run"
     assert told["notes"] == [
-        "what the scheduler knows of it is older: another has sent it to its node; this is a dry run.",
+        "the scheduler's record is older: another scheduler bound the pod; this is a dry run.",
         "it is on node node-0 already; this is where it would go if it were scheduled now.",
     ]
 
@@ -293,7 +291,7 @@ def test_a_record_is_told_to_those_who_may_not_see_nodes(forbidding: str, monkey
     asked = ("web", "--kubeconfig", forbidding)
     told = " ".join(run(*asked).output.split())
     assert told.startswith(f"Pod shop/web is pending: it fits nowhere on 1 node. {message} ")
-    assert told.endswith("Note: what would help was not looked for: nodes cannot be listed: cannot list /api/v1/nodes")
+    assert told.endswith("Note: what would help was not computed: nodes cannot be listed: cannot list /api/v1/nodes")
     assert refused(*asked, "--against", "a") == ["Error: nodes cannot be listed: cannot list /api/v1/nodes"]
 
 

@@ -174,18 +174,18 @@ def test_a_scheduler_that_may_not_be_asked(fake: Fake, tmp_path: Path) -> None:
     assert outcome == "scheduled"
     assert note == (
         "the scheduler's configuration and feature gates could not be read (jane cannot get /configz; jane cannot get "
-        "/metrics); the default ones are taken; --config and --feature-gates name others."
+        "/metrics); the default ones are used; --config and --feature-gates name others."
     )
     _, (note,) = fake.tried("--feature-gates", f"{GATE}=true")
     assert note == (
-        "the scheduler's configuration could not be read (jane cannot get /configz); the default one is taken; "
+        "the scheduler's configuration could not be read (jane cannot get /configz); the default one is used; "
         "--config names another."
     )
     path = tmp_path / "config.yaml"
     path.write_text(config.dump(config.default()))
     _, (note,) = fake.tried("--config", str(path))
     assert note == (
-        "the scheduler's feature gates could not be read (jane cannot get /metrics); the default ones are taken; "
+        "the scheduler's feature gates could not be read (jane cannot get /metrics); the default ones are used; "
         "--feature-gates names others."
     )
     _Cluster.asked.clear()
@@ -197,7 +197,7 @@ def test_gates_that_metrics_do_not_tell(fake: Fake) -> None:
     """They may be disabled there."""
     _Cluster.pages.update({"/configz": shown(), "/metrics": "up 1\n"})
     _, (note,) = fake.tried()
-    assert note.startswith("the scheduler's feature gates could not be read (its metrics do not tell them); ")
+    assert note.startswith("the scheduler's feature gates could not be read (its metrics do not report them); ")
 
 
 def test_a_scheduler_that_is_none(fake: Fake) -> None:
@@ -215,8 +215,8 @@ def test_plugins_that_are_not_here(fake: Fake, tmp_path: Path) -> None:
     outcome, (note,) = fake.tried()
     assert outcome == "scheduled"
     assert note == (
-        "the scheduler's configuration is not used: the plugin Homemade is not here; the default one is taken; "
-        "--plugin gives plugins of your own, --config names another configuration."
+        "the scheduler's configuration is not used: the plugin Homemade is not installed; the default one is used; "
+        "--plugin adds custom plugins, --config names another configuration."
     )
     (tmp_path / "homemade.py").write_text(HOMEMADE)
     assert fake.tried("--plugin", str(tmp_path / "homemade.py")) == ("unschedulable", [])
@@ -228,7 +228,7 @@ def test_a_configuration_that_is_not_known_here(fake: Fake) -> None:
     _Cluster.pages.update({"/configz": shown(parallelism=-1), "/metrics": metrics})
     _, (note,) = fake.tried()
     assert note.startswith("the scheduler's configuration is not used (parallelism: ")
-    assert note.endswith("); the default one is taken; --config names another.")
+    assert note.endswith("); the default one is used; --config names another.")
 
 
 def test_a_scheduler_that_does_not_answer_is_asked_once(fake: Fake) -> None:
@@ -239,7 +239,7 @@ def test_a_scheduler_that_does_not_answer_is_asked_once(fake: Fake) -> None:
     notes = explain(fake.kubeconfig, "web")["notes"]
     assert notes[0].startswith("the scheduler at https://127.0.0.1:1 does not answer: cannot connect to 127.0.0.1:1: ")
     assert notes[1] == (
-        "the scheduler's configuration and feature gates are not known; the default ones are taken; --config and "
+        "the scheduler's configuration and feature gates are unknown; the default ones are used; --config and "
         "--feature-gates name others."
     )
     _, (note,) = fake.tried()

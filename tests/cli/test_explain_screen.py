@@ -139,7 +139,7 @@ def test_a_record_tells_who_must_go() -> None:
         "  0/1 nodes are available: 1 Insufficient cpu.",
         "",
         "Preemption",
-        "  makes room on a, from which must go: shop/low",
+        "  evicts pods from a: shop/low",
     ]
     nothing = Preemption(message="preemption: not eligible.")
     assert told(message="0/1 nodes are available: 1 X. preemption: not eligible.", preemption=nothing)[1:] == [
@@ -157,7 +157,7 @@ def test_a_record_tells_what_binding_waits_for() -> None:
     lines = told(outcome="scheduled", chosen="a", binding=binding, choice=choice)
     assert lines == [
         "Pod shop/web is on its way to a.",
-        "  Room was made for it there.",
+        "  It is its nominated node.",
         "  Binding: waiting for Quota",
     ]
 
@@ -166,13 +166,13 @@ def test_a_pod_that_is_refused_where_it_was_to_go_fits_somewhere() -> None:
     """Reserve, Permit or the binding refused it, not the nodes; what was said is said once."""
     known: dict[str, Any] = {"nodeCount": 3, "evaluated": 3, "feasible": 2, "rejectedBy": ("Quota",), "message": "no"}
     assert told(**known) == [
-        "Pod shop/web is pending: it was refused by Quota where it was to go.",
-        "  2 of 3 nodes looked at would do.",
+        "Pod shop/web is pending: it was refused by Quota on its node.",
+        "  2 of 3 nodes evaluated were feasible.",
         "  no",
     ]
     assert told(**known, chosen="a", binding=Binding("failed", error="no")) == [
         "Pod shop/web is pending: it was refused by Quota on its way to a.",
-        "  2 of 3 nodes looked at would do.",
+        "  2 of 3 nodes evaluated were feasible.",
         "  no",
         "  Binding: failed",
     ]
@@ -188,21 +188,21 @@ def test_why_this_node() -> None:
     """How many would do of those that were looked at, and how many of these scored as well."""
     known: dict[str, Any] = {"outcome": "scheduled", "chosen": "a", "nodeCount": 5, "feasible": 3}
     for evaluated, choice, words in (
-        (5, Choice("only", ("a",)), "It is the only one of 5 nodes that will do."),
-        (4, Choice("only", ("a",)), "It is the only one of 4 nodes looked at that will do."),
-        (2, Choice("first", ("a",)), "It is the first that will do; nothing is scored."),
-        (2, Choice("first", ("a",)), "not looked at: one that will do is enough where nothing is scored"),
-        (5, Choice("score", ("a",)), "3 of 5 nodes will do, and it scores highest."),
-        (4, Choice("score", ("a",)), "3 of 4 nodes looked at will do, and it scores highest."),
+        (5, Choice("only", ("a",)), "It is the only feasible one of 5 nodes."),
+        (4, Choice("only", ("a",)), "It is the only feasible one of 4 nodes evaluated."),
+        (2, Choice("first", ("a",)), "It is the first that is feasible; nothing is scored."),
+        (2, Choice("first", ("a",)), "not evaluated: one feasible node is enough where nothing is scored"),
+        (5, Choice("score", ("a",)), "3 of 5 nodes are feasible, and it scores highest."),
+        (4, Choice("score", ("a",)), "3 of 4 nodes evaluated are feasible, and it scores highest."),
         (
             5,
             Choice("random", ("a", "b")),
-            "3 of 5 nodes will do, and 2 of them score highest: chance chose among these.",
+            "3 of 5 nodes are feasible, and 2 of them score highest: it was chosen at random.",
         ),
         (
             5,
             Choice("random", ("a", "b", "c")),
-            "3 of 5 nodes will do, and all of them score the same: chance chose among these.",
+            "3 of 5 nodes are feasible, and all of them score the same: it was chosen at random.",
         ),
     ):
         assert words in " ".join(map(str.strip, told(**known, evaluated=evaluated, choice=choice)))
@@ -212,12 +212,12 @@ def test_nodes_that_were_not_looked_at_are_counted() -> None:
     """Because enough had been found, the attempt failed, PreFilter had left them out, or room was made elsewhere."""
     rejected = NodeResult(rejected=Rejected("P", "Unschedulable", ("no",)))
     counts: dict[str, Any] = {"nodeCount": 10, "evaluated": 1, "nodes": {"a": rejected}}
-    assert told(**counts)[-1] == "       9  not looked at: enough others had been found"
-    assert told(**counts, outcome="error")[-1] == "       9  not looked at: the attempt failed"
+    assert told(**counts)[-1] == "       9  not evaluated: enough feasible nodes were found"
+    assert told(**counts, outcome="error")[-1] == "       9  not evaluated: the attempt failed"
     there = told(nodeCount=10, evaluated=1, outcome="scheduled", chosen="a", choice=Choice("nominated"))
-    assert there[-1] == "       9  not looked at: its nominated node was looked at first, and will do"
+    assert there[-1] == "       9  not evaluated: its nominated node was evaluated first and is feasible"
     narrowed = PreFilter(narrowedTo=("a",), narrowedBy=("NodeAffinity",))
-    assert told(**counts, preFilter=narrowed)[-1] == "       9  NodeAffinity: left out before any node was looked at"
+    assert told(**counts, preFilter=narrowed)[-1] == "       9  NodeAffinity: excluded before any node was evaluated"
 
 
 def test_a_node_that_keeps_room_for_others_says_for_whom() -> None:
@@ -226,12 +226,12 @@ def test_a_node_that_keeps_room_for_others_says_for_whom() -> None:
     nominated = tuple(Nominated(f"shop/vip-{number}", "a", 9) for number in range(4))
     lines = told(nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated)
     assert lines[-2:] == [
-        "  room is kept for nominated pods: shop/vip-0 on a, shop/vip-1 on a, shop/vip-2",
+        "  resources are reserved for nominated pods: shop/vip-0 on a, shop/vip-1 on a,",
         "  on a and 1 more",
     ]
     for name, said in (("a", True), ("b", False)):
         lines = told(name, nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated[:1])
-        assert ("  room is kept for nominated pods: shop/vip-0" in lines) is said
+        assert ("  resources are reserved for nominated pods: shop/vip-0" in lines) is said
 
 
 def test_a_wide_screen_leaves_nothing_out() -> None:
@@ -248,11 +248,11 @@ def test_a_wide_screen_leaves_nothing_out() -> None:
     assert lines[2:] == [
         "NODE  PLUGIN  CODE           REASONS",
         "a     Fit     Unschedulable  Insufficient cpu",
-        "       2  NodeAffinity: left out before any node was looked at",
-        "  room is kept for nominated pods: shop/vip on a",
+        "       2  NodeAffinity: excluded before any node was evaluated",
+        "  resources are reserved for nominated pods: shop/vip on a",
         "",
         "Preemption",
-        "  makes room on a, from which must go: shop/low",
+        "  evicts pods from a: shop/low",
     ]
 
 
@@ -281,7 +281,7 @@ def test_a_pod_that_is_refused_as_a_whole_is_told_by_whom() -> None:
             "",
             "Why not",
             '       5  VolumeRestrictions: claim "data" not found',
-            "          wherever it goes: no node was looked at",
+            "          on all nodes: no node was evaluated",
             *preemption,
         ]
 

@@ -52,7 +52,7 @@ def test_nobody_is_waited_for(pipe: tuple[int, int], monkeypatch: pytest.MonkeyP
     *lines, last = read(pipe, output).splitlines()
     assert len(lines) > 5_000
     assert lines == [f"line {number}" for number in range(len(lines))]
-    assert last == f"({20_000 - len(lines)} lines are left out: nobody read them)"
+    assert last == f"({20_000 - len(lines)} lines omitted: the reader was too slow)"
 
 
 def test_a_reader_who_is_gone_is_told_of(pipe: tuple[int, int]) -> None:

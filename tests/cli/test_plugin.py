@@ -57,7 +57,7 @@ def test_check_shows_what_a_pod_costs() -> None:
     code, output = invoke("check", str(EXAMPLES / "06_spare_memory.py"), "--args", "{percent: 20}")
     assert code == 0, output
     assert "forms agree on random clusters" in output
-    assert "takes 10 odd pods on odd nodes" in output
+    assert "handles 10 unusual pods on unusual nodes" in output
     costs = output.partition("microseconds:")[2]
     assert {"SpareMemory", "NodeResourcesFit", "TaintToleration"} <= set(costs.split())
     assert "<-- this one" in costs

@@ -50,7 +50,7 @@ def test_decisions_are_told_once_and_in_order(lines: Lines, decisions: Decisions
     ]
     assert taken(lines) == []
     decisions.appendleft(made(3.0, "default/c", "uid-c", nominated_node="node-2", message="no room"))
-    assert taken(lines) == ["pod default/c: unschedulable: no room; waits for room on node-2"]
+    assert taken(lines) == ["pod default/c: unschedulable: no room; nominated to node-2"]
 
 
 def test_the_same_reason_is_not_repeated(lines: Lines, decisions: Decisions) -> None:

@@ -41,7 +41,7 @@ def written(annotations: dict[str, str]) -> list[dict[str, str | None]]:
 def test_a_pod_without_room_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     """The API server would refuse it; one line says why. What is there of an earlier decision goes."""
     full = {"mine": "x" * (MOST_BYTES - 100)}
-    said = 'A decision was not written to its pod reason="its other annotations leave too little room" bytesLeft=96'
+    said = 'A decision was not written to its pod reason="its other annotations leave too few bytes" bytesLeft=96'
     assert written(full) == []
     assert caplog.messages == [f'{said} pod="default/p"']
     assert written(full | {SELECTED: "n0"}) == [{SELECTED: None}]

@@ -208,7 +208,7 @@ def test_changes_are_reported_by_field(reloadable: Reloadable, caplog: pytest.Lo
         (
             "extenders: [{urlPrefix: 'http://x', filterVerb: f}]\n" + MINE,
             None,
-            "extenders: these extenders are sent Nodes whole, which are not kept so: restart the scheduler",
+            "extenders: these extenders need complete Nodes, which are not stored: restart the scheduler",
         ),
         ("profiles:\n- plugins: {multiPoint: {ena", None, "line"),
         (MINE.replace("Mine", "Mien"), None, "Mien"),

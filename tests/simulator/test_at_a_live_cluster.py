@@ -53,7 +53,7 @@ def test_a_context_of_the_kubeconfig_is_chosen(plane: Running, tmp_path: Path) -
         ran = CliRunner().invoke(main, [*command, *asked, "there"])
         assert (ran.exit_code, "there is no context 'there'" in ran.stderr) == (1, True), ran.stderr
     ran = CliRunner().invoke(main, ["capacity", "--context", here, "--cluster", str(tmp_path / "c.yaml")])
-    assert "--context is about a live cluster, --cluster about files; give one of them" in ran.stderr
+    assert "--context applies to a live cluster, --cluster to files; give one of them" in ran.stderr
 
 
 def test_claims_are_created_from_templates_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:

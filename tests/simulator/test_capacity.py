@@ -93,7 +93,7 @@ def test_text_output(cluster: str, tmp_path: Path) -> None:
     assert lines[0] == "5 more pods fit: web"
     assert "       3 of web on small-1" in lines
     assert "       2 x 2 CPU, 8Gi: Insufficient cpu (NodeResourcesFit)" in lines
-    (stops,) = (line for line in lines if line.startswith("What stops the next web: "))
+    (stops,) = (line for line in lines if line.startswith("The next web does not fit: "))
     assert stops.endswith(": 1 node(s) had untolerated taint(s), 2 Insufficient cpu.")
     assert "One more node of 2 CPU, 8Gi would add 3." in lines
 
@@ -112,7 +112,7 @@ def test_how_many_more_gangs_fit(cluster: str, tmp_path: Path) -> None:
     spec = _podspec(tmp_path, _gang("train", 2), worker)
     lines = _run("--cluster", cluster, "--podspec", spec).output.splitlines()
     assert lines[0] == "2 more gangs fit: train"
-    assert lines[1].startswith("What stops the next train: 0/3 nodes are available: ")
+    assert lines[1].startswith("The next train does not fit: 0/3 nodes are available: ")
     assert "reempt" not in lines[1]
     assert lines[2:] == ["One more node of 2 CPU, 8Gi would add 2.", "One more node of 4 CPU, 8Gi would add 0."]
     spec = _podspec(tmp_path, _gang("train", 2, "kubernetes.io/hostname"), worker)
@@ -264,7 +264,7 @@ def test_an_invalid_scenario_is_reported_as_in_a_simulation(command: list[str], 
     spec = _podspec(tmp_path, pod("web", "1"))
     arguments = [one.replace("{spec}", spec) for one in command]
     ran = CliRunner().invoke(main, [*arguments, "--cluster", "-"], input=_SCENARIO)
-    assert ran.stderr == "Error: standard input: has a Scenario, which is read from a file here: name the file\n"
+    assert ran.stderr == "Error: standard input: a Scenario cannot be read from standard input here: name its file\n"
     Path(scenario).write_text(_SCENARIO.replace("cpu: 2", "cpu: -2"))
     ran = CliRunner().invoke(main, [*arguments, "--cluster", scenario])
     assert (ran.exit_code, ran.stderr) == (1, f"Error: {scenario}: line 5: spec.nodes[0].cpu: must not be negative\n")
@@ -325,7 +325,7 @@ def test_a_generated_name_is_completed(cluster: str, tmp_path: Path) -> None:
     one["metadata"]["generateName"] = one["metadata"].pop("name") + "-"
     lines = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, one)).output.splitlines()
     assert lines[0] == "5 more pods fit: web-xxxxx"
-    assert lines[1].startswith("What stops the next web-xxxxx: 0/3 nodes")
+    assert lines[1].startswith("The next web-xxxxx does not fit: 0/3 nodes")
 
 
 def test_ignored_objects_of_a_podspec_are_reported(cluster: str, tmp_path: Path) -> None:
@@ -340,7 +340,9 @@ def test_the_plugin_that_gates_a_pod_is_named(cluster: str, tmp_path: Path) -> N
     """The reason does not concern nodes."""
     gated = pod("web", "1", schedulingGates=[{"name": "example.com/quota"}])
     lines = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, gated)).output.splitlines()
-    assert lines[1] == ("What stops the next web: waiting for scheduling gates: [example.com/quota] (SchedulingGates)")
+    assert lines[1] == (
+        "The next web does not fit: waiting for scheduling gates: [example.com/quota] (SchedulingGates)"
+    )
 
 
 _FAILING = """
@@ -376,7 +378,7 @@ def test_reasons_that_are_not_listed_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(yaml.safe_dump_all(many))
     lines = _run("--cluster", str(path), "--podspec", _podspec(tmp_path, pod("web", "20"))).output.splitlines()
-    assert lines[12] == "  ... and 2 more reasons; -o json has them all"
+    assert lines[12] == "  ... and 2 more reasons; -o json shows all"
 
 
 def test_repeated_objects_count_once(cluster: str) -> None:

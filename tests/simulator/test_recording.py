@@ -222,7 +222,7 @@ def test_a_recording_with_hashed_names_is_not_continued(tmp_path: Path) -> None:
     (tmp_path / "rec.gz").write_bytes(b"anything")
     done = CliRunner().invoke(record.command, [str(tmp_path / "rec.gz"), "--hash-names"])
     assert done.exit_code == 2
-    assert "rec.gz exists, and the hashes in it would be others: name a new file" in done.output
+    assert "rec.gz exists and has hashes with another salt: name a new file" in done.output
 
 
 def test_scrubbing_leaves_what_scheduling_needs() -> None:
@@ -319,8 +319,11 @@ def test_a_replay_lasts_as_long_as_was_recorded(tmp_path: Path) -> None:
     path, (node,) = tmp_path / "r.gz", nodes(1)
     _write(path, (10.0, "start", None), (10.0, "put", node), (10.5, "synced", None), (13.0, "put", node))
     assert Replay(path).duration == 3.0 + 1.0
-    text = CliRunner().invoke(main, ["replay", str(path)]).stderr
-    assert text == f"{path}: has no end: its recorder was killed or still records, and what came last may be missing.\n"
+    told = CliRunner().invoke(main, ["replay", str(path)]).stderr
+    assert (
+        told
+        == f"{path}: is incomplete: its recorder was killed or is still running, and the last changes may be missing.\n"
+    )
     _write(path, (20.0, "start", None), (20.0, "put", node), (20.5, "synced", None), (26.0, "end", None))
     assert Replay(path).duration == 16.0
     with Replay(path).simulation(seed=None) as simulation:
@@ -399,7 +402,7 @@ def test_new_pods_are_detected_by_a_slow_recorder(tmp_path: Path) -> None:
         assert (simulation.node_of("old"), simulation.node_of("new")) == ("node-0", "node-0")
     assert decided == ["new"]
     ran = CliRunner().invoke(main, ["replay", str(path)])
-    assert "Pods with a node from the beginning: 1; placed anew: 1.\n" in ran.output
+    assert "Pods bound at the start: 1; scheduled again: 1.\n" in ran.output
     new["metadata"]["creationTimestamp"] = "yesterday"
     _write(path, (begin + 3, "put", {**new, "metadata": {**new["metadata"], "uid": "other"}}))
     with pytest.raises(ObjectsError, match="Pod default/new: creationTimestamp: 'yesterday' is not a time"):

@@ -72,7 +72,7 @@ def test_fewer_combinations_than_draws(scenario: str, tmp_path: Path) -> None:
     """A message says so."""
     ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2..3", "--random", "5")
     assert ran.exit_code == 0, ran.output
-    assert "--random 5: all combinations are run, which are only 2" in ran.output
+    assert "--random 5: running all combinations, which are only 2" in ran.output
     assert "2 simulations" in ran.output
 
 
@@ -176,7 +176,7 @@ def test_the_results_of_something_else_are_not_overwritten(scenario: str, tmp_pa
     (tmp_path / "results.json").write_text("{}")
     ran = _sweep(scenario, tmp_path, "--vary", f"{COUNT}=2,3")
     assert (ran.exit_code, (tmp_path / "results.json").read_text()) == (1, "{}")
-    assert "has the results of something else than a sweep; name another folder" in ran.output
+    assert "has results that are not of a sweep; name another folder" in ran.output
 
 
 def test_custom_plugins_are_swept(scenario: str, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_an_unreachable_address(scenario: str, tmp_path: Path, flag: str, scheme
         address = f"{scheme}127.0.0.1:{nobody.getsockname()[1]}"
         ran = CliRunner().invoke(main, ["sweep", scenario, "--out", str(tmp_path / "out"), flag, address])
     assert ran.exit_code == 1
-    assert f"Error: {flag} {address}: nobody answers there: Connection refused" in ran.output
+    assert f"Error: {flag} {address}: no server answers: Connection refused" in ran.output
     assert not (tmp_path / "out").exists()
 
 

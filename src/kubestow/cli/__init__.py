@@ -1,7 +1,7 @@
 """The command `kubestow`.
 
-Each subcommand is a module with a click command named `command`, imported only when it is invoked: help and version
-must not pay for what other commands need.
+Each subcommand is a module with a click command named `command`. It is imported only when it is invoked, so that help
+and version stay fast.
 """
 
 import errno
@@ -20,29 +20,33 @@ from kubestow import __version__
 class _Entry(NamedTuple):
     module: str
     help: str
-    heeds_early_signals: bool = False
-    """Whether signals that come while it is loaded are remembered for it."""
+    stores_early_signals: bool = False
+    """Whether signals that arrive while the command is loading are stored for it."""
 
 
 _SUBCOMMANDS = {
     "apiserver": _Entry("kubestow.cli.apiserver", "Run the embedded Kubernetes API server."),
-    "capacity": _Entry("kubestow.cli.simulate.capacity", "Tell how full a cluster is, and how many more pods fit."),
-    "compare": _Entry("kubestow.cli.simulate.compare", "Run two configurations on one scenario and tell what differs."),
+    "capacity": _Entry("kubestow.cli.simulate.capacity", "Show cluster utilization and how many more pods fit."),
+    "compare": _Entry(
+        "kubestow.cli.simulate.compare", "Run two configurations on one scenario and show the differences."
+    ),
     "config": _Entry("kubestow.cli.config", "Write, check, complete and translate scheduler configurations."),
-    "doctor": _Entry("kubestow.cli.doctor.command", "Check a cluster before Kubestow takes kube-scheduler's place."),
-    "explain": _Entry("kubestow.cli.explain.command", "Say why a pod is where it is, or pending, and what would help."),
-    "plugin": _Entry("kubestow.cli.plugin.command", "Make, check and list plugins written in Python."),
-    "record": _Entry("kubestow.cli.simulate.record", "Keep a live cluster's objects and their changes in a file."),
-    "replay": _Entry(
-        "kubestow.cli.simulate.replay", "Run a recording again, with this scheduler and its configuration."
+    "doctor": _Entry("kubestow.cli.doctor.command", "Check a cluster before Kubestow replaces kube-scheduler."),
+    "explain": _Entry(
+        "kubestow.cli.explain.command", "Explain where a pod was placed or why it is pending, and what would help."
     ),
+    "plugin": _Entry("kubestow.cli.plugin.command", "Create, check and list plugins written in Python."),
+    "record": _Entry(
+        "kubestow.cli.simulate.record", "Record the objects of a live cluster and their changes in a file."
+    ),
+    "replay": _Entry("kubestow.cli.simulate.replay", "Replay a recording with this scheduler and a configuration."),
     "scheduler": _Entry(
-        "kubestow.cli.scheduler.command", "Schedule pods at an API server, in kube-scheduler's place.", True
+        "kubestow.cli.scheduler.command", "Schedule the pods of a cluster: a replacement for kube-scheduler.", True
     ),
-    "simulate": _Entry("kubestow.cli.simulate.command", "Run a cluster in virtual time and report what came of it."),
-    "sweep": _Entry("kubestow.cli.simulate.sweep", "Simulate with many configurations and tell which did best."),
+    "simulate": _Entry("kubestow.cli.simulate.command", "Simulate a cluster in virtual time and report the results."),
+    "sweep": _Entry("kubestow.cli.simulate.sweep", "Simulate many configurations and rank the results."),
     "up": _Entry("kubestow.cli.up.command", "Run a whole cluster: API server, nodes and scheduler."),
-    "view": _Entry("kubestow.cli.simulate.view", "Show results of a simulation, or a recording, on a page."),
+    "view": _Entry("kubestow.cli.simulate.view", "Show the results of a simulation, or a recording, on a web page."),
 }
 
 
@@ -51,7 +55,7 @@ def _is_installed(name: str) -> bool:
 
 
 class _LazyGroup(click.Group):
-    """Lists subcommands from the table; imports one when it is used."""
+    """Lists subcommands from the table; imports a subcommand when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         return [name for name in sorted(_SUBCOMMANDS) if _is_installed(name)]
@@ -59,9 +63,9 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
         if not _is_installed(cmd_name):
             return None
-        # Nothing here multiplies matrices; NumPy's threads for that would do nothing but spin.
+        # No code here multiplies matrices; NumPy's threads for that would only spin.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        # What is imported stays: the collector would look through it in vain.
+        # Imported modules stay alive: collecting them is wasted time.
         gc.set_threshold(100_000)
         command: click.Command = importlib.import_module(_SUBCOMMANDS[cmd_name].module).command
         return command
@@ -70,7 +74,7 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         entry = _SUBCOMMANDS.get(args[0])
-        if entry is not None and entry.heeds_early_signals:
+        if entry is not None and entry.stores_early_signals:
             # Before anything else is loaded.
             from kubestow.cli.scheduler.early_signals import EarlySignals
 
@@ -93,7 +97,7 @@ class _LazyGroup(click.Group):
 @click.command(
     cls=_LazyGroup,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},  # of all subcommands, too
+    context_settings={"help_option_names": ["-h", "--help"]},  # also for all subcommands
 )
 @click.version_option(__version__, prog_name="kubestow")
 @click.pass_context

@@ -1,4 +1,4 @@
-"""`kubestow apiserver`: the embedded control plane in a process of its own."""
+"""`kubestow apiserver`: the embedded control plane in its own process."""
 
 import asyncio
 import gc
@@ -16,28 +16,30 @@ from kubestow.telemetry.log_setup import LogOptions, LogOutput
 
 @click.command("apiserver")
 @click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
-@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep objects here; else in memory.")
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Folder of objects; else in memory.")
 @click.option("--nodes", default=0, show_default=True, type=click.IntRange(0), help="Plain nodes to create.")
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
 @devices_option
-@click.option("--kubelets/--no-kubelets", default=True, show_default=True, help="Let nodes act.")
+@click.option("--kubelets/--no-kubelets", default=True, show_default=True, help="Simulate kubelets on the nodes.")
 @click.option(
     "--controllers",
     default="*",
     show_default=True,
-    help="Those to run: * all, a name one, -name all but one; none leaves it to kube-controller-manager.",
+    help="Controllers to run: * for all, NAME for one, -NAME for all but one, none to run kube-controller-manager.",
 )
-@click.option("--pod-start-seconds", default=0.5, show_default=True, type=click.FloatRange(0), help="Bound to Running.")
 @click.option(
-    "--pod-run-seconds", default=2.0, show_default=True, type=click.FloatRange(0), help="Time pods of jobs run."
+    "--pod-start-seconds", default=0.5, show_default=True, type=click.FloatRange(0), help="From bound to Running."
 )
-@click.option("--token", help="The administrator's bearer token; made up if not given.")
+@click.option(
+    "--pod-run-seconds", default=2.0, show_default=True, type=click.FloatRange(0), help="Run time of pods of jobs."
+)
+@click.option("--token", help="The administrator's bearer token; generated if not given.")
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help='Lines of token,user,uid,"groups".')
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to write the kubeconfig; folders are made as needed.",
+    help="File to write the kubeconfig to; folders are created as needed.",
 )
 @click.option(
     "--tls-san", "extra_names", multiple=True, help="Another name or address for the certificate; repeatable."
@@ -47,15 +49,17 @@ from kubestow.telemetry.log_setup import LogOptions, LogOutput
     type=click.Choice(["Fixed", "RBAC"]),
     default="Fixed",
     show_default=True,
-    help="Who may do what: a small fixed policy, or roles and their bindings.",
+    help="Authorization by a small fixed policy, or by roles and their bindings.",
 )
-@click.option("--audit-log", type=click.Path(path_type=Path, dir_okay=False), help="Write who did what, as JSON lines.")
+@click.option(
+    "--audit-log", type=click.Path(path_type=Path, dir_okay=False), help="Write audit events here, as JSON lines."
+)
 @feature_gates_option(
     "Features to turn on or off. GenericWorkload, WorkloadWithJob, DRAConsumableCapacity, DRADeviceTaints, "
-    "DRADeviceTaintRules and DRAListTypeAttributes make a difference."
+    "DRADeviceTaintRules and DRAListTypeAttributes have an effect."
 )
-@click.option("--enable-admission-plugins", default="", help="Names with commas: more than act by default.")
-@click.option("--disable-admission-plugins", default="", help="Names with commas: less than act by default.")
+@click.option("--enable-admission-plugins", default="", help="Plugins to enable besides the default ones: A,B.")
+@click.option("--disable-admission-plugins", default="", help="Default plugins to disable: A,B.")
 @log_flags
 def command(
     pod_start_seconds: float,
@@ -66,9 +70,9 @@ def command(
     logs: LogOptions,
     **others: Any,
 ) -> None:
-    """Run a Kubernetes API server with controllers and stand-in nodes, and no scheduler.
+    """Run a Kubernetes API server with controllers and simulated nodes, without a scheduler.
 
-    It prints where the kubeconfig is; Ctrl-C stops it.
+    Prints the path of the kubeconfig. Press Ctrl-C to stop.
     """
     options = Options(
         pace=Pace(start=pod_start_seconds, run=pod_run_seconds),
@@ -77,7 +81,7 @@ def command(
         disable_admission_plugins=_names(disable_admission_plugins),
         **others,
     )
-    # Objects stay for long: the collector need not look at all of them every few hundred allocations.
+    # Objects are long-lived: collecting every few hundred allocations is wasted time.
     gc.set_threshold(50_000, 20, 100)
     output = LogOutput(logs)
     output.open()

@@ -73,8 +73,8 @@ def cluster_in(files: tuple[str, ...], warn: Callable[[str], None] | None = None
         makers = (msgspec.json.decode(one.data) for one in manifests if (one.api_version, one.kind) in _MAKERS)
     if warn is not None:
         for kind, count in sorted(_without_pods(makers, objects).items()):
-            told = f"no room is taken by {count} of kind {kind}, whose pods are not there: give the pods, too"
-            warn(f"{', '.join(files)}: {told}")
+            problem = f"{count} of kind {kind} use no resources, because their pods are missing: add the pods"
+            warn(f"{', '.join(files)}: {problem}")
     return objects
 
 
@@ -105,7 +105,7 @@ def _beginning(files: tuple[str, ...]) -> tuple[list[Any], Iterable[Any]]:
     from kubestow.simulator.scenario.reading import read as read_scenario
 
     if "-" in files:
-        raise ObjectsError(["standard input: has a Scenario, which is read from a file here: name the file"])
+        raise ObjectsError(["standard input: a Scenario cannot be read from standard input here: name its file"])
     known = Features.parse("GenericWorkload=true")
     scenario = read_scenario(files)
     makers = [one for one in scenario.objects if (one.get("apiVersion"), one.get("kind")) in _MAKERS]

@@ -13,9 +13,7 @@ from kubestow.config import ConfigError, Features, policy
 if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
 
-_feature_gates = feature_gates_option(
-    "Feature gates that the scheduler will run with; they change defaults and what is allowed."
-)
+_feature_gates = feature_gates_option("Feature gates of the scheduler; they change defaults and validation.")
 
 
 def _lines(file: str, error: ConfigError) -> str:
@@ -30,7 +28,7 @@ def command() -> None:
 @command.command()
 @_feature_gates
 def default(features: Features) -> None:
-    """Write the configuration of a scheduler that is given none."""
+    """Write the default configuration."""
     click.echo(config.dump(config.default(features)), nl=False)
 
 
@@ -39,9 +37,9 @@ def default(features: Features) -> None:
 @_feature_gates
 @plugin_option
 def validate(files: tuple[str, ...], features: Features, plugins: "PluginCollection") -> None:
-    """Check configuration files; every problem is a line `FILE: field: what is wrong`.
+    """Check configuration files; each problem is printed as a line `FILE: field: message`.
 
-    Exits with 1 if there is any. `-` is standard input.
+    Exits with 1 if there is a problem. `-` is standard input.
     """
     failed = False
     for file in files:
@@ -60,7 +58,7 @@ def validate(files: tuple[str, ...], features: Features, plugins: "PluginCollect
 @_feature_gates
 @plugin_option
 def complete(file: str, features: Features, plugins: "PluginCollection") -> None:
-    """Write a configuration with all defaults filled in, as the scheduler will use it.
+    """Write a configuration with all defaults filled in, as the scheduler uses it.
 
     `-` is standard input.
     """
@@ -76,9 +74,9 @@ def complete(file: str, features: Features, plugins: "PluginCollection") -> None
 @click.argument("file", metavar="FILE")
 @_feature_gates
 def translate(file: str, features: Features) -> None:
-    """Write the configuration that does the same as a legacy Policy (JSON or YAML).
+    """Write the configuration that is equivalent to a legacy Policy (JSON or YAML).
 
-    Comments at the top say what of it kube-scheduler itself no longer has. `-` is standard input.
+    Comments at the top list the parts that kube-scheduler no longer supports. `-` is standard input.
     """
     try:
         translated = policy.load(configuration_file.read(file), features)

@@ -38,6 +38,6 @@ class PatientOutput:
 
     def _next(self) -> bool:
         if not self._lines and self._left_out:
-            self._lines.append(b"(%d lines are left out: nobody read them)\n" % self._left_out)
+            self._lines.append(b"(%d lines omitted: the reader was too slow)\n" % self._left_out)
             self._left_out = 0
         return bool(self._lines)

@@ -1,6 +1,6 @@
-"""What several commands share: options, a counter of simulations, and the end after an error.
+"""Helpers of several commands: shared options, a counter of simulations, and the exit after an error.
 
-Everything but click is imported when it is needed: help must not load more.
+Everything but click is imported when it is needed, so that help stays fast.
 """
 
 import sys
@@ -35,7 +35,7 @@ plugin_option: Decorator = click.option(
     metavar="FILE|MODULE",
     multiple=True,
     callback=_collected,
-    help="Plugins of your own: a Python file or a module; repeatable. The configuration enables them by name.",
+    help="Custom plugins: a Python file or a module; repeatable. The configuration enables them by name.",
 )
 devices_option: Decorator = click.option(
     "--devices",
@@ -49,19 +49,19 @@ decision_nodes_option: Decorator = click.option(
     default=10,
     show_default=True,
     metavar="COUNT",
-    help="Of how many nodes each decision tells what plugins said, the best first.",
+    help="Number of nodes, best first, whose plugin results are recorded for each decision.",
 )
 timings_option: Decorator = click.option(
-    "--timings", "timed", is_flag=True, help="Report how long plugins took on this machine."
+    "--timings", "timed", is_flag=True, help="Report the run time of plugins on this machine."
 )
 
 
 def demand_out(out: "Path | None") -> None:
-    """Raise UsageError if flags about what is written are given, and nothing is written."""
+    """Raise UsageError if flags about output are given without `out`."""
     context = click.get_current_context()
     for name, flag in (("timed", "--timings"), ("decision_nodes", "--decision-nodes")):
         if out is None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{flag}: has no effect without --out, where reports and decisions are written")
+            raise click.UsageError(f"{flag}: has no effect without --out, the folder of reports and decisions")
 
 
 def _features(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> "Features":
@@ -74,19 +74,21 @@ def _features(context: click.Context, parameter: click.Parameter, value: tuple[s
 
 
 def feature_gates_option(help_text: str) -> Decorator:
-    """Return the option --feature-gates, for commands without kube-scheduler's other flags; they get `features`."""
+    """Return the option --feature-gates (parameter `features`), for commands without kube-scheduler's other flags."""
     return click.option(
         "--feature-gates", "features", metavar="A=true,B=false", multiple=True, callback=_features, help=help_text
     )
 
 
 def log_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the flags about logs to a command, which is called with `logs=LogOptions(...)`.
+    """Add the logging flags to a command, which is called with `logs=LogOptions(...)`.
 
     Without -v only warnings and errors are logged.
     """
 
-    @click.option("-v", "--v", "verbosity", type=click.IntRange(0), help="How much news to log.  [default: none]")
+    @click.option(
+        "-v", "--v", "verbosity", type=click.IntRange(0), help="Log level of informational messages.  [default: none]"
+    )
     @click.option("--vmodule", default="", metavar="PATTERN=N,...", help="Log more from some modules.")
     @click.option("--logging-format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]))
     @wraps(command)
@@ -104,7 +106,7 @@ def log_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def report_count(done: int, total: int) -> None:
-    """Show on one line how many simulations are done, if standard error is a terminal."""
+    """Show the number of finished simulations on one line, if standard error is a terminal."""
     if sys.stderr.isatty():
         click.echo(f"\r{done} of {total} simulated", nl=done == total, err=True)
 

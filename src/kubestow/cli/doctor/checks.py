@@ -104,7 +104,9 @@ class Checks:
         if OLDEST <= minor <= NEWEST:
             yield Finding(OK, what)
         else:
-            yield Finding(NOTE, f"{what}; tried are v1.{OLDEST} to v1.{NEWEST}", "try it as a second scheduler first")
+            yield Finding(
+                NOTE, f"{what}; tested versions are v1.{OLDEST} to v1.{NEWEST}", "try it as a second scheduler first"
+            )
 
     async def clock(self) -> AsyncIterator[Finding]:
         """The server says who asks, and when."""
@@ -115,20 +117,20 @@ class Checks:
             # Whoever is not known is told nothing else either.
             raise
         except NotFoundError as error:
-            yield Finding(NOTE, f"the server's clock is not known: {error}", "compare the clocks yourself")
+            yield Finding(NOTE, f"the server's clock is unknown: {error}", "compare the clocks manually")
             return
         except CallError as error:
             yield Finding(
                 PROBLEM,
-                f"the server's clock is not known: {error}",
-                "let the user create selfsubjectreviews, or try again",
+                f"the server's clock is unknown: {error}",
+                "allow the user to create selfsubjectreviews, or try again",
             )
             return
         user = told.get("status", {}).get("userInfo", {}).get("username", "?")
-        yield Finding(OK, f"the scheduler will be {user}")
+        yield Finding(OK, f"the scheduler runs as {user}")
         written = told.get("metadata", {}).get("creationTimestamp")
         if not written:
-            yield Finding(NOTE, "the server does not tell the time", "compare the clocks yourself")
+            yield Finding(NOTE, "the server does not report the time", "compare the clocks manually")
             return
         # The server wrote it while we waited for the answer, without the fraction of the second.
         seen = _seconds(written)
@@ -137,7 +139,7 @@ class Checks:
             yield Finding(OK, "clocks agree")
         else:
             skew = ahead if ahead > 0 else -behind
-            what = f"this clock is {skew:+.0f} s off the server's"
+            what = f"this clock differs from the server's by {skew:+.0f} s"
             yield Finding(PROBLEM, what, "run an NTP client on both machines")
 
     async def api_versions(self) -> AsyncIterator[Finding]:
@@ -154,12 +156,12 @@ class Checks:
             except NotFoundError:
                 served = set()
             except ApiError as error:
-                yield Finding(PROBLEM, f"{version}: {error}", f"let the user get {path}, or try again")
+                yield Finding(PROBLEM, f"{version}: {error}", f"allow the user to get {path}, or try again")
                 continue
             missing = [plural for plural in plurals if plural not in served]
             what = f"{version}: the server has no {', '.join(missing)}"
             if path == CANDIDATES[0] and missing:
-                yield Finding(PROBLEM, f"{what}, so that nobody will be elected", CANDIDATES_ADVICE)
+                yield Finding(PROBLEM, f"{what}, so that no leader is elected", CANDIDATES_ADVICE)
             elif missing:
                 yield Finding(NOTE, what, "pods that need them stay pending; see docs/reference/older-clusters.md")
             else:
@@ -176,9 +178,9 @@ class Checks:
         if lacking:
             what = "; ".join(f"{', '.join(verbs)} {resource}" for resource, verbs in lacking.items())
             advice = "bind the roles system:kube-scheduler and system:volume-scheduler, or deploy/kubernetes/rbac.yaml"
-            yield Finding(PROBLEM, f"may not {what}", advice)
+            yield Finding(PROBLEM, f"missing permissions: {what}", advice)
         else:
-            yield Finding(OK, f"all {len(wanted)} rights are there")
+            yield Finding(OK, f"all {len(wanted)} permissions are granted")
 
     async def _may(self, group: str, resource: str, verb: str, scope: str) -> bool:
         plural, _, subresource = resource.partition("/")
@@ -202,27 +204,27 @@ class Checks:
         except NotFoundError:
             spec = {}
         except CallError as error:
-            what = f"who leads is not known: the lease {name} cannot be read: {error}"
-            yield Finding(PROBLEM, what, "let the user get it, or try again")
+            what = f"the leader is unknown: the lease {name} cannot be read: {error}"
+            yield Finding(PROBLEM, what, "allow the user to get it, or try again")
             return
         holder = spec.get("holderIdentity")
         silent = self._now() - _seconds(spec["renewTime"]) if spec.get("renewTime") else 0.0
         if not holder:
-            yield Finding(OK, f"nobody holds the lease {name}")
+            yield Finding(OK, f"the lease {name} has no holder")
         elif silent > spec.get("leaseDurationSeconds", election.leaseDuration.seconds):
             what = f"{holder} held the lease {name}, and has not renewed it for {silent:.0f} s"
-            yield Finding(NOTE, what, "see that it does not run any more")
+            yield Finding(NOTE, what, "make sure that it is stopped")
         elif election.leaderElect:
             yield Finding(OK, f"{holder} holds the lease {name}; the scheduler will wait until it is free")
         else:
             advice = "turn leader election on, or stop the other one first"
-            yield Finding(PROBLEM, f"{holder} leads, and without leader election both would schedule", advice)
+            yield Finding(PROBLEM, f"{holder} leads; without leader election both would schedule pods", advice)
 
     def plugins_there(self, running: dict[str, Any]) -> Iterator[Finding]:
         """Plugins that the running scheduler has and this one lacks."""
-        for profile, name in missing_plugins(running, self._setting.plugins):
-            what = f"profile {profile} enables the plugin {name}, which is not here"
-            yield Finding(PROBLEM, what, "write it in Python and give it with --plugin, or run it as an extender")
+        for profile, name in plugins_lacking(running, self._setting.plugins):
+            what = f"profile {profile} enables the plugin {name}, which is not installed here"
+            yield Finding(PROBLEM, what, "write it in Python and pass it with --plugin, or run it as an extender")
 
     def differences(self, running: dict[str, Any]) -> Iterator[Finding]:
         """What the configurations say differently."""
@@ -234,11 +236,7 @@ class Checks:
         alone = names ^ {profile.get("schedulerName") for profile in running.get("profiles") or ()}
         ignored = (*_IGNORED, *(f"profiles[{name}]." for name in alone))
         paths = sorted(path for path in differing if not path.startswith(ignored))
-        advice = (
-            "give the scheduler the same file with --config, or the same flags"
-            if self._setting.configuration is None
-            else ""
-        )
+        advice = "pass the same file with --config, or the same flags" if self._setting.configuration is None else ""
         for path in paths:
             what = f"{path} is {_told(there, path)} there and {_told(here, path)} here"
             yield Finding(NOTE, what, advice)
@@ -251,7 +249,7 @@ class Checks:
         for gate in SCHEDULING_GATES:
             there, here = told.get(gate.name), features.enabled(gate.name)
             if there is not None and there != here:
-                advice = f"give --feature-gates={gate.name}={str(there).lower()}"
+                advice = f"pass --feature-gates={gate.name}={str(there).lower()}"
                 told_there, told_here = ("on", "off") if there else ("off", "on")
                 yield Finding(NOTE, f"the gate {gate.name} is {told_there} there and {told_here} here", advice)
 
@@ -260,7 +258,7 @@ def _decoded(body: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise BadAnswerError(f"this is no answer of an API server: {error}") from None
+        raise BadAnswerError(f"not a response of an API server: {error}") from None
 
 
 def _seconds(written: str) -> float:

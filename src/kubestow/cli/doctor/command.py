@@ -1,4 +1,4 @@
-"""`kubestow doctor`: checks a cluster before Kubestow takes kube-scheduler's place in it, and says what to do."""
+"""`kubestow doctor`: checks a cluster before Kubestow replaces kube-scheduler in it, and gives advice."""
 
 import sys
 from typing import Any
@@ -9,23 +9,23 @@ from kubestow.cli.support import feature_gates_option, plugin_option
 
 
 @click.command("doctor", context_settings={"max_content_width": 120})
-@click.option("--kubeconfig", default="", metavar="FILE", help="The cluster, and who the scheduler will be there.")
+@click.option("--kubeconfig", default="", metavar="FILE", help="Cluster to check, and the user of the scheduler.")
 @click.option("--context", default="", help="Context of the kubeconfig.")
-@click.option("--config", "configuration", metavar="FILE", help="The configuration that the scheduler will have.")
+@click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @plugin_option
-@feature_gates_option("Feature gates that the scheduler will run with.")
-@click.option("--server", default="", metavar="URL", help="The secure port of the kube-scheduler that runs now.")
-@click.option("--certificate-authority", default="", metavar="FILE", help="Whom to trust at --server.")
-@click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust anybody at --server.")
+@feature_gates_option("Feature gates of the scheduler.")
+@click.option("--server", default="", metavar="URL", help="URL of the secure port of the running kube-scheduler.")
+@click.option("--certificate-authority", default="", metavar="FILE", help="Certificate authority of --server.")
+@click.option("--insecure-skip-tls-verify", is_flag=True, help="Do not verify the certificate of --server.")
 def command(server: str, certificate_authority: str, insecure_skip_tls_verify: bool, **options: Any) -> None:
-    """Check a cluster before the scheduler is changed.
+    """Check a cluster before its scheduler is replaced.
 
     \b
     kubestow doctor --kubeconfig scheduler.conf --config config.yaml
     kubestow doctor --kubeconfig admin.conf --server https://127.0.0.1:10259 --insecure-skip-tls-verify
 
-    Rights, versions of the API, the clock, who leads now, and what differs from the kube-scheduler at --server.
-    Nothing is written. Exit code 1 if something would go wrong, or cannot be checked.
+    Checks permissions, API versions, the clock, the current leader, and the differences from the kube-scheduler at
+    --server. Does not write to the cluster. Exits with 1 if there is a problem or a check is not possible.
     """
     for flag, given in (
         ("--certificate-authority", certificate_authority),
@@ -33,7 +33,7 @@ def command(server: str, certificate_authority: str, insecure_skip_tls_verify: b
     ):
         if given and not server:
             raise click.UsageError(f"{flag}: has no effect without --server")
-    # Imported only now: help must not pay for it.
+    # Imported only now: help must stay fast.
     from kubestow.cli.doctor.checks import Setting
     from kubestow.cli.doctor.process import examine
     from kubestow.insight.explain.scheduler_pages import SchedulerAddress

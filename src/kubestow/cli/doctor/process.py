@@ -23,10 +23,10 @@ from kubestow.insight.explain.scheduler_pages import SchedulerPages
 
 _SECONDS = 10.0
 _PORT = 10259
-_UNTOLD = "let the user get /configz and /metrics there, or run this once more as an administrator, to compare"
-_UNCHECKED = "rights, the lease and the running kube-scheduler are not looked at: they depend on the configuration"
-_UNTRUSTED = "say whom to trust there with --certificate-authority, or trust anybody with --insecure-skip-tls-verify"
-_NO_SCHEDULER = "see that --server is the secure port of a kube-scheduler that runs"
+_UNTOLD = "to compare, allow the user to get /configz and /metrics there, or run this again as an administrator"
+_UNCHECKED = "permissions, the lease and the running kube-scheduler are not checked: they depend on the configuration"
+_UNTRUSTED = "name its authority with --certificate-authority, or skip verification with --insecure-skip-tls-verify"
+_NO_SCHEDULER = "make sure that --server is the secure port of a running kube-scheduler"
 _COLOURS = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 
 
@@ -79,10 +79,12 @@ async def _findings(setting: Setting) -> AsyncIterator[Finding]:
         async for finding in _running(checks, access, setting, configuration):
             yield finding
     except UnauthorizedError as error:
-        what = f"{access.server} does not know the user of the kubeconfig: {error}"
+        what = f"{access.server} does not accept the user of the kubeconfig: {error}"
         yield Finding(PROBLEM, what, "renew the token or the certificate in the kubeconfig")
     except CallError as error:
-        yield Finding(PROBLEM, f"{access.server}: {error}", "see that the server runs and that the kubeconfig is right")
+        yield Finding(
+            PROBLEM, f"{access.server}: {error}", "make sure that the server runs and the kubeconfig is correct"
+        )
     finally:
         await channel.closed()
 
@@ -92,7 +94,7 @@ def _machine() -> Finding:
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", _PORT)) == 0:
             advice = "stop it before the new one starts, or choose another --secure-port"
-            return Finding(NOTE, f"{what}; something listens on port {_PORT} here, maybe kube-scheduler", advice)
+            return Finding(NOTE, f"{what}; another process listens on port {_PORT} here, maybe kube-scheduler", advice)
     return Finding(OK, what)
 
 
@@ -115,7 +117,7 @@ async def _running(
     try:
         told, gates = await _told(access, setting)
     except CallError as error:
-        what = f"nothing is compared: {setting.server.url} does not tell its configuration: {error}"
+        what = f"nothing is compared: {setting.server.url} does not report its configuration: {error}"
         yield Finding(PROBLEM, what, _advice(error))
         return
     for finding in (*checks.plugins_there(told), *checks.differences(told), *checks.gates(gates)):
@@ -132,7 +134,7 @@ async def _running(
         election.resourceName,
     ):
         advice = "give both the same lease to replace it, or another schedulerName to run beside it"
-        yield Finding(PROBLEM, f"both {pods}, and each has a lease of its own", advice)
+        yield Finding(PROBLEM, f"both {pods}, and each has its own lease", advice)
 
 
 def _advice(error: CallError) -> str:

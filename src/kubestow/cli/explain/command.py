@@ -1,6 +1,6 @@
-"""`kubestow explain`: what became of a pod and why, where a pod would go, and what would have to change.
+"""`kubestow explain`: the result for a pod and its reasons, where a pod would be placed, and what would help.
 
-With -f or --cluster it is a dry run: every node is judged by the scheduler's own engine, and nothing is written.
+With -f or --cluster it is a dry run: the scheduler's own engine evaluates every node, and nothing is written.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
     "files",
     metavar="FILE",
     multiple=True,
-    help="Pods to try, one after the other: a file, a folder or - for standard input; repeatable.",
+    help="Pods to try in order: a file, a folder or - for standard input; repeatable.",
 )
 @click.option(
     "--cluster",
     metavar="FILE",
     multiple=True,
-    help="The cluster as objects in a file, such as `kubectl get -A -o json` writes them, instead of a live one.",
+    help="File with the objects of a cluster, as written by `kubectl get -A -o json`, instead of a live cluster.",
 )
 @click.option(
     "--config",
     "configuration",
     metavar="FILE",
-    help="Configuration of the scheduler, for a dry run; else the one that the running scheduler tells.",
+    help="Configuration of the scheduler for a dry run. [default: that of the running scheduler]",
 )
 @plugin_option
-@feature_gates_option("Feature gates that the scheduler runs with, for a dry run; else those that it tells.")
-@click.option("--extenders", is_flag=True, help="Ask the extenders of the configuration in a dry run, too.")
+@feature_gates_option("Feature gates of the scheduler for a dry run. [default: those of the running scheduler]")
+@click.option("--extenders", is_flag=True, help="Call the extenders of the configuration in a dry run.")
 @click.option("-n", "--namespace", default="", help="Namespace of the pod.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml", "wide"]), help="Other forms than one screen.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml", "wide"]), help="Output format.")
 @click.option("--node", default="", help="Explain this node only.")
-@click.option("--against", default="", metavar="NODE", help="What it would take for the pod to land there instead.")
-@click.option("-w", "--watch", is_flag=True, help="Explain again whenever something has changed.")
-@click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
+@click.option("--against", default="", metavar="NODE", help="Show what would place the pod on this node.")
+@click.option("-w", "--watch", is_flag=True, help="Explain again after each change.")
+@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster.")
 @click.option("--context", default="", help="Context of the kubeconfig.")
 @click.option("--server", default="", metavar="URL", help="The scheduler's secure port, such as https://HOST:10259.")
-@click.option("--certificate-authority", default="", metavar="FILE", help="Whom to trust at --server.")
-@click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust anybody at --server.")
+@click.option("--certificate-authority", default="", metavar="FILE", help="Certificate authority of --server.")
+@click.option("--insecure-skip-tls-verify", is_flag=True, help="Do not verify the certificate of --server.")
 def command(
     pod: str | None,
     features: "Features",
@@ -56,17 +56,17 @@ def command(
     insecure_skip_tls_verify: bool,
     **options: Any,
 ) -> None:
-    """Explain a scheduling decision: what happened, why not elsewhere, and what would help.
+    """Explain a scheduling decision: the result, why other nodes were rejected, and what would help.
 
     \b
     kubestow explain shop/web-0                                 a pod of the live cluster
-    kubestow explain podgroup/train -n ml                       a pod group: where it was tried, what it lacks
-    kubestow explain -f pod.yaml                                where a pod would go
+    kubestow explain podgroup/train -n ml                       a pod group: where it was tried, what is missing
+    kubestow explain -f pod.yaml                                where a pod would be placed
     kubestow explain -f pod.yaml --cluster objects.yaml         the same without a cluster
 
-    Nothing is ever written.
+    Does not write to the cluster.
     """
-    # Imported only now: help and usage errors must not pay for an engine.
+    # Imported only now: help and usage errors must stay fast.
     from kubestow.cli.explain.process import Request, explain
     from kubestow.insight.explain.scheduler_pages import SchedulerAddress
     from kubestow.insight.explain.world import ExplainError
@@ -85,7 +85,7 @@ def command(
         ("--context", request.context),
     ):
         if request.cluster and value:
-            raise click.UsageError(f"{option} is about a live cluster, --cluster about files; give one of them")
+            raise click.UsageError(f"{option} applies to a live cluster, --cluster to files; give one of them")
     if request.cluster and request.watch:
         raise click.UsageError("--watch needs a live cluster: files do not change")
     try:

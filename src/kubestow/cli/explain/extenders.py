@@ -1,4 +1,4 @@
-"""Extenders in dry runs: asked if the command line says so, since they are far away and may not expect it."""
+"""Extenders in dry runs: called only on request, since they are remote and may not expect dry runs."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from kubestow.telemetry.secrets import redact_text
 
 
 def asker(configured: Sequence[Extender]) -> AskNow:
-    """Asks extenders, on a loop of its own: there may be one that runs, or none."""
+    """Return a function that calls extenders on its own event loop: the caller may have a running loop or none."""
 
     async def ask(calls: Sequence[Call]) -> Sequence[Answer]:
         client = ExtenderClient(configured, SystemClock(), user_agent("explain"), lambda: True)
@@ -36,11 +36,11 @@ def asker(configured: Sequence[Extender]) -> AskNow:
 
 
 def not_asked(configured: Sequence[Extender], *, can_be: bool) -> tuple[str, ...]:
-    """A note that extenders were not asked; nothing if there are none that judge nodes."""
-    urls = [redact_text(one.urlPrefix) for one in configured if one.filterVerb or one.prioritizeVerb]
+    """Return a note that extenders were not called; nothing if none filters or scores nodes."""
+    urls = [hide_in_text(one.urlPrefix) for one in configured if one.filterVerb or one.prioritizeVerb]
     if not urls:
         return ()
     which = (
-        f"the extender{'s' if len(urls) > 1 else ''} {', '.join(urls)} {'were' if len(urls) > 1 else 'was'} not asked"
+        f"the extender{'s' if len(urls) > 1 else ''} {', '.join(urls)} {'were' if len(urls) > 1 else 'was'} not called"
     )
-    return (f"{which}; --extenders asks." if can_be else f"{which}: a pod group is tried without.",)
+    return (f"{which}; see --extenders." if can_be else f"{which}: pod groups are tried without extenders.",)

@@ -1,4 +1,4 @@
-"""The explanation of a pod group as one screen: whether it fits, each placement that was tried, what would help."""
+"""The explanation of a pod group as one screen: whether it fits, the placements tried, and what would help."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -12,7 +12,7 @@ _SUGGESTIONS = 6
 
 
 def group_lines_of(explanation: GroupExplanation, *, wide: bool = False) -> str:
-    """The screen, without a line break at its end."""
+    """Return the screen without a final line break."""
     most = None if wide else _PLACEMENTS
     sections = [
         list(_headline(explanation, most)),
@@ -51,17 +51,17 @@ def _headline(explanation: GroupExplanation, most: int | None) -> Iterator[str]:
         yield f"    and {len(decision.chosen) - most} other pods; see -o wide"
     if decision.victims:
         victims = [victim.pod for victim in decision.victims]
-        yield from wrapped(f"Room is made for it: {', '.join(victims[:most])} must go.", "  ")
+        yield from wrapped(f"Preemption evicts {', '.join(victims[:most])}.", "  ")
 
 
 def _placements(decision: GroupDecision, most: int | None) -> Iterator[str]:
-    alike: dict[tuple[int, int, tuple[str, ...]], list[str]] = {}
+    groups: dict[tuple[int, int, tuple[str, ...]], list[str]] = {}
     for one in decision.placements:
-        alike.setdefault((one.placed, one.nodes, one.reasons), []).append(one.name)
-    if not alike:
+        groups.setdefault((one.placed, one.nodes, one.reasons), []).append(one.name)
+    if not groups:
         return
     yield title("Tried") + ", pods that found a node"
-    ranked = sorted(alike.items(), key=lambda one: -one[0][0])
+    ranked = sorted(groups.items(), key=lambda one: -one[0][0])
     for (placed, nodes, reasons), names in ranked[:most]:
         where = f"{', '.join(names) if most is None else examples(names)}: " if names[0] else ""
         many = f"{nodes} node{'' if nodes == 1 else 's'}{' each' if len(names) > 1 else ''}"

@@ -1,4 +1,4 @@
-"""What `kubestow explain` shows of nodes: why not these, how the best scored, one node, and tables of all."""
+"""The nodes in `kubestow explain`: reasons of rejected nodes, scores of the best, one node, and tables of all."""
 
 from collections.abc import Iterator
 
@@ -27,17 +27,17 @@ _MOST_SCORED = 4
 # Why not elsewhere
 
 
-def nowhere(decision: Decision) -> Iterator[str]:
-    """Who refused the pod before any node was looked at."""
+def rejected_pod(decision: Decision) -> Iterator[str]:
+    """Yield the plugin that rejected the pod before any node was evaluated."""
     refused = decision.preFilter.rejected
     if refused is not None:
         yield title("Why not")
-        yield from row(decision.nodeCount, _refusal(refused), "wherever it goes: no node was looked at")
+        yield from row(decision.nodeCount, _refusal(refused), "on all nodes: no node was evaluated")
 
 
 def why_not(decision: Decision) -> Iterator[str]:
-    """What refused nodes, and how many; nothing where the pod was refused as a whole."""
-    groups, left_out = _groups(decision), list(not_looked_at(decision))
+    """Yield the reasons of rejected nodes and their counts; nothing where the pod itself was rejected."""
+    groups, left_out = _groups(decision), list(not_evaluated(decision))
     if decision.preFilter.rejected is not None or not (groups or left_out or decision.nodesDropped):
         return
     yield title("Why not elsewhere" if decision.chosen else "Why not")
@@ -48,38 +48,38 @@ def why_not(decision: Decision) -> Iterator[str]:
         rest = groups[_GROUPS:]
         yield f"  {sum(len(names) for _, names in rest):>6}  nodes for {len(rest)} other reasons; see -o wide"
     yield from left_out
-    yield from room_kept(decision)
+    yield from reservations(decision)
 
 
-def not_looked_at(decision: Decision) -> Iterator[str]:
-    """How many nodes nobody looked at."""
+def not_evaluated(decision: Decision) -> Iterator[str]:
+    """Yield the number of nodes that were not evaluated."""
     if decision.preFilter.rejected is not None:
         return
     outside = 0 if decision.placement is None else decision.nodeCount - decision.placement.nodes
     left_out = decision.nodeCount - decision.evaluated - outside
     if left_out:
         by = ", ".join(decision.preFilter.narrowedBy)
-        left = f"{by}: left out before any node was looked at" if by else f"not looked at: {_cut_short(decision)}"
+        left = f"{by}: excluded before any node was evaluated" if by else f"not evaluated: {_cut_short(decision)}"
         yield from row(left_out, left, "")
     if outside:
-        yield from row(outside, f"not looked at: {_outside(decision)}", "")
+        yield from row(outside, f"not evaluated: {_outside(decision)}", "")
 
 
-def room_kept(decision: Decision, node: str = "") -> Iterator[str]:
-    """For whom nodes, or one of them, have less room than their pods leave."""
+def reservations(decision: Decision, node: str = "") -> Iterator[str]:
+    """Yield the nominated pods that resources of nodes, or of one node, are reserved for."""
     kept = [one for one in decision.nominated if node in ("", one.node)]
     if kept:
         pods = [one.pod if node else f"{one.pod} on {one.node}" for one in kept[:SHOWN_NAMES]]
         more = f" and {len(kept) - len(pods)} more" if len(kept) > len(pods) else ""
-        yield from wrapped(f"room is kept for nominated pods: {', '.join(pods)}{more}", "  ")
+        yield from wrapped(f"resources are reserved for nominated pods: {', '.join(pods)}{more}", "  ")
 
 
 def _cut_short(decision: Decision) -> str:
     if decision.choice is not None and decision.choice.reason == "nominated":
-        return "its nominated node was looked at first, and will do"
+        return "its nominated node was evaluated first and is feasible"
     if decision.choice is not None and decision.choice.reason == "first":
-        return "one that will do is enough where nothing is scored"
-    return "the attempt failed" if decision.outcome == "error" else "enough others had been found"
+        return "one feasible node is enough where nothing is scored"
+    return "the attempt failed" if decision.outcome == "error" else "enough feasible nodes were found"
 
 
 def _outside(decision: Decision) -> str:
@@ -88,7 +88,7 @@ def _outside(decision: Decision) -> str:
 
 
 def _groups(decision: Decision) -> list[tuple[str, list[str]]]:
-    """The nodes by what is told of them, most first."""
+    """Return the rejected nodes grouped by reason, largest group first."""
     found: dict[str, list[str]] = {}
     for name, result in decision.by_node.items():
         if result.rejected is not None:
@@ -105,7 +105,7 @@ def _refusal(rejected: Rejected) -> str:
 
 
 def scores(decision: Decision) -> Iterator[str]:
-    """The best nodes side by side, plugin by plugin."""
+    """Yield a table of the best nodes: a column per node, a row per plugin."""
     scored = _scored(decision)
     plugins = [name for name in decision.weights if any((result.plugins or {}).get(name) for _, result in scored)]
     if not scored or not plugins:
@@ -128,7 +128,7 @@ def scores(decision: Decision) -> Iterator[str]:
 
 
 def _scored(decision: Decision) -> list[tuple[str, NodeResult]]:
-    """The nodes that were scored, best first, the chosen one before its equals."""
+    """Return the scored nodes, best first; the chosen one precedes nodes with the same score."""
     found = [(name, result) for name, result in decision.by_node.items() if result.total is not None]
     return sorted(found, key=lambda one: (-(one[1].total or 0), one[0] != decision.chosen, one[0]))
 
@@ -137,7 +137,7 @@ def _scored(decision: Decision) -> list[tuple[str, NodeResult]]:
 
 
 def one_node(decision: Decision, name: str) -> Iterator[str]:
-    """All that is known about a node."""
+    """Yield everything that was recorded about a node."""
     result = decision.by_node.get(name)
     yield title(f"Node {name}")
     if result is None:
@@ -146,24 +146,24 @@ def one_node(decision: Decision, name: str) -> Iterator[str]:
         if decision.placement is not None:
             enough = _outside(decision) + ("" if decision.evaluated >= decision.placement.nodes else f", or {enough}")
         if refused is not None:
-            yield from wrapped(f"was not looked at: {refused.plugin} refuses the pod wherever it goes.", "  ")
+            yield from wrapped(f"was not evaluated: {refused.plugin} refuses the pod on all nodes.", "  ")
         elif decision.nodesDropped:
             yield from wrapped(f"{decision.nodesDropped}.", "  ")
         else:
-            yield from wrapped(f"was left out by {by}." if by else f"was not looked at: {enough}.", "  ")
+            yield from wrapped(f"was excluded by {by}." if by else f"was not evaluated: {enough}.", "  ")
     elif result.rejected is not None:
         rejected = result.rejected
         yield from wrapped(f"refused by {', '.join((rejected.plugin, *rejected.others))} ({rejected.code})", "  ")
         for reason in rejected.reasons:
             yield from wrapped(reason, "    ")
-        yield from room_kept(decision, name)
+        yield from reservations(decision, name)
     elif result.total is None:
-        yield "  would do; nobody needed its score."
+        yield "  is feasible; its score was not needed."
     else:
         totals = [scored.total or 0 for _, scored in _scored(decision)]
         higher, same = sum(total > result.total for total in totals), totals.count(result.total) - 1
-        like = f", as {others_said(same)}" if same else ""
-        yield f"  will do; number {higher + 1} of {len(totals)} by score{like}"
+        like = f", with {others_said(same)}" if same else ""
+        yield f"  is feasible; rank {higher + 1} of {len(totals)} by score{like}"
         yield f"  {'':{_SCORE_COLUMN}}{'raw':>16}{'normalised':>12}{'weighted':>12}"
         for plugin, score in (result.plugins or {}).items():
             raw, normalized = result.raw.get(plugin, ""), result.normalized.get(plugin, "")
@@ -174,7 +174,7 @@ def one_node(decision: Decision, name: str) -> Iterator[str]:
 
 
 def all_rejected(decision: Decision) -> Iterator[str]:
-    """A table of the nodes that were refused."""
+    """Yield a table of the rejected nodes."""
     rows = [
         (name, ",".join((one.plugin, *one.others)), one.code, ", ".join(one.reasons))
         for name, result in decision.by_node.items()
@@ -185,7 +185,7 @@ def all_rejected(decision: Decision) -> Iterator[str]:
 
 
 def all_scored(decision: Decision) -> Iterator[str]:
-    """A table of the nodes that were scored, best first."""
+    """Yield a table of the scored nodes, best first."""
     scored, plugins = _scored(decision), list(decision.weights)
     rows = [
         (name, str(result.total), *(str((result.plugins or {}).get(plugin, "-")) for plugin in plugins))

@@ -49,12 +49,12 @@ from kubestow.scheduler.in_tree import in_tree_registry
 _WATCH_SECONDS = 2.0
 _GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
 _CLEAR = "\x1b[2J\x1b[H"
-_FAILS = "a dry run, with the configuration, plugins and feature gates that are known here, fails:"
-_GONE = ("the pod is no longer there; this is what was decided about it last.",)
-_SENT_BY_ANOTHER = "what the scheduler knows of it is older: another has sent it to its node; this is a dry run."
-_FITS_NOW = ("something has changed since: it would fit now, and will be tried again.",)
+_FAILS = "a dry run, with the configuration, plugins and feature gates that are available here, fails:"
+_GONE = ("the pod no longer exists; this is the last decision about it.",)
+_SENT_BY_ANOTHER = "the scheduler's record is older: another scheduler bound the pod; this is a dry run."
+_FITS_NOW = ("the cluster has changed since: it would fit now, and will be tried again.",)
 _GROUPS_OFF = (
-    "the scheduler's gate GenericWorkload is off: it knows no pod groups; here they are tried as if it were on."
+    "the scheduler's gate GenericWorkload is off: it ignores pod groups; here they are tried as if it were on."
 )
 
 
@@ -224,14 +224,14 @@ def _tried(
 
 
 def _replaced(node: str | None) -> tuple[str, ...]:
-    return () if node is None else (f"a pod of this name is on node {node}; this one is tried in its place.",)
+    return () if node is None else (f"a pod with this name is on node {node}; this pod is tried in its place.",)
 
 
 def _priority(world: World, pod: Pod) -> tuple[str, ...]:
     name = pod.spec.priorityClassName
     if not name or name in world.priority_classes or pod.spec.priority:
         return ()
-    return (f"priority class {name} is not known here; priority 0 is taken.",)
+    return (f"priority class {name} is unknown here; priority 0 is used.",)
 
 
 def _claims(pod: Pod) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
     except NoProfileError as error:
         if request.configuration is not None:
             raise
-        raise ExplainError(f"{error}; --config names that of its scheduler") from None
+        raise ExplainError(f"{error}; name the configuration of its scheduler with --config") from None
 
 
 def _unasked(request: Request, world: World) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ def _named(request: Request, world: World) -> Pod:
         raise ExplainError(f"there is no pod {namespace}/{name}" if namespace else f"no namespace has a pod {name}")
     if len(found) > 1:
         names = ", ".join(sorted(pod.key for pod in found))
-        raise ExplainError(f"pod {name} is ambiguous: say which of {names}")
+        raise ExplainError(f"pod {name} is ambiguous: choose one of {names}")
     return found[0]
 
 
@@ -282,7 +282,7 @@ def _named_group(request: Request, world: World, default: str) -> PodGroup:
         names = ", ".join(sorted(one.key for one in found))
         where = f" in {namespace}" if namespace else ""
         missing = f"there is no pod group {request.group}{where}"
-        raise ExplainError(f"pod group {request.group} is ambiguous: say which of {names}" if found else missing)
+        raise ExplainError(f"pod group {request.group} is ambiguous: choose one of {names}" if found else missing)
     return found[0]
 
 
@@ -301,7 +301,7 @@ def _notes(pod: Pod) -> tuple[str, ...]:
     if pod.spec.nodeName:
         where = "has finished on node {}" if pod_is_terminal(pod) else "is on node {} already"
         return (f"it {where.format(pod.spec.nodeName)}; this is where it would go if it were scheduled now.",)
-    claims = tuple(f"claim {name} is to be made from ResourceClaimTemplate {of}." for name, of in _unmade(pod))
+    claims = tuple(f"claim {name} will be created from ResourceClaimTemplate {of}." for name, of in _unmade(pod))
     name = group_name(pod)
     command = f"kubestow explain podgroup/{name} -n {pod.metadata.namespace}"
     return (*claims, f"it is scheduled together with its pod group; see {command}") if name else claims
@@ -388,7 +388,7 @@ class _Live:
         except NodesForbiddenError as error:
             if decision is None or request.against:
                 raise
-            return Explanation(decision, "scheduler", notes=(f"what would help was not looked for: {error}",))
+            return Explanation(decision, "scheduler", notes=(f"what would help was not computed: {error}",))
         notes += reading.notes + _notes(pod)
         run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
         if decision is None or request.against:
@@ -396,7 +396,7 @@ class _Live:
         if run.decision.outcome == SCHEDULED and not group_name(pod) and not decision.feasible:
             notes += _unasked(request, world) or _FITS_NOW
         if run.decision.outcome == ERROR and decision.outcome != ERROR:
-            notes += (f"what would help is not known: {_FAILS} {run.decision.message}",)
+            notes += (f"what would help is unknown: {_FAILS} {run.decision.message}",)
         return run._replace(decision=decision, source="scheduler", notes=notes)
 
     async def _group(self, reading: Reading, world: World) -> GroupExplanation:

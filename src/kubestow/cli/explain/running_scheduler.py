@@ -1,6 +1,6 @@
-"""The running scheduler that `kubestow explain` asks: what it has recorded, and how it is configured.
+"""Queries of `kubestow explain` to the running scheduler: its records of decisions, and its configuration.
 
-What it does not tell is known by the defaults, and a note says so.
+What it does not report is replaced by defaults, with a note.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,16 +25,16 @@ Known = TypeVar("Known", Decision, GroupDecision)
 
 
 class Record(NamedTuple, Generic[Known]):
-    """What was recorded, or nothing and why."""
+    """A recorded decision, or None and the reasons."""
 
     decision: Known | None
     notes: tuple[str, ...] = ()
     is_silent: bool = False
-    """Whether the scheduler gave no answer at all."""
+    """Whether the scheduler did not respond at all."""
 
 
 class Told(NamedTuple):
-    """How a scheduler is configured, as far as it tells."""
+    """The configuration of a scheduler, as far as it reports it."""
 
     configuration: dict[str, Any] | None = None
     gates: dict[str, bool] | None = None
@@ -42,7 +42,7 @@ class Told(NamedTuple):
 
 
 class RunningScheduler:
-    """The one that the command line or the kubeconfig names, if any; used inside the running loop."""
+    """The scheduler that the command line or the kubeconfig names, if any. Used inside the running event loop."""
 
     def __init__(self, access: Access, given: SchedulerAddress) -> None:
         self._access = access
@@ -56,35 +56,35 @@ class RunningScheduler:
 
     @property
     def _pages(self) -> SchedulerPages:
-        """Raises CallError if it cannot be reached as it is named."""
+        """A client of the scheduler's pages. Raises CallError if the address is not usable."""
         self._opened = self._opened or SchedulerPages(self._access, self._address, "explain")
         return self._opened
 
     async def record(self, ask: Callable[[SchedulerPages], Awaitable[Known | None]]) -> Record[Known]:
-        """What it has recorded; raises ExplainError where it was asked for and does not answer."""
+        """Return a recorded decision. Raises ExplainError if the scheduler at --server does not answer."""
         url = self._address.url
         if not url:
-            return Record(None, ("no scheduler was asked (--server says where it is); this is a dry run.",))
+            return Record(None, ("no scheduler was queried (--server names it); this is a dry run.",))
         try:
             decision = await ask(self._pages)
         except NotFoundError as error:
             return Record(None, (f"the scheduler at {url} has no record of it: {error}; this is a dry run.",))
         except CallError as error:
             if self._must_answer:
-                raise ExplainError(f"the scheduler at {url} does not say: {_told(error)}") from None
-            note = f"the scheduler at {url} does not answer: {_told(error)}; this is a dry run."
+                raise ExplainError(f"the scheduler at {url} does not answer: {_reason(error)}") from None
+            note = f"the scheduler at {url} does not answer: {_reason(error)}; this is a dry run."
             return Record(None, (note,), not isinstance(error, ApiError))
         if decision is None:
-            return Record(None, (f"the scheduler at {url} knows nothing about it; this is a dry run.",))
+            return Record(None, (f"the scheduler at {url} has no record of it; this is a dry run.",))
         return Record(decision)
 
     async def told(self, *, configuration: bool, gates: bool, is_silent: bool) -> Told:
-        """What is wanted of its configuration and gates; one that has been `silent` is not asked again."""
+        """Return the requested configuration and gates; a scheduler that did not respond before is not called again."""
         asked = {_CONFIGURATION: configuration, _GATES: gates}
         wanted = [what for what, is_wanted in asked.items() if is_wanted and self._address.url]
         if is_silent:
             verb = "is" if wanted == [_CONFIGURATION] else "are"
-            note = f"the scheduler's {' and '.join(wanted)} {verb} not known; {_instead(wanted)}"
+            note = f"the scheduler's {' and '.join(wanted)} {verb} unknown; {_instead(wanted)}"
             return Told(notes=(note,) if wanted else ())
         found: dict[str, Any] = {}
         reasons: dict[str, str] = {}
@@ -94,8 +94,8 @@ class RunningScheduler:
             except ApiError as error:
                 reasons[what] = str(error)
             except CallError as error:
-                # It would not answer the next question either.
-                reasons |= dict.fromkeys(wanted[number:], _told(error))
+                # The next request would fail, too.
+                reasons |= dict.fromkeys(wanted[number:], _reason(error))
                 break
         return Told(found.get(_CONFIGURATION), found.get(_GATES), _unread(reasons))
 
@@ -104,28 +104,30 @@ class RunningScheduler:
             return await self._pages.configuration()
         gates = await self._pages.gates()
         if not gates:
-            raise BadAnswerError("its metrics do not tell them")
+            raise BadAnswerError("its metrics do not report them")
         return gates
 
 
 def _unread(reasons: dict[str, str]) -> tuple[str, ...]:
     if not reasons:
         return ()
-    told = "; ".join(dict.fromkeys(reasons.values()))
-    what = f"the scheduler's {' and '.join(reasons)} could not be read ({told})"
+    messages = "; ".join(dict.fromkeys(reasons.values()))
+    what = f"the scheduler's {' and '.join(reasons)} could not be read ({messages})"
     return (f"{what}; {_instead(list(reasons))}",)
 
 
 def configuration_told(
     tree: dict[str, Any], features: Features, plugins: PluginCollection
 ) -> tuple[SchedulerConfiguration, tuple[str, ...]]:
-    """The configuration that a scheduler tells; or the default one, and a note why."""
-    lacking = [name for _, name in missing_plugins(tree, plugins)]
+    """Return the configuration that a scheduler reports, or the default one and a note with the reason."""
+    lacking = [name for _, name in plugins_lacking(tree, plugins)]
     if lacking:
         names = ", ".join(dict.fromkeys(lacking))
         which = f"the plugin {names} is" if len(set(lacking)) == 1 else f"the plugins {names} are"
-        note = f"the scheduler's configuration is not used: {which} not here; the default one is taken; --plugin gives"
-        return config.default(features), (f"{note} plugins of your own, --config names another configuration.",)
+        note = f"the scheduler's configuration is not used: {which} not installed; the default one is used;"
+        return config.default(features), (
+            f"{note} --plugin adds custom plugins, --config names another configuration.",
+        )
     try:
         return configuration_file.parse(msgspec.json.encode(tree).decode(), features, plugins), ()
     except ConfigError as error:
@@ -135,14 +137,14 @@ def configuration_told(
 
 
 def _instead(which: list[str]) -> str:
-    """What is done without them."""
+    """Return the part of a note that describes the defaults in use and the flags that override them."""
     several = which != [_CONFIGURATION]
     options = " and ".join(_NAMED_WITH[what] for what in which)
-    taken = "the default ones are taken" if several else "the default one is taken"
-    return f"{taken}; {options} {'name' if len(which) > 1 else 'names'} {'others' if several else 'another'}."
+    used = "the default ones are used" if several else "the default one is used"
+    return f"{used}; {options} {'name' if len(which) > 1 else 'names'} {'others' if several else 'another'}."
 
 
-def _told(error: CallError) -> str:
-    """Why a scheduler does not answer; and if it is not trusted, what can be done."""
-    hint = "--certificate-authority says whom to trust there, --insecure-skip-tls-verify trusts anybody"
+def _reason(error: CallError) -> str:
+    """Return why a scheduler does not answer, with a hint if its certificate is not trusted."""
+    hint = "--certificate-authority names its authority, --insecure-skip-tls-verify skips verification"
     return f"{error} ({hint})" if isinstance(error, UntrustedError) else str(error)

@@ -28,13 +28,13 @@ _WHY = {
     "prioritySum": "the lowest sum of its victims' priorities",
     "victims": "the fewest victims",
     "started": "the latest start of its most important victim",
-    "first": "no reason: others are as good",
+    "first": "no reason: others are equal",
 }
-"""What a candidate for preemption had before the others."""
+"""The advantage of the selected candidate for preemption."""
 
 
 def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) -> str:
-    """The screen, without a line break at its end; about one node only, if one is named."""
+    """Return the screen without a final line break; for one node only, if it is named."""
     decision = explanation.decision
     sections = [list(_headline(explanation))]
     if node:
@@ -43,19 +43,19 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
         sections.append(list(_against(explanation.against)))
     elif wide and not node:
         sections += [
-            list(explain_nodes.nowhere(decision)),
+            list(explain_nodes.rejected_pod(decision)),
             [
                 *wrapped(decision.nodesDropped, ""),
                 *explain_nodes.all_rejected(decision),
-                *explain_nodes.not_looked_at(decision),
-                *explain_nodes.room_kept(decision),
+                *explain_nodes.not_evaluated(decision),
+                *explain_nodes.reservations(decision),
             ],
             list(explain_nodes.all_scored(decision)),
             list(_preemption(decision)),
         ]
     elif not node:
         sections += [
-            list(explain_nodes.nowhere(decision)),
+            list(explain_nodes.rejected_pod(decision)),
             list(explain_nodes.why_not(decision)),
             list(explain_nodes.scores(decision)),
             list(_preemption(decision)),
@@ -85,18 +85,18 @@ def _headline(explanation: Explanation) -> Iterator[str]:
     elif decision.podGroup and decision.feasible:
         yield from sentence(f"Pod {decision.pod} is pending: it waits for its pod group.", bold)
     elif decision.feasible:
-        where = f"on its way to {decision.chosen}" if decision.chosen else "where it was to go"
+        where = f"on its way to {decision.chosen}" if decision.chosen else "on its node"
         by = f" by {', '.join(decision.rejectedBy)}" if decision.rejectedBy else ""
         yield from sentence(
             f"Pod {decision.pod} is pending: it was refused{by} {where}.", bold | {"refused": {"fg": "red"}}
         )
-        yield from wrapped(f"{decision.feasible} of {nodes_said(decision.evaluated)} looked at would do.", "  ")
+        yield from wrapped(f"{decision.feasible} of {nodes_said(decision.evaluated)} evaluated were feasible.", "  ")
     else:
         fits = "would fit nowhere" if dry else "is pending: it fits nowhere"
-        said = f"Pod {decision.pod} {fits}{_looked_at(decision)}."
-        yield from sentence(said, bold | {"fits nowhere": {"fg": "red"}, "would fit nowhere": {"fg": "red"}})
-    said = "" if decision.preemption is None else decision.preemption.message
-    yield from wrapped(decision.message.removesuffix(said).rstrip(), "  ")
+        text = f"Pod {decision.pod} {fits}{_on_nodes(decision)}."
+        yield from sentence(text, bold | {"fits nowhere": {"fg": "red"}, "would fit nowhere": {"fg": "red"}})
+    preemption = "" if decision.preemption is None else decision.preemption.message
+    yield from wrapped(decision.message.removesuffix(preemption).rstrip(), "  ")
     yield from _tries(decision)
 
 
@@ -105,7 +105,7 @@ def _went(decision: Decision) -> str:
 
 
 def _tries(decision: Decision) -> Iterator[str]:
-    """How often it was tried, and what became of it since."""
+    """Yield the number of attempts, and the later moves of the pod."""
     queue, binding = decision.queue, decision.binding
     if queue.attempts:
         often = "once," if queue.attempts == 1 else f"{queue.attempts} times, last"
@@ -123,23 +123,23 @@ def _choice(decision: Decision, *, dry: bool) -> str:
     choice, count = decision.choice, nodes_said(decision.nodeCount)
     if choice is None:
         return ""
-    looked_at = count if decision.evaluated == decision.nodeCount else f"{nodes_said(decision.evaluated)} looked at"
+    looked_at = count if decision.evaluated == decision.nodeCount else f"{nodes_said(decision.evaluated)} evaluated"
     if choice.reason == "only":
         is_cut_short = not decision.preFilter.narrowedBy and decision.placement is None
-        return f"It is the only one of {looked_at if is_cut_short else count} that will do."
+        return f"It is the only feasible one of {looked_at if is_cut_short else count}."
     if choice.reason == "first":
-        return "It is the first that will do; nothing is scored."
+        return "It is the first that is feasible; nothing is scored."
     if choice.reason == "nominated":
-        return "Room was made for it there."
-    will_do = f"{decision.feasible} of {looked_at} will do"
+        return "It is its nominated node."
+    feasible = f"{decision.feasible} of {looked_at} are feasible"
     if choice.reason == "score":
-        return f"{will_do}, and it scores highest."
+        return f"{feasible}, and it scores highest."
     many = len(choice.best)
-    alike = "all of them score the same" if many == decision.feasible else f"{many} of them score highest"
-    return f"{will_do}, and {alike}: {'it is any one of these' if dry else 'chance chose among these'}."
+    equal = "all of them score the same" if many == decision.feasible else f"{many} of them score highest"
+    return f"{feasible}, and {equal}: {'one is' if dry else 'it was'} chosen at random."
 
 
-def _looked_at(decision: Decision) -> str:
+def _on_nodes(decision: Decision) -> str:
     return f" on {nodes_said(decision.nodeCount)}" if decision.nodeCount else ""
 
 
@@ -152,15 +152,15 @@ def _preemption(decision: Decision) -> Iterator[str]:
         return
     refused = decision.preFilter.rejected
     if refused is not None and refused.code == "UnschedulableAndUnresolvable":
-        # There is no room that could be made.
+        # Preemption cannot help.
         return
     yield title("Preemption")
     if preemption.nominated:
         victims = ", ".join(victim.pod for victim in preemption.victims)
-        yield from wrapped(f"makes room on {preemption.nominated}, from which must go: {victims}", "  ")
+        yield from wrapped(f"evicts pods from {preemption.nominated}: {victims}", "  ")
         if preemption.pdbViolations:
             budgets = "PodDisruptionBudget" if preemption.pdbViolations == 1 else "PodDisruptionBudgets"
-            yield f"  against {preemption.pdbViolations} {budgets}"
+            yield f"  violates {preemption.pdbViolations} {budgets}"
         if len(preemption.candidates) > 1:
             why = _WHY.get(preemption.why, preemption.why)
             yield from wrapped(f"chosen among {len(preemption.candidates)} nodes for {why}", "  ")
@@ -179,7 +179,7 @@ def _would_fit(explanation: Explanation, most: int | None) -> Iterator[str]:
     if not suggestions:
         yield "  no single change was found that is enough."
         if explanation.decision.preFilter.rejected is None:
-            yield "  --against NODE tells all that it takes on one node."
+            yield "  --against NODE shows all changes needed for one node."
     for one in suggestions[:most]:
         yield from change_lines(one.side, one.change, _opens(one))
     if most is not None and len(suggestions) > most:
@@ -203,26 +203,26 @@ def _against(against: Against) -> Iterator[str]:
     elif against.total is not None and against.behind:
         by = ", ".join(f"{plugin} {score:+}" for plugin, score in against.behindBy.items())
         yield from wrapped(
-            f"it would do, but the best scores {against.behind} more than its {against.total}: {by}", "  "
+            f"it is feasible, but the best scores {against.behind} more than its {against.total}: {by}", "  "
         )
     elif against.total is not None:
-        yield "  it would do, and none is better."
+        yield "  it is feasible, and no node is better."
     for landing in against.changes[:_SUGGESTIONS]:
         if landing.ties:
             score = "scores" if landing.ties == 1 else "score"
-            effect = f"it may go there: {others_said(landing.ties)} {score} the same"
+            effect = f"it may be placed there: {others_said(landing.ties)} {score} the same"
         elif landing.chosen == against.node:
-            effect = "it would go there"
+            effect = "it would be placed there"
         elif landing.chosen is None:
-            effect = "the node would do"
+            effect = "the node would be feasible"
         else:
-            effect = f"the node would do, but {landing.chosen} scores higher"
+            effect = f"the node would be feasible, but {landing.chosen} scores higher"
         yield from change_lines(landing.side, landing.change, effect)
     if against.together:
         yield "  no single change is enough; all of these are:"
-        for words in against.together:
+        for change in against.together:
             yield from (
-                f"  - {line}" if not number else f"    {line}" for number, line in enumerate(textwrap.wrap(words, 76))
+                f"  - {line}" if not number else f"    {line}" for number, line in enumerate(textwrap.wrap(change, 76))
             )
     elif not against.changes and against.total is None:
         yield "  nothing was found that would help."

@@ -53,7 +53,7 @@ def check_args(loaded: Loaded, args: Any) -> str:
         raise Found(str(error)) from None
     except Exception as error:
         raise Found(f"its constructor raises {type(error).__name__}: {error}") from error
-    return f"takes the arguments {'of pluginConfig' if args else 'that it has by default'}"
+    return f"accepts {'the arguments of pluginConfig' if args else 'its default arguments'}"
 
 
 def check_agreement(loaded: Loaded, args: Any) -> str:
@@ -68,7 +68,7 @@ def check_agreement(loaded: Loaded, args: Any) -> str:
         raise Found(str(error)) from None
     except Exception as error:
         raise Found(f"raises {type(error).__name__} on a random cluster: {error}") from error
-    return f"forms agree on random clusters ({number} answers compared)"
+    return f"forms agree on random clusters ({number} results compared)"
 
 
 def check_odd_objects(loaded: Loaded, args: Any) -> str:
@@ -85,7 +85,7 @@ def check_odd_objects(loaded: Loaded, args: Any) -> str:
             raise Found(f"fails for pod {pod.metadata.name}: {outcome.message}")
         if isinstance(outcome, Placed):
             cycles.unreserve(profile, outcome)
-    return f"takes {len(pods)} odd pods on odd nodes"
+    return f"handles {len(pods)} unusual pods on unusual nodes"
 
 
 def costs(loaded: Loaded, args: Any) -> list[Cost]:

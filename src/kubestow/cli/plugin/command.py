@@ -1,4 +1,4 @@
-"""`kubestow plugin`: make a plugin, check one, list those there are."""
+"""`kubestow plugin`: create, check and list plugins."""
 
 import importlib.util
 import keyword
@@ -17,15 +17,17 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*")
 
 @click.group()
 def command() -> None:
-    """Make, check and list scheduler plugins written in Python."""
+    """Create, check and list scheduler plugins written in Python."""
 
 
 @command.command()
 @click.argument("name")
-@click.option("--dir", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Where to.")
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Folder to use."
+)
 def new(name: str, folder: Path) -> None:
-    """Write a plugin to start from, and its test. NAME is written spare-memory or SpareMemory."""
-    # Imported only now: the other commands do not need it.
+    """Write a sample plugin and its test. NAME has the form spare-memory or SpareMemory."""
+    # Imported only now: other commands do not need it.
     from kubestow.cli.plugin.templates import PLUGIN, TEST
 
     if not _NAME.fullmatch(name):
@@ -33,13 +35,13 @@ def new(name: str, folder: Path) -> None:
     words = [word for part in name.split("-") for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", part)]
     title, module = "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
     if keyword.iskeyword(module) or importlib.util.find_spec(module) is not None:
-        raise click.BadParameter(f"{module} is a word or a module of Python already", param_hint="NAME")
+        raise click.BadParameter(f"{module} is a keyword or an existing module of Python", param_hint="NAME")
     if title in IN_TREE:
         raise click.BadParameter(f"{title} is one of the scheduler's own plugins", param_hint="NAME")
     files = {folder / f"{module}.py": PLUGIN, folder / f"test_{module}.py": TEST}
     for file in files:
         if file.exists():
-            raise click.ClickException(f"{file} is there already; choose another name, or remove it")
+            raise click.ClickException(f"{file} already exists; choose another name, or remove it")
     folder.mkdir(parents=True, exist_ok=True)
     for file, template in files.items():
         file.write_text(template.format(title=title, module=module), encoding="utf-8")
@@ -51,9 +53,9 @@ def new(name: str, folder: Path) -> None:
 @click.argument("file", metavar="FILE|MODULE")
 @click.option("--args", "text", metavar="YAML", help="Arguments, as in pluginConfig: '{zone: a}'.")
 def check(file: str, text: str | None) -> None:
-    """Check the plugins in a file: methods, arguments, forms that agree, odd objects, and what a pod costs.
+    """Check the plugins in a file: methods, arguments, agreement of forms, unusual objects, and the time per pod.
 
-    Exits with 1 if anything is wrong.
+    Exits with 1 if a check fails.
     """
     args = _arguments(text)
     try:
@@ -88,7 +90,7 @@ def _check(loaded: Loaded, args: Any) -> bool:
     except plugin_check.Found as found:
         click.echo(f"  wrong: {found}")
         return False
-    click.echo(f"\n  A pod at {plugin_check.NODES:,} nodes, all of them looked at, in microseconds:")
+    click.echo(f"\n  A pod at {plugin_check.NODES:,} nodes, all of them evaluated, in microseconds:")
     for cost in costs:
         mark = "  <-- this one" if cost.plugin == loaded.name else ""
         click.echo(f"    {cost.plugin:<32}{cost.form:<8}{cost.micros:>10,.0f}{mark}")
@@ -96,9 +98,9 @@ def _check(loaded: Loaded, args: Any) -> bool:
 
 
 @command.command("list")
-@click.option("--plugin", "sources", metavar="FILE|MODULE", multiple=True, help="List these, too; repeatable.")
+@click.option("--plugin", "sources", metavar="FILE|MODULE", multiple=True, help="List these also; repeatable.")
 def list_plugins(sources: tuple[str, ...]) -> None:
-    """List the plugins that a configuration may name, with their extension points and where they come from."""
+    """List the plugins that a configuration can name, with their sources and extension points."""
     from kubestow.scheduler.framework.registry import points_of
 
     rows = [(name, "kubestow", points) for name, points in sorted(IN_TREE.items())]

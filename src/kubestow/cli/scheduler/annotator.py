@@ -75,7 +75,7 @@ class Annotator:
         room = MOST_BYTES - size_of({key: value for key, value in present.items() if key not in ours})
         wanted = annotations(self._archive.decision(record, details=self._details), Plugins.of(record.by), room)
         if size_of(wanted) > room:
-            reason = "its other annotations leave too little room"
+            reason = "its other annotations leave too few bytes"
             log.warning("A decision was not written to its pod", reason=reason, bytesLeft=room, pod=pod.key)
             # What an earlier decision left there is no longer true.
             wanted = {}

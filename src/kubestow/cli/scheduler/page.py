@@ -53,7 +53,7 @@ class Looking:
             try:
                 pause = self.look()
             except Exception as error:
-                log.unexpected("The page cannot be told what is new", err=error)
+                log.unexpected("Updating the page failed", err=error)
                 pause = _AFTER_FAILURE
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):

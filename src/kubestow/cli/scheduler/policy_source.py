@@ -12,7 +12,7 @@ from kubestow.cli import configuration_file
 from kubestow.config import ConfigError, Problem, SchedulerConfiguration
 
 KEY = "policy.cfg"
-WARNING = "Policy is legacy: `kubestow config translate` writes the configuration that does the same"
+WARNING = "Policy is legacy: `kubestow config translate` writes an equivalent configuration"
 
 
 class _Flags(Protocol):

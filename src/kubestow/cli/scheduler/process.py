@@ -49,7 +49,9 @@ _CERTIFICATES = ("cert-dir", "client-ca-file", "requestheader-client-ca-file")
 def tell_version(*, raw: bool) -> None:
     """Write the version to standard output."""
     build = BuildInfo()
-    click.echo(str(asdict(build)) if raw else f"Kubernetes {build.git_version} (does as kube-scheduler v{KUBERNETES})")
+    click.echo(
+        str(asdict(build)) if raw else f"Kubernetes {build.git_version} (compatible with kube-scheduler v{KUBERNETES})"
+    )
 
 
 def run(

@@ -143,20 +143,20 @@ class Reloader:
                 changed = await self._between_cycles(self._take, setup)
             except Exception as error:
                 late = f"loading takes longer than {LOADING_SECONDS:g} seconds"
-                words = late if isinstance(error, TimeoutError) else str(error) or repr(error)
-                log.error("Configuration not reloaded; the one before is in use", err=words)
-                self._went_wrong("failure", "ReloadFailed", words)
+                message = late if isinstance(error, TimeoutError) else str(error) or repr(error)
+                log.error("Configuration not reloaded; the previous one stays in use", err=message)
+                self._went_wrong("failure", "ReloadFailed", message)
                 forget_modules((self._current.setup.plugins, self._proven.setup.plugins))
                 return False
         fields = list(map(str, differences(before, setup.configuration)))
-        words = f"changed: {', '.join(changed or fields)}" if changed or fields else "nothing has changed"
+        message = f"changed: {', '.join(changed or fields)}" if changed or fields else "nothing has changed"
         log.info("Configuration reloaded", changed=changed, fields=fields)
         for loaded in setup.plugins.loaded:
             log.info("Loaded plugin", plugin=loaded.name, source=loaded.source, sha256=loaded.digest)
         self._metrics.reloads.inc("success")
         self._metrics.successful.set(1)
         self._metrics.succeeded_at.set(self._now())
-        self._announce("Normal", "Reloaded", f"reloaded its configuration; {words}")
+        self._announce("Normal", "Reloaded", f"reloaded its configuration; {message}")
         return True
 
     async def _between_cycles(self, change: Callable[[Setup], list[str]], setup: Setup) -> list[str]:
@@ -185,8 +185,8 @@ class Reloader:
         ]
         for kind, whole in whole_kinds(setup.configuration.extenders).items():
             if self._whole.get(kind) not in (whole, WholePod):
-                needed = f"these extenders are sent {kind.__name__}s whole, which are not kept so"
-                refused.append(f"extenders: {needed}: restart the scheduler")
+                reason = f"these extenders need complete {kind.__name__}s, which are not stored"
+                refused.append(f"extenders: {reason}: restart the scheduler")
         if refused:
             raise ReloadError("\n".join(refused))
         if self._extenders is not None:
@@ -249,28 +249,28 @@ class Reloader:
             self._failures += 1
             if self._attempts >= SHORTEST_TRIAL and 2 * self._failures > self._attempts:
                 self._core.scheduler.attempts.set_end_callback(None)
-                words = f"plugins failed in {self._failures} of the first {self._attempts} attempts: {failed.message}"
+                message = f"plugins failed in {self._failures} of the first {self._attempts} attempts: {failed.message}"
                 # Not in the middle of a cycle.
-                asyncio.get_running_loop().call_soon(self._roll_back, self._current, words)
+                asyncio.get_running_loop().call_soon(self._roll_back, self._current, message)
                 return
         if self._attempts >= LONGEST_TRIAL:
             self._end_trial()
             forget_modules((self._current.setup.plugins,))
 
-    def _roll_back(self, version: _Version, words: str) -> None:
+    def _roll_back(self, version: _Version, message: str) -> None:
         if self._core.gate.is_closed:
-            self._core.gate.hold(self._roll_back, version, words)
+            self._core.gate.hold(self._roll_back, version, message)
         elif self._current is version:
             self._swap(self._proven)
-            log.error("Configuration rolled back; the one before is in use", err=words)
-            self._went_wrong("rollback", "RolledBack", words)
+            log.error("Configuration rolled back to the previous one", err=message)
+            self._went_wrong("rollback", "RolledBack", message)
 
     # What is told
 
-    def _went_wrong(self, result: str, reason: str, words: str) -> None:
+    def _went_wrong(self, result: str, reason: str, message: str) -> None:
         self._metrics.reloads.inc(result)
         self._metrics.successful.set(0)
-        self._announce("Warning", reason, f"uses the configuration from before: {words}")
+        self._announce("Warning", reason, f"uses the previous configuration: {message}")
 
     def _now(self) -> float:
         return self._core.handle.clock.now()

@@ -127,7 +127,7 @@ class Serving:
         elif runs_in_cluster(os.environ):
             access = in_cluster_access(os.environ)
         else:
-            log.warning("No kubeconfig given, and not in a pod: the API server is not asked", purpose=purpose)
+            log.warning("No kubeconfig given, and not in a pod: the API server is not queried", purpose=purpose)
             return None
         channel = open_channel(access, most_requests=8, clock=self._live.options.clock)
         self._channels.append(channel)

@@ -119,7 +119,7 @@ def _asked(files: tuple[str, ...]) -> list[Any]:
     found = decode(map(_made, read(files))) if files else Decoded([], Counter())
     left_out = found.skipped + Counter(type(one).__name__ for one in found.objects if not isinstance(one, _FITTED))
     for kind, count in sorted(left_out.items()):
-        _warning(f"--podspec: {count} of kind {kind} left out; only pods, pod groups and templates of claims count")
+        _warning(f"--podspec: ignored {count} of kind {kind}; only pods, pod groups and claim templates are used")
     return found.objects
 
 
@@ -203,7 +203,7 @@ async def _list(client: ApiClient, resource: Resource[Any]) -> list[Any]:
     except ForbiddenError:
         if resource in (NODES, PODS):
             raise
-        click.echo(f"Note: {resource.name} may not be listed and are left out", err=True)
+        click.echo(f"Note: {resource.name} cannot be listed and are ignored", err=True)
         return []
 
 
@@ -254,13 +254,13 @@ def _tell_capacity(found: Capacity, request: Request) -> None:
             for node, count in sorted(nodes.items()):
                 click.echo(f"  {count:6d} of {name} on {node}")
     if not found.stopped:
-        click.echo(f"Stopped there: {found.message}.")
+        click.echo(f"Stopped: {found.message}.")
         return
-    click.echo(f"What stops the next {found.stopped}: {found.message}")
+    click.echo(f"The next {found.stopped} does not fit: {found.message}")
     for refusal in found.refusals[:_LISTED]:
         click.echo(f"  {refusal.nodes:6d} x {refusal.kind}: {refusal.reason} ({refusal.plugin})")
     if len(found.refusals) > _LISTED:
-        click.echo(f"  ... and {len(found.refusals) - _LISTED} more reasons; -o json has them all")
+        click.echo(f"  ... and {len(found.refusals) - _LISTED} more reasons; -o json shows all")
     for kind, more in found.one_more.items():
         click.echo(f"One more node of {kind} would add {more}.")
 

@@ -26,24 +26,24 @@ def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> N
 @click.command("simulate", context_settings={"max_content_width": 120})
 @click.argument("files", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--init", is_flag=True, is_eager=True, expose_value=False, callback=_init, help="Print an example.")
-@click.option("--seed", type=click.IntRange(0), help="Of every choice by chance. [default: the scenario's]")
+@click.option("--seed", type=click.IntRange(0), help="Seed of all random choices. [default: the scenario's]")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write report, results and decisions here."
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write report, results and decisions to."
 )
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
-@click.option("--check", "checked", is_flag=True, help="Check invariants at every moment.")
+@click.option("--check", "checked", is_flag=True, help="Check invariants after every event.")
 @timings_option
 @decision_nodes_option
-@feature_gates_option("Features of the scheduler to turn on or off, such as those of pod groups.")
+@feature_gates_option("Features of the scheduler to turn on or off, such as pod groups.")
 @plugin_option
 def command(out: Path | None, **options: Any) -> None:
-    """Simulate a cluster in virtual time and say what came of it.
+    """Simulate a cluster in virtual time and report the results.
 
-    SCENARIO are files or folders, `-` is standard input: ordinary Kubernetes objects, as kubectl writes them too, and a
-    Scenario that says what happens and when. Ctrl-C ends a run early; what ran is reported.
+    SCENARIO is files or folders, `-` is standard input: Kubernetes objects, as kubectl writes them, and a Scenario that
+    lists events and their times. Ctrl-C ends a run early; its results so far are reported.
     """
     demand_out(out)
-    # Imported only now: help and usage errors must not pay for a cluster.
+    # Imported only now: help and usage errors must stay fast.
     from kubestow.cli.simulate.process import SimulateError, report, simulate
 
     try:

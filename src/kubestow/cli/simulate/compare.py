@@ -21,14 +21,16 @@ def _python_option(side: str) -> Decorator:
 @click.argument("a", metavar="CONFIG_A")
 @click.argument("b", metavar="CONFIG_B")
 @click.option("--on", "files", metavar="FILE", multiple=True, required=True, help="Scenario or recording; repeatable.")
-@click.option("--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many, from 1 on.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write report.html, results.json and all runs here."
+    "--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of seeds, starting at 1."
 )
-@click.option("-o", "--output", type=click.Choice(["json"]), help="JSON instead of words.")
-@_plugin_option("--plugin", "Plugins of your own, for both")
-@_plugin_option("--plugin-a", "Plugins for A alone")
-@_plugin_option("--plugin-b", "Plugins for B alone")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for report.html, results.json and all runs."
+)
+@click.option("-o", "--output", type=click.Choice(["json"]), help="Output format.")
+@_plugin_option("--plugin", "Custom plugins for both")
+@_plugin_option("--plugin-a", "Custom plugins for A only")
+@_plugin_option("--plugin-b", "Custom plugins for B only")
 @_python_option("A")
 @_python_option("B")
 @click.option("--feature-gates", metavar="A=true,B=false", multiple=True, help="Features to turn on or off, for both.")
@@ -46,12 +48,12 @@ def command(
     python_b: str | None,
     feature_gates: tuple[str, ...],
 ) -> None:
-    """Run two schedulers on the same thing and tell what differs, and why.
+    """Run two schedulers on the same scenario or recording, and show the differences and their reasons.
 
-    CONFIG_A and CONFIG_B are files, or `default`. The two may differ in their configuration, in plugins of your own
-    (which a configuration enables by name), or in the version of kubestow, which another Python may have.
+    CONFIG_A and CONFIG_B are files, or `default`. The two may differ in configuration, in custom plugins (which a
+    configuration enables by name), or in the version of kubestow, installed in another Python.
     """
-    # Imported only now: help and usage errors must not pay for a cluster.
+    # Imported only now: help and usage errors must stay fast.
     from kubestow.cli.simulate.compare_process import Side, run
     from kubestow.cli.simulate.process import SimulateError
 
@@ -61,6 +63,6 @@ def command(
     except SimulateError as error:
         fail(error)
     except KeyboardInterrupt:
-        kept = "" if out is None else f"; {out} has the runs that were made"
+        kept = "" if out is None else f"; the completed runs are in {out}"
         click.echo(f"Stopped: nothing was compared{kept}.", err=True)
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""Running `kubestow simulate`: read, run with a progress bar where there is a terminal, write, summarise."""
+"""The process of `kubestow simulate`: read files, run with a progress bar, write results, print a summary."""
 
 import shlex
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ from kubestow.simulator.scenario.reading import Scenario, read
 
 _DEFAULTS = config.Features()
 _MOMENTS = 600
-"""About how many moments of a run are kept."""
+"""Approximate number of moments of a run to store."""
 
 
 class SimulateError(Exception):
-    """It cannot be simulated; each line of the message says why."""
+    """The simulation is not possible; each line of the message is a reason."""
 
 
 def simulate(
@@ -48,7 +48,7 @@ def simulate(
     checked: bool = False,
     timed: bool = False,
 ) -> running.Run:
-    """Simulate, with a progress bar; raises SimulateError."""
+    """Simulate with a progress bar. Raises SimulateError."""
     with problems():
         source = source_of(files)
         chosen = load_configuration(configuration, plugins, features)
@@ -77,7 +77,7 @@ def simulate(
 
 
 def report(done: running.Run, out: Path | None) -> None:
-    """Print the summary of a run, and where its results are."""
+    """Print the summary of a run, and the path of its results."""
     for line in summary(done.results):
         click.echo(line)
     if out is not None:
@@ -90,36 +90,36 @@ def demand_recording(file: str) -> None:
     with problems():
         Path(file).open("rb").close()
     if not is_recording(file):
-        raise SimulateError(f"{file}: is not a recording that can be read; kubestow record makes them")
+        raise SimulateError(f"{file}: is not a readable recording; kubestow record creates recordings")
 
 
 def source_of(files: tuple[str, ...]) -> running.Source:
-    """The scenario or the recording in files; raises ObjectsError, OSError."""
+    """Return the scenario or the recording in files. Raises ObjectsError, OSError."""
     if len(files) == 1 and is_recording(files[0]):
         recording = Replay(Path(files[0]))
         if not recording.is_ended:
-            why = "its recorder was killed or still records, and what came last may be missing"
-            click.echo(f"{files[0]}: has no end: {why}.", err=True)
-        anew, kept = recording.pods()
+            why = "its recorder was killed or is still running, and the last changes may be missing"
+            click.echo(f"{files[0]}: is incomplete: {why}.", err=True)
+        scheduled, kept = recording.pods()
         if kept:
-            nothing = "" if anew else "; there is nothing to decide: record while pods arrive"
-            click.echo(f"Pods with a node from the beginning: {kept}; placed anew: {anew}{nothing}.", err=True)
+            nothing = "" if scheduled else "; there is nothing to decide: record while pods arrive"
+            click.echo(f"Pods bound at the start: {kept}; scheduled again: {scheduled}{nothing}.", err=True)
         return recording
     return Prepared(read_scenario(files))
 
 
 def read_scenario(files: tuple[str, ...]) -> Scenario:
-    """The scenario in files, what has no part in it told; raises ObjectsError."""
+    """Return the scenario in files, and report ignored objects. Raises ObjectsError."""
     scenario = read(files)
     for kind, count in sorted(scenario.skipped.items()):
-        click.echo(f"Left out: {count} of kind {kind}, which has no part in a simulation", err=True)
+        click.echo(f"Ignored: {count} of kind {kind}, which simulations do not use", err=True)
     return scenario
 
 
 def load_configuration(
     file: str | None, plugins: PluginCollection, features: config.Features = _DEFAULTS
 ) -> SchedulerConfiguration:
-    """The scheduler's configuration; raises SimulateError."""
+    """Return the scheduler's configuration. Raises SimulateError."""
     if file is None:
         return config.default(features)
     try:
@@ -130,13 +130,13 @@ def load_configuration(
 
 @contextmanager
 def problems() -> Iterator[None]:
-    """What is wrong with files becomes a SimulateError."""
+    """Raise errors of files as SimulateError."""
     try:
         yield
     except (ObjectsError, ObjectError, ProfileError) as error:
         raise SimulateError(str(error)) from None
     except BrokenPipeError:
-        # Whoever read what is printed has had enough; that is no problem with files.
+        # The reader of standard output closed it; that is not an error of a file.
         raise
     except OSError as error:
         raise SimulateError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
@@ -144,7 +144,7 @@ def problems() -> Iterator[None]:
 
 @contextmanager
 def _progress() -> Iterator[running.Progress | None]:
-    """A bar on the terminal, nothing elsewhere."""
+    """Show a progress bar on a terminal, nothing elsewhere."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -158,7 +158,7 @@ def _progress() -> Iterator[running.Progress | None]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("simulating", total=None, pods=0)
 
-        def tell(seconds: float, end: float, bound: int) -> None:
+        def update(seconds: float, end: float, bound: int) -> None:
             bar.update(task, completed=seconds, total=end, pods=bound, description=f"{span(seconds)} of {span(end)}")
 
-        yield tell
+        yield update

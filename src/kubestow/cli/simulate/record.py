@@ -1,4 +1,4 @@
-"""`kubestow record`: a live cluster's objects and every change of them, in a file."""
+"""`kubestow record`: records the objects of a live cluster and all their changes in a file."""
 
 import asyncio
 import os
@@ -11,19 +11,19 @@ import click
 
 @click.command("record", context_settings={"max_content_width": 120})
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
+@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster.")
 @click.option("--context", default="", help="Context of the kubeconfig.")
-@click.option("--hash-names", is_flag=True, help="Replace names by hashes; into a new file.")
+@click.option("--hash-names", is_flag=True, help="Replace names by hashes; requires a new file.")
 def command(file: Path, kubeconfig: str, context: str, hash_names: bool) -> None:
-    """Record a live cluster until Ctrl-C; an existing recording is continued.
+    """Record a live cluster until Ctrl-C. Appends to an existing recording.
 
-    Only watches are made, so rights to get, list and watch are enough. Environment, commands and arguments of
-    containers are never stored, nor are Secrets and ConfigMaps. `kubestow replay FILE` runs what was recorded again.
+    Requires only permissions to get, list and watch. Environment, commands and arguments of containers are never
+    stored, nor are Secrets and ConfigMaps. `kubestow replay FILE` replays the recording.
     """
     if hash_names and file.exists() and file.stat().st_size:
-        # Every run has a salt of its own, which is kept nowhere.
-        raise click.UsageError(f"--hash-names: {file} exists, and the hashes in it would be others: name a new file")
-    # Imported only now: help and usage errors must not pay for a client.
+        # Every run has its own salt, which is not stored.
+        raise click.UsageError(f"--hash-names: {file} exists and has hashes with another salt: name a new file")
+    # Imported only now: help and usage errors must stay fast.
     from kubestow.api.failures import CallError
     from kubestow.api.files import ObjectsError
     from kubestow.client.errors import CredentialsError
@@ -40,8 +40,8 @@ def command(file: Path, kubeconfig: str, context: str, hash_names: bool) -> None
         writer = RecordingWriter(file)
         hasher = Hasher(os.urandom(16)) if hash_names else None
 
-        def note(said: str) -> None:
-            click.echo(f"{access.server}: {said}", err=True)
+        def note(message: str) -> None:
+            click.echo(f"{access.server}: {message}", err=True)
 
         following = asyncio.create_task(follow(access, writer, clock, hasher, note))
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,4 +1,4 @@
-"""`kubestow replay`: a recording, run again in virtual time."""
+"""`kubestow replay`: replays a recording in virtual time."""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ from kubestow.cli.support import decision_nodes_option, demand_out, fail, plugin
 
 @click.command("replay", context_settings={"max_content_width": 120})
 @click.argument("file")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of every choice by chance.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random choices.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write report, results and decisions here."
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write report, results and decisions to."
 )
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @click.option(
@@ -20,15 +20,15 @@ from kubestow.cli.support import decision_nodes_option, demand_out, fail, plugin
     type=click.Choice(["virtual"]),
     default="virtual",
     expose_value=False,
-    help="As fast as it can be computed.",
+    help="Replay as fast as possible.",
 )
 @timings_option
 @decision_nodes_option
 @plugin_option
 def command(file: str, out: Path | None, **options: Any) -> None:
-    """Run a recording again: the cluster changes as it did, and the scheduler decides anew."""
+    """Replay a recording: the cluster changes as recorded, and the scheduler decides again."""
     demand_out(out)
-    # Imported only now: help and usage errors must not pay for a cluster.
+    # Imported only now: help and usage errors must stay fast.
     from kubestow.cli.simulate.process import SimulateError, demand_recording, report, simulate
 
     try:

@@ -1,4 +1,4 @@
-"""Running `kubestow sweep`: points from what is varied, run wherever there are hands, then a table and a page."""
+"""The process of `kubestow sweep`: create points from varied fields, run them on workers, write a table and a page."""
 
 import csv
 import socket
@@ -27,7 +27,7 @@ _ANSWER_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the command line says."""
+    """The command line."""
 
     scenario: tuple[str, ...]
     vary: tuple[str, ...]
@@ -44,10 +44,10 @@ class Request:
 
 
 def run(request: Request) -> None:
-    """Sweep, write the folder, tell the best; raises SimulateError, SweepStopped."""
+    """Sweep, write the results, print the ranking. Raises SimulateError, SweepStopped."""
     with problems():
         if (request.out / "results.json").exists() and not (request.out / POINTS).exists():
-            raise SimulateError(f"{request.out}: has the results of something else than a sweep; name another folder")
+            raise SimulateError(f"{request.out}: has results that are not of a sweep; name another folder")
         scenario = read_scenario(request.scenario)
         configuration = config.dump(load_configuration(request.configuration, request.plugins))
         try:
@@ -70,11 +70,11 @@ def run(request: Request) -> None:
 
 
 def _combinations(request: Request) -> list[dict[str, Any]]:
-    """Raises SweepError."""
+    """Return the field values of each point. Raises SweepError."""
     seeds = range(1, request.seeds + 1)
     if request.listed is not None:
         if request.vary or request.draws:
-            raise SweepError("--list has all combinations: it goes without --vary and --random")
+            raise SweepError("--list cannot be combined with --vary and --random")
         return [row | {SEED: seed} for row in _rows(request.listed) for seed in seeds]
     varied = [parse_vary(one) for one in request.vary]
     for name, _ in varied:
@@ -83,12 +83,12 @@ def _combinations(request: Request) -> list[dict[str, Any]]:
     found = grid(dict(varied), seeds, request.draws)
     count = len(found) // len(seeds)
     if count < request.draws:
-        click.echo(f"--random {request.draws}: all combinations are run, which are only {count}", err=True)
+        click.echo(f"--random {request.draws}: running all combinations, which are only {count}", err=True)
     return found
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    """The combinations in a file; raises SweepError."""
+    """Return the combinations in a CSV file. Raises SweepError."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.DictReader(file, restkey="more values than the first line has", restval=""))
@@ -120,14 +120,14 @@ def _executor(request: Request) -> Callable[[], Executor]:
 
 
 def _demand_answer(flag: str, address: str) -> None:
-    """Raises SimulateError if nobody listens there: what connects to it later would try again for a minute and more."""
+    """Raise SimulateError if no server listens: the libraries would retry the connection for more than a minute."""
     try:
         where = urlsplit(address if "//" in address else f"//{address}")
         if where.hostname and where.port:
             socket.create_connection((where.hostname, where.port), timeout=_ANSWER_SECONDS).close()
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise SimulateError(f"{flag} {address}: nobody answers there: {said}") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise SimulateError(f"{flag} {address}: no server answers: {reason}") from None
 
 
 def _dask(address: str) -> Callable[[], Executor]:
@@ -140,7 +140,7 @@ def _dask(address: str) -> Callable[[], Executor]:
         client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise SimulateError(f"--dask {address}: {error}") from None
-    # A worker that dies gives its points back; each is tried again elsewhere.
+    # The points of a failed worker are retried on others.
     return partial(client.get_executor, retries=3)
 
 

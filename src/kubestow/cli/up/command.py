@@ -1,4 +1,4 @@
-"""`kubestow up`: a whole cluster in one process: API server, nodes that act, and the scheduler."""
+"""`kubestow up`: a whole cluster in one process: API server, simulated nodes, and the scheduler."""
 
 from pathlib import Path
 from typing import Any
@@ -9,27 +9,22 @@ from kubestow.cli.support import devices_option, fail, feature_gates_option, log
 
 
 @click.command("up", context_settings={"max_content_width": 120})
-@click.option("--nodes", type=click.IntRange(0), help="Plain nodes to create. [default: 10, unless there are others]")
+@click.option("--nodes", type=click.IntRange(0), help="Plain nodes to create. [default: 10 if there are no others]")
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
 @devices_option
-@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep objects here; else in memory.")
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Folder of objects; else in memory.")
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @plugin_option
 @click.option("--policy-config-file", "policy", metavar="FILE", help="Legacy Policy of the scheduler.")
 @feature_gates_option("Features of API server and scheduler to turn on or off.")
-@click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
-@click.option(
-    "--page-port",
-    default=0,
-    type=click.IntRange(0, 65535),
-    help="Of the page that shows what happens; without it, any that is free.",
-)
+@click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
+@click.option("--page-port", default=0, type=click.IntRange(0, 65535), help="Port of the web page; 0: any free port.")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to write the kubeconfig; folders are made as needed.",
+    help="File to write the kubeconfig to; folders are created as needed.",
 )
-@click.option("--controllers", default="*", show_default=True, help="Those to run, as with `kubestow apiserver`.")
+@click.option("--controllers", default="*", show_default=True, help="Controllers to run, as in `kubestow apiserver`.")
 @click.option(
     "-f",
     "--filename",
@@ -40,12 +35,12 @@ from kubestow.cli.support import devices_option, fail, feature_gates_option, log
 )
 @log_flags
 def command(**options: Any) -> None:
-    """Run a cluster: an API server with stand-in nodes, and the scheduler in it.
+    """Run a cluster: an API server with simulated nodes, and the scheduler.
 
-    It prints where the kubeconfig is and shows what happens; Ctrl-C stops it. With -v, log lines come instead of the
-    full screen.
+    Prints the path of the kubeconfig and shows events on a full screen. With -v, it writes log lines instead. Press
+    Ctrl-C to stop.
     """
-    # Imported only now: help and usage errors must not pay for a cluster.
+    # Imported only now: help and usage errors must stay fast.
     from kubestow.cli.up.process import Settings, UpError, run
 
     try:

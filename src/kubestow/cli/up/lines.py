@@ -62,7 +62,7 @@ class Lines:
         if self._rejected.get(record.uid) == record.message:
             return ""
         self._rejected[record.uid] = record.message
-        nominated = f"; waits for room on {record.nominated_node}" if record.nominated_node else ""
+        nominated = f"; nominated to {record.nominated_node}" if record.nominated_node else ""
         return f"pod {record.pod}: {record.outcome}: {record.message}{nominated}"
 
     def pod_changed(self, change: Change) -> None:

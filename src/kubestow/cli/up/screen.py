@@ -151,7 +151,7 @@ def _result(record: Record) -> Text:
     if record.outcome == SCHEDULED:
         details = f"  from {record.feasible} of {record.evaluated} nodes, {record.seconds * 1000:.2g} ms"
         return Text.assemble(("→ ", "green"), (record.node, "green"), (details, "dim"))
-    nominated = f" (waits for room on {record.nominated_node})" if record.nominated_node else ""
+    nominated = f" (nominated to {record.nominated_node})" if record.nominated_node else ""
     return Text(record.message + nominated, style="red" if record.outcome == ERROR else "yellow")
 
 
