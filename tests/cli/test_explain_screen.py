@@ -227,7 +227,7 @@ def test_a_node_that_keeps_room_for_others_says_for_whom() -> None:
     lines = told(nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated)
     assert lines[-2:] == [
         "  resources are reserved for nominated pods: shop/vip-0 on a, shop/vip-1 on a,",
-        "  on a and 1 more",
+        "  shop/vip-2 on a and 1 more",
     ]
     for name, said in (("a", True), ("b", False)):
         lines = told(name, nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated[:1])

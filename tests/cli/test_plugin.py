@@ -41,7 +41,7 @@ def test_new_overwrites_nothing(tmp_path: Path) -> None:
     """A file that is there stays."""
     write(tmp_path / "mine.py", "precious")
     code, output = invoke("new", "mine", "--dir", str(tmp_path))
-    assert (code, "mine.py is there already" in output) == (1, True)
+    assert (code, "mine.py already exists" in output) == (1, True)
     assert (tmp_path / "mine.py").read_text() == "precious"
 
 

@@ -253,7 +253,7 @@ def test_workloads_without_pods_are_reported(has_scenario: bool, scenario: str, 
     path = Path(scenario) if has_scenario else tmp_path / "objects.yaml"
     path.write_text(yaml.safe_dump_all([*(yaml.safe_load_all(_SCENARIO) if has_scenario else nodes(1)), *objects]))
     ran = _run("--cluster", str(path))
-    message = f"Warning: {path}: no room is taken by {{}}, whose pods are not there: give the pods, too"
+    told = f"Warning: {path}: {{}} use no resources, because their pods are missing: add the pods"
     counts = ["1 of kind DaemonSet", "2 of kind Deployment", "1 of kind Job"]
     assert ran.stderr.splitlines() == [message.format(count) for count in counts]
 
@@ -331,8 +331,8 @@ def test_a_generated_name_is_completed(cluster: str, tmp_path: Path) -> None:
 def test_ignored_objects_of_a_podspec_are_reported(cluster: str, tmp_path: Path) -> None:
     """Only pods are placed."""
     ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, *nodes(1), pod("web", "600m")))
-    message = "1 of kind Node left out; only pods, pod groups and templates of claims count"
-    assert ran.stderr == f"Warning: --podspec: {message}\n"
+    told = "ignored 1 of kind Node; only pods, pod groups and claim templates are used"
+    assert ran.stderr == f"Warning: --podspec: {told}\n"
     assert ran.stdout.startswith("5 more pods fit: web\n")
 
 

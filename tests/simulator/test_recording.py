@@ -461,7 +461,7 @@ def test_replaying_something_else_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("a: 1")
     ran = CliRunner().invoke(main, ["replay", str(tmp_path / "x.yaml")])
     assert ran.exit_code == 1
-    assert "kubestow record makes them" in ran.output
+    assert "kubestow record creates recordings" in ran.output
 
 
 def test_an_unopenable_file_is_reported_in_one_line(

@@ -1,4 +1,4 @@
-"""Objects in files that stand for a live cluster: manifests, or a scenario as it is when it begins."""
+"""Reads a cluster from files instead of an API server: manifests, or the initial state of a scenario."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ _MAKERS = {
     *(("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet")),
     *(("batch/v1", "Job"), ("v1", "ReplicationController")),
 }
-"""What controllers make pods of."""
+"""The kinds that controllers create pods from."""
 
 
 class _Metadata(msgspec.Struct):
@@ -59,9 +59,9 @@ class _Maker(msgspec.Struct):
 
 
 def cluster_in(files: tuple[str, ...], warn: Callable[[str], None] | None = None) -> list[Any]:
-    """The objects, each once; what no API server has seen gets its defaults. Raises ObjectsError.
+    """Return the objects without duplicates, with defaults for those without a UID. Raises ObjectsError.
 
-    `warn` is told of Deployments and the like that no API server has seen and whose pods are not there.
+    `warn` is called for workloads without a UID whose pods are missing.
     """
     manifests = read(files, unnamed=_OURS)
     if any(one.api_version.startswith(_OURS) for one in manifests):
@@ -79,7 +79,7 @@ def cluster_in(files: tuple[str, ...], warn: Callable[[str], None] | None = None
 
 
 def _without_pods(makers: Iterable[Any], objects: list[Any]) -> Counter[str]:
-    """How many there are of each kind; those with a uid have the pods that their cluster gave them."""
+    """Return the number of workloads without pods by kind. Those with a UID come with the pods of their cluster."""
     found = Counter[str]()
     metas = [obj.metadata for obj in objects if isinstance(obj, Pod)]
     there = {(meta.namespace, frozenset(meta.labels.items())) for meta in metas}
@@ -87,7 +87,7 @@ def _without_pods(makers: Iterable[Any], objects: list[Any]) -> Counter[str]:
         try:
             maker = msgspec.convert(tree, _Maker)
         except msgspec.ValidationError:
-            # Nothing that a cluster would take, and schedulers do not look at it.
+            # Invalid, and not used by schedulers.
             continue
         spec, namespace = maker.spec, maker.metadata.namespace or "default"
         labels = (spec.template.metadata.labels or {}).items()
@@ -99,8 +99,8 @@ def _without_pods(makers: Iterable[Any], objects: list[Any]) -> Counter[str]:
 
 
 def _beginning(files: tuple[str, ...]) -> tuple[list[Any], Iterable[Any]]:
-    """The nodes and objects of a scenario before anything has happened, and what pods would be made of."""
-    # Imported only now: who has no scenario must not pay for a simulator.
+    """Return the initial objects of a scenario, and its workloads."""
+    # Imported only now: a slow import that other inputs do not need.
     from kubestow.simulator.scenario.building import build
     from kubestow.simulator.scenario.reading import read as read_scenario
 
@@ -128,6 +128,6 @@ def _defaulted(manifest: Manifest) -> Manifest:
         tree = msgspec.json.decode(manifest.data)
         default(tree)
     except (AttributeError, KeyError, TypeError, ValueError):
-        # It is not what it says, which is told when it is decoded.
+        # Invalid, which decoding reports.
         return manifest
     return manifest._replace(data=msgspec.json.encode(tree))

@@ -1,4 +1,4 @@
-"""Reading a scheduler configuration from where the command line says."""
+"""Reads the scheduler configuration that the command line names."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def load(file: str, features: Features, plugins: "PluginCollection | None" = None) -> SchedulerConfiguration:
-    """The configuration in a file, `-` for standard input; raises ConfigError. `plugins` are those it may name."""
+    """Return the configuration in a file, `-` for standard input. `plugins`: those it can name. Raises ConfigError."""
     return parse(read(file), features, plugins)
 
 
 def parse(text: str, features: Features, plugins: "PluginCollection | None" = None) -> SchedulerConfiguration:
-    """The configuration in a text; raises ConfigError."""
-    # Imported only now: commands that read no configuration must not pay for the framework.
+    """Return the configuration in a text. Raises ConfigError."""
+    # Imported only now: a slow import that other commands do not need.
     from kubestow.plugin.loading import PluginCollection, PluginLoadError
 
     plugins = PluginCollection() if plugins is None else plugins
@@ -38,7 +38,7 @@ def parse(text: str, features: Features, plugins: "PluginCollection | None" = No
 
 
 def _args_problems(plugin: type | None, args: Any) -> Iterator[str]:
-    """What a plugin of one's own has against its arguments."""
+    """Yield the problem of a custom plugin's arguments, if any."""
     from kubestow.scheduler.framework.args import ArgsError, decode_args
 
     try:
@@ -49,7 +49,7 @@ def _args_problems(plugin: type | None, args: Any) -> Iterator[str]:
 
 
 def read(file: str) -> str:
-    """The text of a file; raises ConfigError."""
+    """Return the text of a file. Raises ConfigError."""
     try:
         return text_of(file)
     except (OSError, UnicodeDecodeError) as error:

@@ -1,7 +1,7 @@
-"""Lines for somebody who may not be reading, from a process that must not wait for that.
+"""Line output that never blocks, even if the reader of the pipe is slow.
 
-A pipe that nobody empties is full after 64 KiB, and whoever writes to it then waits. So lines wait here in its place,
-some of them; those that find no room are left out, and a line says how many.
+A pipe that is not read is full after 64 KiB, and writes to it block. So lines are buffered here, up to a limit; later
+lines are dropped and counted in a final line.
 """
 
 import os
@@ -10,7 +10,7 @@ from collections import deque
 
 MOST = 10_000
 _PIECE = select.PIPE_BUF
-"""So many bytes go into a pipe at once if anything does."""
+"""Number of bytes that a writable pipe accepts without blocking."""
 
 
 class PatientOutput:
@@ -22,14 +22,14 @@ class PatientOutput:
         self._left_out = 0
 
     def say(self, text: str) -> None:
-        """One line or several, to be written when there is room for them."""
+        """Buffer one or more lines."""
         if len(self._lines) < MOST:
             self._lines.append(f"{text}\n".encode(errors="replace"))
         else:
             self._left_out += 1
 
     def flush(self) -> None:
-        """Write what is taken now; raises BrokenPipeError when nobody reads any more."""
+        """Write without blocking. Raises BrokenPipeError if the reader is gone."""
         while self._next() and select.select((), (self._descriptor,), (), 0)[1]:
             line = self._lines.popleft()
             written = os.write(self._descriptor, line[:_PIECE])

@@ -1,4 +1,4 @@
-"""What `kubestow doctor` looks at: each check yields what it found, and what to do about it."""
+"""The checks of `kubestow doctor`: each yields findings with advice."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ from kubestow.plugin.loading import PluginCollection
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 OLDEST, NEWEST = 30, 36
 MOST_SKEW = 2.0
-"""Seconds that clocks may differ: conditions and events carry their times, and certificates are good from one on."""
+"""Maximum clock difference in seconds: conditions and events have timestamps, certificates a validity period."""
 
 WRITES = (
     ("", "pods/binding", "create", ""),
@@ -41,9 +41,9 @@ WRITES = (
     ("authentication.k8s.io", "tokenreviews", "create", ""),
     ("authorization.k8s.io", "subjectaccessreviews", "create", ""),
 )
-"""What is written, and the lease: group, resource, verb, and whether it is about the lease alone."""
+"""The writes of a scheduler: group, resource, verb, and `lease` for permissions on the lease only."""
 ALLOCATION_WRITES = (("resource.k8s.io", "resourceclaims/binding", "update", ""),)
-"""What API servers from v1.36 on want of those who allocate devices."""
+"""Permissions that API servers from v1.36 on require for device allocation."""
 GROUP_WRITES = (("scheduling.k8s.io", "podgroups/status", "patch", ""),)
 CANDIDATES = "/apis/coordination.k8s.io/v1beta1", "leasecandidates"
 CANDIDATE_WRITES = tuple(("coordination.k8s.io", "leasecandidates", verb, "") for verb in ("create", "get", "update"))
@@ -51,7 +51,7 @@ _IGNORED = ("clientConnection.kubeconfig", "apiVersion", "kind")
 
 
 class Setting(NamedTuple):
-    """What the command line says."""
+    """The command line."""
 
     kubeconfig: str
     context: str
@@ -62,7 +62,7 @@ class Setting(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What was found; `advice` is what to do."""
+    """The result of a check; `advice`: how to fix a problem."""
 
     level: str
     what: str
@@ -70,7 +70,7 @@ class Finding(NamedTuple):
 
 
 class Checks:
-    """Looks at one cluster as one user."""
+    """Checks of one cluster as one user."""
 
     def __init__(
         self, client: ApiClient, configuration: SchedulerConfiguration, setting: Setting, now: Callable[[], float]
@@ -96,7 +96,7 @@ class Checks:
         return _decoded((await self._client.request("POST", path, body)).body)
 
     async def version(self) -> AsyncIterator[Finding]:
-        """Raises CallError if there is no answer at all."""
+        """Check the version of the API server. Raises CallError if it does not answer."""
         told = await self._get("/version")
         minor = int("".join(filter(str.isdecimal, str(told.get("minor", "0")))) or 0)
         self._written += ALLOCATION_WRITES if minor >= NEWEST else ()
@@ -109,12 +109,12 @@ class Checks:
             )
 
     async def clock(self) -> AsyncIterator[Finding]:
-        """The server says who asks, and when."""
+        """Check the user and the clock with a SelfSubjectReview."""
         before = self._now()
         try:
             told = await self._ask("authentication.k8s.io", "SelfSubjectReview", {})
         except UnauthorizedError:
-            # Whoever is not known is told nothing else either.
+            # All further requests would fail, too.
             raise
         except NotFoundError as error:
             yield Finding(NOTE, f"the server's clock is unknown: {error}", "compare the clocks manually")
@@ -143,7 +143,7 @@ class Checks:
             yield Finding(PROBLEM, what, "run an NTP client on both machines")
 
     async def api_versions(self) -> AsyncIterator[Finding]:
-        """What is watched, by group and version."""
+        """Check that the watched resources are served, by group and version."""
         by_version: dict[str, list[str]] = {}
         for resource in self._watched:
             by_version.setdefault(resource.path.rpartition("/")[0], []).append(resource.plural)
@@ -168,7 +168,7 @@ class Checks:
                 yield Finding(OK, f"{version}: {', '.join(plurals)}")
 
     async def rights(self) -> AsyncIterator[Finding]:
-        """Everything that the scheduler reads and writes."""
+        """Check the permissions for everything that the scheduler reads and writes."""
         wanted = [(watched.group, watched.plural, verb, "") for watched in self._watched for verb in ("list", "watch")]
         wanted += self._written
         lacking: dict[str, list[str]] = {}
@@ -195,7 +195,7 @@ class Checks:
         return bool(told.get("status", {}).get("allowed"))
 
     async def leader(self) -> AsyncIterator[Finding]:
-        """Who holds the lease, and whether two would schedule the same pods."""
+        """Check the holder of the lease, and whether two schedulers would schedule the same pods."""
         election = self._configuration.leaderElection
         name = f"{election.resourceNamespace}/{election.resourceName}"
         namespace = f"/apis/coordination.k8s.io/v1/namespaces/{election.resourceNamespace}/leases"
@@ -221,17 +221,17 @@ class Checks:
             yield Finding(PROBLEM, f"{holder} leads; without leader election both would schedule pods", advice)
 
     def plugins_there(self, running: dict[str, Any]) -> Iterator[Finding]:
-        """Plugins that the running scheduler has and this one lacks."""
+        """Yield plugins of the running scheduler that are not installed here."""
         for profile, name in plugins_lacking(running, self._setting.plugins):
             what = f"profile {profile} enables the plugin {name}, which is not installed here"
             yield Finding(PROBLEM, what, "write it in Python and pass it with --plugin, or run it as an extender")
 
     def differences(self, running: dict[str, Any]) -> Iterator[Finding]:
-        """What the configurations say differently."""
+        """Yield the differences of the configurations."""
         here = dict(_flat(yaml.safe_load(config.dump(self._configuration))))
         there = dict(_flat(running))
         differing = (path for path in here.keys() | there.keys() if here.get(path) != there.get(path))
-        # A profile that only one of them has is told as such, not field by field.
+        # A profile that only one of them has is reported as a whole, not by field.
         names = {profile.schedulerName for profile in self._configuration.profiles}
         alone = names ^ {profile.get("schedulerName") for profile in running.get("profiles") or ()}
         ignored = (*_IGNORED, *(f"profiles[{name}]." for name in alone))
@@ -244,7 +244,7 @@ class Checks:
             yield Finding(OK, "the configurations are the same")
 
     def gates(self, told: Mapping[str, bool]) -> Iterator[Finding]:
-        """Which gates that concern scheduling are set differently there."""
+        """Yield the scheduling feature gates with different values."""
         features = self._setting.features
         for gate in SCHEDULING_GATES:
             there, here = told.get(gate.name), features.enabled(gate.name)
@@ -266,13 +266,13 @@ def _seconds(written: str) -> float:
 
 
 def _told(values: dict[str, Any], path: str) -> Any:
-    """The value as the file has it."""
+    """Return a value as the file has it."""
     value = values.get(path, "not set")
     return str(value).lower() if isinstance(value, bool) else value
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value in a tree by its path; lists of named things by name; what is empty is not there."""
+    """Yield the path and value of each leaf of a tree, list items by name, without empty values."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _flat(inner, f"{path}.{key}" if path else key)
@@ -280,7 +280,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         for number, inner in enumerate(value):
             name = inner.get("schedulerName") or inner.get("name") or number
             yield f"{path}[{name}]", "set"
-            # A name is told by the path, and a weight of 0 is none.
+            # The path has the name, and a weight of 0 is the default.
             yield from _flat({key: said for key, said in inner.items() if said not in (name, 0)}, f"{path}[{name}]")
     elif value not in (None, [], ""):
         yield path, value

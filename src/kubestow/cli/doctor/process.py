@@ -1,4 +1,4 @@
-"""What `kubestow doctor` does: one check after the other, a line for each finding, and an exit code."""
+"""The process of `kubestow doctor`: runs the checks in order, prints a line per finding, returns an exit code."""
 
 import asyncio
 import platform
@@ -31,7 +31,7 @@ _COLOURS = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 
 
 def examine(setting: Setting) -> int:
-    """Print what is found; returns 1 if there is a problem. What was to be checked and cannot be is one, too."""
+    """Print the findings; return 1 if there is a problem. A check that is not possible is a problem, too."""
     return asyncio.run(_print_all(setting))
 
 
@@ -99,7 +99,7 @@ def _machine() -> Finding:
 
 
 async def _told(access: Access, setting: Setting) -> tuple[dict[str, Any], dict[str, bool]]:
-    """Configuration and gates of the scheduler that runs now."""
+    """Return the configuration and feature gates of the running scheduler."""
     pages = SchedulerPages(access, setting.server, "doctor")
     try:
         return await pages.configuration(), await pages.gates()
@@ -110,7 +110,7 @@ async def _told(access: Access, setting: Setting) -> tuple[dict[str, Any], dict[
 async def _running(
     checks: Checks, access: Access, setting: Setting, configuration: SchedulerConfiguration
 ) -> AsyncIterator[Finding]:
-    """What differs from the scheduler that runs now."""
+    """Yield the differences from the running scheduler."""
     if not setting.server.url:
         yield Finding(NOTE, "not compared with a running kube-scheduler", "name its secure port with --server")
         return
@@ -138,7 +138,7 @@ async def _running(
 
 
 def _advice(error: CallError) -> str:
-    """What to do about a scheduler that does not tell."""
+    """Return advice for a scheduler that does not report its configuration."""
     match error:
         case ForbiddenError() | UnauthorizedError():
             return _UNTOLD

@@ -1,6 +1,6 @@
-"""Lines of what `kubestow explain` shows on a terminal: texts wrapped, rows, tables, and names made short.
+"""Formatting of `kubestow explain` for a terminal: wrapped text, rows, tables, and shortened names.
 
-Colours are there to be stripped: `click.echo` leaves them out where there is no terminal.
+Lines contain colours: `click.echo` strips them if there is no terminal.
 """
 
 import textwrap
@@ -14,13 +14,13 @@ SHOWN_NAMES = 3
 _NAME_WIDTH = 24
 _LONGEST_NAME = 64
 _CUT = ".."
-"""Stands for what is left out of a name."""
+"""Replaces the omitted part of a name."""
 _SIDE = 11
 
 
 def wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
-    """Lines that a terminal has room for."""
-    # Names with hyphens stay whole, to be found and copied.
+    """Yield lines that fit the width."""
+    # Names with hyphens are not broken, to be searched and copied.
     wrapper = textwrap.TextWrapper(
         width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
@@ -28,7 +28,7 @@ def wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
 
 
 def sentence(text: str, styles: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """A sentence in which some words stand out."""
+    """Yield the lines of a sentence with styled words."""
     for line in wrapped(text, ""):
         for words, style in styles.items():
             line = line.replace(words, click.style(words, **style))
@@ -36,12 +36,12 @@ def sentence(text: str, styles: Mapping[str, Mapping[str, Any]]) -> Iterator[str
 
 
 def title(text: str) -> str:
-    """What a section begins with."""
+    """Return the title of a section."""
     return click.style(text, bold=True)
 
 
 def row(count: int, what: str, below: str) -> Iterator[str]:
-    """A number, what there are so many of, and more about it below."""
+    """Yield a count, its description, and details below it."""
     first, *rest = wrapped(what, "", WIDTH - 10)
     yield f"  {click.style(f'{count:>6}', bold=True)}  {first}"
     for line in rest:
@@ -50,7 +50,7 @@ def row(count: int, what: str, below: str) -> Iterator[str]:
 
 
 def change_lines(side: str, change: str, effect: str) -> Iterator[str]:
-    """A change that would help, and what comes of it."""
+    """Yield a change that would help, and its effect."""
     first, *rest = wrapped(change, "", WIDTH - _SIDE)
     yield f"  {click.style(f'{side:<{_SIDE - 2}}', fg='cyan')}{first}"
     for line in rest:
@@ -59,7 +59,7 @@ def change_lines(side: str, change: str, effect: str) -> Iterator[str]:
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Columns as wide as they need to be."""
+    """Yield rows with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -69,29 +69,29 @@ def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def nodes_said(count: int) -> str:
-    """So many nodes."""
+    """Return a number of nodes as text."""
     return f"{count} node" if count == 1 else f"{count} nodes"
 
 
 def others_said(count: int) -> str:
-    """So many others."""
+    """Return a number of others as text."""
     return "1 other" if count == 1 else f"{count} others"
 
 
 def to_the_second(time: str) -> str:
-    """A time, in fewer words."""
+    """Return a time without fractions of a second."""
     return f"{time.partition('.')[0].removesuffix('Z')}Z"
 
 
 def examples(names: Sequence[str]) -> str:
-    """The first of some names, and how many there are besides."""
+    """Return the first names, and the number of further ones."""
     shown = told_apart(names[:SHOWN_NAMES])
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return ", ".join(shown) + more
 
 
 def headings(names: Sequence[str]) -> list[str]:
-    """The names of columns: the longer they are, the fewer have room, so a domain that all of them have is left out."""
+    """Return short names of columns, without a domain that all of them share, so that more columns fit."""
     domain = names[0][len(names[0].partition(".")[0]) :]
     if len(names) > 1 and len(domain) > len(_CUT) and all(name.endswith(domain) for name in names):
         names = [name.removesuffix(domain) + _CUT for name in names]
@@ -99,13 +99,13 @@ def headings(names: Sequence[str]) -> list[str]:
 
 
 def told_apart(names: Sequence[str]) -> list[str]:
-    """Names shortened, but only if they differ then, too."""
+    """Return names, shortened if they stay distinct."""
     short = [shortened(name, _NAME_WIDTH) for name in names]
     return short if len(set(short)) == len(names) else [shortened(name, _LONGEST_NAME) for name in names]
 
 
 def shortened(text: str, width: int) -> str:
-    """At most so long: two dots stand for what is left out before the end."""
+    """Return the text with at most `width` characters; two dots replace the omitted part."""
     if len(text) <= width:
         return text
     tail = (width - len(_CUT)) // 3

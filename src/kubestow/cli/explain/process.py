@@ -1,4 +1,4 @@
-"""What `kubestow explain` does: reads the cluster, has pods explained, and prints that.
+"""The process of `kubestow explain`: reads the cluster, explains pods, and prints the result.
 
 files --------------------------+
                                 +--> world --> dry run --> what would help --> screen, JSON or YAML
@@ -59,7 +59,7 @@ _GROUPS_OFF = (
 
 
 class Request(NamedTuple):
-    """What the command line says."""
+    """The command line."""
 
     pod: str
     files: tuple[str, ...]
@@ -80,13 +80,13 @@ class Request(NamedTuple):
 
     @property
     def group(self) -> str:
-        """The name of the pod group, if it is one that is to be explained."""
+        """The name of the pod group to explain, if any."""
         kind, _, name = self.pod.partition("/")
         return name if kind in _GROUP_WORDS else ""
 
 
 def explain(request: Request) -> None:
-    """Explain what was asked for; raises ExplainError."""
+    """Run a request. Raises ExplainError."""
     if request.cluster:
         say(_form(request, _offline(request)))
         return
@@ -119,7 +119,7 @@ def _screen(request: Request, one: Explanation | GroupExplanation) -> str:
 
 
 def say(text: str, *, clear: bool = False) -> None:
-    """Print it, in colours if that is wanted, and on a screen of its own if there is one to clear."""
+    """Print a text, with colours on a terminal; `clear` clears the terminal first."""
     on_screen = sys.stdout is not None and sys.stdout.isatty()
     if clear and on_screen:
         click.echo(_CLEAR, nl=False, color=True)
@@ -156,7 +156,7 @@ def _offline(request: Request) -> list[Explanation | GroupExplanation]:
 
 
 def _is_strange(node: str, found: Iterable[Explanation | GroupExplanation]) -> bool:
-    """Whether nobody has looked at a node, so that it may not even be there."""
+    """Return whether no explanation covers a node, so that it may not exist."""
     return not any(isinstance(one, GroupExplanation) or one.knows(node) for one in found)
 
 
@@ -172,11 +172,11 @@ def _have_groups(manifests: Iterable[Manifest]) -> bool:
 
 
 def _setup(request: Request, told: Told, *, with_groups: bool) -> tuple[Setup, tuple[str, ...]]:
-    """How the scheduler decides: as the command line says, or else as it tells; with notes. Raises ExplainError."""
+    """Return the setup from the command line, else from the running scheduler, and notes. Raises ExplainError."""
     features = request.features or Features.running(told.gates or {})
     notes = told.notes
     if with_groups and not features.generic_workload:
-        # Where there are pod groups, the scheduler knows them, unless the command line says what it knows.
+        # With pod groups, the gates of pod groups are on, unless the command line sets gates.
         notes += (_GROUPS_OFF,) if told.gates is not None else ()
         known = {"generic_workload": True, "gang_scheduling": True, "topology_aware_workload_scheduling": True}
         features = msgspec.structs.replace(features, **known)
@@ -203,14 +203,14 @@ def _world(setup: Setup, loaded: list[object]) -> World:
 def _tried(
     request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()
 ) -> Iterator[Explanation | GroupExplanation]:
-    """Pods that do not exist, one after the other, each where it would go before the next is tried; groups as such."""
-    on_nodes = {pod.key: node for pod in pods if (node := world.remove_placed(pod))}
+    """Explain pods that do not exist in order, each placed before the next is tried; groups as a whole."""
+    on_nodes = {pod.key: node for pod in pods if (node := world.make_way(pod))}
     for pod in pods:
         world.add_pending(pod)
     for pod in pods:
         group = None if world.cluster.groups is None else world.cluster.groups.group_of(pod)
         if pod.key not in world.pending:
-            # It went with its group.
+            # It was tried with its group.
             continue
         if group is not None:
             together = GroupRun(world, group)
@@ -239,7 +239,7 @@ def _claims(pod: Pod) -> tuple[str, ...]:
 
 
 def _unmade(pod: Pod) -> Iterator[tuple[str, str]]:
-    """The claims that are not made from their templates yet, and the templates, by namespace/name."""
+    """Yield the claims that are not yet created, and the keys of their templates."""
     made = {one.name for one in pod.status.resourceClaimStatuses}
     for one in pod.spec.resourceClaims:
         if one.resourceClaimTemplateName and one.name not in made:
@@ -260,7 +260,7 @@ def _unasked(request: Request, world: World) -> tuple[str, ...]:
 
 
 def _named(request: Request, world: World) -> Pod:
-    """The pod that the command line names; raises ExplainError."""
+    """Return the pod that the command line names. Raises ExplainError."""
     namespace, name = _name_of(request)
     found = [pod for pod in world.pods() if pod.metadata.name == name and namespace in ("", pod.metadata.namespace)]
     if not found:
@@ -272,7 +272,7 @@ def _named(request: Request, world: World) -> Pod:
 
 
 def _named_group(request: Request, world: World, default: str) -> PodGroup:
-    """The pod group that the command line names; raises ExplainError."""
+    """Return the pod group that the command line names. Raises ExplainError."""
     namespace = request.namespace or default
     groups = world.cluster.listers.pod_groups
     found = [one for one in groups if one.metadata.name == request.group and namespace in ("", one.metadata.namespace)]
@@ -287,7 +287,7 @@ def _named_group(request: Request, world: World, default: str) -> PodGroup:
 
 
 def _name_of(request: Request) -> tuple[str, str]:
-    """Namespace, empty if it is not said, and name of a pod; raises ExplainError."""
+    """Return the namespace, empty if not given, and the name of a pod. Raises ExplainError."""
     given, _, name = request.pod.rpartition("/")
     given = "" if given in ("pod", "pods") else given
     if not name or "/" in given:
@@ -331,12 +331,12 @@ async def _live(request: Request) -> None:
 
 
 async def pause(seconds: float) -> None:
-    """Between two looks at the cluster."""
+    """Wait between two reads of the cluster."""
     await asyncio.sleep(seconds)
 
 
 class _Live:
-    """A cluster and its scheduler, asked about one request; made inside the running loop."""
+    """A live cluster and its scheduler, for one request. Create it inside the running event loop."""
 
     def __init__(self, request: Request, access: Access) -> None:
         self._request = request
@@ -349,7 +349,7 @@ class _Live:
         await self._cluster.close()
 
     async def explanations(self, manifests: list[Manifest]) -> Sequence[Explanation | GroupExplanation]:
-        """As things are now; raises ExplainError."""
+        """Return the current explanations. Raises ExplainError."""
         found, node = await self._explanations(manifests), self._request.node
         if node and _is_strange(node, found) and await self._cluster.is_node_missing(node):
             raise ExplainError(f"there is no node {node}")
@@ -421,7 +421,7 @@ class _Live:
     async def _read(
         self, *, with_groups: bool, with_templates: bool = False, is_silent: bool = False
     ) -> tuple[Reading, World]:
-        """The cluster, and the scheduler's configuration at the same time."""
+        """Read the cluster and the scheduler's configuration concurrently."""
         request = self._request
         asking = asyncio.create_task(
             self._scheduler.told(

@@ -1,6 +1,6 @@
-"""What `kubestow plugin check` finds out about a plugin: it is tried in the scheduler, on clusters made for it.
+"""The checks of `kubestow plugin check`: a plugin is run in the scheduler on generated clusters.
 
-Each check is a function that returns lines of praise, or raises `Found` with what is wrong.
+Each check is a function that returns a line on success, or raises `Found` with the problem.
 """
 
 import random
@@ -34,11 +34,11 @@ _LONG = "x" * 63
 
 
 class Found(Exception):  # noqa: N818 (it is about the plugin, which works or does not)
-    """Something is wrong with the plugin."""
+    """A problem of the plugin."""
 
 
 class Cost(NamedTuple):
-    """What a plugin costs a pod where all nodes are looked at."""
+    """The time of a plugin per pod when all nodes are evaluated."""
 
     plugin: str
     form: str
@@ -46,7 +46,7 @@ class Cost(NamedTuple):
 
 
 def check_args(loaded: Loaded, args: Any) -> str:
-    """The arguments are what the constructor takes."""
+    """Check that the constructor accepts the arguments."""
     try:
         loaded.plugin(decode_args(loaded.plugin, args), offline_handle(Cluster()))
     except ArgsError as error:
@@ -57,7 +57,7 @@ def check_args(loaded: Loaded, args: Any) -> str:
 
 
 def check_agreement(loaded: Loaded, args: Any) -> str:
-    """Fast forms say what plain forms say."""
+    """Check that fast forms return the results of plain forms."""
     if not any(hasattr(loaded.plugin, method) for method in _FAST):
         return "has the plain form only: nothing to compare"
     try:
@@ -72,7 +72,7 @@ def check_agreement(loaded: Loaded, args: Any) -> str:
 
 
 def check_odd_objects(loaded: Loaded, args: Any) -> str:
-    """Pods and nodes with everything missing, or absurd, are no reason to fail."""
+    """Check that pods and nodes with missing or absurd fields cause no failure."""
     cluster = Cluster()
     for node in _odd_nodes():
         cluster.set_node(node)
@@ -89,7 +89,7 @@ def check_odd_objects(loaded: Loaded, args: Any) -> str:
 
 
 def costs(loaded: Loaded, args: Any) -> list[Cost]:
-    """What it costs, and the plugins beside it, dearest first."""
+    """Return the costs of the plugin and of the default ones, most expensive first."""
     cluster = Cluster()
     for number in range(NODES):
         cluster.set_node(make_node(f"n{number}", cpu="64", zone=f"zone-{number % 3}", labels={"pool": f"{number % 7}"}))
@@ -101,7 +101,7 @@ def costs(loaded: Loaded, args: Any) -> list[Cost]:
 
 
 def profile_with(loaded: Loaded, args: Any, cluster: Cluster) -> Profile:
-    """The default profile with the plugin in it; raises Found."""
+    """Return the default profile with the plugin. Raises Found."""
     registry = in_tree_registry()
     registry.register(loaded.name, loaded.plugin)
     configuration: SchedulerConfiguration = config.default()
@@ -120,7 +120,7 @@ def profile_with(loaded: Loaded, args: Any, cluster: Cluster) -> Profile:
 
 
 def _replaces(loaded: Loaded, name: str) -> bool:
-    """There is one queue sort plugin only."""
+    """Return whether the plugin replaces a default one: only one queue sort plugin is possible."""
     return name == "PrioritySort" and "queueSort" in points_of(loaded.plugin)
 
 

@@ -1,4 +1,4 @@
-"""What `kubestow plugin new` writes."""
+"""The files that `kubestow plugin new` writes."""
 
 PLUGIN = '''"""{title}: say here what it does."""
 

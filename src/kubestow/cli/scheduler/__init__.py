@@ -1,1 +1,1 @@
-"""`kubestow scheduler`: flags, start, leader election, pages, and reload of a scheduler at an API server."""
+"""`kubestow scheduler`: flags, start, leader election, HTTP endpoints and reload of a scheduler at an API server."""

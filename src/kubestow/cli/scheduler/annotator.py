@@ -1,7 +1,7 @@
-"""Pods get their decisions as annotations, one after the other, beside everything else.
+"""Writes decisions to annotations of pods, one pod at a time, in the background.
 
-What waits to be written is a table of records, not of texts: of a pod only its last decision, and of too many pods the
-newest. What a pod has already is not written again, or a pod that fits nowhere would wake itself.
+Pending writes are records, not texts: only the last decision of each pod, and the newest up to a limit. Annotations
+that a pod already has are not written again; otherwise an unschedulable pod would trigger its own next attempt.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ Annotate = Callable[[Pod, Mapping[str, str | None]], Awaitable[None]]
 
 
 class Annotator:
-    """Follows the decisions of a scheduler."""
+    """Receives the decisions of a scheduler and writes them to pods."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Annotator:
         pod_of: Callable[[str], Pod | None],
         annotate: Annotate,
     ) -> None:
-        """`pod_of` has the latest version of a pod, by uid."""
+        """`pod_of` returns the latest version of a pod by UID."""
         self._archive = archive
         self._details = archive.details()
         self._pod_of = pod_of
@@ -49,7 +49,7 @@ class Annotator:
             self._arrived.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Write annotations until cancelled."""
         while True:
             while self._due:
                 uid = next(iter(self._due))
@@ -71,13 +71,13 @@ class Annotator:
 
     def _changes(self, record: Record, pod: Pod) -> dict[str, str | None]:
         present = pod.metadata.annotations
-        ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT_KEY}
-        room = MOST_BYTES - size_of({key: value for key, value in present.items() if key not in ours})
-        wanted = annotations(self._archive.decision(record, details=self._details), Plugins.of(record.by), room)
-        if size_of(wanted) > room:
+        ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT}
+        limit = MOST_BYTES - size_of({key: value for key, value in present.items() if key not in ours})
+        wanted = annotations(self._archive.decision(record, details=self._details), Plugins.of(record.by), limit)
+        if size_of(wanted) > limit:
             reason = "its other annotations leave too few bytes"
-            log.warning("A decision was not written to its pod", reason=reason, bytesLeft=room, pod=pod.key)
-            # What an earlier decision left there is no longer true.
+            log.warning("A decision was not written to its pod", reason=reason, bytesLeft=limit, pod=pod.key)
+            # Annotations of an earlier decision are outdated.
             wanted = {}
         changes: dict[str, str | None] = {key: None for key in ours if key not in wanted}
         changes |= {key: value for key, value in wanted.items() if ours.get(key) != value}

@@ -1,4 +1,4 @@
-"""`kubestow scheduler`: takes kube-scheduler's place at an API server."""
+"""`kubestow scheduler`: a replacement for kube-scheduler."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ from kubestow.cli.support import fail
 
 
 class _Value(click.ParamType[Any]):
-    """Reads values of one flag."""
+    """Parses the values of one flag."""
 
     def __init__(self, flag: Flag) -> None:
         self._flag = flag
@@ -49,7 +49,7 @@ def _option(flag: Flag) -> click.Option:
 
 
 class _WrongUsage(click.UsageError):
-    """A usage error as kube-scheduler ends with it."""
+    """A usage error with the exit code of kube-scheduler."""
 
     exit_code = 1
 
@@ -58,14 +58,14 @@ class _WrongUsage(click.UsageError):
 
 
 class _Command(click.Command):
-    """Flags written as kube-scheduler allows; help by groups; wrong usage ends with 1."""
+    """Accepts flags in the forms of kube-scheduler; groups the flags in help; exits with 1 on wrong usage."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             stray = super().parse_args(ctx, normalised(args))
             if any(stray):
-                told = " ".join(json.dumps(argument, ensure_ascii=False) for argument in stray)
-                raise click.UsageError(f'"{ctx.command_path}" does not take any arguments, got [{told}]', ctx)
+                quoted = " ".join(json.dumps(argument, ensure_ascii=False) for argument in stray)
+                raise click.UsageError(f'"{ctx.command_path}" does not take any arguments, got [{quoted}]', ctx)
         except click.UsageError as error:
             raise _WrongUsage(error) from error
         return stray
@@ -109,10 +109,10 @@ def _run(context: click.Context, **parameters: Any) -> None:
     """
     flags = _flags(context, parameters)
     if flags["version"]:
-        # Imported only now: help and usage errors must not pay for the scheduler.
-        from kubestow.cli.scheduler.process import tell_version
+        # Imported only now: help and usage errors must stay fast.
+        from kubestow.cli.scheduler.process import print_version
 
-        tell_version(raw=flags["version"] == "raw")
+        print_version(raw=flags["version"] == "raw")
         return
     try:
         features = features_of(flags)

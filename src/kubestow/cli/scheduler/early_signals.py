@@ -1,6 +1,6 @@
-"""Signals that ask for something while the process is still loading, and would end it.
+"""Stores signals that arrive while the process is loading, and would otherwise terminate it.
 
-They are remembered, and answered once somebody is there who can.
+They are handled once the scheduler exists.
 """
 
 import signal
@@ -11,19 +11,19 @@ NUMBERS = (signal.SIGHUP, signal.SIGUSR2)
 
 
 class EarlySignals:
-    """Remembers signals from when it is entered until others handle them."""
+    """A context manager that stores signals until other handlers are installed."""
 
     def __init__(self) -> None:
-        self.came: set[int] = set()
-        self._before: dict[signal.Signals, Any] = {}
+        self.received: set[int] = set()
+        self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._remember) for number in NUMBERS}
+        self._previous = {number: signal.signal(number, self._store) for number in NUMBERS}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def _remember(self, number: int, _: FrameType | None) -> None:
-        self.came.add(number)
+    def _store(self, number: int, _: FrameType | None) -> None:
+        self.received.add(number)

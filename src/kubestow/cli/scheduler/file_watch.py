@@ -1,9 +1,8 @@
-"""Files that are watched for changes of what is in them, by looking about once a second.
+"""Watches files for changes of their content by polling about once a second.
 
-A file may be edited in place, replaced by another, or be reached through a symbolic link that is turned to another
-folder, as in a mounted ConfigMap: whichever it is, what matters is what the path leads to. A file is read only when its
-size, time or identity has changed, and a change is told when two looks in a row have found the same: whoever writes in
-several steps may finish first.
+A file may be edited in place, replaced, or reached through a symbolic link that changes, as in a mounted ConfigMap:
+the content at the path counts. A file is read only if its size, time or identity has changed, and a change is reported
+after two consecutive polls with the same result, so that a write in several steps can finish.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from kubestow.plugin.loading import sources_of
 
 SECONDS = 1.0
 _TICK = 0.02
-"""How many seconds the clock of a file system may be behind."""
+"""Maximum lag of a file system's clock in seconds."""
 
 _Stat = tuple[tuple[str, int, int, int, int] | None, ...]
 
@@ -24,27 +23,27 @@ class FileWatch:
     """Watches files, and the Python files in folders."""
 
     def __init__(self, paths: Iterable[Path], *, since: float = math.inf) -> None:
-        """`since` is when they were read first, in seconds since 1970: what changed after that is new."""
+        """`since`: the time of the first read, in seconds since the epoch; later changes are reported."""
         self._paths = tuple(paths)
-        self._told = self._contents()
+        self._reported = self._contents()
         self._seen = self._checked = self._stat()
         if any(_changed_at(file) >= since - _TICK for file in self._files()):
-            self._told, self._checked = [], ()
+            self._reported, self._checked = [], ()
 
     def __bool__(self) -> bool:
         return bool(self._paths)
 
     def poll(self) -> bool:
-        """Look; whether there is something new."""
+        """Poll once; return whether a change is complete."""
         before, self._seen = self._seen, self._stat()
         if self._seen != before or self._seen == self._checked:
             return False
         self._checked = self._seen
-        before_that, self._told = self._told, self._contents()
-        return self._told != before_that
+        reported, self._reported = self._reported, self._contents()
+        return self._reported != reported
 
     async def run(self, changed: Callable[[], Awaitable[object]]) -> None:
-        """Look until cancelled."""
+        """Poll until cancelled."""
         while True:
             await asyncio.sleep(SECONDS)
             if self.poll():
@@ -70,7 +69,7 @@ def _stat(file: Path) -> tuple[str, int, int, int, int] | None:
 
 def _changed_at(file: Path) -> float:
     try:
-        # Unlike st_mtime it tells of a file that was moved here, too.
+        # Unlike st_mtime it also changes when a file is moved here.
         return file.stat().st_ctime
     except OSError:
         return 0.0

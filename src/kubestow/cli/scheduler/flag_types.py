@@ -1,4 +1,4 @@
-"""Types of flags, named and read as kube-scheduler's, and written back as its help and /flagz write them."""
+"""Types of flags: names, parsing and formatting as in kube-scheduler, its help and its /flagz."""
 
 import ipaddress
 import re
@@ -15,20 +15,20 @@ _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 _INT32 = 2**31
 _INT64 = 2**63
 _OLDEST_EMULATED, _NEWEST_EMULATED = 33, 36
-"""Which minor versions kube-scheduler v1.36 can be told to emulate."""
+"""The minor versions that kube-scheduler v1.36 can emulate."""
 
 
 class FlagType(msgspec.Struct, frozen=True):
-    """How one kind of flag is read; `parse` raises ValueError with words that can follow the flag's name."""
+    """The type of a flag; `parse` raises ValueError with a message that can follow the flag's name."""
 
     name: str
-    """As help shows it; empty for switches, which need no value."""
+    """The name in help; empty for switches, which need no value."""
     parse: Callable[[str], Any]
     write: Callable[[Any], str] = str
     adds_up: bool = False
-    """Given several times, the values count together; else the last one counts."""
+    """Whether the values of a repeated flag are concatenated; else the last one is used."""
     alone: str = ""
-    """The value of the flag when none is given behind an equals sign; without it a value is required."""
+    """The value of the flag if none follows an equals sign; if empty, a value is required."""
 
 
 def _bool(text: str) -> bool:
@@ -85,7 +85,7 @@ def _ip(text: str) -> str:
 def _strings(text: str) -> tuple[str, ...]:
     if not text:
         return ()
-    # Imported only now: few lists are given.
+    # Imported only now: lists are rare.
     import csv
 
     try:
@@ -104,7 +104,7 @@ def _int32s(text: str) -> tuple[int, ...]:
 
 
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """`key=value` pairs. A single one runs to the end, commas and all; of several, one with commas stands in quotes."""
+    """Parse `key=value` pairs. A single value may contain commas; of several pairs, those with commas are quoted."""
     found = []
     for part in (text.strip('"'),) if text.count("=") == 1 else _strings(text):
         key, equals, value = part.partition("=")

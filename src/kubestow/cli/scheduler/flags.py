@@ -1,6 +1,6 @@
 """The flags of `kubestow scheduler`: one table, with kube-scheduler's names, types, defaults and groups.
 
-Click's options, the reference page and /flagz are made from it.
+Click's options, the reference page and /flagz are generated from it.
 """
 
 from itertools import islice
@@ -23,7 +23,7 @@ _HANDSHAKE = "a certificate of another authority ends the TLS handshake, where t
 
 
 class Flag(msgspec.Struct, frozen=True):
-    """One flag. `ignored` says why a flag that is accepted has no effect, `differs` in what its effect differs."""
+    """A flag. `ignored`: why an accepted flag has no effect; `differs`: the difference from kube-scheduler."""
 
     name: str
     type: FlagType
@@ -35,12 +35,12 @@ class Flag(msgspec.Struct, frozen=True):
 
     @property
     def parameter(self) -> str:
-        """Its name as a Python identifier."""
+        """The name as a Python identifier."""
         return self.name.replace("-", "_")
 
     @property
     def shown_default(self) -> str:
-        """The default as help shows it; empty where there is nothing to show."""
+        """The default as help shows it; empty if there is none."""
         if self.default in ("", (), 0, False) and self.type not in (
             types.INT32_SLICE,
             types.NAMED_CERT_KEY,
@@ -64,39 +64,39 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              differs="needs no cluster, and does not look at flags about serving"),
     ),
     "Plugin": (
-        Flag("plugin", types.STRINGS, (), "Plugins of your own: a Python file, or a module. The configuration enables "
+        Flag("plugin", types.STRINGS, (), "Custom plugins: a Python file, or a module. The configuration enables "
              "them by name. May be repeated."),
         Flag("reload", types.ON_OFF, True, "Reload configuration and plugin files when they change, and on SIGHUP: on "
              "or off."),
     ),
     "Decision": (
-        Flag("annotate-decisions", types.BOOL, False, "Annotate pods with what was decided, in the form of "
+        Flag("annotate-decisions", types.BOOL, False, "Annotate pods with decisions, in the format of "
              "kube-scheduler-simulator."),
         Flag("decision-log", types.STRING, "", "Write every decision to this file, as a line of JSON; - is standard "
              "output."),
-        Flag("decision-log-max-backups", types.INT, 5, "How many full files are kept: FILE.1 is the newest."),
-        Flag("decision-log-max-size", types.QUANTITY, 100 * _MEBIBYTE, "How many bytes make a file full, e.g. 10Mi; 0: "
-             "none is ever full."),
-        Flag("decision-log-nodes", types.BOOL, False, "Write also what was found out about every node."),
-        Flag("decision-records-bytes", types.QUANTITY, 128 * _MEBIBYTE, "How much memory records of decisions may "
-             "take, e.g. 64Mi; 0: none are kept. Unless it is given, none are kept either where nothing is served, "
-             "logged or annotated."),
-        Flag("ui", types.BOOL, False, "Serve a page about cluster, queue and decisions at /ui/ of the secure port; who "
-             "may read /debug may read what it shows."),
+        Flag("decision-log-max-backups", types.INT, 5, "Number of full files to keep; FILE.1 is the newest."),
+        Flag("decision-log-max-size", types.QUANTITY, 100 * _MEBIBYTE, "Maximum size of a file in bytes, e.g. 10Mi; 0: "
+             "unlimited."),
+        Flag("decision-log-nodes", types.BOOL, False, "Also write the results of every node."),
+        Flag("decision-records-bytes", types.QUANTITY, 128 * _MEBIBYTE, "Memory limit of decision records in "
+             "bytes, e.g. 64Mi; 0: none are kept. By default none are kept either if nothing is served, logged or "
+             "annotated."),
+        Flag("ui", types.BOOL, False, "Serve a web page about cluster, queue and decisions at /ui/ of the secure port; "
+             "its data requires access to /debug."),
     ),
     "Tracing": (
-        Flag("tracing-config-file", types.STRING, "", "Send spans to OpenTelemetry as this file says: a "
-             "TracingConfiguration, as kube-apiserver takes it. Needs kubestow[otel]."),
-        Flag("tracing-plugins", types.BOOL, False, "With spans for plugins, in one cycle of ten."),
+        Flag("tracing-config-file", types.STRING, "", "Send spans to OpenTelemetry as this file configures: a "
+             "TracingConfiguration, as for kube-apiserver. Requires kubestow[otel]."),
+        Flag("tracing-plugins", types.BOOL, False, "Also send spans of plugins, for every tenth cycle."),
     ),
     "Secure serving": (
-        Flag("bind-address", types.IP, "0.0.0.0", "Where to listen; an unspecified address means all."),  # noqa: S104
-        Flag("cert-dir", types.STRING, "", "The folder for the certificate, kube-scheduler.crt and .key, which is made "
-             "where there is none; without a folder it is kept in memory. Not used with --tls-cert-file."),
+        Flag("bind-address", types.IP, "0.0.0.0", "Address to listen on; an unspecified address means all."),  # noqa: S104
+        Flag("cert-dir", types.STRING, "", "Folder of the certificate, kube-scheduler.crt and .key, which is created "
+             "if missing; without a folder it is kept in memory. Not used with --tls-cert-file."),
         Flag("disable-http2-serving", types.BOOL, False, "Do not serve HTTP/2.", _HTTP_1),
         Flag("http2-max-streams-per-connection", types.INT, 0, "Streams in one HTTP/2 connection.", _HTTP_1),
         Flag("permit-address-sharing", types.BOOL, False, "Listen with SO_REUSEADDR.", "it is always set"),
-        Flag("permit-port-sharing", types.BOOL, False, "Listen with SO_REUSEPORT, so that several may share the port."),
+        Flag("permit-port-sharing", types.BOOL, False, "Listen with SO_REUSEPORT, to share the port."),
         Flag("secure-port", types.INT, 10259, "The port for HTTPS with authentication and authorization; 0: serve "
              "nothing."),
         Flag("tls-cert-file", types.STRING, "", "The certificate for HTTPS (PEM, followed by its authorities)."),
@@ -110,46 +110,46 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              "of the domains: certificate,key or certificate,key:domain,*.domain. May be repeated."),
     ),
     "Authentication": (
-        Flag("authentication-kubeconfig", types.STRING, "", "The kubeconfig of the API server that is asked whose a "
-             "token is. Without it the pod's service account asks; outside a cluster tokens are not looked at."),
-        Flag("authentication-skip-lookup", types.BOOL, False, "Do not look up in the cluster what is missing here: "
-             "the authorities for client certificates and for front proxies."),
-        Flag("authentication-token-webhook-cache-ttl", types.DURATION, Duration(10 * _SECOND), "How long the answer "
-             "about a token is remembered."),
-        Flag("authentication-tolerate-lookup-failure", types.BOOL, True, "Go on if that look-up fails."),
-        Flag("client-ca-file", types.STRING, "", "Whoever shows a certificate signed by one of these authorities is "
-             "who its common name says.", differs=_HANDSHAKE),
+        Flag("authentication-kubeconfig", types.STRING, "", "Kubeconfig of the API server that reviews tokens. "
+             "Without it the pod's service account is used; outside a cluster tokens are ignored."),
+        Flag("authentication-skip-lookup", types.BOOL, False, "Do not look up missing settings in the cluster: "
+             "the authorities of client certificates and of front proxies."),
+        Flag("authentication-token-webhook-cache-ttl", types.DURATION, Duration(10 * _SECOND), "How long the review "
+             "of a token is cached."),
+        Flag("authentication-tolerate-lookup-failure", types.BOOL, True, "Continue if that lookup fails."),
+        Flag("client-ca-file", types.STRING, "", "A client with a certificate signed by one of these authorities is "
+             "identified by its common name.", differs=_HANDSHAKE),
         Flag("requestheader-allowed-names", types.STRINGS, (), "Common names of front proxies whose headers are "
-             "believed; none: all that show a certificate of --requestheader-client-ca-file."),
-        Flag("requestheader-client-ca-file", types.STRING, "", "The authorities for certificates of front proxies.",
+             "trusted; none: all with a certificate of --requestheader-client-ca-file."),
+        Flag("requestheader-client-ca-file", types.STRING, "", "The authorities of certificates of front proxies.",
              differs=_HANDSHAKE),
         Flag("requestheader-extra-headers-prefix", types.STRINGS, ("x-remote-extra-",), "Prefixes of headers in which "
-             "front proxies tell more about users."),
-        Flag("requestheader-group-headers", types.STRINGS, ("x-remote-group",), "Headers in which they tell groups."),
-        Flag("requestheader-uid-headers", types.STRINGS, (), "Headers in which they tell uids."),
-        Flag("requestheader-username-headers", types.STRINGS, ("x-remote-user",), "Headers in which they tell users."),
+             "front proxies pass extra data of users."),
+        Flag("requestheader-group-headers", types.STRINGS, ("x-remote-group",), "Headers with groups."),
+        Flag("requestheader-uid-headers", types.STRINGS, (), "Headers with uids."),
+        Flag("requestheader-username-headers", types.STRINGS, ("x-remote-user",), "Headers with user names."),
     ),
     "Authorization": (
         Flag("authorization-always-allow-paths", types.STRINGS, ("/healthz", "/readyz", "/livez"), "Paths that "
-             "everybody may read; a trailing * stands for anything."),
-        Flag("authorization-kubeconfig", types.STRING, "", "The kubeconfig of the API server that is asked who may "
-             "read. Without it the pod's service account asks; outside a cluster only open paths are read."),
-        Flag("authorization-webhook-cache-authorized-ttl", types.DURATION, Duration(10 * _SECOND), "How long a yes is "
-             "remembered."),
-        Flag("authorization-webhook-cache-unauthorized-ttl", types.DURATION, Duration(10 * _SECOND), "How long a no "
-             "is remembered."),
+             "need no authorization; a trailing * matches anything."),
+        Flag("authorization-kubeconfig", types.STRING, "", "Kubeconfig of the API server that authorizes "
+             "requests. Without it the pod's service account is used; outside a cluster only open paths are served."),
+        Flag("authorization-webhook-cache-authorized-ttl", types.DURATION, Duration(10 * _SECOND), "How long an "
+             "allowed request is cached."),
+        Flag("authorization-webhook-cache-unauthorized-ttl", types.DURATION, Duration(10 * _SECOND), "How long a "
+             "denied request is cached."),
     ),
     "Deprecated": (
-        Flag("contention-profiling", types.BOOL, True, _deprecated("Profile waiting for locks."), "there are no locks"),
+        Flag("contention-profiling", types.BOOL, True, _deprecated("Profile lock contention."), "there are no locks"),
         Flag("kube-api-burst", types.INT32, 100, _deprecated("Requests to the API server in a burst.")),
         Flag("kube-api-content-type", types.STRING, "application/vnd.kubernetes.protobuf",
              _deprecated("The format of requests."), "requests and answers are JSON, which decodes faster here"),
         Flag("kube-api-qps", types.FLOAT32, 50.0, _deprecated("Requests to the API server in a second.")),
-        Flag("kubeconfig", types.STRING, "", _deprecated("The kubeconfig: where the API server is and who we are.")),
-        Flag("pod-max-in-unschedulable-pods-duration", types.DURATION, Duration(300 * _SECOND), "DEPRECATED. How long "
-             "a pod that nothing helps waits at most until it is tried again."),
+        Flag("kubeconfig", types.STRING, "", _deprecated("Kubeconfig: address and credentials for the API server.")),
+        Flag("pod-max-in-unschedulable-pods-duration", types.DURATION, Duration(300 * _SECOND), "DEPRECATED. Maximum "
+             "time that a pod stays unschedulable before it is tried again."),
         Flag("policy-config-file", types.STRING, "", "DEPRECATED. A file with a legacy Policy, whose predicates, "
-             "priorities and extenders take the place of profiles and extenders, also of those in --config."),
+             "priorities and extenders replace profiles and extenders, also those in --config."),
         Flag("policy-configmap", types.STRING, "", "DEPRECATED. The ConfigMap with a legacy Policy under the key "
              "policy.cfg; wins over --policy-config-file."),
         Flag("policy-configmap-namespace", types.STRING, "kube-system", "DEPRECATED. The namespace of "
@@ -174,39 +174,39 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              "acquire or renew."),
     ),
     "Feature gate": (
-        Flag("emulated-version", types.KUBERNETES_VERSIONS, (), "The version to do as.", _ONE_VERSION),
+        Flag("emulated-version", types.KUBERNETES_VERSIONS, (), "The version to emulate.", _ONE_VERSION),
         Flag("feature-gates", types.FEATURE_GATES, (), "Features to turn on or off: A=true,B=false; a name may be "
              "preceded by kube:. May be repeated.", differs="gates that concern no scheduler change nothing"),
         Flag("min-compatibility-version", types.KUBERNETES_VERSIONS, (), "The oldest version to work with.",
              _ONE_VERSION),
     ),
     "Metrics": (
-        Flag("allow-metric-labels", types.STRING_TO_STRING, (), "The values of a label that are shown, all others "
+        Flag("allow-metric-labels", types.STRING_TO_STRING, (), "Allowed values of a label; all others "
              "count as `unexpected`: metric,label=v1,v2. May be repeated."),
-        Flag("allow-metric-labels-manifest", types.STRING, "", "A file that says the same."),
+        Flag("allow-metric-labels-manifest", types.STRING, "", "File with the same content."),
         Flag("disabled-metrics", types.STRINGS, (), "Metrics that are not served, by their full names."),
-        Flag("show-hidden-metrics-for-version", types.STRING, "", "The previous minor version, to serve what it "
-             "served and this one hides.", differs="no metric is hidden"),
+        Flag("show-hidden-metrics-for-version", types.STRING, "", "The previous minor version, to serve the "
+             "metrics that this version hides.", differs="no metric is hidden"),
     ),
     "Logs": (
-        Flag("log-flush-frequency", types.DURATION, Duration(5 * _SECOND), "How often collected log lines are "
-             "written, at most."),
-        Flag("log-json-info-buffer-size", types.QUANTITY, 0, "With JSON and split streams: how many bytes of news "
-             "are collected, e.g. 512Ki.", differs=_NO_GATE),
-        Flag("log-json-split-stream", types.BOOL, False, "With JSON: errors to standard error, news to standard "
-             "output.", differs=_NO_GATE),
-        Flag("log-text-info-buffer-size", types.QUANTITY, 0, "With text and split streams: how many bytes of news "
-             "are collected.", differs=_NO_GATE),
-        Flag("log-text-split-stream", types.BOOL, False, "With text: errors to standard error, news to standard "
-             "output.", differs=_NO_GATE),
+        Flag("log-flush-frequency", types.DURATION, Duration(5 * _SECOND), "Maximum time between flushes "
+             "of log lines."),
+        Flag("log-json-info-buffer-size", types.QUANTITY, 0, "With JSON and split streams: buffer size of "
+             "informational messages in bytes, e.g. 512Ki.", differs=_NO_GATE),
+        Flag("log-json-split-stream", types.BOOL, False, "With JSON: errors to standard error, informational messages "
+             "to standard output.", differs=_NO_GATE),
+        Flag("log-text-info-buffer-size", types.QUANTITY, 0, "With text and split streams: buffer size of "
+             "informational messages in bytes.", differs=_NO_GATE),
+        Flag("log-text-split-stream", types.BOOL, False, "With text: errors to standard error, informational messages "
+             "to standard output.", differs=_NO_GATE),
         Flag("logging-format", types.STRING, "text", "text or json."),
-        Flag("v", types.LEVEL, 0, "How much is told: 0 the most important, 2 changes, 3 and 4 decisions, 5 all.",
+        Flag("v", types.LEVEL, 0, "Verbosity: 0 the most important messages, 2 changes, 3 and 4 decisions, 5 all.",
              short="v"),
-        Flag("vmodule", types.MODULES, (), "More from some modules: pattern=N,pattern=N.",
+        Flag("vmodule", types.MODULES, (), "Verbosity of single modules: pattern=N,pattern=N.",
              differs="patterns match the names of Python modules"),
     ),
     "Global": (
-        Flag("version", types.VERSION, "", "Tell the version and exit; --version=raw tells all about it.",
+        Flag("version", types.VERSION, "", "Print the version and exit; --version=raw prints all details.",
              differs="names Kubestow's version, too"),
     ),
 }  # fmt: skip
@@ -215,9 +215,9 @@ FLAGS: dict[str, Flag] = {flag.name: flag for flags in GROUPS.values() for flag 
 
 
 def normalised(arguments: list[str]) -> list[str]:
-    """Arguments in the one form that click reads: dashes for underscores, `--v=4` for -v4 and -v=4.
+    """Return arguments in the form that click parses: dashes for underscores, `--v=4` for -v4 and -v=4.
 
-    A switch has the value behind its equals sign, or none: what follows it is no value.
+    A switch takes a value only after an equals sign: the next argument is not its value.
     """
     result: list[str] = []
     rest = iter(arguments)
@@ -234,6 +234,6 @@ def normalised(arguments: list[str]) -> list[str]:
             equals, value = "=", flag.type.alone
         result.append(name + equals + value)
         if flag is not None and not flag.type.alone:
-            # Its value, whatever that looks like.
+            # The next argument is its value, even if it starts with a dash.
             result += islice(rest, 1)
     return result

@@ -1,10 +1,10 @@
-"""A scheduler at an API server, from start to end.
+"""The lifecycle of a scheduler at an API server.
 
-    watches, until all is known -> lease -> scheduling -> an end in good order
+    watch until synced -> acquire the lease -> schedule -> shut down
 
-Whoever does not get the lease keeps watching, so that it knows everything the moment it does (unless the configuration
-delays that). Cancelling `run` is the orderly way to stop: no more pods are taken, bindings under way may finish, what
-is left to write is written, the lease is released. A lost lease is the opposite: nothing is written any more.
+An instance without the lease keeps watching, so that it can schedule at once when it acquires the lease (unless the
+configuration delays watching). Cancelling `run` shuts down in order: no more pods are popped, running bindings may
+finish, pending writes are sent, the lease is released. After a lost lease nothing is written.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from kubestow.telemetry.memory import GC_THRESHOLDS, keep_freed_memory
 log = get_logger(__name__)
 
 BINDING_SECONDS = 10.0
-"""How long bindings under way may take when the scheduler is asked to stop."""
+"""Time limit of running bindings at shutdown."""
 WRITING_SECONDS = 5.0
-"""How long what is left to write (conditions, evictions, events) may take then."""
+"""Time limit of pending writes (conditions, evictions, events) at shutdown."""
 
 
 class Permission(msgspec.Struct):
@@ -41,26 +41,26 @@ class Permission(msgspec.Struct):
 
 
 class Lifecycle(msgspec.Struct, frozen=True):
-    """What is run, in which order, and how it ends."""
+    """The start order of the parts of a scheduler, and its shutdown."""
 
     scheduler: Scheduler
     dispatcher: Dispatcher
     informers: Informers
     handler_of: HandlerOf
-    """Who is told of a resource."""
+    """Returns the handler of a resource."""
     events: EventRecorder
     recorder: PodRecorder
     elector: Elector | None
     may_write: Permission
     candidate: Candidate | None
-    """Where the API server chooses the leader."""
+    """Set for coordinated leader election, where the API server selects the leader."""
     delays_watching: bool
-    """Whether nothing is watched before the lease is held."""
+    """Whether watching starts only when the lease is held."""
     synced: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
-    """Set once everything there was at the start is known."""
+    """Set once the initial lists are complete."""
 
     async def run(self) -> None:
-        """Schedule until cancelled; raises LeaseLostError when the lease is lost."""
+        """Schedule until cancelled. Raises LeaseLostError when the lease is lost."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.events.run(), name="write events")
@@ -80,7 +80,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
         gc.set_threshold(*GC_THRESHOLDS)
         tasks.create_task(self.informers.run(self.handler_of), name="watch")
         await self.informers.wait_synced()
-        # What was just listed lives as long as the process: the collector need not look at it, not even once.
+        # Listed objects live as long as the process: the collector can ignore them.
         gc.freeze()
         self.synced.set()
         log.info("Handlers synced", v=3)
@@ -94,7 +94,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
             await self._finish()
 
     async def _finish(self) -> None:
-        """End in good order what is under way, as far as it is still allowed; give up the rest without a word."""
+        """Finish running work as far as writing is still allowed, and drop the rest."""
         scheduler = self.scheduler
         if self.may_write():
             if not await scheduler.binder.drain(BINDING_SECONDS):

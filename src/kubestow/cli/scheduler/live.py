@@ -1,4 +1,4 @@
-"""A scheduler at a real API server, put together: clients, core, watches, lease, and the life that runs them."""
+"""Assembly of a scheduler at an API server: clients, core, watches, lease, and the lifecycle that runs them."""
 
 import asyncio
 import random
@@ -48,23 +48,23 @@ if TYPE_CHECKING:
 
 
 def _identity() -> str:
-    # A process of its own each: two on one host must not take each other for themselves.
+    # Unique per process: two on one host must not share an identity.
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 class ReloadOptions(msgspec.Struct, frozen=True):
-    """How configuration and plugins are reloaded."""
+    """Options of reloading configuration and plugins."""
 
     plugins: PluginCollection
-    """Those of the configuration at the start."""
+    """The plugins loaded at the start."""
     load: Callable[[], Setup]
-    """Reads everything again, in a thread of its own; raises what is wrong with it."""
+    """Reads everything again. Called in its own thread; raises an exception if something is invalid."""
     files: tuple[Path, ...] = ()
-    """What is watched for changes, beside the files of plugins."""
+    """Files to watch for changes besides those of plugins."""
 
 
 class LiveOptions(msgspec.Struct, frozen=True):
-    """What a live scheduler is made from."""
+    """Options of a live scheduler."""
 
     configuration: SchedulerConfiguration
     access: Access
@@ -76,21 +76,21 @@ class LiveOptions(msgspec.Struct, frozen=True):
     identity: str = msgspec.field(default_factory=_identity)
     clock: Clock = msgspec.field(default_factory=SystemClock)
     reload: ReloadOptions | None = None
-    """None: everything stays as it is."""
+    """None: no reload."""
     decisions: DecisionOptions = msgspec.field(default_factory=DecisionOptions)
     tracing: "TracingOptions | None" = None
-    """None: no spans are made."""
+    """None: no spans."""
 
 
 class LiveScheduler:
-    """One instance; made inside the running loop."""
+    """A scheduler instance. Create it inside the running event loop."""
 
     def __init__(self, options: LiveOptions, metrics: Metrics | None = None, watches: Watches | None = None) -> None:
-        """`watches` may have begun already."""
+        """`watches` may already be started."""
         self.options = options
         self.metrics = metrics = Metrics(options.features) if metrics is None else metrics
         self.stopping = False
-        """Whether it was asked to stop."""
+        """Whether a stop was requested."""
         configuration, clock, chance = options.configuration, options.clock, random.Random()
         self._tracing = self._traces(metrics)
         if watches is None:
@@ -125,7 +125,7 @@ class LiveScheduler:
         )
         core = self.core
         self.pods = pods = watches.stores[PODS.name].objects.values
-        """All that are known, whoever schedules them."""
+        """All pods, of any scheduler."""
         self.reloader = None
         if options.reload is not None:
             self.reloader = Reloader(
@@ -155,7 +155,7 @@ class LiveScheduler:
         self.synced = self._life.synced
 
     def _decision_log(self) -> "DecisionLog | None":
-        """Raises OSError if the log cannot be written."""
+        """Return the decision log, if it is on. Raises OSError if the file is not writable."""
         options = self.options.decisions
         if self.decisions is None or not options.log:
             return None
@@ -210,21 +210,21 @@ class LiveScheduler:
 
     @property
     def _speaker(self) -> str:
-        """Under which name it speaks of itself."""
+        """The name of the scheduler in its own events."""
         return self.options.configuration.profiles[0].schedulerName
 
     @property
     def configuration(self) -> SchedulerConfiguration:
-        """The one in use."""
+        """The configuration in use."""
         return self.options.configuration if self.reloader is None else self.reloader.setup.configuration
 
     @property
     def leads(self) -> bool:
-        """Whether this is the instance that schedules."""
+        """Whether this instance may schedule."""
         return self.elector is None or self.elector.leads
 
     async def run(self) -> None:
-        """Schedule until cancelled; raises LeaseLostError when the lease is lost."""
+        """Schedule until cancelled. Raises LeaseLostError when the lease is lost."""
         tasks = [self._watch_files()]
         if self._annotator is not None:
             tasks.append(asyncio.create_task(self._annotator.run(), name="annotate pods"))

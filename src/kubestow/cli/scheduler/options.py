@@ -1,15 +1,15 @@
-"""What flags say that a live scheduler is made from; light, so that flags are judged before the scheduler is loaded."""
+"""Options from flags. A small module, so that flags are validated before the scheduler is imported."""
 
 import msgspec
 
 
 class DecisionOptions(msgspec.Struct, frozen=True):
-    """What is kept of decisions, and where it goes."""
+    """Storage and output of decisions."""
 
     record_bytes: int = 0
-    """0: nothing is kept."""
+    """0: no records."""
     log: str = ""
-    """A file, or `-`; empty: none."""
+    """A file, or `-` for standard output; empty: no log."""
     log_bytes: int = 0
     log_backups: int = 0
     log_nodes: bool = False

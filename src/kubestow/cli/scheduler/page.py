@@ -1,6 +1,6 @@
-"""The page about a live scheduler: looks for changes at intervals, and sends them to readers.
+"""The web page of a live scheduler: polls for changes and sends them to readers.
 
-A look may take no more than a small share of the CPU: after a long one, the next comes later.
+Polling is limited to a small share of the CPU: after a long poll, the next one is later.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ log = get_logger(__name__)
 SHORTEST_SECONDS = 0.25
 MOST_SHARE = 0.04
 SECONDS, LONGEST_SECONDS = 1.0, 10.0
-"""The shortest and longest time between two looks without readers."""
+"""The shortest and longest time between two polls without readers."""
 SHARE_ALONE = 0.005
 """The share of the CPU without readers."""
 _AFTER_FAILURE = 10.0
 
 
 class Looking:
-    """Looks at a scheduler again and again."""
+    """Polls a scheduler for changes."""
 
     def __init__(self, watch: Watch, history: PageHistory) -> None:
         self.watch = watch
@@ -48,7 +48,7 @@ class Looking:
         self.events = Events(history)
 
     async def run(self) -> None:
-        """Run until it is cancelled."""
+        """Poll until cancelled."""
         while True:
             try:
                 pause = self.look()
@@ -61,7 +61,7 @@ class Looking:
             self.events.came.clear()
 
     def look(self) -> float:
-        """Look once; returns how many seconds to wait until the next look."""
+        """Poll once; return the seconds until the next poll."""
         begin = time.thread_time()
         moment = self.watch.look()
         if moment is not None:
@@ -120,7 +120,7 @@ class LivePage:
             return Setup(scheduler.configuration, options.features, registry)
 
         run = live_run(name, core, archive, options.clock, setup, plugins)
-        # So that a scheduler that starts again does not use numbers that readers know from before.
+        # A restarted scheduler must not reuse numbers that readers have seen.
         first = int(options.clock.now()) * 10
         watched = Watched(core, scheduler.metrics.scheduler, archive.recorder, options.clock)
         self.looking = Looking(Watch(watched, first), run.history)
@@ -128,7 +128,7 @@ class LivePage:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Site:
-        """Start to look."""
+        """Start polling."""
         self._task = asyncio.create_task(self.looking.run(), name="page")
         return self._site
 

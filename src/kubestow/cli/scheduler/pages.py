@@ -1,4 +1,4 @@
-"""What the scheduler serves, as the flags say."""
+"""Starts the HTTPS server of the scheduler with options from flags."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ from kubestow.server.tls import ServerContexts, ServerTls, TlsError
 
 
 async def serve(settings: Settings, live: LiveScheduler, listener: socket.socket) -> None:
-    """Serve whoever connects, until cancelled; raises SettingsError, CallError."""
+    """Serve until cancelled. Raises SettingsError, CallError."""
     options = _options(settings.flags, settings.set_verbosity)
     async with AsyncExitStack() as stack:
         page = None
@@ -34,7 +34,7 @@ async def serve(settings: Settings, live: LiveScheduler, listener: socket.socket
 
 
 def check_certificates(flags: Flags) -> None:
-    """Read certificates, keys and authorities as they will be when somebody reads a page; raises SettingsError."""
+    """Load certificates, keys and authorities as the server does. Raises SettingsError if one is invalid."""
     options = _options(flags, lambda _: None)
     try:
         authorities = configured_authorities(options)

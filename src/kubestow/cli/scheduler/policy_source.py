@@ -1,4 +1,4 @@
-"""Where the flags say that a legacy Policy is: in a file, or in a ConfigMap, read once at the start.
+"""The source of a legacy Policy from flags: a file, or a ConfigMap that is read once at the start.
 
 A ConfigMap wins over a file, unless --use-legacy-policy-config is given.
 """
@@ -25,20 +25,20 @@ class _ConfigMap(msgspec.Struct, frozen=True):
 
 
 class PolicySource(msgspec.Struct, frozen=True):
-    """The name of a place, as errors tell it, and the place."""
+    """The source of a Policy, and its name in error messages."""
 
     name: str
     place: str | _ConfigMap
 
     def read(self, configuration: SchedulerConfiguration, master: str) -> str:
-        """The Policy's text; a ConfigMap's through the API server. Raises ConfigError."""
+        """Return the text of the Policy; a ConfigMap is read from the API server. Raises ConfigError."""
         if isinstance(self.place, str):
             return configuration_file.read(self.place)
         return _read_config_map(self.place, configuration, master)
 
 
 def policy_source(flags: _Flags) -> PolicySource | None:
-    """Where the Policy is, None if there is to be none; raises ConfigError."""
+    """Return the source of the Policy, None if the flags name none. Raises ConfigError."""
     file, name = flags["policy-config-file"], flags["policy-configmap"]
     if flags["use-legacy-policy-config"] and not file:
         raise ConfigError([Problem("--policy-config-file", "is required with --use-legacy-policy-config")])
@@ -51,7 +51,7 @@ def policy_source(flags: _Flags) -> PolicySource | None:
 
 
 def _read_config_map(place: _ConfigMap, configuration: SchedulerConfiguration, master: str) -> str:
-    # Imported only now: help and usage errors must not pay for a client.
+    # Imported only now: help and usage errors must stay fast.
     import asyncio
 
     import msgspec

@@ -1,8 +1,8 @@
-"""The process: its log, its event loop, its signals, its exit code.
+"""The process of the scheduler: logging, event loop, signals, exit code.
 
-SIGTERM and SIGINT stop it in good order, exit code 0; a second one ends it at once with 1. SIGHUP makes it reload its
-configuration and plugins. SIGUSR2 makes it tell the log what it knows, and compare that with the API server. Both wait
-until there is a scheduler that can. A lost lease, or anything unforeseen, ends it with 1.
+SIGTERM and SIGINT shut it down with exit code 0; a second one exits at once with 1. SIGHUP reloads configuration and
+plugins. SIGUSR2 logs the state of cache and queue, and compares it with the API server. Both are deferred until the
+scheduler exists. A lost lease or an unexpected error exits with 1.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _CERTIFICATES = ("cert-dir", "client-ca-file", "requestheader-client-ca-file")
-"""Flags that name some, beside those about TLS."""
+"""Flags that name certificates, besides the TLS flags."""
 
 
-def tell_version(*, raw: bool) -> None:
-    """Write the version to standard output."""
+def print_version(*, raw: bool) -> None:
+    """Print the version."""
     build = BuildInfo()
     click.echo(
         str(asdict(build)) if raw else f"Kubernetes {build.git_version} (compatible with kube-scheduler v{KUBERNETES})"
@@ -63,7 +63,7 @@ def run(
     metric_options: MetricOptions,
     early: EarlySignals,
 ) -> int:
-    """Run until stopped; returns the exit code. Raises SettingsError before anything has begun."""
+    """Run until stopped; return the exit code. Raises SettingsError before anything is started."""
     try:
         access = configured_access(configuration, flags["master"])
     except CallError as error:
@@ -84,7 +84,7 @@ def run(
         _check_serving(flags)
     output.open()
     try:
-        _tell_flags(flags)
+        _log_flags(flags)
         for loaded in plugins.loaded:
             log.info("Loaded plugin", plugin=loaded.name, source=loaded.source, sha256=loaded.digest)
         if policy_source(flags) is not None:
@@ -97,7 +97,7 @@ def run(
 
 
 def _check_serving(flags: Flags) -> None:
-    """Try what pages will be served with, before anything begins; raises SettingsError."""
+    """Check the files for serving before anything is started. Raises SettingsError."""
     for name in ("authentication-kubeconfig", "authorization-kubeconfig"):
         if flags[name]:
             try:
@@ -105,17 +105,17 @@ def _check_serving(flags: Flags) -> None:
             except CallError as error:
                 raise SettingsError(f"--{name}: {error}") from None
     if any(name in _CERTIFICATES or name.startswith("tls-") for name in flags.given):
-        # Imported only now: it takes time, and few give such flags.
+        # Imported only now: a slow import for rare flags.
         from kubestow.cli.scheduler.pages import check_certificates
 
         check_certificates(flags)
 
 
 def decision_options(flags: Flags) -> DecisionOptions:
-    """What is kept of decisions; raises SettingsError."""
-    room, path, size = flags["decision-records-bytes"], flags["decision-log"], flags["decision-log-max-size"]
+    """Return the options of decision records. Raises SettingsError."""
+    record_bytes, path, size = flags["decision-records-bytes"], flags["decision-log"], flags["decision-log-max-size"]
     for name in ("decision-log", "annotate-decisions", "ui"):
-        if flags[name] and not room:
+        if flags[name] and not record_bytes:
             raise SettingsError(f"--{name}: needs records; --decision-records-bytes must not be 0")
     for name in sorted(flags.given):
         if name.startswith("decision-log-") and not path:
@@ -129,14 +129,14 @@ def decision_options(flags: Flags) -> DecisionOptions:
         except OSError as error:
             raise SettingsError(f"--decision-log: cannot write {path}: {error.strerror}") from None
     if not (flags["secure-port"] or path or flags["annotate-decisions"] or "decision-records-bytes" in flags.given):
-        # Nobody could read them.
-        room = 0
+        # Nothing could read the records.
+        record_bytes = 0
     backups, nodes = flags["decision-log-max-backups"], flags["decision-log-nodes"]
-    return DecisionOptions(room, path, size, backups, nodes, flags["annotate-decisions"])
+    return DecisionOptions(record_bytes, path, size, backups, nodes, flags["annotate-decisions"])
 
 
 def _tracing_options(flags: Flags) -> "TracingOptions | None":
-    """Where spans are sent; raises SettingsError."""
+    """Return the options of tracing, None if it is off. Raises SettingsError."""
     path = flags["tracing-config-file"]
     if not path:
         if flags["tracing-plugins"]:
@@ -147,7 +147,7 @@ def _tracing_options(flags: Flags) -> "TracingOptions | None":
 
     try:
         found = tracing_options(Path(path).read_text(encoding="utf-8"), plugins=flags["tracing-plugins"])
-        import kubestow.cli.scheduler.tracing  # noqa: F401 to see that it can be
+        import kubestow.cli.scheduler.tracing  # noqa: F401 to check that it is possible
     except OSError as error:
         raise SettingsError(f"--tracing-config-file: cannot read {path}: {error.strerror}") from None
     except ValueError as error:
@@ -166,7 +166,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def _tell_flags(flags: Flags) -> None:
+def _log_flags(flags: Flags) -> None:
     for name, value in written(flags).items():
         log.line(f'FLAG: --{name}="{value}"', v=1)
     for name in sorted(flags.given):
@@ -192,7 +192,7 @@ class _Process:
         self._reloading: set[asyncio.Task[bool]] = set()
 
     async def run(self, settings: Settings, metrics: Metrics) -> int:
-        """Until it is stopped or fails; returns the exit code."""
+        """Run until stopped or failed; return the exit code."""
         flushing = asyncio.create_task(self._flush(), name="flush logs")
         running = asyncio.create_task(self._schedule(settings, metrics), name="scheduler")
         self._stop_on_signals(running)
@@ -217,7 +217,7 @@ class _Process:
         if settings.watches_at_once:
             watches = prepare_watches(settings.configuration, settings.features, settings.access, clock, metrics.client)
             watches.informers.start()
-        # The rest is loaded while the API server answers.
+        # Import the rest while waiting for the API server.
         run = await asyncio.to_thread(_load)
         await run(settings, metrics, clock, watches, self._begin)
 
@@ -227,7 +227,7 @@ class _Process:
         handlers = {signal.SIGUSR2: partial(self._inspect, live), signal.SIGHUP: partial(self._reload, live.reloader)}
         for number, handler in handlers.items():
             loop.add_signal_handler(number, handler)
-            if number in self._early.came:
+            if number in self._early.received:
                 handler()
 
     def _stop_on_signals(self, running: asyncio.Task[None]) -> None:

@@ -1,13 +1,13 @@
-"""Configuration and plugins, exchanged while the scheduler runs.
+"""Replaces configuration and plugins while the scheduler runs.
 
-    load -> compare -> build beside -> try dry -> swap between two cycles -> on trial -> proven
+    load -> compare -> build profiles -> dry run -> swap between two cycles -> trial -> proven
       |        |            |            |                                      |
-      +--------+------------+------------+--> what was there stays              +--> what was proven comes back
+      +--------+------------+------------+--> keep the current version          +--> roll back to the proven version
 
-From what is loaded to the swap nothing is awaited, so no cycle sees half of it. Profiles that are as they were stay the
-very same, with all that their plugins know. Pods that are on their way to a node finish with the profile they began
-with, and so with the extenders that were there. On trial are the first attempts by new profiles: if plugins fail in
-most of them, the profiles that were proven last come back.
+Nothing is awaited between loading and the swap, so no cycle sees a partial change. Unchanged profiles are kept as
+objects, with the state of their plugins. Pods that are being bound finish with the profile and the extenders they
+started with. The first attempts by new profiles are a trial: if plugins fail in most of them, the profiles that were
+proven last are restored.
 """
 
 import asyncio
@@ -46,15 +46,15 @@ log = get_logger(__name__)
 
 LOADING_SECONDS = 60.0
 LONGEST_TRIAL = 20
-"""After so many attempts new profiles are proven."""
+"""Number of attempts after which new profiles are proven."""
 SHORTEST_TRIAL = 5
-"""Before so many attempts nothing is said against them."""
+"""Minimum number of attempts before a rollback."""
 
 _MAY_CHANGE = ("profiles", "extenders", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds")
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """What a scheduler is configured with."""
+    """The configuration of a scheduler, with its plugins."""
 
     configuration: SchedulerConfiguration
     registry: Registry
@@ -62,13 +62,13 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 Load = Callable[[], Awaitable[Setup]]
-"""Reads everything again, as at the start; raises what is wrong with it."""
+"""Reads everything again, as at the start; raises an exception if something is invalid."""
 Announce = Callable[[str, str, str], None]
 """Writes an event of a kind (Normal or Warning), with a reason and a note."""
 
 
 class Running(Protocol):
-    """The parts of a scheduler that are concerned."""
+    """The parts of a scheduler that a reload changes."""
 
     @property
     def cluster(self) -> Cluster: ...
@@ -93,7 +93,7 @@ class Running(Protocol):
 
 
 class ReloadError(Exception):
-    """A configuration that cannot take the place of the one in use; each line says why."""
+    """A configuration cannot replace the one in use; each line is a reason."""
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class Reloader:
-    """Reloads on demand, and takes back what does not work."""
+    """Reloads on demand, and rolls back versions that fail."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Reloader:
         metrics: ReloadMetrics,
         extenders: ExtenderClient | None = None,
     ) -> None:
-        """`pods` tells all pods there are, whoever schedules them; `extenders` makes the calls to extenders."""
+        """`pods` returns all pods, of any scheduler; `extenders` makes the calls to extenders."""
         self._core = core
         self._load = load
         self._pods = pods
@@ -122,7 +122,7 @@ class Reloader:
         self._metrics = metrics
         self._extenders = extenders
         self._whole = whole_kinds(setup.configuration.extenders)
-        """The kinds of which all the JSON is kept."""
+        """The kinds whose complete JSON is stored."""
         self._current = self._proven = _Version(setup, dict(core.profiles))
         self._turn = asyncio.Lock()
         self._attempts = self._failures = 0
@@ -130,11 +130,11 @@ class Reloader:
 
     @property
     def setup(self) -> Setup:
-        """What is in use."""
+        """The setup in use."""
         return self._current.setup
 
     async def reload(self) -> bool:
-        """Load everything again, and use it if nothing is wrong with it; whether that is so."""
+        """Load everything again, and use it if it is valid; return whether it is."""
         async with self._turn:
             try:
                 async with asyncio.timeout(LOADING_SECONDS):
@@ -160,7 +160,7 @@ class Reloader:
         return True
 
     async def _between_cycles(self, change: Callable[[Setup], list[str]], setup: Setup) -> list[str]:
-        """Make a change now, or when a cycle that waits for an extender is over."""
+        """Make a change now, or after a cycle that waits for an extender."""
         done: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
 
         def make() -> None:
@@ -176,7 +176,7 @@ class Reloader:
         return await done
 
     def _take(self, setup: Setup) -> list[str]:
-        """Put a setup in the place of the current one; returns what came, changed or went."""
+        """Replace the current setup; return what was added, changed or removed."""
         core, current = self._core, self._current
         refused = [
             f"{found.path} cannot change while running: restart the scheduler"
@@ -226,7 +226,7 @@ class Reloader:
         forget_modules((version.setup.plugins, self._proven.setup.plugins))
         return [*(f"profile {name}" for name in changed), *(["extenders"] if others else [])]
 
-    # On trial
+    # Trial
 
     def _begin_trial(self) -> None:
         self._attempts = self._failures = 0
@@ -250,7 +250,7 @@ class Reloader:
             if self._attempts >= SHORTEST_TRIAL and 2 * self._failures > self._attempts:
                 self._core.scheduler.attempts.set_end_callback(None)
                 message = f"plugins failed in {self._failures} of the first {self._attempts} attempts: {failed.message}"
-                # Not in the middle of a cycle.
+                # Not during a cycle.
                 asyncio.get_running_loop().call_soon(self._roll_back, self._current, message)
                 return
         if self._attempts >= LONGEST_TRIAL:
@@ -265,7 +265,7 @@ class Reloader:
             log.error("Configuration rolled back to the previous one", err=message)
             self._went_wrong("rollback", "RolledBack", message)
 
-    # What is told
+    # Reports
 
     def _went_wrong(self, result: str, reason: str, message: str) -> None:
         self._metrics.reloads.inc(result)
@@ -277,7 +277,7 @@ class Reloader:
 
 
 def _is_same(profile: configuration.Profile, setup: Setup, before: Setup) -> bool:
-    """Whether a profile is as it was, and its plugins are."""
+    """Return whether a profile and its plugins are unchanged."""
     return profile in before.configuration.profiles and all(
         setup.plugins.plugin(name) is before.plugins.plugin(name) for name in enabled_names(profile.plugins)
     )

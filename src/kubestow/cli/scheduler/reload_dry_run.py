@@ -1,4 +1,4 @@
-"""New profiles tried on pods of the cluster: what they would say of them, with nothing taken or written."""
+"""Dry runs of new profiles on pods of the cluster; nothing is reserved or written."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, zip_longest
@@ -16,13 +16,13 @@ MOST_PODS = 20
 
 
 class DryRunError(Exception):
-    """A plugin fails where the ones before it do not; says which, at what and for which pod."""
+    """A plugin fails where the current profile does not; names plugin, extension point and pod."""
 
 
 def try_profiles(
     new: Mapping[str, Profile], old: Mapping[str, Profile], cluster: Cluster, nominator: Nominator, pods: Iterable[Pod]
 ) -> None:
-    """Try new profiles on some of the pods, those that wait and those that run; raises DryRunError."""
+    """Try new profiles on some pending and some running pods. Raises DryRunError."""
     for pod in _some(new, pods):
         name = pod.spec.schedulerName
         error = _failure(new[name], cluster, nominator, pod)
@@ -31,7 +31,7 @@ def try_profiles(
 
 
 def _some(names: Mapping[str, Profile], pods: Iterable[Pod]) -> list[Pod]:
-    """For every name a share, as many that wait as run where there are both."""
+    """Return an equal share of pods per profile, half pending and half running where possible."""
     share = max(MOST_PODS // max(len(names), 1), 1)
     found: dict[tuple[str, bool], list[Pod]] = {}
     for pod in pods:
@@ -47,7 +47,7 @@ def _some(names: Mapping[str, Profile], pods: Iterable[Pod]) -> list[Pod]:
 
 
 def _failure(profile: Profile, cluster: Cluster, nominator: Nominator, pod: Pod) -> PluginError | None:
-    """What goes wrong in a plugin, from PreEnqueue to Score."""
+    """Return the error of a plugin, from PreEnqueue to Score."""
     try:
         info = PodInfo(pod)
         for hook in profile.pre_enqueue:
@@ -62,6 +62,6 @@ def _failure(profile: Profile, cluster: Cluster, nominator: Nominator, pod: Pod)
     except PluginError as error:
         return error
     except ValueError:
-        # The pod makes no sense; cycles say so.
+        # The pod is invalid, which cycles report.
         return None
     return None

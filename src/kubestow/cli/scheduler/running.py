@@ -1,7 +1,7 @@
-"""The scheduler itself and what it serves, once the API server has been asked for everything.
+"""Runs the scheduler and its HTTPS server once the initial lists are requested.
 
-It listens at once, but answers only when the cluster is known, or has let it wait for a while: making a certificate,
-and loading what makes it, would keep the first pods waiting.
+The server listens at once, but answers only after the lists are complete or a delay: creating a certificate and
+importing the modules for it would delay the first pods.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ from kubestow.server.http.listening import ListenError
 from kubestow.telemetry.metrics.catalogue import Metrics
 
 SERVING_DELAY = 1.0
-"""Seconds after which pages are served even though the cluster is not known yet."""
+"""Seconds after which the server starts even if the lists are not complete."""
 FIRST_PODS_DELAY = 0.1
-"""Seconds that are left to the first pods once it is known."""
+"""Seconds between complete lists and the start of the server, for the first pods."""
 
 Begin = Callable[[LiveScheduler], None]
 Run = Callable[[Settings, Metrics, Clock, Watches | None, Begin], Coroutine[Any, Any, None]]
 
 
 async def run(settings: Settings, metrics: Metrics, clock: Clock, watches: Watches | None, begin: Begin) -> None:
-    """Schedule and serve until cancelled; `begin` is told of the scheduler. Raises LeaseLostError, SettingsError."""
+    """Schedule and serve until cancelled; `begin` receives the scheduler. Raises LeaseLostError, SettingsError."""
     try:
         live = LiveScheduler(_options(settings, clock), metrics, watches)
     except ProfileError as error:

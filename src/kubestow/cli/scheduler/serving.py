@@ -1,4 +1,4 @@
-"""What the scheduler serves, put together: certificates, who may read, and the pages about a live scheduler."""
+"""Assembly of the scheduler's HTTPS server: certificates, authentication, authorization, and pages."""
 
 import os
 import socket
@@ -28,23 +28,23 @@ log = get_logger(__name__)
 
 
 class More(Protocol):
-    """Pages that others bring, below one path."""
+    """Additional pages below one path."""
 
     @property
     def path(self) -> str: ...
     @property
     def open_paths(self) -> tuple[str, ...]:
-        """Those that everybody may read."""
+        """Paths without authorization."""
 
     @property
     def posts(self) -> Mapping[str, Page]:
-        """Those that take POST."""
+        """Pages that accept POST."""
 
     def answer(self, request: Request) -> Answer: ...
 
 
 class Serving:
-    """The server about a live scheduler."""
+    """The HTTPS server of a live scheduler."""
 
     def __init__(self, options: ServingOptions, live: LiveScheduler, more: More | None = None) -> None:
         self._options = options
@@ -58,7 +58,7 @@ class Serving:
         return 0 if self._server is None else self._server.port
 
     async def start(self, listener: socket.socket | None = None) -> None:
-        """Answer whoever connects to the socket, or to one of its own; raises TlsError, ListenError, CallError."""
+        """Serve on the socket, by default on a new one. Raises TlsError, ListenError, CallError."""
         options = self._options
         listener = listener or options.listening.open()
         authentication = self._client(options.authentication_kubeconfig, "authentication")
@@ -95,7 +95,7 @@ class Serving:
         live, options, more = self._live, self._options, self._more
         below: dict[str, Page] = {}
         if live.decisions is not None:
-            # Imported only now: where nothing is kept, nothing is loaded.
+            # Imported only now: unused without records.
             from kubestow.insight.decisions.pages import DecisionPages
 
             below[DECISIONS] = DecisionPages(live.decisions).answer
@@ -121,7 +121,7 @@ class Serving:
         )
 
     def _client(self, kubeconfig: str, purpose: str) -> ApiClient | None:
-        """A client at the API server that is asked about others; None if there is none to ask."""
+        """Return a client of the API server for reviews, None if no API server is configured."""
         if kubeconfig:
             access = load_kubeconfig([kubeconfig], must_exist=True)
         elif runs_in_cluster(os.environ):

@@ -1,6 +1,6 @@
-"""What the flags of `kubestow scheduler` come to: a configuration, features, logs, metrics.
+"""Derives the settings of `kubestow scheduler` from flags: configuration, features, logs, metrics.
 
-A configuration file wins over the deprecated flags; the flags about leader election, and a Policy, win over the file.
+A configuration file overrides the deprecated flags; the leader election flags, and a Policy, override the file.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class SettingsError(Exception):
-    """Flags, or a file they name, that cannot be used; each line names the flag or the file."""
+    """Flags, or a file they name, are invalid; each line names the flag or the file."""
 
 
 class Flags:
-    """The values of all flags, and which of them were given."""
+    """The values of all flags, and the names of those on the command line."""
 
     def __init__(self, values: Mapping[str, Any], given: frozenset[str]) -> None:
         self._values = values
@@ -46,7 +46,7 @@ class Flags:
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What a scheduler is run with."""
+    """All settings of a scheduler process."""
 
     flags: Flags
     configuration: SchedulerConfiguration
@@ -92,7 +92,7 @@ _WHOLE = {"profiling": "enableProfiling", "contention-profiling": "enableContent
 
 
 def features_of(flags: Flags) -> Features:
-    """Which features are on; raises SettingsError."""
+    """Return the features from flags. Raises SettingsError."""
     try:
         return Features.parse(",".join(flags["feature-gates"]))
     except FeatureGateError as error:
@@ -100,7 +100,7 @@ def features_of(flags: Flags) -> Features:
 
 
 def plugins_of(flags: Flags) -> "PluginCollection":
-    """The plugins that the configuration may name; raises SettingsError."""
+    """Load the plugins that the configuration can name. Raises SettingsError."""
     # Imported only now: help and usage errors must not pay for the framework.
     from kubestow.plugin.loading import PluginCollection, PluginLoadError
 
@@ -111,7 +111,7 @@ def plugins_of(flags: Flags) -> "PluginCollection":
 
 
 def configuration_of(flags: Flags, features: Features, plugins: "PluginCollection") -> SchedulerConfiguration:
-    """The configuration, complete and valid; raises SettingsError."""
+    """Return the complete, valid configuration. Raises SettingsError."""
     path = where = flags["config"]
     try:
         if path:
@@ -122,7 +122,7 @@ def configuration_of(flags: Flags, features: Features, plugins: "PluginCollectio
         configuration = replace(configuration, leaderElection=election)
         source = policy_source(flags)
         if source is not None:
-            # Imported only now: few still have one.
+            # Imported only now: rarely used.
             from kubestow.config import policy
 
             where = source.name
@@ -136,7 +136,7 @@ def configuration_of(flags: Flags, features: Features, plugins: "PluginCollectio
 
 
 def has_server(flags: Flags) -> bool:
-    """Whether anything is served; raises SettingsError."""
+    """Return whether the HTTPS server is on. Raises SettingsError."""
     port = flags["secure-port"]
     if not 0 <= port <= 65535:
         raise SettingsError(f"--secure-port: {port} is not a port; 0 serves nothing")
@@ -154,7 +154,7 @@ def has_server(flags: Flags) -> bool:
 
 
 def listening_of(flags: Flags) -> "Listening":
-    """Where to serve."""
+    """Return the address to serve on."""
     # Imported only now: help and usage errors must not pay for it.
     from kubestow.server.listening import Listening
 
@@ -162,12 +162,12 @@ def listening_of(flags: Flags) -> "Listening":
 
 
 def written(flags: Flags) -> dict[str, str]:
-    """Every flag with its value, as texts."""
+    """Return the value of every flag as text."""
     return {name: FLAGS[name].type.write(value) for name, value in flags.items()}
 
 
 def log_options_of(flags: Flags) -> LogOptions:
-    """How to log; raises SettingsError."""
+    """Return the log options. Raises SettingsError."""
     kind = flags["logging-format"]
     try:
         modules = parse_modules(",".join(flags["vmodule"]))
@@ -192,7 +192,7 @@ def log_options_of(flags: Flags) -> LogOptions:
 
 
 def metric_options_of(flags: Flags) -> MetricOptions:
-    """Which metrics are served; raises SettingsError."""
+    """Return the metric options. Raises SettingsError."""
     try:
         return metric_options(
             flags["disabled-metrics"],
@@ -205,7 +205,7 @@ def metric_options_of(flags: Flags) -> MetricOptions:
 
 
 def write_configuration(path: str, configuration: SchedulerConfiguration) -> None:
-    """Write it where --write-config-to says; raises SettingsError."""
+    """Write the configuration to a file. Raises SettingsError."""
     try:
         Path(path).write_text(config.dump(configuration), encoding="utf-8")
     except OSError as error:

@@ -1,13 +1,13 @@
-"""Spans for OpenTelemetry: where one pod's time went, from the decision to the API server.
+"""Spans for OpenTelemetry: the time of each pod, from the decision to the API server.
 
-    schedulingCycle       with the pod, the profile, the attempt and what came of it
-      PreFilter, Filter…  each extension point that ran; on request each plugin below it, its calls added up
-      bindingCycle        beside later cycles
+    schedulingCycle       with the pod, the profile, the attempt and the result
+      PreFilter, Filter…  each extension point that ran; on request each plugin below it, its calls summed
+      bindingCycle        concurrent with later cycles
         PreBind, Bind     each step, by plugin
-          POST …/binding  each request, which carries the context on to the API server (traceparent)
+          POST …/binding  each request, which passes the context to the API server (traceparent)
 
-It is an observer like the recorder of decisions, and listens to two instruments that are fed
-anyway. Nothing here is imported, and nothing listens, unless tracing is on; what is not sampled costs a random number.
+It is an observer like the recorder of decisions, and wraps two metrics. This module is imported only if tracing is on;
+a cycle that is not sampled costs one random number.
 """
 
 import asyncio
@@ -40,15 +40,15 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 _CLOSING_SECONDS = 5.0
 _BINDING_POINTS = frozenset(("PreBind", "Bind", "PostBind"))
-"""They run beside cycles; the steps of bindings tell about them."""
+"""Points outside cycles, covered by the steps of bindings."""
 _MILLION = 1_000_000
 
 _current: ContextVar[Any] = ContextVar("span", default=None)
-"""The span that requests of this task belong to."""
+"""The parent span of requests of this task."""
 
 
 class _Noted(NamedTuple):
-    """A point, or all calls of a plugin at one, that has ended."""
+    """A completed extension point, or all calls of a plugin at one."""
 
     name: str
     plugin: str
@@ -58,7 +58,7 @@ class _Noted(NamedTuple):
 
 
 class Tracing(Observer):
-    """An observer that makes spans."""
+    """An observer that creates spans."""
 
     def __init__(
         self, options: TracingOptions, metrics: SchedulerMetrics, stopwatch: Callable[[], float] = time.perf_counter
@@ -89,8 +89,8 @@ class Tracing(Observer):
             "k8s.pod.name": pod.metadata.name,
             "k8s.pod.uid": pod.metadata.uid,
         }
-        said = {"profile": attempt.profile.name, "attempt": attempt.queued.attempts}
-        cycle = self._span("schedulingCycle", None, start, about | said)
+        details = {"profile": attempt.profile.name, "attempt": attempt.queued.attempts}
+        cycle = self._span("schedulingCycle", None, start, about | details)
         for name, plugin, status, began, took in noted:
             if began >= start:
                 named = {"plugin": plugin} if plugin else {}
@@ -132,13 +132,13 @@ class Tracing(Observer):
             binding.end()
 
     def traced(self, channel: Any, **settings: Any) -> "TracedClient":
-        """Return a client whose requests are spans."""
+        """Return a client that creates a span per request."""
         client = TracedClient(channel, **settings)
         client.tracer = self._tracer
         return client
 
     async def close(self) -> None:
-        """Send what is left, as far as it can be sent soon."""
+        """Send remaining spans, with a time limit."""
         flushing = asyncio.to_thread(self._provider.force_flush, int(_CLOSING_SECONDS * 1000))
         await asyncio.wait({asyncio.ensure_future(flushing)}, timeout=_CLOSING_SECONDS)
         await asyncio.to_thread(self._provider.shutdown)
@@ -152,7 +152,7 @@ class Tracing(Observer):
             return
         last = self._noted[-1] if self._noted else None
         if last is not None and (last.name, last.plugin) == (point, plugin):
-            # Of one call for each node, the sum is told.
+            # Calls per node are summed.
             self._noted[-1] = last._replace(seconds=last.seconds + seconds, status=status)
         else:
             self._noted.append(_Noted(point, plugin, status, self._stopwatch() - seconds, seconds))
@@ -166,7 +166,7 @@ class Tracing(Observer):
 
 
 class TracedClient(ApiClient):
-    """Makes a span of every request that belongs to one, and tells the server about it."""
+    """Creates a span for each request inside a span, and passes its context to the server."""
 
     tracer: Any
 
@@ -205,11 +205,11 @@ class TracedClient(ApiClient):
 
 
 def _listen(instrument: Histogram, ended: Callable[..., None]) -> None:
-    """Be told what an instrument is told: one function is swapped, and nothing else knows."""
+    """Call `ended` for each observation of a histogram, by wrapping its method."""
     observe = instrument.observe
 
-    def tell(value: float, *key: str) -> None:
+    def observed(value: float, *key: str) -> None:
         observe(value, *key)
         ended(value, *key)
 
-    instrument.observe = tell  # type: ignore[method-assign]
+    instrument.observe = observed  # type: ignore[method-assign]

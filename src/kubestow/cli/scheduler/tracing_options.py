@@ -1,4 +1,4 @@
-"""Whether and where spans are sent, as Kubernetes' TracingConfiguration says it."""
+"""Options of tracing from a Kubernetes TracingConfiguration."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ _MILLION = 1_000_000
 
 
 class TracingOptions(NamedTuple):
-    """Where to, how many cycles in a million, and whether with a span for each plugin."""
+    """The endpoint, the number of sampled cycles per million, and whether plugins have spans."""
 
     endpoint: str
     per_million: int
@@ -26,7 +26,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def tracing_options(text: str, *, plugins: bool) -> TracingOptions:
-    """What a configuration file says; raises ValueError with the field's name."""
+    """Parse a configuration file. Raises ValueError with the name of the field."""
     try:
         found = msgspec.convert(yaml.safe_load(text) or {}, _File)
     except (msgspec.ValidationError, yaml.YAMLError) as error:

@@ -1,4 +1,4 @@
-"""What is watched of an API server, asked for before there is anybody to be told of it."""
+"""Watches of the API server. They can start before the scheduler that handles them exists."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -20,12 +20,12 @@ from kubestow.telemetry.metrics.client import ClientMetrics
 
 
 class Watches(msgspec.Struct, frozen=True):
-    """The ways to the API server, and what is watched there."""
+    """The clients of the API server, and the informers."""
 
     clients: Clients
     informers: Informers
     stores: Mapping[str, Informer[Any]]
-    """By the resource's name."""
+    """By name of the resource."""
 
 
 def prepare_watches(
@@ -36,7 +36,7 @@ def prepare_watches(
     metrics: ClientMetrics,
     client: Callable[..., ApiClient] = ApiClient,
 ) -> Watches:
-    """Make what watches all there is to watch; call it inside the running loop. Raises CredentialsError."""
+    """Create informers of all resources, inside the running event loop. Raises CredentialsError."""
     clients = open_clients(configuration, access, clock, metrics, client)
     informers = Informers(clients.watches, random.random)
     resources = list(WATCHED)
@@ -46,6 +46,6 @@ def prepare_watches(
         resources.append(POD_GROUPS)
     kinds = whole_kinds(configuration.extenders)
     watched = [replace(resource, kind=kinds.get(resource.kind, resource.kind)) for resource in resources]
-    # Pods come last: what they refer to is known then, and none of them has to be looked at again for that.
+    # Pods are last: the objects they refer to are known then, so that no pod is evaluated twice.
     stores = {resource.name: informers.watch(resource, last=resource.name == PODS.name) for resource in watched}
     return Watches(clients, informers, stores)

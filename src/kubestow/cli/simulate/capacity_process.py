@@ -1,4 +1,4 @@
-"""Running `kubestow capacity`: objects from files or from the live cluster, and tables or cluster-capacity's JSON."""
+"""The process of `kubestow capacity`: reads files or the live cluster, prints tables or cluster-capacity's JSON."""
 
 import asyncio
 from collections import Counter
@@ -52,7 +52,7 @@ _GANGS = config.Features.parse("GenericWorkload=true,GangScheduling=true,Topolog
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the command line says."""
+    """The command line."""
 
     podspec: tuple[str, ...]
     cluster: tuple[str, ...]
@@ -69,7 +69,7 @@ class Request:
 
 
 def tell(request: Request) -> None:
-    """Write the answer; raises SimulateError."""
+    """Print the result. Raises SimulateError."""
     with problems():
         asked = _asked(request.podspec)
         pods, gang = _pods(request.podspec, asked), _gang(asked)
@@ -94,7 +94,7 @@ def tell(request: Request) -> None:
 
 
 def _gang(asked: list[Any]) -> PodGroup | None:
-    """The gang that is to be fitted in, with the one pod that its pods are like; raises SimulateError."""
+    """Return the gang to place, which has one pod as a template. Raises SimulateError."""
     groups = [obj for obj in asked if isinstance(obj, PodGroup)]
     if not groups:
         return None
@@ -115,7 +115,7 @@ def _pods(files: tuple[str, ...], asked: list[Any]) -> list[Pod]:
 
 
 def _asked(files: tuple[str, ...]) -> list[Any]:
-    """What is to be fitted in, as an API server would have made it. Raises ObjectsError."""
+    """Return the objects to place, with the defaults of an API server. Raises ObjectsError."""
     found = decode(map(_made, read(files))) if files else Decoded([], Counter())
     left_out = found.skipped + Counter(type(one).__name__ for one in found.objects if not isinstance(one, _FITTED))
     for kind, count in sorted(left_out.items()):
@@ -129,7 +129,7 @@ def _made(manifest: Manifest) -> Manifest:
         return manifest
     tree = without_nulls(msgspec.json.decode(manifest.data))
     metadata = tree["metadata"]
-    # What comes from a cluster may have fields of another version.
+    # Objects of a cluster may have fields of another version.
     intent = Intent(validation="Ignore" if metadata.get("uid") else "Strict")
     try:
         causes = check(resource, tree, intent)
@@ -146,7 +146,7 @@ def _made(manifest: Manifest) -> Manifest:
 
 
 def _demand_profiles(pods: list[Pod], chosen: SchedulerConfiguration) -> None:
-    """Raises SimulateError for a pod that the scheduler would leave alone."""
+    """Raise SimulateError for a pod of another scheduler."""
     names = [profile.schedulerName for profile in chosen.profiles]
     for pod in pods:
         if pod.spec.schedulerName not in names:
@@ -155,7 +155,7 @@ def _demand_profiles(pods: list[Pod], chosen: SchedulerConfiguration) -> None:
 
 
 def _demand_templates(pods: list[Pod], objects: list[Any]) -> None:
-    """Raises SimulateError for a claim that no controller could make."""
+    """Raise SimulateError for a claim whose template is missing."""
     there = {key_of(obj) for obj in objects if isinstance(obj, ResourceClaimTemplate)}
     for pod in pods:
         for index, wanted in enumerate(pod.spec.resourceClaims):
@@ -166,7 +166,7 @@ def _demand_templates(pods: list[Pod], objects: list[Any]) -> None:
 
 
 def _warn(objects: list[Any], request: Request) -> None:
-    """Tell people what they cannot have meant."""
+    """Warn of likely mistakes."""
     nodes = {obj.metadata.name for obj in objects if isinstance(obj, Node)}
     if not nodes:
         _warning(f"{', '.join(request.cluster) or 'the cluster'}: has no nodes")
@@ -266,7 +266,7 @@ def _tell_capacity(found: Capacity, request: Request) -> None:
 
 
 def _review(found: Capacity, request: Request) -> dict[str, Any]:
-    """The answer in the fields that cluster-capacity gives."""
+    """Return the result in the fields of cluster-capacity."""
     summary = [{"reason": reason, "count": count} for reason, count in found.reasons.most_common()]
     pods = [
         {

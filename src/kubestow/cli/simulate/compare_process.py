@@ -1,4 +1,4 @@
-"""Running `kubestow compare`: each side in this process, or by another version of the program in its own."""
+"""The process of `kubestow compare`: each side runs in this process, or in another version of the program."""
 
 import subprocess
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from kubestow.simulator.running import Source
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What A, or B, is."""
+    """One side of the comparison, A or B."""
 
     configuration: str
     """A file, or `default`."""
@@ -34,7 +34,7 @@ class Side:
 def run(
     sides: tuple[Side, Side], files: tuple[str, ...], seeds: int, out: Path | None, gates: str, *, as_json: bool
 ) -> None:
-    """Compare, and tell; raises SimulateError."""
+    """Compare and print the result. Raises SimulateError."""
     with problems(), TemporaryDirectory(prefix="kubestow-compare-") as scratch:
         if "-" in files and any(side.python for side in sides):
             raise SimulateError("standard input can be read only once: --python-a and --python-b need files")
@@ -68,7 +68,7 @@ def _write(out: Path, found: Comparison, title: str) -> None:
 
 
 def _runner(side: Side, files: tuple[str, ...], source: Source | None, gates: str) -> RunSeed:
-    """Raises SimulateError if the configuration or the plugins of a side that runs here are wrong."""
+    """Return the runner of a side. Raises SimulateError if its configuration or plugins are invalid."""
     if side.python is not None:
         return partial(_run_elsewhere, side.python, _arguments(side, files, gates))
     assert source is not None

@@ -1,4 +1,4 @@
-"""What `kubestow view` does: reads results, runs recordings again into a folder of their own, and serves the page."""
+"""The process of `kubestow view`: reads results, replays recordings into temporary folders, and serves the page."""
 
 import asyncio
 import signal
@@ -20,7 +20,7 @@ from kubestow.simulator.recording.files import is_recording
 
 
 def view(paths: list[Path], port: int, configuration: str | None, plugins: PluginCollection) -> None:
-    """Serve until a signal comes; raises ViewError, SimulateError, ListenError."""
+    """Serve until a signal arrives. Raises ViewError, SimulateError, ListenError."""
     with ExitStack() as stack:
         runs = [_run(path, configuration, plugins, stack) for path in paths]
         uvloop.run(_serve(runs, port))

@@ -1,4 +1,4 @@
-"""What happens, line by line, for when nobody sits at a terminal: decisions, pods that start and end, nodes."""
+"""Line output of `kubestow up` without a terminal: decisions, phases of pods, changes of nodes."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from kubestow.insight.decisions.record import Record
 from kubestow.insight.decisions.schema import SCHEDULED
 
 SECONDS = 0.1
-"""How often to look for something new."""
+"""The polling interval."""
 
 _FIELDS = BY_STORAGE["pods"].selectable_fields
 _NODE, _PHASE = _FIELDS.index("spec.nodeName"), _FIELDS.index("status.phase")
@@ -20,7 +20,7 @@ _CORDONED = BY_STORAGE["nodes"].selectable_fields.index("spec.unschedulable")
 
 
 async def tell(store: Store, decisions: Iterable[Record], output: PatientOutput) -> None:
-    """Write what happens from now on, until cancelled or until writing fails."""
+    """Write new events until cancelled or until writing fails."""
     lines = Lines(decisions)
     store.collection("pods").subscribers.append(lines.pod_changed)
     store.collection("nodes").subscribers.append(lines.node_changed)
@@ -32,7 +32,7 @@ async def tell(store: Store, decisions: Iterable[Record], output: PatientOutput)
 
 
 class Lines:
-    """Gathers lines until they are taken."""
+    """Buffers lines until they are taken."""
 
     def __init__(self, decisions: Iterable[Record]) -> None:
         self._decisions = decisions
@@ -41,7 +41,7 @@ class Lines:
         self._lines: list[tuple[float, str]] = []
 
     def take(self) -> list[str]:
-        """What happened since, in order."""
+        """Return the lines since the last call, in order."""
         fresh = []
         for record in self._decisions:
             if record is self._told:

@@ -1,7 +1,7 @@
-"""What is going on, for those who show it: pods by phase, how full nodes and zones are, the queue, decisions.
+"""The state of a cluster for the screen: pods by phase, utilization of nodes and zones, the queue, decisions.
 
-Pods are counted as they change; all else is read from the scheduler's own columns. So looking costs next to nothing,
-and `version` tells whether there is anything new to see.
+Pods are counted as they change; the rest is read from the scheduler's own columns. So reading is cheap, and `version`
+changes when there is something new.
 """
 
 import re
@@ -28,20 +28,20 @@ _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How full a node is, or all nodes of a zone."""
+    """The utilization of a node, or of all nodes of a zone."""
 
     name: str
     note: str
     """The zone of a node; the number of nodes of a zone."""
     state: str
     milli_cpu: tuple[int, int]
-    """Requested, and how much there is."""
+    """Requested and allocatable."""
     memory: tuple[int, int]
     pods: tuple[int, int]
 
 
 class Overview:
-    """Looks at a running cluster."""
+    """Reads the state of a running cluster."""
 
     def __init__(self, store: Store, scheduler: LiveScheduler) -> None:
         self.phases: Counter[str] = Counter()
@@ -62,13 +62,13 @@ class Overview:
 
     @property
     def version(self) -> Hashable:
-        """Differs whenever there is something new to see."""
+        """A value that changes when there is something new."""
         newest = next(iter(self._decisions), None)
         return self._changes, self._nodes.changes.last, newest and newest.id, tuple(self.queue.values())
 
     @property
     def queue(self) -> dict[str, int]:
-        """How many pods wait, by where."""
+        """The number of pods by queue."""
         return self._scheduler.core.queue.lengths()
 
     @property
@@ -76,7 +76,7 @@ class Overview:
         return self._nodes.count
 
     def decisions(self, limit: int) -> list[Record]:
-        """The last ones, newest first; a pod rejected again and again for the same reason appears once."""
+        """Return the last decisions, newest first; repeated rejections of a pod for the same reason appear once."""
         shown: list[Record] = []
         rejected = set()
         for record in self._decisions:
@@ -90,7 +90,7 @@ class Overview:
         return shown
 
     def nodes(self) -> list[Usage]:
-        """Each node by name, numbers in it as numbers: node-2 before node-10."""
+        """Return the usage of each node, in natural order of names: node-2 before node-10."""
         usages = [
             self._usage(node.metadata.name, node.metadata.labels.get(ZONE, ""), _state(node), np.array([row]))
             for row, node in enumerate(self._nodes.nodes)
@@ -99,7 +99,7 @@ class Overview:
         return sorted(usages, key=_numbered)
 
     def zones(self) -> list[Usage]:
-        """All nodes, by zone."""
+        """Return the usage of each zone."""
         table = self._nodes
         rows = np.flatnonzero(table.live[: table.size])
         ids = table.label_ids(ZONE)[rows]

@@ -63,14 +63,14 @@ COMMANDS = (
     "kubectl get pods -o wide",
     "kubectl describe nodes",
 )
-"""Worth typing first."""
+"""Commands to try first."""
 
 _KEPT_WARNINGS = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line says."""
+    """The command line."""
 
     nodes: int | None
     nodes_file: Path | None
@@ -89,11 +89,11 @@ class Settings:
 
 
 class UpError(Exception):
-    """The cluster cannot be started, or has failed; each line of the message says why."""
+    """The cluster cannot be started, or has failed; each line of the message is a reason."""
 
 
 def run(settings: Settings) -> None:
-    """Run a cluster until a signal comes; raises UpError."""
+    """Run a cluster until a signal arrives. Raises UpError."""
     configuration = _configuration(settings, settings.plugins)
     try:
         manifests = up_manifests.read(settings.manifests)
@@ -102,7 +102,7 @@ def run(settings: Settings) -> None:
     console = Console()
     full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == WARNINGS_ONLY
     warnings = _Warnings(passed_on=not full_screen)
-    # Without -v only what goes wrong is logged; but whoever changes a file wants to know that it was taken.
+    # Without -v only warnings and errors are logged; but reloads are reported, too.
     logs = msgspec.structs.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reloading", 0)))
     output = LogOutput(logs, err=warnings)
     output.open()
@@ -119,7 +119,7 @@ def _configuration(settings: Settings, plugins: PluginCollection) -> SchedulerCo
     file, policy_file, features = settings.configuration, settings.policy, settings.features
     if file is None:
         configuration = config.default(features)
-        # The API server is our own and lives off the same core: there is nobody to be spared by asking slowly.
+        # The API server is in this process: there is no reason to limit the request rate.
         unlimited = replace(configuration.clientConnection, qps=-1.0)
         configuration = replace(configuration, clientConnection=unlimited)
     else:
@@ -128,12 +128,12 @@ def _configuration(settings: Settings, plugins: PluginCollection) -> SchedulerCo
     if policy_file is not None:
         with _problems_of(policy_file):
             configuration = policy.load(configuration_file.read(policy_file), features, configuration)
-    # There is no other scheduler to agree with, and after a crash no lease to wait for.
+    # No other scheduler runs, and after a crash no lease must expire first.
     return replace(configuration, leaderElection=replace(configuration.leaderElection, leaderElect=False))
 
 
 def _load(settings: Settings) -> Setup:
-    """Everything again, as it is in the files now; raises UpError or PluginLoadError."""
+    """Load all files again. Raises UpError or PluginLoadError."""
     plugins = PluginCollection(settings.plugins.sources)
     configuration = _configuration(settings, plugins)
     return Setup(configuration, plugins.register(in_tree_registry()), plugins)
@@ -257,16 +257,16 @@ def _count(number: int, noun: str) -> str:
 
 
 async def _tell(plane: ControlPlane, scheduler: LiveScheduler, output: PatientOutput) -> None:
-    """Write lines; ends when nobody reads them any more."""
+    """Write lines until the reader is gone."""
     try:
         await up_lines.tell(plane.store, () if scheduler.decisions is None else scheduler.decisions, output)
     except BrokenPipeError:
-        # Python would complain again when it flushes on the way out.
+        # Python would raise again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Warnings(io.StringIO):
-    """Where warnings and errors are logged to: passed on to standard error, at once or when the screen is gone."""
+    """The log output for warnings and errors: passed to standard error, at once or after the screen is closed."""
 
     def __init__(self, *, passed_on: bool) -> None:
         super().__init__()
@@ -279,13 +279,13 @@ class _Warnings(io.StringIO):
         return len(text)
 
     def last(self) -> str:
-        """The last one, without time and place."""
+        """Return the last warning, without time and location."""
         if not self._kept:
             return ""
         return self._kept[-1].splitlines()[0].partition("] ")[2]
 
     def pass_on(self) -> None:
-        """From now on, and all that was kept, to standard error."""
+        """Write all kept and all later output to standard error."""
         kept, self._kept = self._kept, None
         for text in kept or ():
             sys.stderr.write(text)

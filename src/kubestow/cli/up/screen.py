@@ -20,7 +20,7 @@ from kubestow.insight.decisions.record import Record
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED
 
 SECONDS = 0.2
-"""How often to look for something new."""
+"""The polling interval."""
 
 _BAR = 10
 _TABLE_LINES = 2
@@ -34,7 +34,7 @@ _GIB = 1024**3
 
 
 async def show(console: Console, overview: Overview, head: "Head", last_warning: Callable[[], str]) -> None:
-    """Show what happens, until cancelled."""
+    """Show the screen until cancelled."""
     seen: object = None
     with Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
         while True:
@@ -46,7 +46,7 @@ async def show(console: Console, overview: Overview, head: "Head", last_warning:
 
 
 class Head(NamedTuple):
-    """What stays the same at the top of the screen."""
+    """The constant part at the top of the screen."""
 
     url: str
     page: str
@@ -55,13 +55,13 @@ class Head(NamedTuple):
 
     @property
     def hint(self) -> list[Text]:
-        """What to type, and how to end."""
+        """Commands to try, and how to stop."""
         first = Text("In another terminal (Ctrl-C here stops the cluster):", style="bold")
         return [first, *(Text(f"  {command}") for command in (f"export KUBECONFIG={self.kubeconfig}", *self.commands))]
 
 
 def render(overview: Overview, head: Head, warning: str, height: int) -> RenderableType:
-    """All of the screen. What to type makes room for decisions once there are some."""
+    """Return the screen. Decisions replace the hint once there are some."""
     decisions = overview.decisions(height)
     parts: list[RenderableType] = [_title(overview, head.url)]
     if warning:

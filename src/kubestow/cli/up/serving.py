@@ -1,7 +1,7 @@
 """The pages of the scheduler in `kubestow up`: at a free port of this host, which the kubeconfig names.
 
-That is how `kubestow explain` finds the records of decisions. Who may read them is the API server's to say. The page
-for people is at another port, for whoever has its address: a browser would warn of a certificate it does not know.
+`kubestow explain` finds the records of decisions there; the API server authorizes access to them. The web page has
+its own port without TLS, and access by its address: a browser would warn of an unknown certificate.
 """
 
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ async def scheduler_pages(plane: ControlPlane, scheduler: LiveScheduler) -> Asyn
 
 @asynccontextmanager
 async def page(plane: ControlPlane, scheduler: LiveScheduler, port: int) -> AsyncIterator[str]:
-    """Serve the page for people, and tell its address; raises ListenError."""
+    """Serve the web page; yields its address. Raises ListenError."""
     assert scheduler.decisions is not None
     async with LivePage(scheduler, scheduler.decisions, "kubestow up") as site:
         server = LocalServer(site, load_or_create_token(plane.ca.parent / "page-token"), "--page-port")
