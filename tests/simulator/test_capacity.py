@@ -253,7 +253,7 @@ def test_workloads_without_pods_are_reported(has_scenario: bool, scenario: str, 
     path = Path(scenario) if has_scenario else tmp_path / "objects.yaml"
     path.write_text(yaml.safe_dump_all([*(yaml.safe_load_all(_SCENARIO) if has_scenario else nodes(1)), *objects]))
     ran = _run("--cluster", str(path))
-    told = f"Warning: {path}: {{}} use no resources, because their pods are missing: add the pods"
+    message = f"Warning: {path}: {{}} use no resources, because their pods are missing: add the pods"
     counts = ["1 of kind DaemonSet", "2 of kind Deployment", "1 of kind Job"]
     assert ran.stderr.splitlines() == [message.format(count) for count in counts]
 

@@ -204,8 +204,10 @@ def test_an_interrupted_sweep_reports_its_progress(scenario: str, tmp_path: Path
         os.killpg(sweep.pid, signal.SIGINT)
         _, output = sweep.communicate(timeout=600)
     assert sweep.returncode == 130
-    told = re.fullmatch(r"Stopped: (\d+) of 792 simulations are done and kept in .*/out\. Run the same command .*\n", said)
-    assert told is not None, said
+    told = re.fullmatch(
+        r"Stopped: (\d+) of 792 simulations are done and kept in .*/out\. Run the same command .*\n", output
+    )
+    assert told is not None, output
     assert 0 < int(told[1]) == len((out / POINTS).read_text().strip().splitlines())
 
 

@@ -222,7 +222,7 @@ class Checks:
 
     def plugins_there(self, running: dict[str, Any]) -> Iterator[Finding]:
         """Yield plugins of the running scheduler that are not installed here."""
-        for profile, name in plugins_lacking(running, self._setting.plugins):
+        for profile, name in missing_plugins(running, self._setting.plugins):
             what = f"profile {profile} enables the plugin {name}, which is not installed here"
             yield Finding(PROBLEM, what, "write it in Python and pass it with --plugin, or run it as an extender")
 

@@ -37,7 +37,7 @@ def asker(configured: Sequence[Extender]) -> AskNow:
 
 def not_asked(configured: Sequence[Extender], *, can_be: bool) -> tuple[str, ...]:
     """Return a note that extenders were not called; nothing if none filters or scores nodes."""
-    urls = [hide_in_text(one.urlPrefix) for one in configured if one.filterVerb or one.prioritizeVerb]
+    urls = [redact_text(one.urlPrefix) for one in configured if one.filterVerb or one.prioritizeVerb]
     if not urls:
         return ()
     which = (

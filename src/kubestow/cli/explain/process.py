@@ -204,7 +204,7 @@ def _tried(
     request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()
 ) -> Iterator[Explanation | GroupExplanation]:
     """Explain pods that do not exist in order, each placed before the next is tried; groups as a whole."""
-    on_nodes = {pod.key: node for pod in pods if (node := world.make_way(pod))}
+    on_nodes = {pod.key: node for pod in pods if (node := world.remove_placed(pod))}
     for pod in pods:
         world.add_pending(pod)
     for pod in pods:

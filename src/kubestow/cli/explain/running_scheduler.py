@@ -120,7 +120,7 @@ def configuration_told(
     tree: dict[str, Any], features: Features, plugins: PluginCollection
 ) -> tuple[SchedulerConfiguration, tuple[str, ...]]:
     """Return the configuration that a scheduler reports, or the default one and a note with the reason."""
-    lacking = [name for _, name in plugins_lacking(tree, plugins)]
+    lacking = [name for _, name in missing_plugins(tree, plugins)]
     if lacking:
         names = ", ".join(dict.fromkeys(lacking))
         which = f"the plugin {names} is" if len(set(lacking)) == 1 else f"the plugins {names} are"

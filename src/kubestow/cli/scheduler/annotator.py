@@ -71,7 +71,7 @@ class Annotator:
 
     def _changes(self, record: Record, pod: Pod) -> dict[str, str | None]:
         present = pod.metadata.annotations
-        ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT}
+        ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT_KEY}
         limit = MOST_BYTES - size_of({key: value for key, value in present.items() if key not in ours})
         wanted = annotations(self._archive.decision(record, details=self._details), Plugins.of(record.by), limit)
         if size_of(wanted) > limit:
