@@ -126,8 +126,6 @@ class Link:
 
 
 class Cluster:
-    """A control plane."""
-
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
         self.bindings: list[Binding] = []
@@ -219,7 +217,6 @@ class Instance:
         self.task = asyncio.create_task(live.run())
 
     async def stop(self) -> None:
-        """Stop gracefully."""
         self.task.cancel()
         await asyncio.wait({self.task})
 

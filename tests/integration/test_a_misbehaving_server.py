@@ -105,7 +105,7 @@ def test_an_unreadable_api_group_is_reported_once(
     kinds = ("deviceclasses", "resourceclaims", "resourceslices")
     [line] = lines
     assert f'resource="{", ".join(f"{kind}.resource.k8s.io" for kind in kinds)}"' in line
-    assert all(f"The API server {message}" in line and "going on without" in line for line in lines)
+    assert all(f"The API server {message}" in line and "continuing without" in line for line in lines)
 
 
 def test_required_resources_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:

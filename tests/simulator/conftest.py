@@ -32,7 +32,6 @@ def template(cpu: str = "1", run: float | None = None, labels: dict[str, str] | 
 
 
 def pod(name: str, cpu: str = "1", **more: Any) -> Object:
-    """Return a pod."""
     body = template(cpu, **more)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **body["metadata"]}, "spec": body["spec"]}
 

@@ -268,7 +268,7 @@ class _StoredHistory:
             except msgspec.MsgspecError as error:
                 raise ViewError(f"{path}: not moments of a simulation: {error}") from None
             except (LookupError, ValueError) as error:
-                raise ViewError(f"{path}: inconsistent change:  {error!r}") from None
+                raise ViewError(f"{path}: inconsistent change: {error!r}") from None
         if not self.history.now.last.number:
             raise ViewError(f"{path}: has no moments")
         return header.configuration
