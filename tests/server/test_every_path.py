@@ -34,7 +34,7 @@ PAGE = Path(__file__).parents[2] / "docs/reference/who-gets-in.md"
 REFUSED_BY_TLS = 0
 SERVED = 200
 CALLERS: dict[str, tuple[dict[str, Any], int, int]] = {
-    "nobody known": ({}, SERVED, 403),
+    "no credentials": ({}, SERVED, 403),
     "a wrong token": ({"token": "wrong"}, 401, 401),
     "a token without rights": ({"token": "stranger"}, SERVED, 403),
     "a token with rights": ({"token": "reader"}, SERVED, SERVED),
