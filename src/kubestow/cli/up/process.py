@@ -103,7 +103,7 @@ def run(settings: Settings) -> None:
     full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == WARNINGS_ONLY
     warnings = _Warnings(passed_on=not full_screen)
     # Without -v only warnings and errors are logged; but reloads are reported, too.
-    logs = msgspec.structs.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reloading", 0)))
+    logs = msgspec.structs.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reload", 0)))
     output = LogOutput(logs, err=warnings)
     output.open()
     try:
