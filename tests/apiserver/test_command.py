@@ -76,6 +76,6 @@ def test_help_names_the_effective_gates() -> None:
     gates = zip(SCHEDULING_GATES, Features.__struct_fields__, strict=True)
     counting = {gate.name for gate, field in gates if field in read}
     text = " ".join(run("--help").stdout.split())
-    named = re.search(r"Features to turn on or off\. (.*?) make a difference\.", text)
+    named = re.search(r"Features to turn on or off\. (.*?) have an effect\.", text)
     assert named is not None
     assert set(re.split(r",? and |, ", named[1])) == counting

@@ -168,7 +168,7 @@ def test_priority_comes_from_the_class(tmp_path: Path) -> None:
     files = Files(tmp_path, node("a", "2"), pod("low", "2", nodeName="a", priority=0), classes)
     done = files.explain_pod(pod("web", "2", priorityClassName="high"))
     assert "evicts pods from a: default/low" in done.output
-    assert "  cluster  pods of lower priority gone from node a: default/low\n" in done.output
+    assert "  cluster  pods of lower priority removed from node a: default/low\n" in done.output
 
 
 def test_a_priority_class_that_is_not_there_is_said(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_without_the_flag_it_is_said_that_they_were_not(files: Files, extender: 
     options = configured(files, extender.url)
     told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
     assert told["notes"] == [f"the extender {extender.url} was not called; see --extenders."]
-    assert told["extenders"][0]["error"] == "not asked in a dry run"
+    assert told["extenders"][0]["error"] == "not called in a dry run"
     group = json.loads(files.explain("podgroup/g", *options, "-o", "json").output)
     assert group["notes"] == [f"the extender {extender.url} was not called: pod groups are tried without extenders."]
     assert extender.asked == []

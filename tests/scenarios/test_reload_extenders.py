@@ -82,7 +82,7 @@ def test_an_extender_that_needs_whole_objects_requires_a_restart(tmp_path: Path,
     extenders = FakeExtenders()
     reloadable = begin(tmp_path, start, extenders, a=FILTER)
     assert not reloadable.reload(configuration=listed(a="filterVerb: filter"))
-    assert "sent Nodes whole, which are not kept so: restart" in reloadable.events[-1].note
+    assert "need complete Nodes, which are not stored: restart" in reloadable.events[-1].note
     reloadable.harness.cluster.add(make_pod("p"))
     reloadable.harness.run_until_idle()
     assert extenders.paths == ["a/filter"]

@@ -254,4 +254,4 @@ def test_an_interrupted_comparison(folder: Path, monkeypatch: pytest.MonkeyPatch
     out = str(folder / "out")
     ran = CliRunner().invoke(main, ["compare", "default", "default", "--on", str(folder / "s.yaml"), "--out", out])
     assert ran.exit_code == 130
-    assert ran.output == f"Stopped: nothing was compared; {out} has the runs that were made.\n"
+    assert ran.output == f"Stopped: nothing was compared; the completed runs are in {out}.\n"

@@ -94,7 +94,7 @@ def test_flags_without_effect(scenario: Path, command: str, flag: str) -> None:
     """Without --out they would have no effect."""
     ran = CliRunner().invoke(main, [command, str(scenario), flag])
     assert ran.exit_code == 2
-    assert f"{flag.partition('=')[0]}: has no effect without --out, where reports and decisions" in ran.output
+    assert f"{flag.partition('=')[0]}: has no effect without --out, the folder of reports and decisions" in ran.output
 
 
 def test_only_nodes_that_are_written_are_named_as_the_best(scenario: Path) -> None:
