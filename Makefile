@@ -35,13 +35,14 @@ browser: $(VENV)/.dev ## get Chromium, Playwright and axe-core, for the tests of
 screenshots: $(VENV)/.dev ## take pictures of every view of the page (ARGS=folder)
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
-check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, dead code, all tests, conformance
+check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, dead code, wording, all tests, conformance
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	MYPYPATH=tests:scripts $(BIN)/mypy --explicit-package-bases tests scripts
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/dead_code.py
+	$(BIN)/python scripts/words.py
 	$(BIN)/pytest -n 2 -q
 
 fmt: $(VENV)/.dev ## format and fix what can be fixed

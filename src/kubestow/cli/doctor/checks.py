@@ -97,10 +97,10 @@ class Checks:
 
     async def version(self) -> AsyncIterator[Finding]:
         """Check the version of the API server. Raises CallError if it does not answer."""
-        told = await self._get("/version")
-        minor = int("".join(filter(str.isdecimal, str(told.get("minor", "0")))) or 0)
+        response = await self._get("/version")
+        minor = int("".join(filter(str.isdecimal, str(response.get("minor", "0")))) or 0)
         self._written += ALLOCATION_WRITES if minor >= NEWEST else ()
-        what = f"API server {told.get('gitVersion')}"
+        what = f"API server {response.get('gitVersion')}"
         if OLDEST <= minor <= NEWEST:
             yield Finding(OK, what)
         else:
@@ -112,7 +112,7 @@ class Checks:
         """Check the user and the clock with a SelfSubjectReview."""
         before = self._now()
         try:
-            told = await self._ask("authentication.k8s.io", "SelfSubjectReview", {})
+            response = await self._ask("authentication.k8s.io", "SelfSubjectReview", {})
         except UnauthorizedError:
             # All further requests would fail, too.
             raise
@@ -126,9 +126,9 @@ class Checks:
                 "allow the user to create selfsubjectreviews, or try again",
             )
             return
-        user = told.get("status", {}).get("userInfo", {}).get("username", "?")
+        user = response.get("status", {}).get("userInfo", {}).get("username", "?")
         yield Finding(OK, f"the scheduler runs as {user}")
-        written = told.get("metadata", {}).get("creationTimestamp")
+        written = response.get("metadata", {}).get("creationTimestamp")
         if not written:
             yield Finding(NOTE, "the server does not report the time", "compare the clocks manually")
             return
@@ -191,8 +191,8 @@ class Checks:
         if scope == "lease":
             attributes["name"] = election.resourceName
         spec = {"resourceAttributes": attributes}
-        told = await self._ask("authorization.k8s.io", "SelfSubjectAccessReview", spec)
-        return bool(told.get("status", {}).get("allowed"))
+        response = await self._ask("authorization.k8s.io", "SelfSubjectAccessReview", spec)
+        return bool(response.get("status", {}).get("allowed"))
 
     async def leader(self) -> AsyncIterator[Finding]:
         """Check the holder of the lease, and whether two schedulers would schedule the same pods."""
@@ -243,11 +243,11 @@ class Checks:
         if not paths:
             yield Finding(OK, "the configurations are the same")
 
-    def gates(self, told: Mapping[str, bool]) -> Iterator[Finding]:
+    def gates(self, running_gates: Mapping[str, bool]) -> Iterator[Finding]:
         """Yield the scheduling feature gates with different values."""
         features = self._setting.features
         for gate in SCHEDULING_GATES:
-            there, here = told.get(gate.name), features.enabled(gate.name)
+            there, here = running_gates.get(gate.name), features.enabled(gate.name)
             if there is not None and there != here:
                 advice = f"pass --feature-gates={gate.name}={str(there).lower()}"
                 told_there, told_here = ("on", "off") if there else ("off", "on")

@@ -98,7 +98,7 @@ def _machine() -> Finding:
     return Finding(OK, what)
 
 
-async def _told(access: Access, setting: Setting) -> tuple[dict[str, Any], dict[str, bool]]:
+async def _served_configuration(access: Access, setting: Setting) -> tuple[dict[str, Any], dict[str, bool]]:
     """Return the configuration and feature gates of the running scheduler."""
     pages = SchedulerPages(access, setting.server, "doctor")
     try:
@@ -115,15 +115,15 @@ async def _running(
         yield Finding(NOTE, "not compared with a running kube-scheduler", "name its secure port with --server")
         return
     try:
-        told, gates = await _told(access, setting)
+        served, gates = await _served_configuration(access, setting)
     except CallError as error:
         what = f"nothing is compared: {setting.server.url} does not report its configuration: {error}"
         yield Finding(PROBLEM, what, _advice(error))
         return
-    for finding in (*checks.plugins_there(told), *checks.differences(told), *checks.gates(gates)):
+    for finding in (*checks.plugins_there(served), *checks.differences(served), *checks.gates(gates)):
         yield finding
-    names = {profile.get("schedulerName") for profile in told.get("profiles") or ()}
-    election, there = configuration.leaderElection, told.get("leaderElection") or {}
+    names = {profile.get("schedulerName") for profile in served.get("profiles") or ()}
+    election, there = configuration.leaderElection, served.get("leaderElection") or {}
     shared = sorted(names & {profile.schedulerName for profile in configuration.profiles})
     pods = f"schedule pods of {', '.join(map(str, shared))}"
     if shared and not there.get("leaderElect"):

@@ -29,7 +29,7 @@ from kubestow.cli.cluster_files import cluster_in
 from kubestow.cli.explain import screen as explain_screen
 from kubestow.cli.explain.extenders import asker, not_asked
 from kubestow.cli.explain.group_screen import group_lines_of
-from kubestow.cli.explain.running_scheduler import RunningScheduler, Told, configuration_told
+from kubestow.cli.explain.running_scheduler import RunningScheduler, ServedSettings, configuration_told
 from kubestow.client.access import Access
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
@@ -136,7 +136,7 @@ def _offline(request: Request) -> list[Explanation | GroupExplanation]:
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
-    setup, _ = _setup(request, Told(), with_groups=with_groups)
+    setup, _ = _setup(request, ServedSettings(), with_groups=with_groups)
     world = _world(setup, loaded)
     pods = read_pods(manifests, world, request.namespace or "default") if manifests else []
     notes: tuple[str, ...] = () if world.cluster.nodes.count else (f"{', '.join(request.cluster)} has no nodes.",)
@@ -171,13 +171,13 @@ def _have_groups(manifests: Iterable[Manifest]) -> bool:
     return any(one.kind == "PodGroup" or b'"schedulingGroup"' in bytes(one.data) for one in manifests)
 
 
-def _setup(request: Request, told: Told, *, with_groups: bool) -> tuple[Setup, tuple[str, ...]]:
+def _setup(request: Request, served: ServedSettings, *, with_groups: bool) -> tuple[Setup, tuple[str, ...]]:
     """Return the setup from the command line, else from the running scheduler, and notes. Raises ExplainError."""
-    features = request.features or Features.running(told.gates or {})
-    notes = told.notes
+    features = request.features or Features.running(served.gates or {})
+    notes = served.notes
     if with_groups and not features.generic_workload:
         # With pod groups, the gates of pod groups are on, unless the command line sets gates.
-        notes += (_GROUPS_OFF,) if told.gates is not None else ()
+        notes += (_GROUPS_OFF,) if served.gates is not None else ()
         known = {"generic_workload": True, "gang_scheduling": True, "topology_aware_workload_scheduling": True}
         features = msgspec.structs.replace(features, **known)
     if request.configuration is not None:
@@ -185,8 +185,8 @@ def _setup(request: Request, told: Told, *, with_groups: bool) -> tuple[Setup, t
             configuration = configuration_file.load(request.configuration, features, request.plugins)
         except ConfigError as error:
             raise ExplainError("\n".join(f"{request.configuration}: {one}" for one in error.problems)) from None
-    elif told.configuration is not None:
-        configuration, more = configuration_told(told.configuration, features, request.plugins)
+    elif served.configuration is not None:
+        configuration, more = configuration_told(served.configuration, features, request.plugins)
         notes += more
     else:
         configuration = config.default(features)
@@ -424,7 +424,7 @@ class _Live:
         """Read the cluster and the scheduler's configuration concurrently."""
         request = self._request
         asking = asyncio.create_task(
-            self._scheduler.told(
+            self._scheduler.settings(
                 configuration=request.configuration is None, gates=request.features is None, is_silent=is_silent
             )
         )

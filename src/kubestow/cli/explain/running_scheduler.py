@@ -33,7 +33,7 @@ class Record(NamedTuple, Generic[Known]):
     """Whether the scheduler did not respond at all."""
 
 
-class Told(NamedTuple):
+class ServedSettings(NamedTuple):
     """The configuration of a scheduler, as far as it reports it."""
 
     configuration: dict[str, Any] | None = None
@@ -78,14 +78,14 @@ class RunningScheduler:
             return Record(None, (f"the scheduler at {url} has no record of it; this is a dry run.",))
         return Record(decision)
 
-    async def told(self, *, configuration: bool, gates: bool, is_silent: bool) -> Told:
+    async def settings(self, *, configuration: bool, gates: bool, is_silent: bool) -> ServedSettings:
         """Return the requested configuration and gates; a scheduler that did not respond before is not called again."""
         asked = {_CONFIGURATION: configuration, _GATES: gates}
         wanted = [what for what, is_wanted in asked.items() if is_wanted and self._address.url]
         if is_silent:
             verb = "is" if wanted == [_CONFIGURATION] else "are"
             note = f"the scheduler's {' and '.join(wanted)} {verb} unknown; {_instead(wanted)}"
-            return Told(notes=(note,) if wanted else ())
+            return ServedSettings(notes=(note,) if wanted else ())
         found: dict[str, Any] = {}
         reasons: dict[str, str] = {}
         for number, what in enumerate(wanted):
@@ -97,7 +97,7 @@ class RunningScheduler:
                 # The next request would fail, too.
                 reasons |= dict.fromkeys(wanted[number:], _reason(error))
                 break
-        return Told(found.get(_CONFIGURATION), found.get(_GATES), _unread(reasons))
+        return ServedSettings(found.get(_CONFIGURATION), found.get(_GATES), _unread(reasons))
 
     async def _ask(self, what: str) -> Any:
         if what == _CONFIGURATION:

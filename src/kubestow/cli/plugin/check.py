@@ -172,7 +172,7 @@ def _odd_pods() -> Iterator[Any]:
     yield make_pod("greedy", cpu=str(2**52), memory="8Ei")
     yield make_pod("negative", priority=-(2**31))
     yield make_pod("important", priority=2_000_000_000)
-    yield make_pod("unknown-resource", resources={"example.com/nobody-has-this": 3})
+    yield make_pod("unknown-resource", resources={"example.com/unavailable": 3})
     yield make_pod(
         "picky", node_selector={"kubernetes.io/hostname": "plain"}, tolerations=["t1"], host_ports=[1, 65535]
     )

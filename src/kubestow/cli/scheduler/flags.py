@@ -103,7 +103,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("tls-cipher-suites", types.STRINGS, (), "The cipher suites up to TLS 1.2, by their IANA names.",
              differs="those that OpenSSL does not have, such as RC4, are refused"),
         Flag("tls-curve-preferences", types.INT32_SLICE, (), "The key exchange mechanism, as Go's number: 23, 24, 25 "
-             "or 29.", differs="only one may be given, and none with ML-KEM: Python's ssl cannot be told more"),
+             "or 29.", differs="only one may be given, and none with ML-KEM: Python's ssl supports no more"),
         Flag("tls-min-version", types.STRING, "", "The oldest TLS version served: VersionTLS10 to VersionTLS13."),
         Flag("tls-private-key-file", types.STRING, "", "The private key of --tls-cert-file."),
         Flag("tls-sni-cert-key", types.NAMED_CERT_KEY, (), "Another certificate and key, for clients that ask for one "

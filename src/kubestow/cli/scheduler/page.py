@@ -83,15 +83,15 @@ def live_run(
 ) -> Run:
     """Return a scheduler as the API needs it; `plugins` are those that a configuration may name."""
     decisions = Recorded(archive)
-    told: tuple[SchedulerConfiguration, dict[str, Any]] | None = None
+    shown: tuple[SchedulerConfiguration, dict[str, Any]] | None = None
 
     def configuration() -> dict[str, Any]:
         """Return the configuration in use as the API has it; made again when it is another one."""
-        nonlocal told
+        nonlocal shown
         in_use, features, _ = setup()
-        if told is None or told[0] is not in_use:
-            told = in_use, configuration_told(in_use, features, plugins())
-        return told[1]
+        if shown is None or shown[0] is not in_use:
+            shown = in_use, configuration_told(in_use, features, plugins())
+        return shown[1]
 
     def scene() -> Scene:
         return Scene(setup(), all_objects(core.cluster, core.intake.pending_pods()), clock.now())

@@ -176,8 +176,8 @@ def _warn(objects: list[Any], request: Request) -> None:
             _warning(f"--exclude-nodes: there is no node {name}")
 
 
-def _warning(told: str) -> None:
-    click.echo(f"Warning: {told}", err=True)
+def _warning(message: str) -> None:
+    click.echo(f"Warning: {message}", err=True)
 
 
 async def _live(request: Request) -> list[Any]:
