@@ -15,13 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from chaos.planes import Embedded, Plane, Real  # noqa: E402
-from chaos.stories import STORIES  # noqa: E402
-from chaos.world import Row  # noqa: E402
-from fuzzing import running as fuzzing  # noqa: E402
-from fuzzing.targets import TARGETS  # noqa: E402
-from integration.real_control_plane import folders  # noqa: E402
 from scenarios.test_random_events import run as run_random_events  # noqa: E402
+from support.chaos.planes import Embedded, Plane, Real  # noqa: E402
+from support.chaos.stories import STORIES  # noqa: E402
+from support.chaos.world import Row  # noqa: E402
+from support.fuzzing import running as fuzzing  # noqa: E402
+from support.fuzzing.targets import TARGETS  # noqa: E402
+from support.integration.real_control_plane import folders  # noqa: E402
 
 RANDOM, FUZZ = "random events", "fuzzing"
 SEEDS, EVENTS, INPUTS = 100, 20_000, 1_000_000

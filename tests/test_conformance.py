@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from support.repository import ROOT
+
 MUST_PASS = [
     "basic",
     "config",
@@ -38,7 +40,6 @@ MUST_PASS = [
 ]
 """Kinds of cases, or names of case files, that pass completely: all that were recorded."""
 
-ROOT = Path(__file__).parents[1]
 CASES = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance")
 
 QUANTITY = {"kind": "quantity", "id": "q-1", "inputs": ["1k"]}

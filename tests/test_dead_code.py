@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from project_scripts import load_script
+from support.project_scripts import load_script
 
 
 def test_what_nothing_uses_is_found(tmp_path: Path) -> None:

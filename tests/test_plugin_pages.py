@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kubestow.scheduler.in_tree import MODULES, plugin_class
-from project_scripts import load_script
+from support.project_scripts import load_script
+from support.repository import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/reference/plugins"
 NAMES = sorted(MODULES)
 

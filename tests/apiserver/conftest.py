@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import TOKEN, Client, Running
 from kubestow.apiserver import Options
+from support.apiserver.running import TOKEN, Client, Running
 
 
 @pytest.fixture

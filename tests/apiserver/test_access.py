@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from apiserver.running import TOKEN, Client, Running, pod
 from kubestow.server.http.limits import Limits
+from support.apiserver.running import TOKEN, Client, Running, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"

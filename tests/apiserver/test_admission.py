@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, Running, pod
 from kubestow.apiserver import StartError
+from support.apiserver.running import Client, Running, pod
 
 DEFAULT = "/api/v1/namespaces/default"
 PODS = f"{DEFAULT}/pods"

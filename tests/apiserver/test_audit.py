@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from apiserver.running import Running, pod
+from support.apiserver.running import Running, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 

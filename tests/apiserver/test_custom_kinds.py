@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, Running
+from support.apiserver.running import Client, Running
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAME = "crontabs.stable.example.com"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, pod
-from apiserver.world import World
 from kubestow.apiserver.errors import ApiError
 from kubestow.config.features import Features
+from support.apiserver.running import Client, pod
+from support.apiserver.world import World
 
 GROUP = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{GROUP}/namespaces/default/resourceclaims"

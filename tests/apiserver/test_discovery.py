@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from apiserver.running import Client
 from kubestow.apiserver.resources import RESOURCES
+from support.apiserver.running import Client
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 

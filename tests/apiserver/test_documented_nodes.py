@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from kubestow.apiserver.kubelets import description
+from support.repository import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "run-a-control-plane.md"
+PAGE = ROOT / "docs" / "how-to" / "run-a-control-plane.md"
 
 
 def test_the_example_describes_four_nodes(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import TOKEN, Running, Watching, pod
 from kubestow.apiserver import StartError
 from kubestow.apiserver.store.sqlite import SqliteJournal
 from kubestow.apiserver.store.store import Store
+from support.apiserver.running import TOKEN, Running, Watching, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 MAIN = "from kubestow.cli import main; main()"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.running import Running
 from kubestow.apiserver import Pace
+from support.apiserver.running import Running
 
 HELM = shutil.which("helm")
 APPS = "/apis/apps/v1/namespaces/default/deployments"

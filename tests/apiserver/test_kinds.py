@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, Running, pod
-from apiserver.seeds import SEEDS
+from support.apiserver.running import Client, Running, pod
+from support.apiserver.seeds import SEEDS
 
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Running
 from kubestow.apiserver import Pace
+from support.apiserver.running import Running
+from support.repository import ROOT
 
 OLDEST = (1, 32)
 
@@ -201,7 +202,7 @@ def test_explain_and_discovery(kubectl: Kubectl) -> None:
 
 def test_the_documented_commands_work(kubectl: Kubectl) -> None:
     """All of the table in the reference, in its order."""
-    page = Path(__file__).parents[2] / "docs" / "reference" / "embedded-control-plane.md"
+    page = ROOT / "docs" / "reference" / "embedded-control-plane.md"
     commands = re.findall(r"^\| `kubectl (.+)` \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) > 50
     for command in commands:

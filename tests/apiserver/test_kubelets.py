@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, Running, pod
-from apiserver.world import World
 from kubestow.apiserver import Pace, StartError
+from support.apiserver.running import Client, Running, pod
+from support.apiserver.world import World
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"

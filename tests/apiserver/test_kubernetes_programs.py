@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, Running
 from kubestow.apiserver import Pace
+from support.apiserver.running import Client, Running
 
 FOLDER = os.environ.get("KUBERNETES_PROGRAMS", "")
 PROGRAMS = ("kube-scheduler", "kube-controller-manager")

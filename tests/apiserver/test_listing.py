@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from apiserver.running import Client, Running, pod
+from support.apiserver.running import Client, Running, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, pod
+from support.apiserver.running import Client, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Running, pod
+from support.apiserver.running import Running, pod
 
 # Its own type hints say less than it accepts.
 kubernetes: Any = importlib.import_module("kubernetes.client")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apiserver.running import Client, pod
 from kubestow.apiserver.patches import fieldsets, merge_patch, strategic
 from kubestow.apiserver.schema.reader import struct_named
+from support.apiserver.running import Client, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, pod
+from support.apiserver.running import Client, pod
 
 GROUP = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default"
 GROUPS = f"{GROUP}/podgroups"

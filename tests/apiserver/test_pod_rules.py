@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, pod
+from support.apiserver.running import Client, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, Running, pod
+from support.apiserver.running import Client, Running, pod
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -4,10 +4,10 @@ from struct import pack
 
 import pytest
 
-from apiserver.running import Client
 from kubestow.apiserver.resources import RESOURCES
 from kubestow.apiserver.schema import protobuf
 from kubestow.apiserver.schema.reader import struct_named, structs
+from support.apiserver.running import Client
 
 EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 MEDIA = "application/vnd.kubernetes.protobuf"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import TOKEN, Client, Running, pod
 from kubestow.apiserver import Options
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED, Resource
+from support.apiserver.running import TOKEN, Client, Running, pod
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PODS = "/api/v1/namespaces/default/pods"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import TOKEN, Client, Running
 from kubestow.apiserver import Options
+from support.apiserver.running import TOKEN, Client, Running
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLES = f"{RBAC}/namespaces/default/roles"

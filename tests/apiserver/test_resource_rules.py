@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, pod
+from support.apiserver.running import Client, pod
 
 CORE = "/api/v1/namespaces/default"
 STORAGE = "/apis/storage.k8s.io/v1"

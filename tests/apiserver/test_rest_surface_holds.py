@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apiserver.direct import Direct
-from apiserver.seeds import OTHER_NAMES, SEEDS
 from kubestow.apiserver.resources import BY_STORAGE, RESOURCES, Resource
 from kubestow.apiserver.rest.bodies import PATCHES
 from kubestow.apiserver.schema.types import Choice, ListOf, MapOf, Scalar, Struct, Type
+from support.apiserver.direct import Direct
+from support.apiserver.seeds import OTHER_NAMES, SEEDS
 
 NAMES = st.sampled_from(["a", "b", "default", "node-1", "A b", "x" * 300, "ü", ""])
 SCALARS = st.one_of(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.direct import Direct
 from apiserver.test_custom_kinds import DEFINITIONS, definition
 from kubestow.apiserver.store.store import Store
+from support.apiserver.direct import Direct
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 THEN = "1970-01-12T13:46:40Z"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client
+from support.apiserver.running import Client
 
 RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"

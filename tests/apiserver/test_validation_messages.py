@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, pod
+from support.apiserver.running import Client, pod
 
 CORE = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default"

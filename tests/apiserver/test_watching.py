@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from apiserver.direct import Direct, Wire
-from apiserver.running import Client, Running, pod
 from kubestow.apiserver.rest.watching import Watch
 from kubestow.apiserver.store.records import Change
 from kubestow.server.http.limits import Limits
+from support.apiserver.direct import Direct, Wire
+from support.apiserver.running import Client, Running, pod
 
 PODS = "/api/v1/namespaces/default/pods"
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.up_running import Up
-from project_scripts import load_script
+from support.cli.up_running import Up
+from support.project_scripts import load_script
 
 if TYPE_CHECKING:
-    from browser.tabs import Browser, Page
+    from support.browser.tabs import Browser, Page
 
 NODES = """
 nodes:
@@ -65,7 +65,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.fixture
 def page(browser: "Browser", cluster: Up) -> "Iterator[Page]":
     """Open the page of the cluster, signed in."""
-    from browser.tabs import tab
+    from support.browser.tabs import tab
 
     with tab(browser, address_of(cluster)) as opened:
         yield opened

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.running import TOKEN, Running
 from browser.conftest import address_of
-from browser.tabs import Browser, expect, go, tab
-from cli.up_running import Up
-from free_ports import free_port
-from integration.cluster import node
 from kubestow.apiserver import Options
+from support.apiserver.running import TOKEN, Running
+from support.browser.tabs import Browser, expect, go, tab
+from support.cli.up_running import Up
+from support.free_ports import free_port
+from support.integration.cluster import node
 
 pytestmark = pytest.mark.browser
 

@@ -1,10 +1,9 @@
 """The files of the page: their size, vendored packages, and no code that turns text into markup."""
 
-from pathlib import Path
+from support.project_scripts import load_script
+from support.repository import ROOT
 
-from project_scripts import load_script
-
-STATIC = Path(__file__).parents[2] / "src/kubestow/insight/page/static"
+STATIC = ROOT / "src/kubestow/insight/page/static"
 SERVED = [file for file in STATIC.rglob("*") if file.suffix in (".css", ".html", ".js", ".svg")]
 
 

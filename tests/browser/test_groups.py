@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from browser.conftest import address_of
-from browser.tabs import Browser, expect, go, tab
-from cli.up_running import Up
+from support.browser.tabs import Browser, expect, go, tab
+from support.cli.up_running import Up
 
 pytestmark = pytest.mark.browser
 

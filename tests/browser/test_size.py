@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from browser.conftest import address_of
-from browser.tabs import Browser, Page, expect, go, tab
-from cli.up_running import Up
+from support.browser.tabs import Browser, Page, expect, go, tab
+from support.cli.up_running import Up
 
 pytestmark = pytest.mark.browser
 

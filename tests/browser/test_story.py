@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.test_kubectl import PROBLEM
-from browser.tabs import Page, expect, go
+from support.browser.tabs import Page, expect, go
 
 pytestmark = pytest.mark.browser
 

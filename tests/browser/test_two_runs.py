@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from browser.conftest import opening
-from browser.tabs import Browser, expect, go, tab
-from web.test_view import PACKING, SCENARIO
+from insight.page.test_view import PACKING, SCENARIO
+from support.browser.tabs import Browser, expect, go, tab
 
 pytestmark = pytest.mark.browser
 

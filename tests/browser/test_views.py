@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from browser.conftest import address_of
-from browser.tabs import AXE, Browser, Page, expect, go, tab
-from cli.up_running import Up
+from support.browser.tabs import AXE, Browser, Page, expect, go, tab
+from support.cli.up_running import Up
 
 pytestmark = pytest.mark.browser
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.planes import Embedded, Plane, Real
-from chaos.stories import EMBEDDED_ONLY, STORIES
-from chaos.world import Row
-from integration.real_control_plane import folders
+from support.chaos.planes import Embedded, Plane, Real
+from support.chaos.stories import EMBEDDED_ONLY, STORIES
+from support.chaos.world import Row
+from support.integration.real_control_plane import folders
 
 
 def embedded(folder: Path) -> Plane:

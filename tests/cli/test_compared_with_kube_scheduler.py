@@ -4,9 +4,9 @@ import asyncio
 import re
 
 from kubestow.cli.scheduler.flags import FLAGS
-from project_scripts import load_script
-from reference import REFERENCE, with_reference
-from server.serving import Setting, served
+from support.project_scripts import load_script
+from support.reference import REFERENCE, with_reference
+from support.server.serving import Setting, served
 
 script = load_script("kube_scheduler_page")
 

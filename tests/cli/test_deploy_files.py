@@ -1,6 +1,5 @@
 """The files in deploy/: they load, they agree with each other, they allow what the scheduler does."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +8,9 @@ import yaml
 from kubestow import config
 from kubestow.cli.scheduler.flags import FLAGS
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
+from support.repository import ROOT
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+DEPLOY = ROOT / "deploy"
 RULES = yaml.safe_load((DEPLOY / "helm/kubestow/files/rules.yaml").read_text())
 
 

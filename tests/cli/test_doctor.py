@@ -13,11 +13,11 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from apiserver.running import TOKEN, Running
-from client.authority import Authority
 from kubestow import config
 from kubestow.apiserver import Options
 from kubestow.cli import main
+from support.apiserver.running import TOKEN, Running
+from support.client.authority import Authority
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 

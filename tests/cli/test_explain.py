@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.explain_files import Files, node, pod, refused, run
+from support.cli.explain_files import Files, node, pod, refused, run
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .explain_files import Files, node, pod
+from support.cli.explain_files import Files, node, pod
 
 _API = "resource.k8s.io/v1"
 _NAMED = {"name": "gpu"}

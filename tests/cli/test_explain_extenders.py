@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cli.explain_files import Files, node, pod, run
 from cli.test_explain_groups import gang, workers
-from cli.up_running import Up
-from integration.real_control_plane import until
+from support.cli.explain_files import Files, node, pod, run
+from support.cli.up_running import Up
+from support.integration.real_control_plane import until
 
 
 class Extender(ThreadingHTTPServer):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.explain_files import Files, node, pod, refused
+from support.cli.explain_files import Files, node, pod, refused
 
 
 def in_rack(name: str, rack: str) -> dict[str, Any]:

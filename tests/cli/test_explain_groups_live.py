@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cli.explain_files import pod, refused, run
 from cli.test_explain_groups import gang
-from cli.up_running import Up
-from integration.real_control_plane import until
-from scenarios.gangs import GATES
+from support.cli.explain_files import pod, refused, run
+from support.cli.up_running import Up
+from support.integration.real_control_plane import until
+from support.scenarios.gangs import GATES
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 PODS = "/api/v1/namespaces/default/pods"

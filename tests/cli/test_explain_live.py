@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.explain_files import node, pod, refused, run
 from cli.test_explain_groups import gang
-from cli.up_running import Up
-from client.authority import Authority
-from integration.real_control_plane import until
 from kubestow.cli.explain import process as explain_process
+from support.cli.explain_files import node, pod, refused, run
+from support.cli.up_running import Up
+from support.client.authority import Authority
+from support.integration.real_control_plane import until
 
 BROKEN = """
 class Broken:

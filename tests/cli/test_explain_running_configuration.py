@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.explain_files import node, pod, run
-from cli.up_running import Up
-from integration.real_control_plane import until
 from kubestow import config
+from support.cli.explain_files import node, pod, run
+from support.cli.up_running import Up
+from support.integration.real_control_plane import until
 
 GATE = "TaintTolerationComparisonOperators"
 NODES = """

@@ -11,7 +11,6 @@ from typing import Any
 import click
 import pytest
 
-from cli.explain_files import Files, node, pod
 from kubestow.cli.explain.lines import shortened
 from kubestow.cli.explain.process import say
 from kubestow.cli.explain.screen import lines_of
@@ -30,6 +29,7 @@ from kubestow.insight.decisions.schema import (
     Victim,
 )
 from kubestow.insight.explain.explanation import Explanation
+from support.cli.explain_files import Files, node, pod
 
 
 def told(node: str = "", wide: bool = False, **fields: Any) -> list[str]:

@@ -1,6 +1,6 @@
 """docs/reference/flags.md."""
 
-from project_scripts import load_script
+from support.project_scripts import load_script
 
 
 def test_the_page_is_current() -> None:

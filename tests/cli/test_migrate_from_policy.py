@@ -9,8 +9,9 @@ from kubestow import config
 from kubestow.cli import main
 from kubestow.config import policy
 from kubestow.config.policy.tables import DEPRECATED_NAMES, NO_PRIORITY, PREDICATES, PRIORITIES
+from support.repository import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs/how-to/migrate-from-policy.md").read_text()
+PAGE = (ROOT / "docs/how-to/migrate-from-policy.md").read_text()
 (POLICY,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
 
 

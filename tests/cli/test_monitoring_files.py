@@ -12,7 +12,7 @@ import yaml
 
 from kubestow.telemetry.metrics.catalogue import Metrics
 from kubestow.telemetry.metrics.instruments import Histogram
-from reference import ROOT
+from support.repository import ROOT
 
 MONITORING = ROOT / "deploy/monitoring"
 BOARD: dict[str, Any] = json.loads((MONITORING / "dashboard.json").read_text())

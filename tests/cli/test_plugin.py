@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 from kubestow.cli import main
 from kubestow.plugin.loading import PluginCollection, PluginLoadError, load
+from support.repository import ROOT
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def invoke(*args: str) -> tuple[int, str]:

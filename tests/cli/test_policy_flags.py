@@ -9,9 +9,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from apiserver.running import TOKEN, Running
 from kubestow.apiserver import Options
 from kubestow.cli import main
+from support.apiserver.running import TOKEN, Running
 
 HEAD = {"apiVersion": "v1", "kind": "Policy"}
 

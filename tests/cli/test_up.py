@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.up_running import COMMAND, PATIENCE, Up
-from free_ports import free_port
+from support.cli.up_running import COMMAND, PATIENCE, Up
+from support.free_ports import free_port
 
 WORKLOAD = """
 apiVersion: apps/v1

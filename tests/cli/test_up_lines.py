@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from decisions.records import made
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change, Record, encode
 from kubestow.cli.up.lines import Lines
 from kubestow.insight.decisions.record import Record as Decision
+from support.insight.records import made
 
 Decisions = deque[Decision]
 """Newest first."""

@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from cli.up_running import fails
+from support.cli.up_running import fails
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: x%s}]}\n"
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from decisions.records import made
 from kubestow.api import codec
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
@@ -18,6 +17,7 @@ from kubestow.cli.up.overview import ZONE, Overview
 from kubestow.cli.up.screen import Head, render
 from kubestow.insight.decisions.record import Record as Decision
 from kubestow.scheduler.cluster.state import Cluster
+from support.insight.records import made
 
 HEAD = Head(
     "https://127.0.0.1:6443",

@@ -13,10 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from client.authority import Authority
-from client.doubles import FixedClock, Noted, middle, pod
-from client.scripted import Answer, Request, Script, client_of, opened, serving
-from client.virtualtime import run
 from kubestow.api.failures import UnauthorizedError
 from kubestow.client.access import Access, Identity, open_channel
 from kubestow.client.errors import CredentialsError
@@ -27,6 +23,10 @@ from kubestow.client.reflector import Reflector
 from kubestow.client.refusals import Refusals
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
+from support.client.authority import Authority
+from support.client.doubles import FixedClock, Noted, middle, pod
+from support.client.scripted import Answer, Request, Script, client_of, opened, serving
+from support.client.virtualtime import run
 
 
 def guarded(*accepted: str) -> Script:

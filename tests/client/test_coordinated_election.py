@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from client.doubles import SkewedClock
-from client.leasehouse import LeaseHouse
-from client.scripted import Answer, Request, opened, serving
-from client.virtualtime import run
 from kubestow.api.failures import LeaseLostError
 from kubestow.client.api import ApiClient
 from kubestow.client.candidate import RENEW_SECONDS, Candidate
 from kubestow.client.election import Elector, Terms
 from kubestow.client.leases import LeaseLock
 from kubestow.client.requests import Requests
+from support.client.doubles import SkewedClock
+from support.client.leasehouse import LeaseHouse
+from support.client.scripted import Answer, Request, opened, serving
+from support.client.virtualtime import run
 
 LATER = "2999-01-01T00:00:00.000000Z"
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from client.doubles import SkewedClock, middle
-from client.scripted import Answer, Request, Script, ScriptedServer, client_of, opened, serving
-from client.virtualtime import run
 from kubestow.api.meta import ObjectReference
 from kubestow.client.events import EventRecorder
 from kubestow.client.leases import LeaseLock
 from kubestow.client.ratelimit import TokenBucket
 from kubestow.client.requests import Requests
 from kubestow.telemetry.metrics.client import ClientMetrics
+from support.client.doubles import SkewedClock, middle
+from support.client.scripted import Answer, Request, Script, ScriptedServer, client_of, opened, serving
+from support.client.virtualtime import run
 
 POD = ObjectReference(kind="Pod", apiVersion="v1", namespace="default", name="p", uid="u", resourceVersion="7")
 

@@ -5,12 +5,12 @@ import contextlib
 
 import pytest
 
-from client.doubles import Noted, middle, node, pod
-from client.scripted import Answer, Request, client_of, opened, serving
-from client.virtualtime import run
 from kubestow.api.failures import TimedOutError
 from kubestow.client.informers import Informers
 from kubestow.client.resources import NODES, PODS
+from support.client.doubles import Noted, middle, node, pod
+from support.client.scripted import Answer, Request, client_of, opened, serving
+from support.client.virtualtime import run
 
 
 def test_sync_is_tracked_per_resource() -> None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.doubles import Noted, pod
 from kubestow.api.pod import Pod
 from kubestow.client.informer import Informer
 from kubestow.client.resources import PODS
 from kubestow.client.watchlines import PlainMeta, Unreadable
+from support.client.doubles import Noted, pod
 
 
 def make(name: str, version: int, uid: str = "") -> Pod:

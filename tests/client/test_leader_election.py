@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from client.doubles import SkewedClock
-from client.leasehouse import LeaseHouse
-from client.scripted import ScriptedServer, opened, serving
-from client.virtualtime import run
 from kubestow.api.failures import LeaseLostError
 from kubestow.client.api import ApiClient
 from kubestow.client.election import Elector, Terms
 from kubestow.client.leases import LeaseLock
 from kubestow.client.requests import Requests
+from support.client.doubles import SkewedClock
+from support.client.leasehouse import LeaseHouse
+from support.client.scripted import ScriptedServer, opened, serving
+from support.client.virtualtime import run
 
 
 class Contender:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from client.doubles import Noted, middle, node, pod
-from client.scripted import Answer, Request, Script, ScriptedServer, client_of, line, opened, serving
-from client.virtualtime import run
 from kubestow.api.devices import DeviceClass
 from kubestow.client.informer import Informer
 from kubestow.client.reflector import Reflector
 from kubestow.client.refusals import Refusals
 from kubestow.client.resources import DEVICE_CLASSES, NODES, PODS, Resource
+from support.client.doubles import Noted, middle, node, pod
+from support.client.scripted import Answer, Request, Script, ScriptedServer, client_of, line, opened, serving
+from support.client.virtualtime import run
 
 Step = Callable[[Request, Answer], Awaitable[None]]
 

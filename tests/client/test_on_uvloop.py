@@ -7,10 +7,6 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from client.authority import Authority
-from client.doubles import FixedClock, Noted, middle, pod
-from client.scripted import Answer, Request, client_of, opened, serving
-from client.tunnels import CONNECTED, proxying
 from kubestow.api.failures import ConnectionLostError, TimedOutError
 from kubestow.client.access import Access, open_channel
 from kubestow.client.informer import Informer
@@ -18,6 +14,10 @@ from kubestow.client.reflector import Reflector
 from kubestow.client.refusals import Refusals
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
+from support.client.authority import Authority
+from support.client.doubles import FixedClock, Noted, middle, pod
+from support.client.scripted import Answer, Request, client_of, opened, serving
+from support.client.tunnels import CONNECTED, proxying
 
 
 async def script(request: Request, answer: Answer) -> None:

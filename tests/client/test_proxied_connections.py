@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from client.authority import Authority
-from client.doubles import FixedClock
-from client.scripted import Answer, Request, client_of, serving
-from client.tunnels import CONNECTED, RELAYED, proxying
-from client.virtualtime import run
 from kubestow.api.failures import ConnectError
 from kubestow.client.access import Access, open_channel
 from kubestow.client.errors import CredentialsError
 from kubestow.client.proxies import parse_proxy, proxy_from_environment
 from kubestow.client.tls import TlsSettings
+from support.client.authority import Authority
+from support.client.doubles import FixedClock
+from support.client.scripted import Answer, Request, client_of, serving
+from support.client.tunnels import CONNECTED, RELAYED, proxying
+from support.client.virtualtime import run
 
 
 async def accept(request: Request, answer: Answer) -> None:

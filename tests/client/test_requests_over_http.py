@@ -5,8 +5,6 @@ import socket
 
 import pytest
 
-from client.scripted import Answer, Request, client_of, opened, serving
-from client.virtualtime import run
 from kubestow.api.failures import (
     AlreadyExistsError,
     ApiError,
@@ -25,6 +23,8 @@ from kubestow.client.api import ApiClient
 from kubestow.client.errors import api_error
 from kubestow.client.ratelimit import TokenBucket
 from kubestow.telemetry.metrics.client import ClientMetrics
+from support.client.scripted import Answer, Request, client_of, opened, serving
+from support.client.virtualtime import run
 
 
 async def echo(request: Request, answer: Answer) -> None:

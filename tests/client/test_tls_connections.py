@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import uvloop
 
-from client.authority import Authority
-from client.scripted import Answer, Request, client_of, opened, serving
-from client.virtualtime import run
 from kubestow.api.failures import ConnectError
 from kubestow.client.access import Access
 from kubestow.client.errors import CredentialsError
 from kubestow.client.tls import Certificate, TlsContexts, TlsSettings
+from support.client.authority import Authority
+from support.client.scripted import Answer, Request, client_of, opened, serving
+from support.client.virtualtime import run
 
 
 async def accept(request: Request, answer: Answer) -> None:

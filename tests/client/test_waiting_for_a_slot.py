@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from client.scripted import Answer, Request, client_of, opened, serving
-from client.virtualtime import run
 from kubestow.api.failures import TimedOutError
 from kubestow.client.api import ApiClient
 from kubestow.client.pool import Pool
+from support.client.scripted import Answer, Request, client_of, opened, serving
+from support.client.virtualtime import run
 
 
 async def slow(request: Request, answer: Answer) -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.doubles import pod
-from client.scripted import line
 from kubestow.api.failures import BadAnswerError
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.client.watchlines import Added, Bookmarked, Deleted, Failed, LineDecoder, Modified, Unreadable
+from support.client.doubles import pod
+from support.client.scripted import line
 
 BOOKMARK = {
     "kind": "Pod",

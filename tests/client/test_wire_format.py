@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from client.doubles import FixedClock, middle
-from client.scripted import Answer, Request, client_of, opened, serving
-from client.virtualtime import run
 from kubestow.api.meta import ObjectReference
 from kubestow.api.timestamps import parse_time
 from kubestow.client.events import EventRecorder
 from kubestow.client.leases import LeaseLock, Record
 from kubestow.client.requests import Requests
 from kubestow.client.reviews import ReviewedUser
+from support.client.doubles import FixedClock, middle
+from support.client.scripted import Answer, Request, client_of, opened, serving
+from support.client.virtualtime import run
 
 JSON = {"Accept": "application/json", "Content-Type": "application/json"}
 PATCH = {"Accept": "application/json", "Content-Type": "application/strategic-merge-patch+json"}

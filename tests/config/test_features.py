@@ -1,14 +1,11 @@
 """Feature gates: their defaults, how they are set, and invalid settings."""
 
-from pathlib import Path
-
 import pytest
 
 from kubestow.config.features import GATES, SCHEDULING_GATES, FeatureGateError, Features
 from kubestow.config.plugin_points import GATE_OF_PLUGIN
-from project_scripts import load_script
-
-ROOT = Path(__file__).parents[2]
+from support.project_scripts import load_script
+from support.repository import ROOT
 
 
 def faults_of(text: str) -> list[str]:

@@ -1,15 +1,15 @@
 """The reference page docs/reference/configuration.md."""
 
 import re
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from kubestow import config
 from kubestow.config import configuration, plugin_args
+from support.repository import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs/reference/configuration.md").read_text()
+PAGE = (ROOT / "docs/reference/configuration.md").read_text()
 SECTIONS = [
     kind
     for module in (configuration, plugin_args)

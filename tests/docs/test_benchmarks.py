@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from docs.pages import ROOT
-from project_scripts import load_script
+from support.project_scripts import load_script
+from support.repository import ROOT
 
 PAGE = ROOT / "docs/reference/benchmarks.md"
 EMPTY = "# Page\n<!-- bench:one -->\n<!-- end -->\nText\n<!-- bench:two -->\nas before\n<!-- end -->\n"

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
-from docs.pages import PAGES, ROOT, TESTED_APART, File, Typed, commands, name_of, steps
-from docs.reader import Reader, says, server_arguments
 from kubestow.cli import main
+from support.docs.pages import PAGES, TESTED_APART, File, Typed, commands, name_of, steps
+from support.docs.reader import Reader, says, server_arguments
+from support.repository import ROOT
 
 NOT_RUN = {
     "make test": "these are the tests",

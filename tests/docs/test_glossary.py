@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from docs.pages import ROOT
+from support.repository import ROOT
 
 ROWS = re.findall(
     r"^\| (.*?) \| .* \| `(\S+\.py)` \|$", (ROOT / "docs/reference/glossary.md").read_text(), re.MULTILINE

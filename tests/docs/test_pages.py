@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from docs.pages import PAGES, ROOT, TESTED_APART, File, blocks, commands, name_of, steps
 from kubestow.cli import main
+from support.docs.pages import PAGES, TESTED_APART, File, blocks, commands, name_of, steps
+from support.repository import ROOT
 
 CONFIGURATIONS = [
     (page, text)

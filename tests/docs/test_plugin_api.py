@@ -2,10 +2,10 @@
 
 import msgspec
 
-from docs.pages import ROOT
 from kubestow.scheduler.framework.contract import CONTRACT
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import POINTS
+from support.repository import ROOT
 
 PAGE = (ROOT / "docs/reference/plugin-api.md").read_text()
 

@@ -11,8 +11,9 @@ import pytest
 
 from kubestow.plugin.loading import load
 from kubestow.testing import SchedulerHarness, check_forms, make_node, make_pod
+from support.repository import ROOT
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 NUMBERED = sorted(EXAMPLES.glob("[0-9]*.py"))
 HOUR = 3600
 

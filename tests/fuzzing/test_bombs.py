@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from apiserver.direct import Direct
-from fuzzing.running import attempt
-from fuzzing.targets import TARGETS
 from kubestow.api.files import ObjectsError
 from kubestow.simulator.recording.files import LARGEST_MEMBER, read
 from kubestow.simulator.scenario import reading
+from support.apiserver.direct import Direct
+from support.fuzzing.running import attempt
+from support.fuzzing.targets import TARGETS
 
 HEAD = b"apiVersion: v1\nkind: Config\nmetadata: {name: bomb}\n"
 

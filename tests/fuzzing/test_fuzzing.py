@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fuzzing.running import CORPUS, attempt, run
-from fuzzing.targets import TARGETS
+from support.fuzzing.running import CORPUS, attempt, run
+from support.fuzzing.targets import TARGETS
 
 INPUTS = 150
 

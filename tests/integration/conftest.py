@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.real_control_plane import folders
+from support.integration.real_control_plane import folders
 
 FOLDERS: list[Path | None] = [*folders()] or [None]
 

@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from client.doubles import SkewedClock
-from client.virtualtime import run
-from free_ports import free_port
-from integration.cluster import (
+from kubestow.apiserver import ControlPlane, Options
+from kubestow.cli.scheduler.live import LiveOptions, LiveScheduler
+from kubestow.client.access import Access, Identity
+from kubestow.client.tls import TlsSettings
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.messages import Request
+from support.client.doubles import SkewedClock
+from support.client.virtualtime import run
+from support.free_ports import free_port
+from support.integration.cluster import (
     TOKEN,
     Application,
     Cluster,
@@ -21,13 +27,7 @@ from integration.cluster import (
     running_scheduler,
     settings,
 )
-from integration.misbehaviour import OF_WATCHES, Misbehaving, lose_the_answer, refuse
-from kubestow.apiserver import ControlPlane, Options
-from kubestow.cli.scheduler.live import LiveOptions, LiveScheduler
-from kubestow.client.access import Access, Identity
-from kubestow.client.tls import TlsSettings
-from kubestow.server.http.connection import Connection
-from kubestow.server.http.messages import Request
+from support.integration.misbehaviour import OF_WATCHES, Misbehaving, lose_the_answer, refuse
 
 
 async def _knows_the_truth(instance: Instance) -> bool:

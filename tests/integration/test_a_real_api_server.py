@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
-from free_ports import free_port
-from integration.cluster import node, pod, priority_class
-from integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
+from support.free_ports import free_port
+from support.integration.cluster import node, pod, priority_class
+from support.integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
+from support.repository import ROOT
 
 pytestmark = pytest.mark.real
 
@@ -33,7 +34,7 @@ QUICK = (
     "--leader-elect-renew-deadline=3s",
     "--leader-elect-retry-period=500ms",
 )
-DEPLOY = Path(__file__).parents[2] / "deploy"
+DEPLOY = ROOT / "deploy"
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.cluster import node, pod
-from integration.real_control_plane import PATIENCE, RealControlPlane, until
+from support.integration.cluster import node, pod
+from support.integration.real_control_plane import PATIENCE, RealControlPlane, until
 
 pytestmark = pytest.mark.real
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from integration.cluster import node, pod
-from integration.real_control_plane import PATIENCE, RealControlPlane, needs_version, until
+from support.integration.cluster import node, pod
+from support.integration.real_control_plane import PATIENCE, RealControlPlane, needs_version, until
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 PODS = "/api/v1/namespaces/default/pods"

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from client.virtualtime import run
-from integration.cluster import Cluster, eventually, node, pod, running_cluster, running_scheduler
 from kubestow.cli.scheduler.options import DecisionOptions
 from kubestow.insight.decisions.annotations import PREFIX
+from support.client.virtualtime import run
+from support.integration.cluster import Cluster, eventually, node, pod, running_cluster, running_scheduler
 
 
 async def annotations(cluster: Cluster, name: str) -> dict[str, Any]:

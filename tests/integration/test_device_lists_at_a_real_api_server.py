@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World
-from cel.costly import LISTED, at_the_limit, repeated
-from integration.cluster import node
-from integration.device_manifests import CLAIMS, CLASSES, DRIVER, SLICES, claiming, device_class, devices_of
-from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 from integration.test_a_real_api_server import PODS, QUICK, start
 from integration.test_devices_at_a_real_api_server import Start
 from kubestow.api.cel import compile_selector
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.rules.devices import max_selector_cost
+from support.apiserver.world import World
+from support.cel.costly import LISTED, at_the_limit, repeated
+from support.integration.cluster import node
+from support.integration.device_manifests import CLAIMS, CLASSES, DRIVER, SLICES, claiming, device_class, devices_of
+from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 
 __all__ = ["start"]
 """Fixtures."""

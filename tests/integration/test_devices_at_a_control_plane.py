@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
-from client.virtualtime import run
-from integration.cluster import Application, Cluster, eventually, node, pod, running_cluster, running_scheduler
-from integration.device_manifests import (
+from kubestow.config.features import Features
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.messages import Request
+from support.client.virtualtime import run
+from support.integration.cluster import Application, Cluster, eventually, node, pod, running_cluster, running_scheduler
+from support.integration.device_manifests import (
     CLAIMS,
     claim,
     claiming,
@@ -15,10 +18,7 @@ from integration.device_manifests import (
     devices_of,
     reserved_for,
 )
-from integration.misbehaviour import conflict
-from kubestow.config.features import Features
-from kubestow.server.http.connection import Connection
-from kubestow.server.http.messages import Request
+from support.integration.misbehaviour import conflict
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 RESOURCE = "example.com/gpu"

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from cel.costly import EXPRESSIONS, at_the_limit, repeated
-from integration.cluster import node, pod
-from integration.conflicting_proxy import conflicting
-from integration.device_manifests import (
+from integration.test_a_real_api_server import PODS, QUICK, Scheduler, plane, start
+from kubestow.api.cel import CompileError, compile_selector
+from kubestow.apiserver.rules.devices import max_selector_cost
+from support.cel.costly import EXPRESSIONS, at_the_limit, repeated
+from support.integration.cluster import node, pod
+from support.integration.conflicting_proxy import conflicting
+from support.integration.device_manifests import (
     CLAIMS,
     CLASSES,
     DRIVER,
@@ -22,10 +25,7 @@ from integration.device_manifests import (
     devices_of,
     reserved_for,
 )
-from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
-from integration.test_a_real_api_server import PODS, QUICK, Scheduler, plane, start
-from kubestow.api.cel import CompileError, compile_selector
-from kubestow.apiserver.rules.devices import max_selector_cost
+from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 
 __all__ = ["plane", "start"]
 """Fixtures."""

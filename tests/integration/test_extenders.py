@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from client.scripted import Answer, Request, serving
-from client.virtualtime import run
-from integration.cluster import (
+from kubestow.config.configuration import Extender
+from support.client.scripted import Answer, Request, serving
+from support.client.virtualtime import run
+from support.integration.cluster import (
     PODS,
     eventually,
     node,
@@ -19,9 +20,9 @@ from integration.cluster import (
     running_scheduler,
     settings,
 )
-from kubestow.config.configuration import Extender
+from support.repository import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/use-an-extender.md"
+PAGE = ROOT / "docs/how-to/use-an-extender.md"
 
 
 def extenders(port: int, **fields: Any) -> Any:

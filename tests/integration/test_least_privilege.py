@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
-from apiserver.running import TOKEN, Client, Running
-from free_ports import free_port
-from integration.cluster import PODS, node, pod, priority_class
-from integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, claiming, device_class, device_slice
 from integration.test_the_process import Process, _get, _hanging_binding, until
 from kubestow.apiserver import Options
+from support.apiserver.running import TOKEN, Client, Running
+from support.free_ports import free_port
+from support.integration.cluster import PODS, node, pod, priority_class
+from support.integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, claiming, device_class, device_slice
+from support.repository import ROOT
 
-ROLE = Path(__file__).parents[2] / "deploy/helm/kubestow/files/rules.yaml"
+ROLE = ROOT / "deploy/helm/kubestow/files/rules.yaml"
 RULES: list[dict[str, Any]] = yaml.safe_load(ROLE.read_text())
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP_REFERENCE = "rbac.authorization.k8s.io"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from client.scripted import Answer, Request, serving
-from client.virtualtime import run
-from integration.cluster import eventually, node, pod, running_cluster, running_scheduler, settings
 from kubestow.config.configuration import Extender
 from kubestow.config.durations import Duration
 from kubestow.scheduler.extenders import client as extender_client
+from support.client.scripted import Answer, Request, serving
+from support.client.virtualtime import run
+from support.integration.cluster import eventually, node, pod, running_cluster, running_scheduler, settings
 
 ANSWERS: dict[str, Any] = {
     "silent": {},

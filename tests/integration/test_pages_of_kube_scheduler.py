@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from free_ports import free_port
-from integration.cluster import node, pod
-from integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
+from support.free_ports import free_port
+from support.integration.cluster import node, pod
+from support.integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
 
 pytestmark = pytest.mark.real
 

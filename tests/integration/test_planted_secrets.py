@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from apiserver.running import TOKEN, Running
-from free_ports import free_port
-from integration.cluster import PODS, node, pod
 from integration.test_the_process import PATIENCE, Process, until
 from kubestow.apiserver import Options
+from support.apiserver.running import TOKEN, Running
+from support.free_ports import free_port
+from support.integration.cluster import PODS, node, pod
 
 SCHEDULERS_TOKEN = "planted-token-of-the-scheduler"
 READERS_TOKEN = "planted-token-of-a-reader"

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, Running
-from integration.cluster import PODS, node, pod
 from integration.test_the_process import Process, plane, start, until
 from kubestow.apiserver.rest.application import Application
 from kubestow.server.http.connection import Connection
 from kubestow.server.http.messages import Request
-from scenarios.gangs import GATES
+from support.apiserver.running import Client, Running
+from support.integration.cluster import PODS, node, pod
+from support.scenarios.gangs import GATES
 
 __all__ = ["plane", "start"]
 """Fixtures."""

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from integration.cluster import node
-from integration.device_manifests import (
+from integration.test_a_real_api_server import Scheduler, start
+from support.integration.cluster import node
+from support.integration.device_manifests import (
     CLAIMS,
     CLASSES,
     SLICES,
@@ -22,9 +23,8 @@ from integration.device_manifests import (
     device_slice,
     reserved_for,
 )
-from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
-from integration.test_a_real_api_server import Scheduler, start
-from project_scripts import load_script
+from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
+from support.project_scripts import load_script
 from test_conformance import CASES
 
 __all__ = ["start"]

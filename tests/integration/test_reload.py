@@ -4,10 +4,10 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from apiserver.running import Running
-from cli.up_running import Up
-from integration.cluster import PODS, node, pod
 from integration.test_the_process import Process, plane, start, until
+from support.apiserver.running import Running
+from support.cli.up_running import Up
+from support.integration.cluster import PODS, node, pod
 
 __all__ = ["plane", "start"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from integration.cluster import node, pod
-from integration.real_control_plane import PATIENCE, RealControlPlane, until
-from reference import ROOT
+from support.integration.cluster import node, pod
+from support.integration.real_control_plane import PATIENCE, RealControlPlane, until
+from support.repository import ROOT
 
 pytestmark = pytest.mark.real
 

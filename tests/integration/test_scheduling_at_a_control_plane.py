@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from client.virtualtime import run
-from integration.cluster import (
+from support.client.virtualtime import run
+from support.integration.cluster import (
     PODS,
     eventually,
     node,

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import TOKEN, Client, Running
-from free_ports import free_port
-from integration.cluster import LEASE, PODS, node, pod
 from kubestow.apiserver import Options
+from support.apiserver.running import TOKEN, Client, Running
+from support.free_ports import free_port
+from support.integration.cluster import LEASE, PODS, node, pod
 
 BRIEF = (
     "--leader-elect-lease-duration=3s",

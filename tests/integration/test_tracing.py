@@ -15,13 +15,13 @@ import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as answers
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as rpc
 
-from apiserver.running import TOKEN, Running
-from client.scripted import Answer, Request, opened, serving
-from integration.cluster import PODS, node, pod
-from integration.real_control_plane import until
 from kubestow.apiserver import Options
 from kubestow.cli.scheduler.tracing_options import TracingOptions, tracing_options
 from kubestow.telemetry.metrics.catalogue import Metrics
+from support.apiserver.running import TOKEN, Running
+from support.client.scripted import Answer, Request, opened, serving
+from support.integration.cluster import PODS, node, pod
+from support.integration.real_control_plane import until
 
 FILE = """
 apiVersion: apiserver.config.k8s.io/v1

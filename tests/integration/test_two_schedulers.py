@@ -1,8 +1,17 @@
 """Two schedulers with one lease: one schedules, the other waits, and they never schedule at the same time."""
 
-from client.virtualtime import run
-from integration.cluster import Cluster, Instance, eventually, node, pod, running_cluster, running_scheduler, settings
 from kubestow.api.failures import LeaseLostError
+from support.client.virtualtime import run
+from support.integration.cluster import (
+    Cluster,
+    Instance,
+    eventually,
+    node,
+    pod,
+    running_cluster,
+    running_scheduler,
+    settings,
+)
 
 
 def _only_leaders_bound(cluster: Cluster) -> None:

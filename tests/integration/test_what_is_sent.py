@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from client.virtualtime import run
-from integration.cluster import (
+from support.client.virtualtime import run
+from support.integration.cluster import (
     Cluster,
     eventually,
     node,
@@ -23,7 +23,7 @@ from integration.cluster import (
     running_scheduler,
     settings,
 )
-from integration.wire import ANY, Recorder, Sent, plain
+from support.integration.wire import ANY, Recorder, Sent, plain
 
 JSON = "application/json"
 PATCH = "application/strategic-merge-patch+json"

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from apiserver.running import TOKEN, Running
 from apiserver.test_kubectl import PROBLEM
 from integration.conftest import assets
-from integration.real_control_plane import RealControlPlane, until
 from kubestow import __version__, config
 from kubestow.apiserver import Options
-from packages.helm import render
-from reference import ROOT
+from support.apiserver.running import TOKEN, Running
+from support.integration.real_control_plane import RealControlPlane, until
+from support.packages.helm import render
+from support.repository import ROOT
 
 __all__ = ["assets"]
 """Fixtures."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.running import TOKEN, Running
-from integration.cluster import PODS, node, pod
-from integration.real_control_plane import until
 from kubestow.apiserver import Options
-from reference import ROOT
+from support.apiserver.running import TOKEN, Running
+from support.integration.cluster import PODS, node, pod
+from support.integration.real_control_plane import until
+from support.repository import ROOT
 
 IMAGE = os.environ.get("KUBESTOW_IMAGE", "")
 with_image = pytest.mark.skipif(not IMAGE, reason="`make image` builds one and sets KUBESTOW_IMAGE; needs buildah")

@@ -3,9 +3,8 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from support.repository import ROOT
 
 
 def test_every_pinned_package_is_listed() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kubestow import __version__
-from reference import ROOT
+from support.repository import ROOT
 
 HATCH = (sys.executable, "-m", "hatchling", "build")
 POD = """

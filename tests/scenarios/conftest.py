@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubestow.testing import SchedulerHarness
-from scenarios import consistency
+from support.scenarios import consistency
 
 Start = Callable[..., SchedulerHarness]
 

@@ -7,7 +7,7 @@ import pytest
 from kubestow.api.pod import Pod
 from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios.moody import Moody
+from support.scenarios.moody import Moody
 
 Start = Callable[..., SchedulerHarness]
 

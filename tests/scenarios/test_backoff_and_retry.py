@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kubestow.config import Features
 from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios.moody import Moody
+from support.scenarios.moody import Moody
 
 Start = Callable[..., SchedulerHarness]
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios import consistency, stages
+from support.scenarios import consistency, stages
 
 Start = Callable[..., SchedulerHarness]
 

@@ -8,7 +8,16 @@ import msgspec
 from kubestow.api.codec import convert
 from kubestow.api.devices import ResourceClaim
 from kubestow.testing import SchedulerHarness, make_node
-from plugins.device_world import DRIVER, claim, claiming, device, device_class, device_slice, devices_of, exactly
+from support.plugins.device_world import (
+    DRIVER,
+    claim,
+    claiming,
+    device,
+    device_class,
+    device_slice,
+    devices_of,
+    exactly,
+)
 
 Start = Callable[..., SchedulerHarness]
 

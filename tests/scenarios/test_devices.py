@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node
-from plugins.device_world import (
+from support.plugins.device_world import (
     allocated,
     claim,
     claiming,

@@ -8,7 +8,7 @@ import pytest
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.pod import PodExtendedResourceClaimStatus
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from plugins.device_world import claim, claiming, device_class, device_slice, devices_of, gpus
+from support.plugins.device_world import claim, claiming, device_class, device_slice, devices_of, gpus
 
 Start = Callable[..., SchedulerHarness]
 

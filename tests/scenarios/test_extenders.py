@@ -10,7 +10,7 @@ from kubestow.scheduler.cycle.outcome import Failed
 from kubestow.scheduler.extenders.extender import ExtenderError
 from kubestow.scheduler.framework.results import Code
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios.extending import HEAD, FakeExtenders, binds_in, only
+from support.scenarios.extending import HEAD, FakeExtenders, binds_in, only
 
 Start = Callable[..., SchedulerHarness]
 

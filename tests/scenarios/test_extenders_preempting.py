@@ -7,7 +7,7 @@ import pytest
 
 from kubestow.scheduler.cycle.outcome import Failed
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios.extending import FakeExtenders, ReceivedCall, only
+from support.scenarios.extending import FakeExtenders, ReceivedCall, only
 
 Start = Callable[..., SchedulerHarness]
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from kubestow.scheduler.cycle.outcome import Placed
 from kubestow.scheduler.extenders.extender import ExtenderError
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios.extending import FakeExtenders
+from support.scenarios.extending import FakeExtenders
 
 Start = Callable[..., SchedulerHarness]
 

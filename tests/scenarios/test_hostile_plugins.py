@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from fewest_nodes import fewest_nodes
 from kubestow.scheduler.framework.results import unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios import hostile
 from scenarios.conftest import Start
-from scenarios.hostile import ANSWERS, ANYWHERE, CHANGES_POD, CHANGES_POD_INFO, FAILS_THE_POD, TARGET
+from support.fewest_nodes import fewest_nodes
+from support.scenarios import hostile
+from support.scenarios.hostile import ANSWERS, ANYWHERE, CHANGES_POD, CHANGES_POD_INFO, FAILS_THE_POD, TARGET
 
 Misbehaviour = Callable[..., Any]
 

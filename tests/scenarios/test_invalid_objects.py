@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from plugins.device_world import claim, claiming, device, device_class, device_slice
+from support.plugins.device_world import claim, claiming, device, device_class, device_slice
 
 Start = Callable[..., SchedulerHarness]
 

@@ -8,7 +8,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import PodGroup
 from kubestow.testing import SchedulerHarness, make_pod
-from scenarios.gangs import add_gang, add_nodes, bound, condition, features
+from support.scenarios.gangs import add_gang, add_nodes, bound, condition, features
 
 Start = Callable[..., SchedulerHarness]
 

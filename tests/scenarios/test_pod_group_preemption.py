@@ -8,7 +8,7 @@ from kubestow.api.codec import convert
 from kubestow.api.pod import Pod
 from kubestow.api.workloads import PodDisruptionBudget
 from kubestow.testing import SchedulerHarness, make_pod, make_pod_group
-from scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, features, message
+from support.scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, features, message
 
 Start = Callable[..., SchedulerHarness]
 

@@ -12,9 +12,9 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import PodGroup, group_key
 from kubestow.scheduler.cycle import pod_group
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
-from scenarios import consistency
-from scenarios.gangs import GATES, features
-from scenarios.group_story import Story
+from support.scenarios import consistency
+from support.scenarios.gangs import GATES, features
+from support.scenarios.group_story import Story
 
 SEEDS = st.integers(0, 1_000_000)
 

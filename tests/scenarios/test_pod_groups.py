@@ -7,7 +7,7 @@ import pytest
 from kubestow.api.pod_groups import PodGroup
 from kubestow.config import Features
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
-from scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, conditions, features, message
+from support.scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, conditions, features, message
 
 Start = Callable[..., SchedulerHarness]
 

@@ -8,9 +8,9 @@ import pytest
 from kubestow.api.devices import ResourceClaim
 from kubestow.plugin import Handle, PlacedPods, Placement, PodInfo, TriedGroup, Wait
 from kubestow.testing import SchedulerHarness, make_node, make_pod_group
-from plugins.device_world import claim, claiming, device_class, device_slice, exactly, gpus
-from scenarios.extending import HEAD, FakeExtenders, only
-from scenarios.gangs import add_gang, add_nodes, bound, condition, features, message
+from support.plugins.device_world import claim, claiming, device_class, device_slice, exactly, gpus
+from support.scenarios.extending import HEAD, FakeExtenders, only
+from support.scenarios.gangs import add_gang, add_nodes, bound, condition, features, message
 
 Start = Callable[..., SchedulerHarness]
 

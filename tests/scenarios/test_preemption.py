@@ -13,7 +13,7 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import FailedEvaluation
 from kubestow.scheduler.framework.results import Code, PostFilterResult
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios import stages
+from support.scenarios import stages
 
 Start = Callable[..., SchedulerHarness]
 

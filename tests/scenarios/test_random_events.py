@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kubestow.api.pod import Pod
 from kubestow.api.priority import pod_is_terminal
-from scenarios import consistency
-from scenarios.random_events import Chaos
+from support.scenarios import consistency
+from support.scenarios.random_events import Chaos
 
 EVENTS = 20_000
 RUNS = 8

@@ -10,7 +10,7 @@ import pytest
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.telemetry.log_messages import Message
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios.reloads import MINE, Reloadable, plugin
+from support.scenarios.reloads import MINE, Reloadable, plugin
 
 Start = Callable[..., SchedulerHarness]
 

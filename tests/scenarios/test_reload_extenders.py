@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios.extending import FakeExtenders, binds_in, only
-from scenarios.reloads import MINE, Reloadable, plugin
+from support.scenarios.extending import FakeExtenders, binds_in, only
+from support.scenarios.reloads import MINE, Reloadable, plugin
 
 Start = Callable[..., SchedulerHarness]
 

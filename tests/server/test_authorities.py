@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from client.authority import Authority
-from client.scripted import Answer, Request, client_of, opened, serving
-from client.virtualtime import run
 from kubestow.api.failures import ForbiddenError
 from kubestow.server.authentication import FrontProxies
 from kubestow.server.authorities import Authorities, Trust, find_authorities
 from kubestow.server.options import ServingOptions
 from kubestow.server.tls import TlsError
-from server.serving import Reviews, Setting, served
+from support.client.authority import Authority
+from support.client.scripted import Answer, Request, client_of, opened, serving
+from support.client.virtualtime import run
+from support.server.serving import Reviews, Setting, served
 
 CLIENTS, PROXIES, OTHERS = (Authority(name).pem.decode() for name in ("clients", "proxies", "others"))
 IN_THE_CLUSTER = {

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from client.authority import Authority
 from kubestow.server.certificates import names_in
 from kubestow.server.tls import ServerContexts, ServerTls, TlsError, _openssl_name
-from server.serving import Reader, Setting, served
+from support.client.authority import Authority
+from support.server.serving import Reader, Setting, served
 
 HOSTS = ["localhost", "127.0.0.1"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from integration.cluster import eventually
 from kubestow.insight.decisions.archive import Archive
 from kubestow.insight.decisions.pages import MAX_FOLLOWERS, DecisionPages
 from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from server.serving import Reader, Reviews, Setting, served
+from support.integration.cluster import eventually
+from support.server.serving import Reader, Reviews, Setting, served
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from client.authority import Authority
 from kubestow.server.http.messages import Response
 from kubestow.server.pages import Page
 from kubestow.server.tls import ServerTls
-from server.serving import Reader, Reviews, Setting, served
 from server.test_who_may_read import _certificates
+from support.client.authority import Authority
+from support.repository import ROOT
+from support.server.serving import Reader, Reviews, Setting, served
 
 OPEN = ("/healthz", "/livez", "/readyz")
 PATHS = (
@@ -30,7 +31,7 @@ PATHS = (
     "/version",
     "/no/such/page",
 )
-PAGE = Path(__file__).parents[2] / "docs/reference/who-gets-in.md"
+PAGE = ROOT / "docs/reference/who-gets-in.md"
 REFUSED_BY_TLS = 0
 SERVED = 200
 CALLERS: dict[str, tuple[dict[str, Any], int, int]] = {

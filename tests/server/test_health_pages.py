@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kubestow.server.health import Check
-from server.serving import Setting, served
+from support.server.serving import Setting, served
 
 WELL = Check("first", lambda: None)
 ILL = Check("second", lambda: "it hurts")

@@ -9,7 +9,7 @@ import yaml
 from kubestow.api import codec
 from kubestow.api.pod import Pod
 from kubestow.config import Features
-from server.serving import Answer, Setting, served
+from support.server.serving import Answer, Setting, served
 
 MANIFESTS = """
 - metadata: {name: p1, namespace: default}

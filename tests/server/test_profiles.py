@@ -16,7 +16,7 @@ from kubestow.server.http.errors import ApiError
 from kubestow.server.http.messages import Request, Response
 from kubestow.server.pprof import Line, Measure, Profile
 from kubestow.server.profiling import Profiling
-from server.serving import Answer, Setting, served
+from support.server.serving import Answer, Setting, served
 
 
 def burn(seconds: float) -> int:

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from client.authority import Authority
-from client.virtualtime import run
 from kubestow.api.failures import ConnectError
 from kubestow.client.reviews import ReviewedUser
 from kubestow.server.authentication import ANONYMOUS, Authenticator, FrontProxies
@@ -17,7 +15,9 @@ from kubestow.server.authorization import Authorizer
 from kubestow.server.http.errors import ApiError
 from kubestow.server.http.messages import Request
 from kubestow.server.tls import ServerTls
-from server.serving import Answer, Reviews, Setting, served
+from support.client.authority import Authority
+from support.client.virtualtime import run
+from support.server.serving import Answer, Reviews, Setting, served
 
 
 def _ask(setting: Setting, path: str, **more: Any) -> Answer:

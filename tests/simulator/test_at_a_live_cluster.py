@@ -12,12 +12,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from apiserver.running import TOKEN, Running
 from kubestow.api.files import ObjectsError
 from kubestow.apiserver import Options
 from kubestow.cli import main
 from kubestow.simulator.recording.files import entries
 from simulator.conftest import pod
+from support.apiserver.running import TOKEN, Running
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -13,10 +13,6 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from client.doubles import SkewedClock
-from client.virtualtime import run
-from integration.cluster import node, pod, priority_class, running_cluster, running_scheduler
-from integration.misbehaviour import refuse
 from kubestow.api.files import ObjectsError
 from kubestow.cli import main
 from kubestow.cli.simulate import record
@@ -26,6 +22,10 @@ from kubestow.simulator.recording.files import RecordingWriter
 from kubestow.simulator.recording.replaying import Replay
 from kubestow.simulator.recording.scrubbing import Hasher, scrubbed
 from simulator.conftest import nodes
+from support.client.doubles import SkewedClock
+from support.client.virtualtime import run
+from support.integration.cluster import node, pod, priority_class, running_cluster, running_scheduler
+from support.integration.misbehaviour import refuse
 
 Object = dict[str, Any]
 

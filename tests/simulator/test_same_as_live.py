@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from client.virtualtime import run
-from integration.cluster import Cluster, node, pod, priority_class, running_cluster, running_scheduler
 from kubestow.simulator import Latencies, Simulation
+from support.client.virtualtime import run
+from support.integration.cluster import Cluster, node, pod, priority_class, running_cluster, running_scheduler
 
 ZONE = "topology.kubernetes.io/zone"
 STEP_SECONDS = 7.3

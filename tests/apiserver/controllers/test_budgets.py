@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import LABELS, World, workload
+from support.apiserver.world import LABELS, World, workload
 
 BUDGETS = "poddisruptionbudgets.policy"
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World, template
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.resources import BY_STORAGE
+from support.apiserver.world import World, template
 
 CRON_JOBS, JOBS = "cronjobs.batch", "jobs.batch"
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World, template
 from kubestow.apiserver import Pace
 from kubestow.apiserver.objects.binding import bind
 from kubestow.apiserver.objects.intent import internal
+from support.apiserver.world import World, template
 
 CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
 TEMPLATES, RULES = "resourceclaimtemplates.resource.k8s.io", "devicetaintrules.resource.k8s.io"

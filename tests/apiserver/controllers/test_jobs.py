@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import START, World, template
 from kubestow.api.timestamps import format_time
 from kubestow.apiserver.store.records import Change
+from support.apiserver.world import START, World, template
 
 JOBS = "jobs.batch"
 INDEX = "batch.kubernetes.io/job-completion-index"

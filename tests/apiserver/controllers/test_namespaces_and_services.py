@@ -2,8 +2,8 @@
 
 import pytest
 
-from apiserver.world import LABELS, World, template, workload
 from kubestow.apiserver.store.records import Change
+from support.apiserver.world import LABELS, World, template, workload
 
 SLICES = "endpointslices.discovery.k8s.io"
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World, template, workload
 from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.controllers.podgc import PodGarbageCollector
 from kubestow.apiserver.controllers.pods import Pods
 from kubestow.apiserver.controllers.queue import Controllers
 from kubestow.apiserver.store.records import Change
+from support.apiserver.world import World, template, workload
 
 PREFIX = "node.kubernetes.io/"
 

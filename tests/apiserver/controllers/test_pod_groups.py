@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World, template
 from kubestow.apiserver.errors import ApiError
+from support.apiserver.world import World, template
 
 GROUPS = "podgroups.scheduling.k8s.io"
 WORKLOADS = "workloads.scheduling.k8s.io"

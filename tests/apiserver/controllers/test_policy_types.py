@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World
 from kubestow.apiserver.controllers.policy_types import mismatch
 from kubestow.apiserver.custom.structure import Custom
 from kubestow.apiserver.kinds.resource import Resource
+from support.apiserver.world import World
 
 POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World
+from support.apiserver.world import World
 
 CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "fast"}

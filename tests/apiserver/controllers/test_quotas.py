@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World, template, workload
 from kubestow.apiserver import quota
 from kubestow.apiserver.errors import ApiError
+from support.apiserver.world import World, template, workload
 
 QUOTAS = "resourcequotas"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import LABELS, World, template, workload
+from support.apiserver.world import LABELS, World, template, workload
 
 SETS = "replicasets.apps"
 OPEN = {"type": "x", "status": "True"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World, template, workload
 from kubestow.apiserver.store.records import Change
+from support.apiserver.world import World, template, workload
 
 SETS, CLAIMS = "statefulsets.apps", "persistentvolumeclaims"
 HASH = "controller-revision-hash"

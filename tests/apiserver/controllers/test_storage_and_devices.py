@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World, template
+from support.apiserver.world import World, template
 
 CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
 CLASSES = "storageclasses.storage.k8s.io"

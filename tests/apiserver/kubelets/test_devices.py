@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import World, template
 from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.kubelets.devices import DRIVER, DeviceDriver, Devices, DevicesError
+from support.apiserver.world import World, template
 
 SLICES, CLASSES = "resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io"
 CLAIMS = "resourceclaims.resource.k8s.io"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.world import START, World, template
 from kubestow.apiserver.store.records import Change
+from support.apiserver.world import START, World, template
 
 CONTAINERS = [{"name": "c", "image": "i"}]
 

@@ -1,0 +1,390 @@
+"""Allocations of claims: order, taints, partitions, shares, node selectors and configuration."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.api.codec import convert
+from kubestow.api.devices import AllocationResult
+from kubestow.api.node import NodeSelector
+from kubestow.config.features import Features
+from kubestow.config.plugin_args import DynamicResourcesArgs
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
+from kubestow.testing import make_node
+from support.plugins.device_world import (
+    DRIVER,
+    allocated,
+    claim,
+    claiming,
+    device,
+    device_class,
+    device_slice,
+    either,
+    exactly,
+    gpus,
+    option,
+    taint_rule,
+)
+from support.plugins.plugin_calls import rejected
+
+
+def cluster_of(*objects: Any, features: Features | None = None) -> tuple[Cluster, DynamicResources]:
+    """Return node `n` in zone z, class `gpu`, and these objects."""
+    cluster = Cluster(features)
+    cluster.set_node(make_node("n", zone="z"))
+    for thing in (device_class(), *objects):
+        cluster.set_object(thing)
+    return cluster, DynamicResources(DynamicResourcesArgs(), offline_handle(cluster, features))
+
+
+def got(*objects: Any, features: Features | None = None, claims: tuple[str, ...] = ("c",)) -> list[AllocationResult]:
+    """Return the allocations for the claims of a pod on node `n`; empty if they cannot be allocated."""
+    cluster, plugin = cluster_of(*objects, features=features)
+    pod = claiming("p", *claims)
+    if rejected(plugin, cluster, pod):
+        return []
+    state: Any = plugin.pre_filter(PodInfo(pod))
+    plugin.reserve(state, PodInfo(pod), "n")
+    return list(state.allocations.values())
+
+
+def names(allocations: list[AllocationResult]) -> list[str]:
+    return [f"{of.pool}/{of.device}" for allocation in allocations for of in allocation.devices.results]
+
+
+def test_pools_slices_and_devices_are_tried_in_order() -> None:
+    """Pools are ordered by driver and name, slices by name, devices by position."""
+    slices = [
+        device_slice("n", [device("b"), device("a")], pool="z"),
+        device_slice("n", [device("x")], pool="a", name="2", slices=2),
+        device_slice("n", [device("y")], pool="a", name="1", slices=2),
+        device_slice("n", [device("w")], pool="zz", driver="a.example.com"),
+    ]
+    assert names(got(*slices, claim("c", exactly(5)))) == ["zz/w", "a/y", "a/x", "z/b", "z/a"]
+
+
+def test_claims_and_requests_are_tried_in_order_with_backtracking() -> None:
+    """Devices taken first are released if the remaining requests cannot be satisfied otherwise."""
+    picky = f"device.attributes['{DRIVER}'].model == 'a'"
+    offered = device_slice("n", [device("d0", model="a"), device("d1", model="b")])
+    requested = claim("c", exactly(1, name="any"), exactly(1, picky, name="picky"))
+    assert names(got(offered, requested)) == ["n/d1", "n/d0"]
+    assert names(got(offered, claim("c"), claim("d", exactly(1, picky)), claims=("c", "d"))) == ["n/d1", "n/d0"]
+
+
+@pytest.mark.parametrize(
+    ("slices", "found"),
+    [
+        ([device_slice("n", gpus(1), name="1", slices=2)], []),
+        (
+            [
+                device_slice("n", gpus(1), name="1", slices=2),
+                device_slice("n", [device("late")], name="2", slices=2),
+            ],
+            ["n/gpu-0"],
+        ),
+        (
+            [device_slice("n", gpus(1), name="1"), device_slice("n", [device("new")], name="2", generation=2)],
+            ["n/new"],
+        ),
+        (
+            [
+                device_slice("n", gpus(1), pool="p", name="1", slices=2),
+                device_slice("other", gpus(1), pool="p", name="2", generation=2, slices=2),
+            ],
+            [],
+        ),
+        (
+            [
+                device_slice("n", gpus(1), pool="p", name="1", slices=2),
+                device_slice("other", gpus(1), pool="p", name="2", slices=2),
+            ],
+            ["p/gpu-0"],
+        ),
+        ([device_slice("n", [device("twice"), device("twice")])], []),
+    ],
+    ids=["incomplete", "complete", "newer", "obsolete", "with other nodes' slices", "contradictory"],
+)
+def test_only_usable_pools_offer_devices(slices: list[Any], found: list[str]) -> None:
+    """Only complete pools of the newest generation offer devices."""
+    assert names(got(*slices, claim("c"))) == found
+
+
+ZONE = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z"]}
+IN_ZONE = {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}]}
+ELSEWHERE = {"nodeSelectorTerms": [{"matchExpressions": [{**ZONE, "values": ["elsewhere"]}]}]}
+ON_N = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "devices", "selector"),
+    [
+        ({"nodeName": "n"}, gpus(1), ON_N),
+        ({"allNodes": True}, gpus(1), None),
+        ({"nodeSelector": IN_ZONE}, gpus(1), IN_ZONE),
+        ({"perDeviceNodeSelection": True}, [device("d", nodeSelector=IN_ZONE)], IN_ZONE),
+        ({"perDeviceNodeSelection": True}, [device("e", nodeName="m"), device("d", nodeName="n")], ON_N),
+        ({"allNodes": True}, gpus(1, bindsToNode=True), ON_N),
+    ],
+)
+def test_node_selector_of_an_allocation(spec: dict[str, Any], devices: list[Any], selector: Any) -> None:
+    """The node selector is the intersection over all allocated devices."""
+    found = got(device_slice(devices=devices, pool="p", **spec), claim("c"))
+    assert len(found) == 1
+    assert found[0].nodeSelector == (None if selector is None else convert(NodeSelector, selector))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"nodeName": "m"}, {"nodeSelector": ELSEWHERE}, {"perDeviceNodeSelection": True}, {}],
+)
+def test_devices_of_other_nodes_are_ignored(spec: dict[str, Any]) -> None:
+    """A slice for other nodes offers nothing."""
+    assert got(device_slice(devices=gpus(1), pool="p", **spec), claim("c")) == []
+
+
+def test_per_device_selection_requires_its_gate() -> None:
+    """Without the gate, a slice with per-device node selection is ignored."""
+    offered = device_slice(devices=[device("d", nodeName="n")], pool="p", perDeviceNodeSelection=True)
+    assert got(offered, claim("c"), features=Features(dra_partitionable_devices=False)) == []
+
+
+def test_allocation_mode_all() -> None:
+    """All matching devices are allocated; no match, or one device in use, makes the node infeasible."""
+    offered = device_slice("n", gpus(3))
+    assert names(got(offered, claim("c", exactly(0)))) == ["n/gpu-0", "n/gpu-1", "n/gpu-2"]
+    assert got(offered, claim("c", exactly(0, "false"))) == []
+    assert got(offered, allocated("other", "n", "gpu-1"), claim("c", exactly(0))) == []
+
+
+def test_options_that_exceed_the_claim_limit_are_skipped() -> None:
+    """An option that needs fewer devices is used instead."""
+    offered = device_slice("n", gpus(40))
+    requested = either(option("many", 32), option("few", 1), name="b")
+    found = got(offered, claim("c", exactly(1, name="a"), requested))
+    assert [of.request for of in found[0].devices.results] == ["a", "b/few"]
+    assert got(offered, claim("c", exactly(1, name="a"), either(option("many", 32), name="b"))) == []
+
+
+def test_admin_access_ignores_usage() -> None:
+    """Admin access gets devices in use, and does not block them for others."""
+    offered, used = device_slice("n", gpus(1)), allocated("used", "n", "gpu-0")
+    found = got(offered, used, claim("c", exactly(adminAccess=True)))
+    assert names(found) == ["n/gpu-0"]
+    assert found[0].devices.results[0].adminAccess is True
+    cluster, plugin = cluster_of(offered, claim("c", exactly(adminAccess=True)), claim("d"))
+    for name in ("c", "d"):
+        pod = PodInfo(claiming(name, name))
+        assert rejected(plugin, cluster, pod.pod) == {}
+        plugin.reserve(plugin.pre_filter(pod), pod, "n")  # type: ignore[arg-type]
+
+
+# Taints
+
+
+@pytest.mark.parametrize(
+    ("taint", "toleration", "allowed"),
+    [
+        ("k:NoSchedule", None, False),
+        ("k:NoExecute", None, False),
+        ("k:None", None, True),
+        ("k:NoSchedule", {"operator": "Exists"}, True),
+        ("k:NoSchedule", {"key": "k", "operator": "Exists", "effect": "NoSchedule"}, True),
+        ("k:NoSchedule", {"key": "k", "operator": "Exists", "effect": "NoExecute"}, False),
+        ("k:NoSchedule", {"key": "other", "operator": "Exists"}, False),
+        ("k:NoSchedule", {"key": "k", "operator": "Equal", "value": ""}, True),
+        ("k:NoSchedule", {"key": "k", "operator": "Equal", "value": "v"}, False),
+        ("k:NoSchedule", {"key": "k", "operator": "Sometimes"}, False),
+    ],
+)
+def test_device_taints(taint: str, toleration: dict[str, str] | None, allowed: bool) -> None:
+    """A tainted device is allocated only to requests that tolerate the taint; the result has the toleration."""
+    requested = exactly(tolerations=[toleration]) if toleration else exactly()
+    found = got(device_slice("n", gpus(1, taints=[taint])), claim("c", requested))
+    assert bool(found) is allowed
+    if allowed and toleration:
+        assert found[0].devices.results[0].tolerations[0].operator == toleration["operator"]
+
+
+def test_taint_rules() -> None:
+    """A rule taints the devices that it selects for as long as the rule exists."""
+    cluster, plugin = cluster_of(device_slice("n", gpus(2)), claim("c", exactly(2)))
+    pod = claiming("p", "c")
+    assert rejected(plugin, cluster, pod) == {}
+    rule = taint_rule("r", "k:NoSchedule", driver=DRIVER, pool="n", device="gpu-1")
+    cluster.set_object(rule)
+    assert "n" in rejected(plugin, cluster, pod)
+    cluster.remove_object(rule)
+    assert rejected(plugin, cluster, pod) == {}
+
+
+def test_taint_rules_distinguish_equal_devices() -> None:
+    """A rule for the devices of one node does not apply to equal devices of another."""
+    slices = [device_slice(node, gpus(2)) for node in ("n", "m")]
+    cluster, plugin = cluster_of(*slices, claim("c", exactly(2)))
+    cluster.set_node(make_node("m"))
+    pod, rule = claiming("p", "c"), taint_rule("r", "k:NoSchedule", driver=DRIVER, pool="n")
+    cluster.set_object(rule)
+    assert rejected(plugin, cluster, pod).keys() == {"n"}
+    cluster.remove_object(rule)
+    assert rejected(plugin, cluster, pod) == {}
+
+
+def test_equal_devices_of_two_pools() -> None:
+    """Two pools with equal devices on one node offer both."""
+    slices = [device_slice("n", gpus(2), pool=pool) for pool in ("a", "b")]
+    assert names(got(*slices, claim("c", exactly(3)))) == ["a/gpu-0", "a/gpu-1", "b/gpu-0"]
+
+
+# Partitions
+
+
+def partitions(*sizes: int) -> list[dict[str, Any]]:
+    return [
+        device(f"p{number}", consumesCounters=[{"counterSet": "gpu", "counters": {"units": {"value": str(size)}}}])
+        for number, size in enumerate(sizes)
+    ]
+
+
+COUNTERS: dict[str, Any] = {"sharedCounters": [{"name": "gpu", "counters": {"units": {"value": "4"}}}]}
+
+
+def test_partitions_share_counters() -> None:
+    """The counters that one partition consumes are missing for the others, on any node."""
+    offered = device_slice("n", partitions(4, 2, 2), pool="p", name="b", slices=2)
+    counters = device_slice("elsewhere", pool="p", name="a", slices=2, **COUNTERS)
+    assert names(got(offered, counters, claim("c", exactly(2)))) == ["p/p1", "p/p2"]
+    assert got(offered, counters, claim("c", exactly(3))) == []
+    assert got(offered, claim("c")) == []
+    off = Features(dra_partitionable_devices=False)
+    assert got(device_slice("n", partitions(1)), claim("c"), features=off) == []
+    mixed = device_slice("n", [*partitions(1), device("whole")], pool="p", name="b", slices=2)
+    assert names(got(mixed, counters, claim("c"), features=off)) == ["p/whole"]
+
+
+def test_admin_access_needs_counters() -> None:
+    """Admin access to a partition in use consumes its counters again."""
+    counters = device_slice("n", pool="n", name="a", slices=2, **COUNTERS)
+    admin = claim("c", exactly(adminAccess=True))
+    for size, found in ((2, ["n/p0"]), (3, [])):
+        offered = device_slice("n", partitions(size), pool="n", name="b", slices=2)
+        assert names(got(offered, counters, allocated("used", "n", "p0"), admin)) == found
+
+
+def test_unknown_or_duplicate_counters_invalidate_a_pool() -> None:
+    """A missing counter set makes the pool invalid, and so does a duplicate one."""
+    offered = device_slice("n", partitions(1), pool="p", name="b", slices=2)
+    assert got(offered, device_slice("n", pool="p", name="a", slices=2, sharedCounters=[]), claim("c")) == []
+    twice: dict[str, Any] = {"sharedCounters": COUNTERS["sharedCounters"] * 2}
+    assert got(offered, device_slice("n", pool="p", name="a", slices=2, **twice), claim("c")) == []
+
+
+# Shares
+
+
+def shared(name: str, value: str = "10Gi", **policy: Any) -> dict[str, Any]:
+    capacity = {"memory": {"value": value, **({"requestPolicy": policy} if policy else {})}}
+    return device(name, allowMultipleAllocations=True, capacity=capacity)
+
+
+def sized(amount: str | None, name: str = "r") -> dict[str, Any]:
+    fields: dict[str, Any] = {"capacity": {"requests": {"memory": amount}}} if amount else {}
+    return exactly(name=name, **fields)
+
+
+RANGE = {"min": "2Gi", "max": "8Gi", "step": "2Gi"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "requested", "consumed"),
+    [
+        ({}, None, "10Gi"),
+        ({}, "3Gi", "3Gi"),
+        ({}, "11Gi", None),
+        ({"default": "1Gi"}, None, "1Gi"),
+        ({"default": "2Gi", "validRange": RANGE}, "1Gi", "2Gi"),
+        ({"default": "2Gi", "validRange": RANGE}, "3Gi", "4Gi"),
+        ({"default": "2Gi", "validRange": RANGE}, "4Gi", "4Gi"),
+        ({"default": "2Gi", "validRange": RANGE}, "9Gi", None),
+        ({"default": "2Gi", "validRange": {"min": "2Gi"}}, "3Gi", "3Gi"),
+        ({"default": "1Gi", "validValues": ["1Gi", "4Gi"]}, "2Gi", "4Gi"),
+        ({"default": "1Gi", "validValues": ["1Gi", "4Gi"]}, "5Gi", None),
+    ],
+)
+def test_capacity_consumed_by_a_share(policy: dict[str, Any], requested: str | None, consumed: str | None) -> None:
+    """The requested amount is rounded up by the policy; invalid amounts are not allocated."""
+    found = got(device_slice("n", [shared("d", **policy)]), claim("c", sized(requested)))
+    if consumed is None:
+        assert found == []
+    else:
+        result = found[0].devices.results[0]
+        assert result.consumedCapacity == {"memory": consumed}
+        assert result.shareID is not None
+        assert len(result.shareID) == 36
+
+
+def test_shares_are_limited_by_capacity() -> None:
+    """A device has shares while capacity is left; each share has its own ID."""
+    offered = device_slice("n", [shared("d")])
+    found = got(offered, claim("c", sized("4Gi", "a"), sized("6Gi", "b")))
+    assert names(found) == ["n/d", "n/d"]
+    assert len({of.shareID for of in found[0].devices.results}) == 2
+    assert got(offered, claim("c", sized("4Gi", "a"), sized("7Gi", "b"))) == []
+    assert got(offered, claim("c", exactly(capacity={"requests": {"cores": "1"}}))) == []
+
+
+def sharing(device: str, amount: str) -> dict[str, Any]:
+    """Return the status of a claim with a share of a device."""
+    result = {"request": "r", "driver": DRIVER, "pool": "n", "device": device}
+    share = {"shareID": "s", "consumedCapacity": {"memory": amount}}
+    return {"allocation": {"devices": {"results": [{**result, **share}]}}}
+
+
+def test_shares_depend_on_remaining_capacity() -> None:
+    """Devices of one kind are not equal if shares of them are in use."""
+    offered = device_slice("n", [shared("d0"), shared("d1")])
+    used = claim("used", status=sharing("d1", "1Gi"))
+    found = got(offered, used, claim("c", sized("1Gi", "a"), sized("10Gi", "b")))
+    assert names(found) == ["n/d1", "n/d0"]
+
+
+def test_shares_of_a_device_that_is_no_longer_shared() -> None:
+    """The device is not allocated as a whole while a share is in use."""
+    cluster, plugin = cluster_of(device_slice("n", [device("d", memory="10Gi")]), claim("c"))
+    assert not rejected(plugin, cluster, claiming("p", "c"))
+    cluster.set_object(claim("used", status=sharing("d", "1Gi")))
+    assert rejected(plugin, cluster, claiming("p", "c"))
+    cluster.set_object(claim("used"))
+    assert not rejected(plugin, cluster, claiming("p", "c"))
+
+
+# Configuration
+
+
+def opaque(word: str) -> dict[str, Any]:
+    return {"opaque": {"driver": DRIVER, "parameters": {"say": word}}}
+
+
+def test_configuration_of_an_allocation() -> None:
+    """The configuration of each class comes once, then that of the claim for the satisfied requests."""
+    configured = device_class("gpu", config=[opaque("class")])
+    config = [
+        opaque("all"),
+        {"requests": ["a"], **opaque("a alone")},
+        {"requests": ["b/x"], **opaque("not chosen")},
+        {"requests": ["b/y"], **opaque("chosen")},
+    ]
+    requested = [exactly(name="a"), either(option("x", 9), option("y"), name="b")]
+    found = got(configured, device_slice("n", gpus(2)), claim("c", *requested, config=config))
+    configuration = [
+        (of.source, of.requests, bytes(of.opaque.parameters)) for of in found[0].devices.config if of.opaque
+    ]
+    assert configuration == [
+        ("FromClass", ("a", "b/y"), b'{"say":"class"}'),
+        ("FromClaim", (), b'{"say":"all"}'),
+        ("FromClaim", ("a",), b'{"say":"a alone"}'),
+        ("FromClaim", ("b/y",), b'{"say":"chosen"}'),
+    ]
