@@ -55,6 +55,9 @@ conformance: $(VENV)/.dev ## run the recorded decisions of kube-scheduler (CONFO
 bench: $(VENV)/.dev ## measure, and write the tables of docs/reference/benchmarks.md (ARGS=sections)
 	scripts/bench --update-docs $(ARGS)
 
+docs: $(VENV)/.dev ## write the reference pages that are generated from code
+	for page in flags_page kube_scheduler_page feature_gates_page metrics_page plugin_pages; do $(BIN)/python scripts/$$page.py || exit; done
+
 chaos: $(VENV)/.dev ## break things on purpose and count what is lost (ARGS="--share 0.1 --seed 5")
 	scripts/chaos $(ARGS)
 

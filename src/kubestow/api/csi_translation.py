@@ -72,7 +72,7 @@ def old_driver(source: VolumeSource) -> str | None:
 
 
 def inline_handle(source: VolumeSource) -> str:
-    """Return the volume handle of a pod's volume of a migrated driver. Raises TranslationError."""
+    """Return the CSI handle of an inline volume whose in-tree driver was migrated to CSI. Raises TranslationError."""
     if source.gcePersistentDisk is not None:
         return _gce_handle("zones", _UNSPECIFIED, source.gcePersistentDisk.pdName)
     return _handle(source)

@@ -139,7 +139,7 @@ def requests_ignore_rules(pod: Pod) -> bool:
 
 
 def has_status_resources(pod: Pod) -> bool:
-    """Return whether the status of a pod may contain other amounts than its spec."""
+    """Return whether the status of a pod may contain other amounts than its spec, as during an in-place resize."""
     status = pod.status
     return bool(status.containerStatuses or status.initContainerStatuses) or status.resources is not None
 

@@ -1,7 +1,8 @@
 """The Kubernetes API over HTTP/1.1: credentials, transport, list+watch, events, leases.
 
-`access` finds the API server and the credentials; `api` sends one request; `informers` keeps a set of resources in sync
-with the server; `requests` contains every write of the scheduler; `events` and `election` build on those.
+`access` finds the API server and the credentials; `api` sends one request; `informers` runs a `reflector` (list, watch,
+expired versions) for each resource, which stores its objects in an `informer`; `requests` contains every write of the
+scheduler; `events` and `election` build on those.
 Promise: everything runs in one asyncio loop and uses its clock, every wait has a limit, and no secret is part of a log
 line or an error message.
 """

@@ -73,7 +73,7 @@ class Connection(asyncio.Protocol):
     def exchange(
         self, request: Sequence[bytes], deadline: float, answer: asyncio.Future[Response] | None = None
     ) -> asyncio.Future[Response]:
-        """Send a request, in pieces; the future (a new one if None) gets the complete response or a TransportError."""
+        """Send a request given in pieces; the future (`answer` if given) gets the response or a TransportError."""
         answer = self._answer = self._loop.create_future() if answer is None else answer
         self.served += 1
         if self._transport is None:

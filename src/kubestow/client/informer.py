@@ -29,7 +29,7 @@ class Handler(Protocol[H]):
     def on_update(self, old: H, new: H) -> None: ...
     def on_delete(self, obj: H) -> None: ...
     def on_access(self, problem: str) -> None:
-        """All objects have been added (empty), or why none can be read. Called at the start and when that changes."""
+        """Handle a change of access: `problem` is empty once all objects were added, otherwise why none can be read."""
 
 
 class Informer(Generic[T]):

@@ -38,7 +38,7 @@ class _Request(msgspec.Struct, eq=False):
 
 
 _MUST_DIAL = Response(0, b"", b"")
-"""Set instead of a response if a request has a slot but there is no idle connection."""
+"""Result of a waiting request that has a slot but no idle connection: it must open one."""
 
 
 class Pool:

@@ -1,4 +1,4 @@
-"""Keeps an informer in sync with the server: list once, then watch, and resume after every error.
+"""Keeps an informer in sync with the server: list, watch, resume after errors, and list again if that is impossible.
 
 The initial state is received by a watch that begins with all objects and marks their end with a bookmark (watch-list),
 or by a list if the server rejects that. From then on the position (resourceVersion of the last event or bookmark) is

@@ -13,7 +13,7 @@ SILENCE_SECONDS = 150.0
 INITIAL_SILENCE_SECONDS = 30.0
 """The limit while waiting for the initial objects."""
 FAILED_SILENCE_SECONDS = 5.0
-"""The limit after an ERROR event, which only the end of the response follows."""
+"""The limit after an ERROR event: only the end of the response can follow."""
 _INITIAL_END = "k8s.io/initial-events-end"
 _CHANGED = (Modified, Added)
 

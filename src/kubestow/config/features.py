@@ -1,7 +1,7 @@
 """Feature gates of kube-scheduler v1.36: their names, stages, defaults and dependencies, and which are on.
 
 `Features` holds the state of the gates. It is created once, from the command line, and passed to constructors; each
-gate that affects scheduling is a field. Gates that kube-scheduler accepts but that have no effect here are in
+gate that has an effect here is a field. Gates that kube-scheduler accepts but that have no effect here are in
 `other_gates`: setting one is validated and otherwise ignored.
 """
 

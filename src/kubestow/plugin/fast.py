@@ -1,4 +1,4 @@
-"""Optional forms for fast plugins: the vector form, signatures, and forms that process changes.
+"""Optional forms for fast plugins: the vector form, signatures, and `with_changes`, which adapts a state.
 
 They improve performance in large clusters only. `kubestow.testing.check_forms` verifies that their results equal those
 of the plain form.

@@ -89,7 +89,7 @@ class PluginCollection(Mapping[str, frozenset[str]]):
 
     @property
     def files(self) -> list[Path]:
-        """The files and folders from which plugins are loaded; without modules."""
+        """The sources that are files or folders, not importable modules."""
         return [Path(source) for source in self.sources if _is_file(source)]
 
     def plugin(self, name: str) -> type | None:

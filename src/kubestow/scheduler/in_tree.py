@@ -1,4 +1,7 @@
-"""The built-in plugins, each imported on demand."""
+"""The built-in plugins, each imported on demand.
+
+A new one also needs its extension points in `config.plugin_points.IN_TREE`.
+"""
 
 from importlib import import_module
 from typing import Any

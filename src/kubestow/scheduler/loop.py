@@ -2,8 +2,8 @@
 
     queue -> cycle -> attempts.conclude -> binding (beside later cycles), or back to the queue
 
-Everything here runs on one event loop, and a cycle never waits, so there are no locks and no snapshots. A cycle that
-has to call extenders is paused until they have answered. Until it ends, the gate holds back all changes of the cluster.
+Everything here runs on one event loop, and a cycle is synchronous code, so there are no locks and no snapshots. Only a
+cycle that has to call extenders is paused until they have answered; the gate holds back changes of the cluster then.
 """
 
 import asyncio

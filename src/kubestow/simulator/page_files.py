@@ -96,7 +96,7 @@ class Change(msgspec.Struct, tag="change", omit_defaults=True):
 
 
 class PodValue(msgspec.Struct):
-    """The value of a pod on a node; its spec has no node name. Unset parts are unchanged."""
+    """The value of a pod on a node; its spec has no node name. An unset field equals that of the previous value."""
 
     node: str
     row: int

@@ -34,7 +34,7 @@ _RETAINED_CHANGES = 100
 
 
 class QuietApi(Api):
-    """The API of the controllers, without events."""
+    """The API of the controllers; it discards their events."""
 
     def event(self, component: str, obj: dict[str, Any], reason: str, message: str, type_: str = "Normal") -> None:
         del component, obj, reason, message, type_

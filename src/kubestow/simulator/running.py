@@ -28,7 +28,7 @@ class Source(Protocol):
 
     @property
     def duration(self) -> float | None:
-        """In seconds; None: until nothing more happens by itself."""
+        """In seconds; None: until no work is pending."""
 
     @property
     def longest(self) -> float:
@@ -112,7 +112,7 @@ def _run(source: Source, simulation: Simulation, progress: Progress | None) -> R
 def _advance(
     simulation: Simulation, measures: Measures, end: float, progress: Progress | None, *, settles: bool
 ) -> bool:
-    """Let time pass; return True if it ended because nothing more happens by itself."""
+    """Let time pass; return True if it ended because no work is pending."""
     step = max(end / _PROGRESS_STEPS, 1.0)
     last_plan = end - 3600.0
 

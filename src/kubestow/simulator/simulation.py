@@ -210,7 +210,7 @@ class Simulation(Contents):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing more happens by itself in the near future."""
+        """Whether no work is pending in the near future."""
         due = self.plane.controllers.next_due()
         return not (
             self._running.is_busy or self._feed.is_busy or (due is not None and due <= self.loop.clock.now() + _SOON)
@@ -218,7 +218,7 @@ class Simulation(Contents):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more happens by itself, including the end of pods that run to completion."""
+        """Whether no work is pending, including the end of pods that run to completion."""
         return (
             self.is_settled
             and not self.plane.controllers.has_scheduled_keys

@@ -211,7 +211,7 @@ class _Generator:
         return _Code(tree, known, then.small and otherwise.small)
 
     def _comparison(self, node: Call) -> _Code:
-        """Return the code of a comparison; if one class is certain, the other is tested at run time."""
+        """Return the code of a comparison. If the type of only one side is known, the other is tested at run time."""
         left, right = map(self.emit, node.args)
         simple = _SIMPLE.get(right.known or DYN) or _SIMPLE.get(left.known or DYN)
         differ = left.known and right.known and left.known != right.known

@@ -25,6 +25,7 @@ class Plugin:
     on_create: dict[str, Hook] = field(default_factory=dict)
     """Functions that change new objects."""
     validate: dict[str, Hook] = field(default_factory=dict)
+    """Functions that check new objects and, where `check` allows it, updated ones."""
     on_update: dict[str, Hook] = field(default_factory=dict)
     """Functions that change updated objects."""
 
@@ -45,6 +46,7 @@ PLUGINS = {
     "PodGroupProtection": Plugin({_POD_GROUPS: pod_groups.protect}),
     "PodGroupWorkloadExists": Plugin({_POD_GROUPS: pod_groups.check_template}),
     "JobValidation": Plugin(validate={"jobs.batch": pod_groups.check_parallelism}),
+    # Run by `mutate`, `review` and `charge`; they are listed so that they can be turned off.
     "MutatingAdmissionPolicy": Plugin(),
     "ValidatingAdmissionPolicy": Plugin(),
     "ResourceQuota": Plugin(),

@@ -26,7 +26,7 @@ class Adoption:
         self._candidates: dict[Key, dict[Key, None]] = {}
 
     def owner_keys(self, change: Change) -> Iterable[Key]:
-        """Return the key of the changed owner; for a new one, record the orphans it can adopt."""
+        """Return the key of the changed owner; for a new one, record the objects without owner that it selects."""
         owner = change.record
         key = (owner.namespace, owner.name)
         if change.type == "DELETED":

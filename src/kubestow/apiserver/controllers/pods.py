@@ -131,7 +131,7 @@ class Pods:
         return [self.facts(record) for record in self.api.owned(uid, "pods")]
 
     def build(self, owner: Object, template: Object, prefix: str, alter: Callable[[Object], None]) -> Object:
-        """Return a pod of a template for an owner, modified by `alter`."""
+        """Return a new pod made from a template, owned by `owner`; `alter` may change it."""
         metadata = template.get("metadata", {})
         pod: Object = {
             "metadata": {

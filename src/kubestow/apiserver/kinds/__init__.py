@@ -1,4 +1,5 @@
-"""The kinds served, as data: names, scope, subresources, rules, columns. Adding a kind takes one entry in a table.
+"""The kinds served, as data: names, scope, subresources, rules, columns. A new kind takes an entry here.
 
-The schema of a kind is looked up by its name in the tables of schema/. Promise: no I/O here besides reading them.
+Its schema is a block in schema/tables/; its field numbers for protobuf bodies are in schema/protobuf.txt.
+Promise: no I/O here besides reading these files.
 """

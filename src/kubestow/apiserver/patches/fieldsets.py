@@ -20,7 +20,7 @@ _UNOWNED = (
 
 
 def from_object(obj: dict[str, Any], schema: Struct) -> Tree:
-    """Return the set of fields of an object, without fields that have no owner."""
+    """Return the managedFields set of an object, without the fields that no manager owns."""
     owned = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
     metadata = owned.get("metadata")
     if isinstance(metadata, dict):

@@ -56,7 +56,7 @@ def at(path: str, none: Any = NONE) -> Value:
 
 
 def zero(path: str) -> Value:
-    """Return a function that reads a number at a path, 0 if it is missing."""
+    """Return a cell function that reads a number at a path; a missing number is 0."""
     return at(path, none=0)
 
 

@@ -207,7 +207,7 @@ class Struct(Type):
 
 
 def shown(value: Any) -> str:
-    """Return a value as it appears in messages: shortened, and in JSON terms."""
+    """Return a value as text for messages: as JSON, with long strings cut."""
     if value is None:
         return "null"
     if value is True or value is False:

@@ -34,6 +34,7 @@ class Collection:
         self.by_namespace: dict[str, dict[str, Record]] = {}
         self.log: list[Change] = []
         self.floor = 0
+        """Changes up to this version were dropped from the log: reading from an older version gets 410 Expired."""
         self.subscribers: list[Callback] = []
         self.enders: list[Callable[[], None]] = []
         """Callbacks that run when the resource is no longer served."""

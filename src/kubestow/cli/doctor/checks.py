@@ -266,7 +266,7 @@ def _seconds(written: str) -> float:
 
 
 def _told(values: dict[str, Any], path: str) -> Any:
-    """Return a value as the file has it."""
+    """Return a value in the spelling of the configuration file."""
     value = values.get(path, "not set")
     return str(value).lower() if isinstance(value, bool) else value
 

@@ -99,7 +99,7 @@ def headings(names: Sequence[str]) -> list[str]:
 
 
 def told_apart(names: Sequence[str]) -> list[str]:
-    """Return names, shortened if they stay distinct."""
+    """Return short names if they stay distinct, otherwise longer ones."""
     short = [shortened(name, _NAME_WIDTH) for name in names]
     return short if len(set(short)) == len(names) else [shortened(name, _LONGEST_NAME) for name in names]
 

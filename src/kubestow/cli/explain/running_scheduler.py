@@ -25,7 +25,7 @@ Known = TypeVar("Known", Decision, GroupDecision)
 
 
 class Record(NamedTuple, Generic[Known]):
-    """A recorded decision, or None and the reasons."""
+    """A recorded decision; or None, with notes that say why there is none."""
 
     decision: Known | None
     notes: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ class Watches(msgspec.Struct, frozen=True):
     clients: Clients
     informers: Informers
     stores: Mapping[str, Informer[Any]]
-    """By name of the resource."""
+    """Informers by the plural name of their resource."""
 
 
 def prepare_watches(

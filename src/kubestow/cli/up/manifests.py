@@ -33,7 +33,7 @@ class Applicable(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where objects of this kind are, in the API."""
+        """The URL path of the collection that the object belongs to."""
         resource, namespace = self.resource, self.manifest.namespace
         group = f"/apis/{resource.group}" if resource.group else "/api"
         scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
@@ -41,7 +41,7 @@ class Applicable(NamedTuple):
 
 
 def read(sources: Iterable[str]) -> list[Applicable]:
-    """The objects in files and folders, all of kinds that are served or defined before; raises ObjectsError."""
+    """Return the objects in files and folders. Raises ObjectsError for kinds neither served nor defined before."""
     found: list[Applicable] = []
     problems: list[str] = []
     known = dict(BY_KIND)
@@ -61,7 +61,7 @@ def read(sources: Iterable[str]) -> list[Applicable]:
 
 
 async def apply(applicables: Iterable[Applicable], client: ApiClient) -> None:
-    """Send them to the server; raises ObjectsError when it refuses some, once all were tried."""
+    """Apply the objects at the server, all even if some fail; then raise ObjectsError for those that were refused."""
     problems = []
     for applicable in sorted(applicables, key=lambda one: one.resource.kind not in _FIRST):
         manifest = applicable.manifest

@@ -215,7 +215,7 @@ def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -
 
 
 def _counted(evaluation: Evaluation, searched: Searched) -> tuple[Evaluation, Find | None]:
-    """Do the same for a pod of a group whose feasible nodes were only counted."""
+    """Return the evaluation and the search of a pod of a group whose feasible nodes were only counted."""
     assert searched.group is not None
     counts = count(evaluation.profile, evaluation.cluster, evaluation.nominator, searched.group)
     if counts is None:

@@ -37,7 +37,7 @@ _MOVES_BYTES = 300
 _MOVES_SHARE = 8
 """Moves of pods may take 1/_MOVES_SHARE of the limit."""
 _WAITING_SHARE = 2
-"""The last records of waiting pods may take 1/_WAITING_SHARE of the limit. Some of these pods are deleted by now."""
+"""The last records of waiting pods may take 1/_WAITING_SHARE of the limit. Some of these pods no longer exist."""
 _CHECK_EVERY = 256
 """Maximum number of decisions of the usual size between two checks of the total size."""
 _CHANGES_CHECK = 4_096

@@ -60,7 +60,7 @@ class GroupExplanation(NamedTuple):
     would_fit_if: tuple[GroupSuggestion, ...] = ()
     notes: tuple[str, ...] = ()
     against: str = ""
-    """The only placement that was evaluated, if the explanation is limited to one."""
+    """Name of the only placement that was evaluated; empty if all were."""
     is_stuck: bool = False
     """Whether changes were tried, and none of them helps."""
 

@@ -18,7 +18,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 
 
 def shared_labels(world: World, pod: Pod) -> Iterator[Obstacle]:
-    """Yield all constraints on each such label as one obstacle; its removal is several changes and not suggested."""
+    """Yield an obstacle for each label that several constraints use; removing them all is not suggested."""
     excluding = _excluding(world, pod)
     for key, count in label_keys.keys(pod).items():
         if count > 1 or key in excluding:
@@ -31,7 +31,7 @@ def shared_labels(world: World, pod: Pod) -> Iterator[Obstacle]:
 
 
 def _excluding(world: World, pod: Pod) -> set[str]:
-    """Return the topology keys of existing pods' anti-affinity to a pod."""
+    """Return the topology keys of the required anti-affinity terms of existing pods that exclude a pod."""
     labels = world.cluster.listers.namespace_labels(pod.metadata.namespace)
     about = world.cluster.carried.about(PodInfo(pod), labels)
     return {carried.term.topology_key for carried, _ in about if carried.kind is TermKind.REQUIRED_ANTI}

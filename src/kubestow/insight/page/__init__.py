@@ -8,6 +8,7 @@
     events      moments as server-sent events
     pages       the files of the page, and their URLs
     local       a server for one user on one machine, without authorization by an API server
+    static/     the page: one file per view in `views`, what views share in `parts`, data and routing in `lib`
 
 Promise: nothing here changes what the scheduler does, and it is only imported if the page is enabled.
 """

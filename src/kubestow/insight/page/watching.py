@@ -50,7 +50,7 @@ class Watch:
     """Makes the moments of a scheduler."""
 
     def __init__(self, watched: Watched, number: int = 0) -> None:
-        """`number` is the number before that of the first moment."""
+        """The first moment has the number `number + 1`."""
         self._watched = watched
         self._number = number
         self._has_moment = False

@@ -145,7 +145,7 @@ class Binder:
             refused = await self._wait_for_permission(placed)
             if refused is not None:
                 return refusal(refused, placed.searched)
-        # Failures from here on are errors: the pod is retried without waiting for an event.
+        # From here on a failure names no plugins, so the pod is retried after a backoff, without waiting for an event.
         self._stop_recording_events(pod.uid)
         if pre_bind_hooks:
             refused = await self._pre_bind(profile, pre_bind_hooks, placed)

@@ -139,4 +139,7 @@ ANYTHING: tuple[Registration, ...] = tuple(
         Resource.DEVICE_CLASS,
     )
 )
-"""The registrations of a plugin that rejects pods and has no `requeue_on`."""
+"""The registrations of extenders, and of plugins that reject pods and have no `requeue_on`.
+
+Events of other kinds (ResourceSlice, VolumeAttachment, PodGroup) do not retry their pods, as in kube-scheduler.
+"""

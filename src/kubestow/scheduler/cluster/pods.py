@@ -154,7 +154,7 @@ class PodInfo:
         self._requests, self._by_any_rules, self._signature, self._ports, self._terms = other.computed
 
     def in_version(self, pod: Pod) -> tuple["PodInfo", bool]:
-        """Return the same pod in another version, and whether the spec and all that depends on it are equal."""
+        """Return the PodInfo of a newer version, and whether the specs are equal; computed values are reused."""
         other = PodInfo(pod)
         is_same_spec = pod.spec == self.pod.spec
         if is_same_spec:

@@ -108,7 +108,7 @@ Outcome = Placed | Failed
 
 
 def refusal(refused: Rejection | PluginError, searched: Searched) -> Failed:
-    """Return the outcome for a pod that Reserve, Permit or PreBind rejected on the chosen node."""
+    """Return the outcome for a pod that Reserve or Permit rejected on the chosen node."""
     if isinstance(refused, PluginError):
         return Failed(Code.ERROR, str(refused), failing_plugin=refused.plugin, searched=searched)
     if refused.code is Code.ERROR:

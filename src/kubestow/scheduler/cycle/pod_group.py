@@ -1,4 +1,4 @@
-"""The cycle of a pod group: its pods are tried together, and placed together or not at all.
+"""The cycle of a pod group: its pods are tried together, and the group is placed if Permit accepts enough of them.
 
     placements -> trial of each: one cycle per pod -> best feasible placement -> reserve
 

@@ -8,7 +8,7 @@ from kubestow.scheduler.framework.guard import Guard
 
 
 class Hook:
-    """A method that a caller calls. Companion methods of an extension point are hooks in attributes of its hook."""
+    """A plugin method that the Caller calls. Companions, as `unreserve` of `reserve`, are its attributes."""
 
     checks_trusted: ClassVar[bool] = False
     """Whether the results of built-in plugins are checked, too. Tests set it before profiles are built."""

@@ -40,7 +40,7 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class Requeues(Protocol):
-    """Returns the events at which pods that this plugin rejected are retried. Without it: any event."""
+    """Returns the events that retry pods rejected by this plugin. Without it: DEFAULT_REGISTRATIONS."""
 
     def requeue_on(self) -> Sequence[Registration]: ...
 

@@ -9,7 +9,7 @@ from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.results import Code, PluginError, Rejection
 
 EXTENDER = "Extender"
-"""Stands for all HTTP extenders: any event may change their result."""
+"""Stands for all HTTP extenders: pods that they reject are retried at the default events."""
 
 
 class QueueRules:

@@ -1,4 +1,4 @@
-"""GangScheduling: schedules the pods of a gang together or not at all.
+"""GangScheduling: schedules at least `minCount` pods of a gang, or none.
 
 PreEnqueue holds the pods until the group exists and has at least `minCount` pods. Permit holds a pod that has a node
 until `minCount` pods of the group have one.

@@ -136,7 +136,7 @@ class PodTopologySpread:
         return counted
 
     def with_changes(self, state: HardState, pod: PodInfo, changes: Sequence[Change]) -> HardState:
-        """Like kube-scheduler, count pods that `pre_filter` ignores: terminating, or of an empty selector."""
+        """Return the state after changes; as in kube-scheduler, they count pods that `pre_filter` ignores."""
         columns = [self._cluster.nodes.labels.column(spread.constraint.key).ids for spread in state]
         shifts = tuple(_Shift() for _ in state)
         for other, row, added in changes:

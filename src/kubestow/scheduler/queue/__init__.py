@@ -9,5 +9,5 @@ the pool. Events that occur while a pod is in flight are recorded, and replayed 
 `scheduling_queue` contains the queue; the other modules are its parts.
 
 Promise: synchronous, no I/O; the clock is passed in. Every operation takes O(log n), except that an event calls one
-hint for each pod that was rejected by a plugin registered for the event.
+hint for each pod, or group of equivalent pods (`Registration.alike`), rejected by a plugin registered for the event.
 """

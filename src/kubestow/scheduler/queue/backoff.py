@@ -1,8 +1,8 @@
 """The backoff of pods after a failed attempt, and the two queues of pods that are backing off.
 
 The backoff starts at the end of the attempt and doubles with each rejection, from the initial to the longest backoff.
-Errors are counted separately, and from zero after a rejection: their backoff protects the API server, the other one
-saves cycles.
+Errors are counted separately, from zero after each rejection. The backoff after errors protects the API server; the
+backoff after rejections avoids useless cycles.
 
 Expiry times are rounded down to whole seconds, and pods of the same second are ordered like active ones. Pods may be
 popped from here when no pod is active; without rounding, milliseconds would take precedence over priority. A pod is

@@ -33,6 +33,7 @@ class PoolEntry(NamedTuple):
 
     queued: QueuedPod
     awaited: str
+    """UID of the pod, or key of the group, whose events alone matter; `_ANYTHING` for all events."""
     plugins: list[PluginKey]
     equivalence_key: bytes
 
@@ -89,12 +90,12 @@ class Pool:
         self._by_deadline.push(queued)
 
     def remove(self, uid: str) -> QueuedPod | None:
-        """Remove a pod, and the pod that it awaits."""
+        """Remove a pod, and forget which pod or group it awaits."""
         self._awaited.pop(uid, None)
         return self.detach(uid) if uid in self.entries else None
 
     def detach(self, uid: str) -> QueuedPod | None:
-        """Remove a pod that may be put back; if it is, it still awaits the same pod."""
+        """Remove a pod for a move; if it is put back, it still awaits the same pod or group."""
         entry = self.entries.pop(uid, None)
         if entry is None:
             return None

@@ -38,6 +38,7 @@ class QueuedPod(msgspec.Struct, eq=False):
     was_flushed: bool = False
     """Whether it became active because it had waited too long, not because of an event."""
     flush_timestamp: float = float("-inf")
+    """When it was last retried because it had waited too long; the next such retry counts from here."""
     _info: PodInfo | None = None
     uid: str = ""
     profile: str = ""

@@ -45,6 +45,7 @@ class QueueingHints:
         """The plugin whose hint decided the last call of `retry_after_event`; empty if no hint returned true."""
 
     def retry_after_event(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Retry:
+        """Return whether and how to retry a waiting pod because of an event; sets `hinting_plugin`."""
         self.hinting_plugin = ""
         if not queued.rejectors:
             return Retry.AFTER_BACKOFF

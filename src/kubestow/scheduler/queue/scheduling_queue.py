@@ -4,8 +4,8 @@
                                 │                          (rejected, gated)
                                 └──done──> removed
 
-PreEnqueue plugins run whenever a pod is about to become active or to back off. A pod that they reject goes to the pool
-as gated instead; they run again when an event occurs that the gating plugin is registered for.
+PreEnqueue plugins run when a pod becomes active directly and when it starts to back off. A pod that they reject goes to
+the pool as gated instead; they run again when an event occurs that the gating plugin is registered for.
 """
 
 import math

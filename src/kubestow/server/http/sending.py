@@ -75,7 +75,7 @@ class Sender:
             self._on_clear()
 
     def pause(self) -> None:
-        """Stop to send: the buffer of the transport is full."""
+        """Stop sending: the buffer of the transport is full."""
         self._paused = True
         self.clear = False
         if self._turn is not None:
@@ -83,7 +83,7 @@ class Sender:
             self._turn = None
 
     def resume(self) -> None:
-        """Continue to send."""
+        """Continue sending."""
         self._paused = False
         self._continue()
 

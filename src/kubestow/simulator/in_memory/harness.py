@@ -205,7 +205,7 @@ class SchedulerHarness:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing more happens by itself."""
+        """Whether no work is pending, apart from retries of unschedulable pods."""
         return not (self._running.is_busy or self.cluster.is_busy)
 
     def _describe_work(self) -> str:

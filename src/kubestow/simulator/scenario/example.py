@@ -8,7 +8,7 @@ kind: Scenario
 metadata:
   name: example
 spec:
-  duration: 2h            # default: until nothing more happens by itself
+  duration: 2h            # default: until no work is pending
   seed: 1                 # of all random choices; --seed overrides it
   sample: 60s             # interval of samples of utilisation and queues
   latencies:

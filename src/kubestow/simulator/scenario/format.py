@@ -162,7 +162,7 @@ class Spec(_Strict):
     """The contents of a Scenario."""
 
     duration: Span | None = None
-    """None: until nothing more happens by itself, at most an hour after the last event."""
+    """None: until no work is pending, at most an hour after the last event."""
     seed: Count = 0
     sample: Span | None = None
     """Interval of samples. None: every minute, and longer for long simulations."""

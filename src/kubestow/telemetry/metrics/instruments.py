@@ -92,7 +92,7 @@ class Numbers(Family):
         self._sources: list[Source] = []
 
     def watch(self, source: Source) -> None:
-        """Add the numbers of a source at each read."""
+        """Call `source` at each read, and add its numbers by label values."""
         self._sources.append(source)
 
     def read(self) -> dict[Key, float]:
@@ -142,7 +142,7 @@ class Gauge(Numbers):
         self._values[key] = value
 
     def track(self, read: Callable[[], float], *key: str) -> None:
-        """Call a function for the number at each read."""
+        """Call `read` at each read for the number with these label values."""
         self._values.pop(key, None)
         self._tracked[key] = read
 

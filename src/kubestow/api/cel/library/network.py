@@ -25,7 +25,7 @@ class IP(KubernetesValue):
 
 
 class CIDR(IP):
-    """An address with a prefix length; the key is an interface of `ipaddress`."""
+    """An address with a prefix length; `key` is an IPv4Interface or IPv6Interface of `ipaddress`."""
 
     __slots__ = ()
     type_name = "net.CIDR"

@@ -163,7 +163,7 @@ def _score(evaluation: Evaluation, scoring: Scoring, row: int) -> int:
 
 
 class CachedWithNominated:
-    """Which rows pass without and with the pods nominated there, for pods that are not nominated themselves.
+    """Caches which rows pass without and with the pods nominated there, for pods that are not nominated themselves.
 
     A new or removed nomination counts as a change of the row.
     """

@@ -6,7 +6,8 @@ the victims. `search` goes through the nodes where eviction may help: `victims` 
 victims. `findings` holds the results, `findings_cache` keeps them for equal pods, and `choice` selects the candidate
 with the least cost. `group_victims` finds the pods that may be evicted for a pod group.
 
-Promise: nothing is evicted here; the plugin returns the node and the victims.
+Promise: nothing is evicted here. The plugin returns the node and the victims; `scheduler.binding.evictions` deletes
+them.
 """
 
 from kubestow.scheduler.plugins.default_preemption.plugin import DefaultPreemption

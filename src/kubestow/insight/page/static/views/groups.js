@@ -43,7 +43,7 @@ export function Groups() {
 	const { parts, options } = route.value;
 	const answer = useAnswer(parts.length ? null : "groups", when(), useNews());
 	if (parts.length) return html`<${Group} key=${parts.join("/")} names=${parts} />`;
-	return html`<${Title} hint="Pods that are scheduled together or not at all.">Pod groups<//>
+	return html`<${Title} hint="Pods that are scheduled together; a gang with at least its minimum count or not at all.">Pod groups<//>
 		<${Answer} of=${answer} what="Reading groups">${({ columns, rows }) => (rows.length
 			? html`<${Table} id="groups" fill label="Pod groups" rows=${records(columns, rows)} columns=${COLUMNS} order=${options.sort || "-state"} onOpen=${({ group }) => go("groups", group.split("/"))} />`
 			: html`<${Empty} title="No pod groups" icon="groups">Pods with a pod group are scheduled together. This requires the feature gates <code>GenericWorkload</code> and <code>GangScheduling</code>.<//>`)}<//>`;
