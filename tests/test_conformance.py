@@ -2,13 +2,13 @@
 
 import gzip
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.reference import CASES
 from support.repository import ROOT
 
 MUST_PASS = [
@@ -40,7 +40,6 @@ MUST_PASS = [
 ]
 """Kinds of cases, or names of case files, that pass completely: all that were recorded."""
 
-CASES = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance")
 
 QUANTITY = {"kind": "quantity", "id": "q-1", "inputs": ["1k"]}
 GOOD = {**QUANTITY, "expect": [{"value": "1000", "milli": "1000000", "canonical": "1k"}]}

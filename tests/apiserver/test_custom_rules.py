@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.test_custom_kinds import CRONTABS, DEFINITIONS, V1, define, definition
 from kubestow.apiserver.custom.expressions import broken_rules, wrong_rules
+from support.apiserver.crontabs import CRONTABS, DEFINITIONS, V1, define, definition
 from support.apiserver.running import Client, Running
 
 INTEGERS = {"type": "array", "items": {"type": "integer"}}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from apiserver.test_custom_kinds import CRONTABS, V1, define
+from support.apiserver.crontabs import CRONTABS, V1, define
 from support.apiserver.running import Running
 
 KOPF = str(Path(sys.executable).parent / "kopf")

@@ -1,38 +1,17 @@
 """kubectl works: the commands people type, against a server with controllers and nodes that act."""
 
-import json
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kubestow.apiserver import Pace
+from support.apiserver.kubectl import PROBLEM, Kubectl
 from support.apiserver.running import Running
 from support.repository import ROOT
 
-OLDEST = (1, 32)
-
-
-def kubectl_problem() -> str | None:
-    """Why kubectl cannot be used; None if it can."""
-    if shutil.which("kubectl") is None:
-        return "kubectl is not on PATH"
-    shown = subprocess.run(
-        ["kubectl", "version", "--client", "-o", "json"], capture_output=True, text=True, check=False
-    )
-    found = re.search(r'"gitVersion":\s*"v(\d+)\.(\d+)', shown.stdout)
-    if found is None:
-        return "kubectl does not tell its version"
-    version = (int(found[1]), int(found[2]))
-    return None if version >= OLDEST else f"kubectl {version[0]}.{version[1]} is older than 1.32"
-
-
-PROBLEM = kubectl_problem()
 pytestmark = [pytest.mark.kubectl, pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")]
 
 DEPLOYMENT = """
@@ -48,43 +27,6 @@ spec:
       nodeName: node-0
       containers: [{name: c, image: "nginx:1", env: [{name: A, value: "1"}]}]
 """
-
-
-class Kubectl:
-    """Runs kubectl with the server's kubeconfig."""
-
-    def __init__(self, plane: Running, folder: Path) -> None:
-        self.environment = {
-            **os.environ, "KUBECONFIG": str(plane.control_plane.kubeconfig_path), "HOME": str(folder),
-        }  # fmt: skip
-
-    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end."""
-        return subprocess.run(
-            ["kubectl", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            env=self.environment,
-            check=False,
-        )
-
-    def __call__(self, *arguments: str, stdin: str | None = None) -> str:
-        """What a command that succeeds prints."""
-        result = self.run(*arguments, stdin=stdin)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
-    def refused(self, *arguments: str, stdin: str | None = None) -> str:
-        """What a command that fails says."""
-        result = self.run(*arguments, stdin=stdin)
-        assert result.returncode != 0, result.stdout
-        return result.stderr
-
-    def json(self, *arguments: str) -> Any:
-        """An object or list."""
-        return json.loads(self("get", *arguments, "-o", "json"))
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.test_kubectl import PROBLEM, Kubectl
 from kubestow.apiserver import Pace
+from support.apiserver.kubectl import PROBLEM, Kubectl
 from support.apiserver.running import Running
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.test_custom_kinds import DEFINITIONS, definition
 from kubestow.apiserver.store.store import Store
+from support.apiserver.crontabs import DEFINITIONS, definition
 from support.apiserver.direct import Direct
 
 MAPS = "/api/v1/namespaces/default/configmaps"

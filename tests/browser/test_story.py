@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.test_kubectl import PROBLEM
+from support.apiserver.kubectl import PROBLEM
 from support.browser.tabs import Page, expect, go
 
 pytestmark = pytest.mark.browser

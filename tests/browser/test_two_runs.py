@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from browser.conftest import opening
-from insight.page.test_view import PACKING, SCENARIO
 from support.browser.tabs import Browser, expect, go, tab
+from support.insight.simulated import PACKING, SCENARIO
 
 pytestmark = pytest.mark.browser
 

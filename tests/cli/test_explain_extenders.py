@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from cli.test_explain_groups import gang, workers
-from support.cli.explain_files import Files, node, pod, run
+from support.cli.explain_files import Files, gang, node, pod, run, workers
 from support.cli.up_running import Up
-from support.integration.real_control_plane import until
+from support.polling import until
 
 
 class Extender(ThreadingHTTPServer):

@@ -6,28 +6,12 @@ from typing import Any
 
 import pytest
 
-from support.cli.explain_files import Files, node, pod, refused
+from support.cli.explain_files import Files, gang, node, pod, refused, workers
 
 
 def in_rack(name: str, rack: str) -> dict[str, Any]:
     made = node(name, "8")
     made["metadata"]["labels"]["rack"] = rack
-    return made
-
-
-def gang(name: str, least: int, namespace: str = "ml", topology: str = "") -> dict[str, Any]:
-    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": least}}}
-    if topology:
-        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
-    metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
-
-
-def workers(group: str, count: int, **spec: Any) -> list[dict[str, Any]]:
-    member = {"schedulingGroup": {"podGroupName": group}, "schedulerName": "default-scheduler"}
-    made = [pod(f"{group}-{number}", "6", "ml", **member, **spec) for number in range(count)]
-    for one in made:
-        one["metadata"]["uid"] = one["metadata"]["name"]
     return made
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.test_explain_groups import gang
-from support.cli.explain_files import pod, refused, run
+from support.cli.explain_files import gang, pod, refused, run
 from support.cli.up_running import Up
-from support.integration.real_control_plane import until
+from support.polling import until
 from support.scenarios.gangs import GATES
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"

@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.test_explain_groups import gang
 from kubestow.cli.explain import process as explain_process
-from support.cli.explain_files import node, pod, refused, run
+from support.cli.explain_files import gang, node, pod, refused, run
 from support.cli.up_running import Up
 from support.client.authority import Authority
-from support.integration.real_control_plane import until
+from support.polling import until
 
 BROKEN = """
 class Broken:

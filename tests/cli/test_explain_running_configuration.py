@@ -13,7 +13,7 @@ import yaml
 from kubestow import config
 from support.cli.explain_files import node, pod, run
 from support.cli.up_running import Up
-from support.integration.real_control_plane import until
+from support.polling import until
 
 GATE = "TaintTolerationComparisonOperators"
 NODES = """

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.up_running import COMMAND, PATIENCE, Up
+from support.cli.up_running import COMMAND, Up
 from support.free_ports import free_port
+from support.polling import PATIENCE
 
 WORKLOAD = """
 apiVersion: apps/v1

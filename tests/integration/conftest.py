@@ -1,9 +1,13 @@
-"""Fixtures for tests marked `real`, which run with every folder in KUBEBUILDER_ASSETS."""
+"""An embedded API server with scheduler processes; tests marked `real` run with every folder in KUBEBUILDER_ASSETS."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from kubestow.apiserver import Options
+from support.apiserver.running import TOKEN, Running
+from support.integration.process import Process
 from support.integration.real_control_plane import folders
 
 FOLDERS: list[Path | None] = [*folders()] or [None]
@@ -19,3 +23,27 @@ def assets(request: pytest.FixtureRequest) -> Path:
     if missing:
         pytest.fail(f"KUBEBUILDER_ASSETS: {found} has no {' and no '.join(missing)}", pytrace=False)
     return found
+
+
+@pytest.fixture
+def plane() -> Iterator[Running]:
+    """Start an API server without controllers and kubelets."""
+    running = Running(Options(token=TOKEN, controllers=False, kubelets=False))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def start(plane: Running, tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    """Start schedulers that are killed at the end of the test."""
+    started: list[Process] = []
+
+    def begin(*flags: str) -> Process:
+        kubeconfig = plane.control_plane.kubeconfig_path
+        served = () if any("secure-port" in flag for flag in flags) else ("--secure-port=0",)
+        started.append(Process(tmp_path, f"scheduler{len(started)}", kubeconfig, *served, *flags))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.close()

@@ -1,13 +1,8 @@
 """`kubestow scheduler` at a real kube-apiserver, with TLS, tokens and RBAC; every pod and event is checked."""
 
-import http.client
 import json
-import signal
-import ssl
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -16,32 +11,23 @@ from typing import Any
 import pytest
 import yaml
 
-from support.free_ports import free_port
 from support.integration.cluster import node, pod, priority_class
-from support.integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
+from support.integration.real_control_plane import RealControlPlane, token_of
+from support.integration.real_scheduler import PODS, QUICK, Scheduler, Start, plane, start
+from support.polling import until
 from support.repository import ROOT
+
+__all__ = ["plane", "start"]
+"""Fixtures."""
 
 pytestmark = pytest.mark.real
 
-PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 ZONE = "topology.kubernetes.io/zone"
-QUICK = (
-    "--leader-elect-lease-duration=4s",
-    "--leader-elect-renew-deadline=3s",
-    "--leader-elect-retry-period=500ms",
-)
 DEPLOY = ROOT / "deploy"
-
-
-@pytest.fixture(scope="module")
-def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
-    running = RealControlPlane(assets, tmp_path_factory.mktemp("real"))
-    yield running
-    running.close()
 
 
 @pytest.fixture(autouse=True)
@@ -53,69 +39,6 @@ def _clean(plane: RealControlPlane) -> Iterator[None]:
     until(lambda: not plane.get(PODS)["items"])
     if any(item["metadata"]["name"] == "kube-scheduler" for item in plane.get(LEASE.rpartition("/")[0])["items"]):
         plane.delete(LEASE)
-
-
-class Scheduler:
-    """The command, as a process."""
-
-    def __init__(self, plane: RealControlPlane, log: Path, user: str, token: str, flags: tuple[str, ...]) -> None:
-        kubeconfig = plane.kubeconfig(user, token)
-        self._log = log
-        self.port = free_port()
-        command = [
-            *(sys.executable, "-m", "kubestow", "scheduler"),
-            f"--kubeconfig={kubeconfig}",
-            f"--authentication-kubeconfig={kubeconfig}",
-            f"--authorization-kubeconfig={kubeconfig}",
-            f"--secure-port={self.port}",
-            "--bind-address=127.0.0.1",
-            "--kube-api-qps=1000",
-            "--kube-api-burst=1000",
-            "-v=2",
-            *flags,
-        ]
-        with log.open("wb") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-
-    def output(self) -> str:
-        return f"--- scheduler\n{self._log.read_text(errors='replace')[-5000:]}"
-
-    def get(self, path: str, user: str = "", token: str = "") -> tuple[int, str]:
-        token = token or (token_of(user) if user else "")
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=PATIENCE)
-        try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        except OSError:
-            return 0, ""
-        finally:
-            connection.close()
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-
-@pytest.fixture
-def start(plane: RealControlPlane, tmp_path: Path) -> Iterator[Callable[..., Scheduler]]:
-    started: list[Scheduler] = []
-
-    def begin(*flags: str, user: str = "system:kube-scheduler", token: str = "") -> Scheduler:
-        started.append(Scheduler(plane, tmp_path / f"scheduler{len(started)}.log", user, token, flags))
-        return started[-1]
-
-    yield begin
-    for scheduler in started:
-        scheduler.close()
 
 
 def _pods(plane: RealControlPlane) -> dict[str, dict[str, Any]]:
@@ -152,7 +75,7 @@ def _condition(obj: dict[str, Any], kind: str) -> dict[str, Any] | None:
     return next((condition for condition in conditions if condition["type"] == kind), None)
 
 
-def test_pods_are_bound_with_events(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_pods_are_bound_with_events(plane: RealControlPlane, start: Start) -> None:
     """Many pods, some created before the scheduler, some after; one event each; a graceful end releases the lease."""
     for i in range(5):
         plane.create("/api/v1/nodes", node(f"n{i}"))
@@ -173,7 +96,7 @@ def test_pods_are_bound_with_events(plane: RealControlPlane, start: Callable[...
     assert not plane.get(LEASE)["spec"].get("holderIdentity")
 
 
-def test_a_pod_waits_for_a_suitable_node(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_a_pod_waits_for_a_suitable_node(plane: RealControlPlane, start: Start) -> None:
     """Condition and event contain the reason; a new node lets the pod in, and the condition is updated."""
     plane.create("/api/v1/nodes", node("small", cpu="1"))
     plane.create(PODS, pod("big", cpu="3"))
@@ -194,7 +117,7 @@ def _ensure(plane: RealControlPlane, path: str, obj: dict[str, Any]) -> None:
         plane.create(path, obj)
 
 
-def test_preemption(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_preemption(plane: RealControlPlane, start: Start) -> None:
     """The important pod replaces the fewest, least important ones; they have events, and are deleted."""
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     _ensure(plane, classes, priority_class("high", 1000))
@@ -218,7 +141,7 @@ def test_preemption(plane: RealControlPlane, start: Callable[..., Scheduler]) ->
     _check_one_event_per_binding(plane, scheduler)
 
 
-def test_spread(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_spread(plane: RealControlPlane, start: Start) -> None:
     """Twelve pods over three zones of different size: four each."""
     for i in range(6):
         zone = "a" if i < 4 else "b" if i == 4 else "c"
@@ -240,7 +163,7 @@ def test_spread(plane: RealControlPlane, start: Callable[..., Scheduler]) -> Non
     _check_one_event_per_binding(plane, scheduler)
 
 
-def test_a_volume_is_bound_before_its_pod(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_a_volume_is_bound_before_its_pod(plane: RealControlPlane, start: Start) -> None:
     """The volume is reserved for the claim; when the claim is bound to it, the pod is bound to the volume's node."""
     storage_class = {
         "apiVersion": "storage.k8s.io/v1",
@@ -295,7 +218,7 @@ def test_a_volume_is_bound_before_its_pod(plane: RealControlPlane, start: Callab
     _check_one_event_per_binding(plane, scheduler)
 
 
-def test_pods_survive_crashes_of_the_api_server(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_pods_survive_crashes_of_the_api_server(plane: RealControlPlane, start: Start) -> None:
     """The server is killed twice while pods are created: all are bound once, with one event each."""
     for i in range(3):
         plane.create("/api/v1/nodes", node(f"n{i}"))
@@ -325,7 +248,7 @@ def test_pods_survive_crashes_of_the_api_server(plane: RealControlPlane, start: 
     assert max(Counter(notes()).values()) == 1
 
 
-def test_when_the_leader_is_killed_another_takes_over(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_when_the_leader_is_killed_another_takes_over(plane: RealControlPlane, start: Start) -> None:
     """kill -9: the other one waits until the lease has expired, then binds the pods created meanwhile."""
     plane.create("/api/v1/nodes", node("n1"))
     first = start(*QUICK)
@@ -351,7 +274,7 @@ def test_when_the_leader_is_killed_another_takes_over(plane: RealControlPlane, s
     assert second.stop() == 0
 
 
-def test_the_deployed_role_is_enough(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_the_deployed_role_is_enough(plane: RealControlPlane, start: Start) -> None:
     """With only the service account and the role of deploy/, pods are bound and events are recorded."""
     paths = {
         "ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts",
@@ -375,7 +298,7 @@ def test_the_deployed_role_is_enough(plane: RealControlPlane, start: Callable[..
     assert scheduler.stop() == 0
 
 
-def test_without_rights_nothing_is_scheduled(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_without_rights_nothing_is_scheduled(plane: RealControlPlane, start: Start) -> None:
     """The log names the forbidden resources; the scheduler is not ready, and keeps trying."""
     plane.create("/api/v1/nodes", node("n1"))
     plane.create(PODS, pod("p"))
@@ -388,7 +311,7 @@ def test_without_rights_nothing_is_scheduled(plane: RealControlPlane, start: Cal
     assert token_of("nobody") not in scheduler.output()
 
 
-def test_metrics_require_authorization(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_metrics_require_authorization(plane: RealControlPlane, start: Start) -> None:
     """401 for an unknown token, 403 without the right, and 200 as soon as the right is granted."""
     scheduler = start("--leader-elect=false")
     until(lambda: scheduler.get("/healthz")[0] == 200, scheduler.output)
@@ -460,9 +383,7 @@ class Extender(ThreadingHTTPServer):
         return {"NodeNameToMetaVictims": found}
 
 
-def test_an_extender_filters_binds_and_preempts(
-    plane: RealControlPlane, start: Callable[..., Scheduler], tmp_path: Path
-) -> None:
+def test_an_extender_filters_binds_and_preempts(plane: RealControlPlane, start: Start, tmp_path: Path) -> None:
     """It receives nodes as stored in the API server, binds every pod itself, and changes the victims."""
     _ensure(plane, "/apis/scheduling.k8s.io/v1/priorityclasses", priority_class("high", 1000))
     for i in range(3):
@@ -496,7 +417,7 @@ def test_an_extender_filters_binds_and_preempts(
         extender.server_close()
 
 
-def test_the_page_requires_a_role(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+def test_the_page_requires_a_role(plane: RealControlPlane, start: Start) -> None:
     """The role and the steps of the how-to are sufficient: a service account, its binding, a token."""
     page = (DEPLOY.parent / "docs/how-to/see-what-the-scheduler-does.md").read_text()
     role = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])

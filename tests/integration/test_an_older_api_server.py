@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from support.integration.cluster import node, pod
-from support.integration.real_control_plane import PATIENCE, RealControlPlane, until
+from support.integration.real_control_plane import RealControlPlane
+from support.polling import PATIENCE, until
 
 pytestmark = pytest.mark.real
 

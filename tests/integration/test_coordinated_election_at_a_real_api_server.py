@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from support.integration.cluster import node, pod
-from support.integration.real_control_plane import PATIENCE, RealControlPlane, needs_version, until
+from support.integration.real_control_plane import RealControlPlane, needs_version
+from support.polling import PATIENCE, until
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 PODS = "/api/v1/namespaces/default/pods"

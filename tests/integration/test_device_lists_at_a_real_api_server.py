@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from integration.test_a_real_api_server import PODS, QUICK, start
-from integration.test_devices_at_a_real_api_server import Start
 from kubestow.api.cel import compile_selector
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.rules.devices import max_selector_cost
@@ -16,7 +14,9 @@ from support.apiserver.world import World
 from support.cel.costly import LISTED, at_the_limit, repeated
 from support.integration.cluster import node
 from support.integration.device_manifests import CLAIMS, CLASSES, DRIVER, SLICES, claiming, device_class, devices_of
-from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
+from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version
+from support.integration.real_scheduler import PODS, QUICK, Start, start
+from support.polling import until
 
 __all__ = ["start"]
 """Fixtures."""

@@ -1,13 +1,12 @@
 """Claims at a real kube-apiserver, which validates all writes: allocated, reserved, freed, contended for, generated."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from integration.test_a_real_api_server import PODS, QUICK, Scheduler, plane, start
 from kubestow.api.cel import CompileError, compile_selector
 from kubestow.apiserver.rules.devices import max_selector_cost
 from support.cel.costly import EXPRESSIONS, at_the_limit, repeated
@@ -25,14 +24,15 @@ from support.integration.device_manifests import (
     devices_of,
     reserved_for,
 )
-from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
+from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version
+from support.integration.real_scheduler import PODS, QUICK, Start, plane, start
+from support.polling import until
 
 __all__ = ["plane", "start"]
 """Fixtures."""
 
 pytestmark = pytest.mark.real
 
-Start = Callable[..., Scheduler]
 RESOURCE = "example.com/gpu"
 
 

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from integration.test_the_process import Process, _get, _hanging_binding, until
 from kubestow.apiserver import Options
 from support.apiserver.running import TOKEN, Client, Running
 from support.free_ports import free_port
 from support.integration.cluster import PODS, node, pod, priority_class
 from support.integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, claiming, device_class, device_slice
+from support.integration.process import Process, create_hanging_binding, get_page
+from support.polling import until
 from support.repository import ROOT
 
 ROLE = ROOT / "deploy/helm/kubestow/files/rules.yaml"
@@ -88,7 +89,7 @@ def _everything_a_scheduler_does(admin: Client) -> None:
     admin.create("/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups", group)
     admin.create(PODS, pod("member", schedulingGroup={"podGroupName": "g"}))
     until(lambda: _bound(admin, "member"))
-    _hanging_binding(admin)
+    create_hanging_binding(admin)
 
 
 def _audited(file: Path) -> list[dict[str, Any]]:
@@ -107,9 +108,9 @@ def test_the_role_is_sufficient_and_minimal(plane: Running, tmp_path: Path) -> N
     try:
         _everything_a_scheduler_does(admin)
         trusted = tmp_path / "certificates" / "kube-scheduler.crt"
-        until(lambda: "Serving securely" in scheduler.output(), scheduler)
-        assert _get(port, trusted, "/metrics", "t-monitor")[0] == 200
-        until(lambda: _unused(_audited(tmp_path / "audit.jsonl")) <= NOT_USED_HERE.keys(), scheduler)
+        until(lambda: "Serving securely" in scheduler.output(), scheduler.output)
+        assert get_page(port, trusted, "/metrics", "t-monitor")[0] == 200
+        until(lambda: _unused(_audited(tmp_path / "audit.jsonl")) <= NOT_USED_HERE.keys(), scheduler.output)
     finally:
         scheduler.close()
     events = _audited(tmp_path / "audit.jsonl")

@@ -15,7 +15,8 @@ import pytest
 
 from support.free_ports import free_port
 from support.integration.cluster import node, pod
-from support.integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
+from support.integration.real_control_plane import RealControlPlane, token_of
+from support.polling import PATIENCE, until
 
 pytestmark = pytest.mark.real
 

@@ -17,11 +17,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from integration.test_the_process import PATIENCE, Process, until
 from kubestow.apiserver import Options
 from support.apiserver.running import TOKEN, Running
 from support.free_ports import free_port
 from support.integration.cluster import PODS, node, pod
+from support.integration.process import Process
+from support.polling import PATIENCE, until
 
 SCHEDULERS_TOKEN = "planted-token-of-the-scheduler"
 READERS_TOKEN = "planted-token-of-a-reader"
@@ -117,9 +118,9 @@ def test_no_secret_is_exposed(plane: Running, tmp_path: Path) -> None:
         planted["spec"]["containers"][0]["env"] = [{"name": "A", "value": VALUE}]
         admin.create(PODS, planted)
         admin.create(PODS, pod("too-big", cpu="64") | {"spec": pod("x", cpu="64")["spec"]})
-        until(lambda: admin.get(f"{PODS}/p")["spec"].get("nodeName"), scheduler)
+        until(lambda: admin.get(f"{PODS}/p")["spec"].get("nodeName"), scheduler.output)
         until(lambda: decisions.exists() and "default/p" in decisions.read_text())
-        pages = {path: until(partial(_found, port, path), scheduler) for path in PAGES}
+        pages = {path: until(partial(_found, port, path), scheduler.output) for path in PAGES}
         until(lambda: recording.exists() and "too-big" in _unpacked(recording))
     finally:
         scheduler.close()

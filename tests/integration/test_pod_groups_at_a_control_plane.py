@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 
-from integration.test_the_process import Process, plane, start, until
 from kubestow.apiserver.rest.application import Application
 from kubestow.server.http.connection import Connection
 from kubestow.server.http.messages import Request
 from support.apiserver.running import Client, Running
 from support.integration.cluster import PODS, node, pod
+from support.integration.process import Process
+from support.polling import until
 from support.scenarios.gangs import GATES
-
-__all__ = ["plane", "start"]
-"""Fixtures."""
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 FLAGS = ("--leader-elect=false", "--feature-gates=" + ",".join(f"{gate}=true" for gate in GATES))
@@ -43,13 +41,13 @@ def test_a_waiting_group_has_a_condition(plane: Running, start: Callable[..., Pr
     client.create("/api/v1/nodes", node("n0", cpu="2"))
     add_gang(client, "a", pods=4)
     scheduler = start(*FLAGS)
-    until(lambda: conditions(client, "a"), scheduler)
+    until(lambda: conditions(client, "a"), scheduler.output)
     (refused,) = conditions(client, "a")
     assert (refused["status"], refused["reason"]) == ("False", "Unschedulable")
     assert bound(client) == 0
     client.create("/api/v1/nodes", node("n1", cpu="2"))
-    until(lambda: bound(client) == 4, scheduler)
-    until(lambda: conditions(client, "a")[0]["status"] == "True", scheduler)
+    until(lambda: bound(client) == 4, scheduler.output)
+    until(lambda: conditions(client, "a")[0]["status"] == "True", scheduler.output)
     (placed,) = conditions(client, "a")
     assert (placed["reason"], placed["message"]) == ("Scheduled", "")
     assert placed["lastTransitionTime"] >= refused["lastTransitionTime"]
@@ -76,13 +74,13 @@ def test_killed_in_the_middle_of_binding_a_group(
         first = start(*FLAGS)
         add_gang(client, "a", WORKERS)
         # All of them: a request read later would be served otherwise.
-        until(lambda: len(arrived) == WORKERS, first)
-        until(lambda: bound(client) == WORKERS // 2, first)
+        until(lambda: len(arrived) == WORKERS, first.output)
+        until(lambda: bound(client) == WORKERS // 2, first.output)
         first.send(signal.SIGKILL)
         first.ended()
     assert bound(client) == WORKERS // 2
     second = start(*FLAGS)
-    until(lambda: bound(client) == WORKERS, second)
-    until(lambda: [one["status"] for one in conditions(client, "a")] == ["True"], second)
+    until(lambda: bound(client) == WORKERS, second.output)
+    until(lambda: [one["status"] for one in conditions(client, "a")] == ["True"], second.output)
     nodes = [item["spec"]["nodeName"] for item in client.get(PODS)["items"]]
     assert len(set(nodes)) == WORKERS

@@ -3,7 +3,7 @@
 import gzip
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from integration.test_a_real_api_server import Scheduler, start
 from support.integration.cluster import node
 from support.integration.device_manifests import (
     CLAIMS,
@@ -23,9 +22,11 @@ from support.integration.device_manifests import (
     device_slice,
     reserved_for,
 )
-from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
+from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version
+from support.integration.real_scheduler import Start, start
+from support.polling import until
 from support.project_scripts import load_script
-from test_conformance import CASES
+from support.reference import CASES
 
 __all__ = ["start"]
 """Fixtures."""
@@ -40,7 +41,7 @@ pytestmark = [
     pytest.mark.skipif(not FILE.exists(), reason=f"no recorded cases at {FILE}; name their folder in CONFORMANCE"),
 ]
 
-Start = Callable[..., Scheduler]
+
 GATES = ",".join(f"{gate}=true" for gate in GANG.GATES.split())
 
 

@@ -4,12 +4,11 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from integration.test_the_process import Process, plane, start, until
 from support.apiserver.running import Running
 from support.cli.up_running import Up
 from support.integration.cluster import PODS, node, pod
-
-__all__ = ["plane", "start"]
+from support.integration.process import Process
+from support.polling import until
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -38,19 +37,19 @@ def test_sighup(plane: Running, start: Callable[..., Process], tmp_path: Path) -
     plugin.write_text(PLUGIN % "n9")
     scheduler = start(f"--config={configuration}", f"--plugin={plugin}", "-v=2")
     client.create(PODS, pod("p"))
-    until(lambda: "not here" in scheduler.output(), scheduler)
+    until(lambda: "not here" in scheduler.output(), scheduler.output)
     plugin.write_text("class Here(")
     scheduler.send(signal.SIGHUP)
-    until(lambda: "Configuration not reloaded" in scheduler.output(), scheduler)
+    until(lambda: "Configuration not reloaded" in scheduler.output(), scheduler.output)
     assert "here.py: line 1: " in scheduler.output()
     plugin.write_text(PLUGIN % "n1")
     scheduler.send(signal.SIGHUP)
-    until(lambda: client.get(f"{PODS}/p")["spec"].get("nodeName") == "n1", scheduler)
+    until(lambda: client.get(f"{PODS}/p")["spec"].get("nodeName") == "n1", scheduler.output)
 
     def reasons() -> set[str]:
         return {event["reason"] for event in client.get("/api/v1/namespaces/kube-system/events")["items"]}
 
-    until(lambda: reasons() >= {"ReloadFailed", "Reloaded"}, scheduler)
+    until(lambda: reasons() >= {"ReloadFailed", "Reloaded"}, scheduler.output)
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
 
@@ -62,7 +61,7 @@ def test_sighup_while_it_starts(plane: Running, start: Callable[..., Process], t
     once = f"import os\nif not os.path.exists({str(loaded)!r}):\n    os.kill(os.getpid(), {signal.SIGHUP:d})\n"
     plugin.write_text(f"{once}open({str(loaded)!r}, 'w').close()\n" + PLUGIN % "n1")
     scheduler = start(f"--config={configuration}", f"--plugin={plugin}", "-v=2")
-    until(lambda: "Configuration reloaded" in scheduler.output(), scheduler)
+    until(lambda: "Configuration reloaded" in scheduler.output(), scheduler.output)
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
 
@@ -77,7 +76,7 @@ def test_a_file_that_changes_while_it_starts(plane: Running, start: Callable[...
     plugin.write_text(f"import os\nos.replace({str(next_one)!r}, {str(plugin)!r})\n" + PLUGIN % "n9")
     client.create(PODS, pod("p"))
     scheduler = start(f"--config={configuration}", f"--plugin={plugin}", "-v=2")
-    until(lambda: client.get(f"{PODS}/p")["spec"].get("nodeName") == "n1", scheduler)
+    until(lambda: client.get(f"{PODS}/p")["spec"].get("nodeName") == "n1", scheduler.output)
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
 
@@ -85,9 +84,9 @@ def test_a_file_that_changes_while_it_starts(plane: Running, start: Callable[...
 def test_sighup_without_reload(start: Callable[..., Process], plane: Running) -> None:
     """With --reload=off it has no effect: the scheduler continues until it is stopped."""
     scheduler = start(f"--kubeconfig={plane.control_plane.kubeconfig_path}", "--reload=off", "-v=2")
-    until(lambda: "Successfully acquired lease" in scheduler.output(), scheduler)
+    until(lambda: "Successfully acquired lease" in scheduler.output(), scheduler.output)
     scheduler.send(signal.SIGHUP)
-    until(lambda: "Configuration not reloaded, because of --reload=off" in scheduler.output(), scheduler)
+    until(lambda: "Configuration not reloaded, because of --reload=off" in scheduler.output(), scheduler.output)
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
 

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from support.integration.cluster import node, pod
-from support.integration.real_control_plane import PATIENCE, RealControlPlane, until
+from support.integration.real_control_plane import RealControlPlane
+from support.polling import PATIENCE, until
 from support.repository import ROOT
 
 pytestmark = pytest.mark.real

@@ -1,23 +1,17 @@
 """`kubestow scheduler` as a process: signals, exit codes, pages, and failover."""
 
-import http.client
 import json
 import signal
 import socket
-import ssl
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from kubestow.apiserver import Options
 from support.apiserver.running import TOKEN, Client, Running
 from support.free_ports import free_port
 from support.integration.cluster import LEASE, PODS, node, pod
+from support.integration.process import Process, create_hanging_binding, get_page
+from support.polling import until
 
 BRIEF = (
     "--leader-elect-lease-duration=3s",
@@ -30,64 +24,6 @@ LASTING = (
     "--leader-elect-renew-deadline=200s",
     "--leader-elect-retry-period=500ms",
 )
-PATIENCE = 300.0
-
-
-def until(holds: Callable[[], Any], process: "Process | None" = None) -> Any:
-    """Return the first true result of `holds`."""
-    end = time.monotonic() + PATIENCE
-    while not (answer := holds()):
-        output = process.output() if process is not None else ""
-        assert time.monotonic() < end, f"timed out; output of the scheduler:\n{output}"
-        time.sleep(0.005)
-    return answer
-
-
-class Process:
-    """A scheduler process."""
-
-    def __init__(self, folder: Path, name: str, kubeconfig: Path, *flags: str) -> None:
-        self._log = folder / f"{name}.log"
-        command = [sys.executable, "-m", "kubestow", "scheduler", f"--kubeconfig={kubeconfig}", *flags]
-        with self._log.open("w") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-
-    def output(self) -> str:
-        return self._log.read_text()
-
-    def send(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
-
-    def ended(self) -> int:
-        return self.process.wait(PATIENCE)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-
-@pytest.fixture
-def plane() -> Iterator[Running]:
-    running = Running(Options(token=TOKEN, controllers=False, kubelets=False))
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def start(plane: Running, tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    """Start schedulers that are killed at the end of the test."""
-    started: list[Process] = []
-
-    def begin(*flags: str) -> Process:
-        kubeconfig = plane.control_plane.kubeconfig_path
-        served = () if any("secure-port" in flag for flag in flags) else ("--secure-port=0",)
-        started.append(Process(tmp_path, f"scheduler{len(started)}", kubeconfig, *served, *flags))
-        return started[-1]
-
-    yield begin
-    for process in started:
-        process.close()
 
 
 def _bound(client: Client, *names: str) -> bool:
@@ -106,7 +42,7 @@ def test_it_stops_gracefully(plane: Running, start: Callable[..., Process]) -> N
     client.create("/api/v1/nodes", node("n1"))
     client.create(PODS, pod("p"))
     scheduler = start()
-    until(lambda: _bound(client, "p"), scheduler)
+    until(lambda: _bound(client, "p"), scheduler.output)
     assert _leader(client)
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
@@ -117,7 +53,7 @@ def test_it_stops_gracefully(plane: Running, start: Callable[..., Process]) -> N
 def test_it_stops_gracefully_without_an_election(start: Callable[..., Process]) -> None:
     """Exit code 0 as well: it stopped as requested. Flags without effect are reported at the start."""
     scheduler = start("--leader-elect=false", "--http2-max-streams-per-connection=7")
-    until(lambda: "Starting Kubernetes Scheduler" in scheduler.output(), scheduler)
+    until(lambda: "Starting Kubernetes Scheduler" in scheduler.output(), scheduler.output)
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
     warning = next(line for line in scheduler.output().splitlines() if "Flag has no effect" in line)
@@ -125,38 +61,12 @@ def test_it_stops_gracefully_without_an_election(start: Callable[..., Process]) 
     assert "only HTTP/1.1 is served" in warning
 
 
-def _hanging_binding(client: Client) -> None:
-    """Create a pod whose volume is never provisioned."""
-    client.create(
-        "/apis/storage.k8s.io/v1/storageclasses",
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": "slow"},
-            "provisioner": "example.com/never",
-            "volumeBindingMode": "WaitForFirstConsumer",
-        },
-    )
-    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
-    spec = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": "slow",
-    }
-    client.create(
-        claims, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": spec}
-    )
-    client.create(PODS, pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
-    annotated = "volume.kubernetes.io/selected-node"
-    until(lambda: annotated in (client.get(f"{claims}/c")["metadata"].get("annotations") or {}))
-
-
 def test_a_second_signal_ends_it_at_once(plane: Running, start: Callable[..., Process]) -> None:
     """While a binding is in progress, SIGINT ends it with 1."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     scheduler = start()
-    _hanging_binding(client)
+    create_hanging_binding(client)
     scheduler.send(signal.SIGTERM)
     until(lambda: "Stopping" in scheduler.output())
     scheduler.send(signal.SIGINT)
@@ -168,7 +78,7 @@ def test_a_lost_lease_ends_it(plane: Running, start: Callable[..., Process]) -> 
     """Another instance holds the lease: exit code 1, at once."""
     client = plane.client()
     scheduler = start(*LASTING)
-    until(lambda: _leader(client), scheduler)
+    until(lambda: _leader(client), scheduler.output)
     client.patch(LEASE, {"spec": {"holderIdentity": "usurper", "leaseDurationSeconds": 60}})
     assert scheduler.ended() == 1
     assert "Leaderelection lost" in scheduler.output()
@@ -180,14 +90,14 @@ def test_when_one_is_killed_the_other_takes_over(plane: Running, start: Callable
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     first = start(*BRIEF)
-    until(lambda: _leader(client), first)
+    until(lambda: _leader(client), first.output)
     held = _leader(client)
     second = start(*LASTING)
-    until(lambda: "Attempting to acquire leader lease" in second.output(), second)
+    until(lambda: "Attempting to acquire leader lease" in second.output(), second.output)
     first.send(signal.SIGKILL)
     first.ended()
     client.create(PODS, pod("p"))
-    until(lambda: _bound(client, "p"), second)
+    until(lambda: _bound(client, "p"), second.output)
     assert _leader(client) not in ("", held)
 
 
@@ -196,14 +106,14 @@ def test_a_leader_that_slept_too_long_writes_nothing(plane: Running, start: Call
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     first = start(*BRIEF)
-    until(lambda: _leader(client), first)
+    until(lambda: _leader(client), first.output)
     held = _leader(client)
     second = start(*LASTING)
-    until(lambda: "Attempting to acquire leader lease" in second.output(), second)
+    until(lambda: "Attempting to acquire leader lease" in second.output(), second.output)
     first.send(signal.SIGSTOP)
     for i in range(20):
         client.create(PODS, pod(f"p{i}"))
-    until(lambda: _bound(client, *(f"p{i}" for i in range(20))), second)
+    until(lambda: _bound(client, *(f"p{i}" for i in range(20))), second.output)
     first.send(signal.SIGCONT)
     assert first.ended() == 1
     assert "Leaderelection lost" in first.output()
@@ -218,26 +128,16 @@ def test_it_logs_its_state(plane: Running, start: Callable[..., Process]) -> Non
     client.create(PODS, pod("p"))
     client.create(PODS, pod("big", cpu="100"))
     scheduler = start("--leader-elect=false")
-    until(lambda: _bound(client, "p"), scheduler)
-    until(lambda: client.get(f"{PODS}/big")["status"].get("conditions"), scheduler)
+    until(lambda: _bound(client, "p"), scheduler.output)
+    until(lambda: client.get(f"{PODS}/big")["status"].get("conditions"), scheduler.output)
     known = ('node="n1" pods=["default/p"]', '"unschedulable":["default/big"]', "Cache matches the API server")
-    until(lambda: _logs(scheduler, *known), scheduler)
+    until(lambda: _logs(scheduler, *known), scheduler.output)
 
 
 def _logs(scheduler: Process, *words: str) -> bool:
     """Return whether the dump contains these texts: the watch may deliver the scheduler's binding only later."""
     scheduler.send(signal.SIGUSR2)
     return all(word in scheduler.output() for word in words)
-
-
-def _get(port: int, trusted: Path, path: str, token: str = "") -> tuple[int, str]:
-    context = ssl.create_default_context(cafile=str(trusted))
-    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
-    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
-    response = connection.getresponse()
-    text = response.read().decode()
-    connection.close()
-    return response.status, text
 
 
 def test_it_serves_pages_about_itself(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
@@ -251,16 +151,16 @@ def test_it_serves_pages_about_itself(plane: Running, start: Callable[..., Proce
         f"--secure-port={port}", "--bind-address=127.0.0.1", "--kube-api-qps=77", f"--cert-dir={tmp_path}", *asked
     )
     trusted = tmp_path / "kube-scheduler.crt"
-    until(lambda: _bound(client, "p"), scheduler)
-    until(lambda: "Serving securely" in scheduler.output(), scheduler)
-    assert _get(port, trusted, "/readyz")[0] == 200
-    assert _get(port, trusted, "/metrics", "no-such-token")[0] == 401
+    until(lambda: _bound(client, "p"), scheduler.output)
+    until(lambda: "Serving securely" in scheduler.output(), scheduler.output)
+    assert get_page(port, trusted, "/readyz")[0] == 200
+    assert get_page(port, trusted, "/metrics", "no-such-token")[0] == 401
     scheduled = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1\n'
-    until(lambda: scheduled in _get(port, trusted, "/metrics", TOKEN)[1], scheduler)
-    assert "\nkube-api-qps=77\n" in _get(port, trusted, "/flagz", TOKEN)[1]
-    configuration = json.loads(_get(port, trusted, "/configz", TOKEN)[1])["componentconfig"]
+    until(lambda: scheduled in get_page(port, trusted, "/metrics", TOKEN)[1], scheduler.output)
+    assert "\nkube-api-qps=77\n" in get_page(port, trusted, "/flagz", TOKEN)[1]
+    configuration = json.loads(get_page(port, trusted, "/configz", TOKEN)[1])["componentconfig"]
     assert configuration["clientConnection"]["qps"] == 77
-    assert _get(port, trusted, "/ui/", TOKEN)[0] == 404
+    assert get_page(port, trusted, "/ui/", TOKEN)[0] == 404
 
 
 def test_it_serves_the_page_on_request(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
@@ -276,17 +176,17 @@ def test_it_serves_the_page_on_request(plane: Running, start: Callable[..., Proc
     trusted, api = tmp_path / "kube-scheduler.crt", "/ui/api/v1"
 
     def get(path: str) -> Any:
-        status, text = _get(port, trusted, api + path, TOKEN)
+        status, text = get_page(port, trusted, api + path, TOKEN)
         assert status == 200, text
         return json.loads(text)
 
-    until(lambda: _bound(client, "p"), scheduler)
-    until(lambda: "Serving securely" in scheduler.output(), scheduler)
-    until(lambda: get("/cluster")["pods"] == [1], scheduler)
-    until(lambda: [row[1:3] for row in get("/queue")["rows"]] == [["default/big", "unschedulable"]], scheduler)
-    assert "<script type=" in _get(port, trusted, "/ui/")[1]
-    assert _get(port, trusted, f"{api}/cluster")[0] == 403
-    assert _get(port, trusted, f"{api}/cluster", "no-such-token")[0] == 401
+    until(lambda: _bound(client, "p"), scheduler.output)
+    until(lambda: "Serving securely" in scheduler.output(), scheduler.output)
+    until(lambda: get("/cluster")["pods"] == [1], scheduler.output)
+    until(lambda: [row[1:3] for row in get("/queue")["rows"]] == [["default/big", "unschedulable"]], scheduler.output)
+    assert "<script type=" in get_page(port, trusted, "/ui/")[1]
+    assert get_page(port, trusted, f"{api}/cluster")[0] == 403
+    assert get_page(port, trusted, f"{api}/cluster", "no-such-token")[0] == 401
     assert get("/decisions/default/p")["decision"]["chosen"] == "n1"
     assert get("/explain/default/big")["wouldFitIf"]
     assert get("")["name"] == "kubestow scheduler"
@@ -316,7 +216,7 @@ def test_a_legacy_policy_is_reported_once(plane: Running, start: Callable[..., P
     for number in range(3):
         client.create(PODS, pod(f"p{number}"))
     scheduler = start(f"--policy-config-file={file}")
-    until(lambda: _bound(client, "p0", "p1", "p2"), scheduler)
+    until(lambda: _bound(client, "p0", "p1", "p2"), scheduler.output)
     assert {item["spec"]["nodeName"] for item in client.get(PODS)["items"]} == {"n2"}
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0

@@ -21,7 +21,7 @@ from kubestow.telemetry.metrics.catalogue import Metrics
 from support.apiserver.running import TOKEN, Running
 from support.client.scripted import Answer, Request, opened, serving
 from support.integration.cluster import PODS, node, pod
-from support.integration.real_control_plane import until
+from support.polling import until
 
 FILE = """
 apiVersion: apiserver.config.k8s.io/v1

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from apiserver.test_kubectl import PROBLEM
 from integration.conftest import assets
 from kubestow import __version__, config
 from kubestow.apiserver import Options
+from support.apiserver.kubectl import PROBLEM
 from support.apiserver.running import TOKEN, Running
-from support.integration.real_control_plane import RealControlPlane, until
+from support.integration.real_control_plane import RealControlPlane
 from support.packages.helm import render
+from support.polling import until
 from support.repository import ROOT
 
 __all__ = ["assets"]

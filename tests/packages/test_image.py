@@ -11,7 +11,7 @@ import pytest
 from kubestow.apiserver import Options
 from support.apiserver.running import TOKEN, Running
 from support.integration.cluster import PODS, node, pod
-from support.integration.real_control_plane import until
+from support.polling import until
 from support.repository import ROOT
 
 IMAGE = os.environ.get("KUBESTOW_IMAGE", "")

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import ssl
 from typing import Any
 
 import pytest
@@ -12,7 +11,8 @@ from kubestow.insight.decisions.pages import MAX_FOLLOWERS, DecisionPages
 from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.integration.cluster import eventually
-from support.server.serving import Reader, Reviews, Setting, served
+from support.server.decisions import ask, follow
+from support.server.serving import Reviews, Setting, served
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +34,6 @@ def archive() -> Archive:
 @pytest.fixture
 def setting(archive: Archive) -> Setting:
     return Setting(open_paths=("/*",), below={PATH: DecisionPages(archive).answer})
-
-
-def ask(setting: Setting, *paths: str) -> list[tuple[int, Any]]:
-    async def main() -> list[tuple[int, Any]]:
-        async with served(setting) as reader:
-            answers = [await reader.get(path) for path in paths]
-            return [(answer.status, json.loads(answer.text)) for answer in answers]
-
-    return asyncio.run(main())
 
 
 def pods(answer: tuple[int, Any]) -> list[str]:
@@ -148,31 +139,6 @@ def test_access(archive: Archive) -> None:
             ]
 
     assert asyncio.run(main()) == [403, 200, 403]
-
-
-class Following:
-    """A connection that follows decisions."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    async def until(self, start: bytes) -> bytes:
-        """Return the next line with a prefix."""
-        async with asyncio.timeout(300):
-            while not (line := await self.reader.readline()).startswith(start):
-                assert line, "the stream has ended"
-        return line
-
-
-async def follow(reader: Reader, query: str = "", page: str = PATH) -> Following:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    following = Following(*await asyncio.open_connection("127.0.0.1", reader.server.port, ssl=context))
-    following.writer.write(f"GET {page}?watch=true{query} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
-    await following.until(b"\r\n")
-    return following
 
 
 def deliver_again(archive: Archive) -> None:

@@ -11,8 +11,7 @@ import pytest
 from kubestow.server.http.messages import Response
 from kubestow.server.pages import Page
 from kubestow.server.tls import ServerTls
-from server.test_who_may_read import _certificates
-from support.client.authority import Authority
+from support.client.authority import Authority, certificates_in
 from support.repository import ROOT
 from support.server.serving import Reader, Reviews, Setting, served
 
@@ -77,7 +76,7 @@ def _setting(authority: bytes) -> Setting:
     below: dict[str, Page] = {"/debug/decisions": lambda _: Response(200, b"{}")}
     return Setting(
         Reviews({"reader": "reader", "stranger": "stranger"}, allowed),
-        clients=_certificates(authority),
+        clients=certificates_in(authority),
         tls=ServerTls(client_authorities=authority),
         below=below,
     )

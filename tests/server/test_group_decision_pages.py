@@ -9,9 +9,9 @@ from kubestow.insight.decisions.archive import Archive
 from kubestow.insight.decisions.pages import GROUPS, DecisionPages
 from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node
-from server.test_decision_pages import ask, follow
 from support.integration.cluster import eventually
 from support.scenarios.gangs import add_gang, features
+from support.server.decisions import ask, follow
 from support.server.serving import Setting, served
 
 PAGE = f"{PATH}/{GROUPS}"

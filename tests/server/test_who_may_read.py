@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
 
 from kubestow.api.failures import ConnectError
 from kubestow.client.reviews import ReviewedUser
@@ -15,7 +14,7 @@ from kubestow.server.authorization import Authorizer
 from kubestow.server.http.errors import ApiError
 from kubestow.server.http.messages import Request
 from kubestow.server.tls import ServerTls
-from support.client.authority import Authority
+from support.client.authority import Authority, certificates_in
 from support.client.virtualtime import run
 from support.server.serving import Answer, Reviews, Setting, served
 
@@ -147,17 +146,13 @@ def test_masters_read_everything() -> None:
     run(main())
 
 
-def _certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
-    return tuple(x509.load_pem_x509_certificates(pem))
-
-
 def test_a_client_certificate_names_its_user(tmp_path: Path) -> None:
     """The user is its common name, if the authority of --client-ca-file signed it."""
     authority = Authority()
     shown = tmp_path / "client.pem"
     shown.write_bytes(b"".join(authority.issue("monitor")))
     reviews = Reviews(allowed={("monitor", "get", "/metrics")})
-    setting = Setting(reviews, clients=_certificates(authority.pem), tls=ServerTls(client_authorities=authority.pem))
+    setting = Setting(reviews, clients=certificates_in(authority.pem), tls=ServerTls(client_authorities=authority.pem))
     assert _ask(setting, "/metrics", shown=shown).status == 200
     assert _ask(setting, "/metrics").status == 403
 
@@ -172,8 +167,8 @@ def test_a_front_proxy_names_users(tmp_path: Path) -> None:
     reviews = Reviews(allowed={("alice", "get", "/metrics")})
     setting = Setting(
         reviews,
-        clients=_certificates(clients.pem),
-        proxies=FrontProxies(_certificates(proxies.pem), frozenset({"front"})),
+        clients=certificates_in(clients.pem),
+        proxies=FrontProxies(certificates_in(proxies.pem), frozenset({"front"})),
         tls=ServerTls(client_authorities=proxies.pem + clients.pem),
     )
     headers = {"X-Remote-User": "alice", "X-Remote-Group": "ops"}

@@ -1,4 +1,4 @@
-"""What was written down of kube-scheduler v1.36, in a folder beside the recorded cases."""
+"""Recorded cases of kube-scheduler v1.36, and facts about it in a folder beside them."""
 
 import os
 from pathlib import Path
@@ -7,5 +7,7 @@ import pytest
 
 from support.repository import ROOT
 
-REFERENCE = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance").parent / "reference"
+CASES = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance")
+"""The folder of the recorded cases."""
+REFERENCE = CASES.parent / "reference"
 with_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no reference of kube-scheduler at {REFERENCE}")

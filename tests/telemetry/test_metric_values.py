@@ -6,30 +6,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client.parser import text_string_to_metric_families
 
 from kubestow.config.features import Features
 from kubestow.server.health import Check, HealthPage
 from kubestow.server.http.messages import Request
 from kubestow.telemetry.build import BuildInfo
 from kubestow.telemetry.metrics.catalogue import Metrics
-from kubestow.telemetry.metrics.exposition import render
 from kubestow.telemetry.metrics.instruments import ALPHA, Counter, Gauge, Histogram
 from kubestow.telemetry.metrics.options import MetricOptions
 from kubestow.telemetry.metrics.process import add_process_metrics
 from kubestow.telemetry.metrics.registry import Registry
-
-
-def values(registry: Registry, prefix: str) -> dict[str, float]:
-    """Return samples by prefix, as `name label=value`; of histograms, sum and count."""
-    return {
-        " ".join((sample.name.removeprefix(prefix), *(f"{label}={value}" for label, value in sample.labels.items()))): (
-            sample.value
-        )
-        for family in text_string_to_metric_families(render(registry.families())[0].decode())
-        for sample in family.samples
-        if sample.name.startswith(prefix) and not sample.name.endswith("_bucket")
-    }
+from support.telemetry.samples import values
 
 
 @pytest.fixture

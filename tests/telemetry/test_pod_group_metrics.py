@@ -10,7 +10,7 @@ from kubestow.telemetry.metrics.registry import Registry
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.scenarios.gangs import add_gang, add_nodes, features
-from telemetry.test_metric_values import values
+from support.telemetry.samples import values
 
 
 class Breaks:

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from insight.page.test_view import PACKING
 from kubestow.cli import main
 from kubestow.insight.page.api import Api
 from kubestow.insight.page.pages import Site
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator.page_files import read
 from support.insight.page_harness import API, Reader, ask, served
+from support.insight.simulated import PACKING
 
 SCENARIO = """apiVersion: kubestow.dev/v1
 kind: Scenario

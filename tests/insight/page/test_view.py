@@ -20,31 +20,7 @@ from kubestow.simulator.comparing import compare
 from kubestow.simulator.page_files import MOMENTS, ViewError, read
 from kubestow.simulator.recording.files import RecordingWriter
 from support.insight.page_harness import Reader, ask
-
-SCENARIO = """apiVersion: kubestow.dev/v1
-kind: Scenario
-spec:
-  duration: 10m
-  sample: 10s
-  nodes:
-  - {count: 3, name: "node-{}", cpu: 4, memory: 32Gi}
-  arrivals:
-  - name: p
-    pod: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 3}}}]}}
-    times: [10, 11, 12, 13]
-    run: 5m
-  - name: small
-    pod: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 500m}}}]}}
-    times: [400, 401]
-    run: 1m
-"""
-PACKING = """apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- pluginConfig:
-  - name: NodeResourcesFit
-    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
-"""
+from support.insight.simulated import PACKING, SCENARIO
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.plugins.test_device_allocation import got, names
+from support.plugins.device_allocation import got, names
 from support.plugins.device_world import DRIVER, claim, device, device_slice, exactly
 
 NUMA = f"{DRIVER}/numa"

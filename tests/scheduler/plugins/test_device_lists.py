@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubestow.config.features import Features
-from scheduler.plugins.test_device_allocation import got, names
+from support.plugins.device_allocation import got, names
 from support.plugins.device_world import DRIVER, claim, device, device_slice, exactly
 
 ROOTS = f"{DRIVER}/roots"

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kubestow.apiserver import ControlPlane, Options
+from support.polling import PATIENCE
 
 T = TypeVar("T")
 TOKEN = "secret-admin-token"
-PATIENCE = 300.0
 
 
 class Client:

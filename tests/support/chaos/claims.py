@@ -8,7 +8,7 @@ from typing import Any
 from support.chaos.planes import Api, Plane
 from support.chaos.world import Planes, Row, World, running_world
 from support.integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, device_class, device_slice
-from support.integration.real_control_plane import PATIENCE
+from support.polling import PATIENCE
 
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES = "/api/v1/persistentvolumes"

@@ -12,7 +12,7 @@ from typing import Any
 from support.chaos.planes import Api, Embedded, Plane
 from support.chaos.world import Planes, Row, running_world
 from support.integration.cluster import PODS, pod
-from support.integration.real_control_plane import PATIENCE
+from support.polling import PATIENCE
 
 _WRITERS = 4
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from support.chaos.planes import SCHEDULERS, Api, Plane
-from support.integration.real_control_plane import PATIENCE
+from support.polling import PATIENCE
 
 KINDS = {
     "pods": "/api/v1/pods",

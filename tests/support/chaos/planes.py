@@ -14,7 +14,8 @@ import yaml
 
 from support.chaos.fork_server import ForkedProcess, ProcessSpec, fork_server
 from support.free_ports import free_port
-from support.integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
+from support.integration.real_control_plane import RealControlPlane, token_of
+from support.polling import PATIENCE, until
 
 SCHEDULERS = ("s1", "s2", "s3")
 AUDITED = """\

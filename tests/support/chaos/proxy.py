@@ -19,7 +19,7 @@ import aiohttp
 from aiohttp import web
 
 from support.chaos.planes import Plane
-from support.integration.real_control_plane import PATIENCE
+from support.polling import PATIENCE
 
 BEFORE, AFTER = "before", "after"
 Hook = Callable[[str, str, str], None]

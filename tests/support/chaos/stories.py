@@ -15,7 +15,7 @@ from support.chaos.planes import Embedded, Scheduler
 from support.chaos.proxy import AFTER, BEFORE
 from support.chaos.world import ALONE, ELECTION, Planes, Row, World, running_world
 from support.integration.cluster import PODS, pod
-from support.integration.real_control_plane import PATIENCE
+from support.polling import PATIENCE
 
 Story = Callable[[Row, Path, Planes, int], None]
 """Runs a story and fills the row; the number is its length."""

@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from support.polling import PATIENCE
+
 COMMAND = (sys.executable, "-m", "kubestow", "up")
-PATIENCE = 300
 """Seconds."""
 
 
@@ -97,13 +98,13 @@ class Up:
     def pods_when(self, phase: str, count: int) -> dict[str, Any]:
         """Wait until so many pods are in a phase; returns those, by name."""
         found: dict[str, Any] = {}
-        for event in self._watch(f"/api/v1/pods?watch=true&timeoutSeconds={PATIENCE}"):
+        for event in self._watch(f"/api/v1/pods?watch=true&timeoutSeconds={PATIENCE:.0f}"):
             pod = event["object"]
             if pod["status"].get("phase") == phase:
                 found[pod["metadata"]["name"]] = pod
                 if len(found) == count:
                     return found
-        raise AssertionError(f"{len(found)} pods are {phase} after {PATIENCE} s")
+        raise AssertionError(f"{len(found)} pods are {phase} after {PATIENCE:g} s")
 
     def _watch(self, path: str) -> Iterator[Any]:
         with self._asking("GET", path) as response:

@@ -71,3 +71,7 @@ class Authority:
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(cadata=self.pem.decode())
         return context
+
+
+def certificates_in(pem: bytes) -> tuple[x509.Certificate, ...]:
+    return tuple(x509.load_pem_x509_certificates(pem))

@@ -10,8 +10,6 @@ import json
 import os
 import ssl
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from support.client.authority import Authority
 from support.free_ports import free_port
+from support.polling import PATIENCE, until
 
-PATIENCE = 300.0
 USERS = {
     "admin": "system:masters",
     "system:kube-scheduler": "",
@@ -35,15 +33,6 @@ USERS = {
 
 def token_of(user: str) -> str:
     return f"token-{user.replace(':', '-')}"
-
-
-def until(holds: Callable[[], Any], explain: Callable[[], str] = str, seconds: float = PATIENCE) -> Any:
-    """Return the first true result of `holds`; fail with an explanation after a while."""
-    end = time.monotonic() + seconds
-    while not (answer := holds()):
-        assert time.monotonic() < end, f"waited in vain for {seconds:g} s\n{explain()}"
-        time.sleep(0.02)
-    return answer
 
 
 class RefusedError(Exception):
