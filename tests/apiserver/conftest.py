@@ -1,13 +1,23 @@
 """Control planes for tests, stopped when the test is over."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kubestow.apiserver import Options
-from support.apiserver.running import TOKEN, Client, Running
+from support.apiserver.fixtures import plane
+from support.apiserver.running import Client, Running, run_bare
+from support.apiserver.world import World
+
+__all__ = ["plane"]
+"""Fixtures."""
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> World:
+    """Return a cluster in virtual time with the options of the mark `world`; by default three nodes."""
+    mark = request.node.get_closest_marker("world")
+    return World(**mark.kwargs) if mark else World()
 
 
 @pytest.fixture
@@ -16,19 +26,12 @@ def start() -> Iterator[Callable[..., Running]]:
     running: list[Running] = []
 
     def begin(**options: Any) -> Running:
-        chosen = replace(Options(token=TOKEN, controllers=False, kubelets=False), **options)
-        running.append(Running(chosen))
+        running.append(run_bare(**options))
         return running[-1]
 
     yield begin
     for one in running:
         one.stop()
-
-
-@pytest.fixture
-def plane(start: Callable[..., Running]) -> Running:
-    """A bare API server."""
-    return start()
 
 
 @pytest.fixture

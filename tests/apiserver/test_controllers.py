@@ -1,6 +1,5 @@
 """Controllers in real time: on the event loop of a running control plane, observed by its clients."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,11 +14,7 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 LABELS = {"app": "w"}
 AT_ONCE = Pace(start=0, run=0, stop=0)
 
-
-@pytest.fixture
-def plane(start: Callable[..., Running]) -> Running:
-    """Start a control plane whose nodes act without delay."""
-    return start(controllers=True, kubelets=True, nodes=2, pace=AT_ONCE)
+pytestmark = pytest.mark.control_plane(controllers=True, kubelets=True, nodes=2, pace=AT_ONCE)
 
 
 def workload(name: str = "w", image: str = "i:1", **spec: Any) -> dict[str, Any]:
@@ -29,12 +24,6 @@ def workload(name: str = "w", image: str = "i:1", **spec: Any) -> dict[str, Any]
         "spec": {"containers": [{"name": "c", "image": image}], "nodeName": "node-0"},
     }
     return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": LABELS}, "template": template, **spec}}
-
-
-def until(plane: Running, path: str, found: Callable[[Any], bool]) -> Any:
-    """Watch until an object meets a condition."""
-    watch = plane.watch(f"{path}{'&' if '?' in path else '?'}watch=1")
-    return watch.until(lambda event: event["type"] != "DELETED" and found(event["object"]))["object"]
 
 
 def until_deleted(plane: Running, path: str) -> None:
@@ -56,11 +45,11 @@ def test_a_deployment_rolls_out(plane: Running, client: Client) -> None:
             and status.get("updatedReplicas") == status.get("replicas") == status.get("availableReplicas") == 4
         )
 
-    first = until(plane, path, done)
+    first = plane.until(path, done)
     conditions = {one["type"]: one["reason"] for one in first["status"]["conditions"]}
     assert conditions == {"Available": "MinimumReplicasAvailable", "Progressing": "NewReplicaSetAvailable"}
     client.patch(path, {"spec": workload(image="i:2")["spec"]})
-    second = until(plane, path, lambda one: done(one) and one["metadata"]["generation"] == 2)
+    second = plane.until(path, lambda one: done(one) and one["metadata"]["generation"] == 2)
     assert second["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
     revision = "deployment.kubernetes.io/revision"
     sets = client.get(f"{APPS}/replicasets")["items"]
@@ -79,7 +68,7 @@ def job(**spec: Any) -> dict[str, Any]:
 def test_a_job_runs_to_completion(plane: Running, client: Client) -> None:
     """The desired number of pods finishes, never more than the parallelism at the same time."""
     client.create(JOBS, job(completions=4, parallelism=2))
-    finished = until(plane, f"{JOBS}/j", lambda one: "completionTime" in one.get("status", {}))
+    finished = plane.until(f"{JOBS}/j", lambda one: "completionTime" in one.get("status", {}))
     assert finished["status"]["succeeded"] == 4
     assert [one["type"] for one in finished["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
 
@@ -87,7 +76,7 @@ def test_a_job_runs_to_completion(plane: Running, client: Client) -> None:
 def test_a_namespace_is_emptied_before_it_is_removed(plane: Running, client: Client) -> None:
     """Creating objects in it is forbidden; a new namespace has its service account."""
     client.create("/api/v1/namespaces", {"metadata": {"name": "x"}})
-    until(plane, "/api/v1/namespaces/x/serviceaccounts/default", lambda _: True)
+    plane.until("/api/v1/namespaces/x/serviceaccounts/default", lambda _: True)
     held = {"metadata": {"name": "c", "finalizers": ["example.com/hold"]}}
     client.create("/api/v1/namespaces/x/configmaps", held)
     client.create("/api/v1/namespaces/x/pods", pod("a", nodeName="node-0"))

@@ -15,21 +15,12 @@ NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 AT_ONCE = Pace(start=0, run=0, stop=0)
 
-
-@pytest.fixture
-def plane(start: Callable[..., Running]) -> Running:
-    """Start two nodes without delay, with the controllers for nodes."""
-    return start(controllers=True, kubelets=True, nodes=2, pace=AT_ONCE)
+pytestmark = pytest.mark.control_plane(controllers=True, kubelets=True, nodes=2, pace=AT_ONCE)
 
 
-def until(plane: Running, path: str, found: Callable[[Any], bool]) -> Any:
-    """Watch until an event meets a condition."""
-    return plane.watch(f"{path}?watch=1").until(found)["object"]
-
-
-def is_running(event: Any) -> bool:
-    """Return whether an event contains a running pod."""
-    return bool(event["object"]["status"]["phase"] == "Running")
+def is_running(one: Any) -> bool:
+    """Return whether a pod is running."""
+    return bool(one["status"]["phase"] == "Running")
 
 
 def condition(obj: Any, type_: str) -> str:
@@ -41,7 +32,7 @@ def test_a_bound_pod_runs(plane: Running, client: Client) -> None:
     """With addresses, ready containers and all conditions true."""
     client.create(PODS, pod())
     client.create(f"{PODS}/a/binding", {"target": {"name": "node-1"}})
-    status = until(plane, f"{PODS}/a", is_running)["status"]
+    status = plane.until(f"{PODS}/a", is_running)["status"]
     assert status["podIP"] != status["hostIP"]
     assert status["containerStatuses"][0]["ready"]
     assert {one["status"] for one in status["conditions"]} == {"True"}
@@ -51,7 +42,7 @@ def test_pods_have_addresses_of_their_own(plane: Running, client: Client) -> Non
     """Unless they use the host network."""
     for name, spec in (("a", {}), ("b", {}), ("host", {"hostNetwork": True})):
         client.create(PODS, pod(name, nodeName="node-0", **spec))
-    statuses = {name: until(plane, f"{PODS}/{name}", is_running)["status"] for name in ("a", "b", "host")}
+    statuses = {name: plane.until(f"{PODS}/{name}", is_running)["status"] for name in ("a", "b", "host")}
     assert statuses["a"]["podIP"] != statuses["b"]["podIP"]
     assert statuses["host"]["podIP"] == statuses["host"]["hostIP"]
 
@@ -62,14 +53,14 @@ def test_a_pod_that_is_not_restarted_ends(plane: Running, client: Client, code: 
     wanted = pod("a", nodeName="node-0", restartPolicy="Never")
     wanted["metadata"]["annotations"] = {"kubestow.dev/exit-code": code}
     client.create(PODS, wanted)
-    ended = until(plane, f"{PODS}/a", lambda event: event["object"]["status"]["phase"] == phase)
+    ended = plane.until(f"{PODS}/a", lambda one: one["status"]["phase"] == phase)
     assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == int(code)
 
 
 def test_a_pod_ends_gracefully(plane: Running, client: Client) -> None:
     """Deletion marks it, its kubelet removes it."""
     client.create(PODS, pod("a", nodeName="node-0"))
-    until(plane, f"{PODS}/a", is_running)
+    plane.until(f"{PODS}/a", is_running)
     watch = plane.watch(f"{PODS}?watch=1")
     client.delete(f"{PODS}/a")
     marked = watch.until(lambda event: "deletionTimestamp" in event["object"]["metadata"])
@@ -83,7 +74,7 @@ def test_a_pod_with_a_finalizer_waits_for_it(plane: Running, client: Client) -> 
     wanted["metadata"]["finalizers"] = ["example.com/hold"]
     client.create(PODS, wanted)
     client.delete(f"{PODS}/a")
-    until(plane, f"{PODS}/a", lambda event: event["object"]["metadata"].get("deletionGracePeriodSeconds") == 0)
+    plane.until(f"{PODS}/a", lambda one: one["metadata"].get("deletionGracePeriodSeconds") == 0)
     client.patch(f"{PODS}/a", {"metadata": {"finalizers": None}})
     assert client.call("GET", f"{PODS}/a")[0] == 404
 
@@ -91,15 +82,15 @@ def test_a_pod_with_a_finalizer_waits_for_it(plane: Running, client: Client) -> 
 def test_a_minimal_node_is_completed(plane: Running, client: Client) -> None:
     """It gets capacity, addresses, a Ready condition and a lease."""
     client.create(NODES, {"metadata": {"name": "bare"}})
-    node = until(plane, f"{NODES}/bare", lambda event: condition(event["object"], "Ready") == "True")
+    node = plane.until(f"{NODES}/bare", lambda one: condition(one, "Ready") == "True")
     assert set(node["status"]["allocatable"]) == {"cpu", "memory", "pods", "ephemeral-storage"}
-    assert until(plane, f"{LEASES}/bare", lambda _: True)["spec"]["holderIdentity"] == "bare"
+    assert plane.until(f"{LEASES}/bare", lambda _: True)["spec"]["holderIdentity"] == "bare"
 
 
 def test_a_node_set_to_not_ready_stops_acting(plane: Running, client: Client) -> None:
     """It gets a condition and taints, and its pods do not start until it is ready again."""
     client.patch(f"{NODES}/node-0", {"metadata": {"annotations": {"kubestow.dev/ready": "false"}}})
-    down = until(plane, f"{NODES}/node-0", lambda event: len(event["object"]["spec"].get("taints", ())) == 2)
+    down = plane.until(f"{NODES}/node-0", lambda one: len(one["spec"].get("taints", ())) == 2)
     assert condition(down, "Ready") == "False"
     assert {(one["key"], one["effect"]) for one in down["spec"]["taints"]} == {
         ("node.kubernetes.io/not-ready", "NoSchedule"),
@@ -107,22 +98,22 @@ def test_a_node_set_to_not_ready_stops_acting(plane: Running, client: Client) ->
     }
     client.create(PODS, pod("a", nodeName="node-0"))
     client.create(PODS, pod("other", nodeName="node-1"))
-    until(plane, f"{PODS}/other", is_running)
+    plane.until(f"{PODS}/other", is_running)
     assert client.get(f"{PODS}/a")["status"]["phase"] == "Pending"
     client.patch(f"{NODES}/node-0", {"metadata": {"annotations": {"kubestow.dev/ready": "true"}}})
-    until(plane, f"{PODS}/a", is_running)
-    until(plane, f"{NODES}/node-0", lambda event: not event["object"]["spec"].get("taints"))
+    plane.until(f"{PODS}/a", is_running)
+    plane.until(f"{NODES}/node-0", lambda one: not one["spec"].get("taints"))
 
 
 def test_a_cordoned_node_is_tainted(plane: Running, client: Client) -> None:
     """The taint is removed when the node is uncordoned."""
     # Before its kubelet has begun, it has another taint.
-    until(plane, f"{NODES}/node-0", lambda event: not event["object"]["spec"].get("taints"))
+    plane.until(f"{NODES}/node-0", lambda one: not one["spec"].get("taints"))
     client.patch(f"{NODES}/node-0", {"spec": {"unschedulable": True}})
-    tainted = until(plane, f"{NODES}/node-0", lambda event: event["object"]["spec"].get("taints"))
+    tainted = plane.until(f"{NODES}/node-0", lambda one: one["spec"].get("taints"))
     assert tainted["spec"]["taints"] == [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
     client.patch(f"{NODES}/node-0", {"spec": {"unschedulable": None}})
-    until(plane, f"{NODES}/node-0", lambda event: not event["object"]["spec"].get("taints"))
+    plane.until(f"{NODES}/node-0", lambda one: not one["spec"].get("taints"))
 
 
 def test_no_execute_evicts_pods(plane: Running, client: Client) -> None:
@@ -130,7 +121,7 @@ def test_no_execute_evicts_pods(plane: Running, client: Client) -> None:
     client.create(PODS, pod("leaves", nodeName="node-0"))
     client.create(PODS, pod("stays", nodeName="node-0", tolerations=[{"operator": "Exists"}]))
     for name in ("leaves", "stays"):
-        until(plane, f"{PODS}/{name}", is_running)
+        plane.until(f"{PODS}/{name}", is_running)
     watch = plane.watch(f"{PODS}?watch=1")
     client.patch(f"{NODES}/node-0", {"spec": {"taints": [{"key": "fire", "effect": "NoExecute"}]}})
     gone = watch.until(lambda event: event["type"] == "DELETED")
@@ -140,7 +131,7 @@ def test_no_execute_evicts_pods(plane: Running, client: Client) -> None:
 
 def test_the_lease_of_a_deleted_node_is_deleted(plane: Running, client: Client) -> None:
     """It is not renewed any more."""
-    until(plane, f"{LEASES}/node-0", lambda _: True)
+    plane.until(f"{LEASES}/node-0", lambda _: True)
     watch = plane.watch(f"{LEASES}?watch=1")
     client.delete(f"{NODES}/node-0")
     assert watch.until(lambda event: event["type"] == "DELETED")["object"]["metadata"]["name"] == "node-0"

@@ -55,12 +55,6 @@ def plane(start: Callable[..., Running], tmp_path: Path) -> Iterator[Running]:
         yield plane
 
 
-def until(plane: Running, path: str, found: Callable[[Any], bool]) -> Any:
-    """Waits, by watching, until an object is as wanted."""
-    watch = plane.watch(f"{path}?watch=1&timeoutSeconds=60")
-    return watch.until(lambda event: event["type"] != "DELETED" and found(event["object"]))["object"]
-
-
 def workload(image: str, replicas: int, **spec: Any) -> dict[str, Any]:
     """A Deployment or StatefulSet."""
     labels = {"app": "w"}
@@ -84,7 +78,7 @@ def available(replicas: int) -> Callable[[Any], bool]:
 def test_a_deployment_rolls_out(plane: Running, client: Client) -> None:
     """Made, scheduled, rolled out again; the revision is counted, which `kubectl rollout undo` needs."""
     client.create(f"{APPS}/deployments", workload("i:1", 3))
-    until(plane, f"{APPS}/deployments/w", available(3))
+    plane.until(f"{APPS}/deployments/w", available(3))
     client.patch(
         f"{APPS}/deployments/w",
         {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i:2"}]}}}},
@@ -92,7 +86,7 @@ def test_a_deployment_rolls_out(plane: Running, client: Client) -> None:
     )
     revision = "deployment.kubernetes.io/revision"
     rolled = lambda one: one["metadata"].get("annotations", {}).get(revision) == "2" and available(3)(one)  # noqa: E731
-    until(plane, f"{APPS}/deployments/w", rolled)
+    plane.until(f"{APPS}/deployments/w", rolled)
     nodes = {one["spec"]["nodeName"] for one in client.get(f"{CORE}/pods?labelSelector=app%3Dw")["items"]}
     assert nodes == {"node-0", "node-1", "node-2"}
 
@@ -102,7 +96,7 @@ def test_a_stateful_set_and_what_goes_with_its_namespace(plane: Running, client:
     client.create("/api/v1/namespaces", {"metadata": {"name": "n"}})
     path = "/apis/apps/v1/namespaces/n/statefulsets"
     client.create(path, workload("i", 2))
-    until(plane, f"{path}/w", lambda one: one.get("status", {}).get("availableReplicas") == 2)
+    plane.until(f"{path}/w", lambda one: one.get("status", {}).get("availableReplicas") == 2)
     watch = plane.watch("/api/v1/namespaces/n?watch=1&timeoutSeconds=60")
     client.delete("/api/v1/namespaces/n")
     watch.until(lambda event: event["type"] == "DELETED")
@@ -113,7 +107,7 @@ def test_a_daemon_set_is_on_every_node(plane: Running, client: Client) -> None:
     one = workload("i", 0)
     del one["spec"]["replicas"]
     client.create(f"{APPS}/daemonsets", one)
-    until(plane, f"{APPS}/daemonsets/w", lambda one: one.get("status", {}).get("numberAvailable") == 3)
+    plane.until(f"{APPS}/daemonsets/w", lambda one: one.get("status", {}).get("numberAvailable") == 3)
 
 
 def test_a_cron_job_runs_a_job_to_completion(plane: Running, client: Client) -> None:
@@ -122,7 +116,7 @@ def test_a_cron_job_runs_a_job_to_completion(plane: Running, client: Client) -> 
     job = {"template": {"spec": {"restartPolicy": "OnFailure", "containers": containers}}, "completions": 2}
     spec = {"schedule": "@every 2s", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": job}}
     client.create(f"{BATCH}/cronjobs", {"metadata": {"name": "w"}, "spec": spec})
-    until(plane, f"{BATCH}/cronjobs/w", lambda one: "lastSuccessfulTime" in one.get("status", {}))
+    plane.until(f"{BATCH}/cronjobs/w", lambda one: "lastSuccessfulTime" in one.get("status", {}))
     done = client.get(f"{BATCH}/jobs")["items"][0]
     assert (done["status"]["succeeded"], done["metadata"]["ownerReferences"][0]["kind"]) == (2, "CronJob")
 
@@ -130,15 +124,15 @@ def test_a_cron_job_runs_a_job_to_completion(plane: Running, client: Client) -> 
 def test_a_quota_and_a_budget_are_kept(plane: Running, client: Client) -> None:
     """Counted by one program, honoured by the other."""
     client.create(f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}})
-    until(plane, f"{CORE}/resourcequotas/q", lambda one: one.get("status", {}).get("hard") == {"pods": "2"})
+    plane.until(f"{CORE}/resourcequotas/q", lambda one: one.get("status", {}).get("hard") == {"pods": "2"})
     selector = {"matchLabels": {"app": "w"}}
     budget = {"metadata": {"name": "b"}, "spec": {"selector": selector, "minAvailable": 2}}
     client.create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
     client.create(f"{APPS}/deployments", workload("i", 3))
     full = lambda one: one.get("status", {}).get("availableReplicas") == 2  # noqa: E731
-    until(plane, f"{APPS}/deployments/w", full)
+    plane.until(f"{APPS}/deployments/w", full)
     counted = lambda one: one.get("status", {}).get("currentHealthy") == 2  # noqa: E731
-    until(plane, "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b", counted)
+    plane.until("/apis/policy/v1/namespaces/default/poddisruptionbudgets/b", counted)
     name = client.get(f"{CORE}/pods")["items"][0]["metadata"]["name"]
     assert client.call("POST", f"{CORE}/pods/{name}/eviction", {"metadata": {"name": name}})[0] == 429
 
@@ -156,7 +150,7 @@ def test_a_pod_gets_its_device(plane: Running, client: Client) -> None:
     containers = [{"name": "c", "image": "i", "resources": {"claims": [{"name": "x"}]}}]
     spec = {"containers": containers, "resourceClaims": claims}
     client.create(f"{CORE}/pods", {"metadata": {"name": "p"}, "spec": spec})
-    bound = until(plane, f"{CORE}/pods/p", lambda one: one.get("status", {}).get("phase") == "Running")
+    bound = plane.until(f"{CORE}/pods/p", lambda one: one.get("status", {}).get("phase") == "Running")
     assert bound["spec"]["nodeName"] == "node-1"
     watch = plane.watch(f"{CORE}/pods/p?watch=1&timeoutSeconds=60")
     taint = {"key": "broken", "effect": "NoExecute"}

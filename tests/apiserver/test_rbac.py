@@ -1,14 +1,11 @@
 """RBAC authorization."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubestow.apiserver import Options
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED, Resource
-from support.apiserver.running import TOKEN, Client, Running, pod
+from support.apiserver.running import Client, Running, pod
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PODS = "/api/v1/namespaces/default/pods"
@@ -19,14 +16,7 @@ t-scheduler,system:kube-scheduler,3,""
 t-account,system:serviceaccount:default:robot,4,"system:serviceaccounts"
 """
 
-
-@pytest.fixture
-def plane(tmp_path: Path) -> Iterator[Running]:
-    tokens = tmp_path / "tokens.csv"
-    tokens.write_text(TOKENS)
-    running = Running(Options(token=TOKEN, token_file=tokens, controllers=False, kubelets=False, rbac=True))
-    yield running
-    running.stop()
+pytestmark = pytest.mark.control_plane(tokens=TOKENS, rbac=True)
 
 
 def _role(admin: Client, name: str, *rules: dict[str, Any], namespace: str = "default") -> None:

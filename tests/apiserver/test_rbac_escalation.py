@@ -1,13 +1,10 @@
 """Users cannot grant permissions that they do not have."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubestow.apiserver import Options
-from support.apiserver.running import TOKEN, Client, Running
+from support.apiserver.running import Client, Running
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLES = f"{RBAC}/namespaces/default/roles"
@@ -17,14 +14,7 @@ WRITE = MANAGE | {"verbs": ["get", "create", "update", "patch"], "resources": ["
 READ = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
 SECRETS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["secrets"]}
 
-
-@pytest.fixture
-def plane(tmp_path: Path) -> Iterator[Running]:
-    tokens = tmp_path / "tokens.csv"
-    tokens.write_text('t-jane,jane,1,"devs"\n')
-    running = Running(Options(token=TOKEN, token_file=tokens, controllers=False, kubelets=False, rbac=True))
-    yield running
-    running.stop()
+pytestmark = pytest.mark.control_plane(tokens='t-jane,jane,1,"devs"\n', rbac=True)
 
 
 def _role(name: str, *rules: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -14,12 +14,17 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubestow import config
-from kubestow.apiserver import Options
 from kubestow.cli import main
+from support.apiserver.fixtures import shared_plane
 from support.apiserver.running import TOKEN, Running
 from support.client.authority import Authority
 
+__all__ = ["shared_plane"]
+"""Fixtures."""
+
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+pytestmark = pytest.mark.control_plane(tokens="reader,jane,2\n")
 
 
 class Refusal(NamedTuple):
@@ -28,19 +33,10 @@ class Refusal(NamedTuple):
     code: int
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    tokens = tmp_path_factory.mktemp("tokens") / "tokens.csv"
-    tokens.write_text("reader,jane,2\n")
-    running = Running(Options(token=TOKEN, token_file=tokens, controllers=False, kubelets=False))
-    yield running
-    running.stop()
-
-
 @pytest.fixture
-def doctor(plane: Running) -> Callable[..., Result]:
+def doctor(shared_plane: Running) -> Callable[..., Result]:
     def run(*arguments: str) -> Result:
-        given = () if "--kubeconfig" in arguments else ("--kubeconfig", str(plane.control_plane.kubeconfig_path))
+        given = () if "--kubeconfig" in arguments else ("--kubeconfig", str(shared_plane.control_plane.kubeconfig_path))
         return CliRunner().invoke(main, ["doctor", *given, *arguments])
 
     return run
@@ -187,9 +183,9 @@ def test_one_that_schedules_without_a_lease(
     assert "each has its own lease" not in done.output
 
 
-def test_no_election_beside_a_leader(plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
+def test_no_election_beside_a_leader(shared_plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
     """Who leads is told."""
-    client = plane.client()
+    client = shared_plane.client()
     client.create(LEASES, {"metadata": {"name": "kube-scheduler"}, "spec": {"holderIdentity": "the-other"}})
     try:
         assert "the-other holds the lease" in doctor().output
@@ -206,9 +202,9 @@ def test_no_election_beside_a_leader(plane: Running, doctor: Callable[..., Resul
         client.close()
 
 
-def test_a_leader_that_is_gone(plane: Running, doctor: Callable[..., Result]) -> None:
+def test_a_leader_that_is_gone(shared_plane: Running, doctor: Callable[..., Result]) -> None:
     """A lease that has run out keeps nobody waiting."""
-    client = plane.client()
+    client = shared_plane.client()
     spec = {"holderIdentity": "gone", "renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15}
     client.create(LEASES, {"metadata": {"name": "kube-scheduler"}, "spec": spec})
     try:
@@ -220,9 +216,9 @@ def test_a_leader_that_is_gone(plane: Running, doctor: Callable[..., Result]) ->
         client.close()
 
 
-def test_rights_that_are_missing(plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
+def test_rights_that_are_missing(shared_plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
     """Each is named, with the roles that have them."""
-    content = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
+    content = yaml.safe_load(shared_plane.control_plane.kubeconfig_path.read_text())
     content["users"][0]["user"] = {"token": "reader"}
     path = tmp_path / "reader.kubeconfig"
     path.write_text(yaml.safe_dump(content))
@@ -280,7 +276,7 @@ def test_a_server_that_lacks_much(
 
 
 def test_a_running_scheduler_that_does_not_tell(
-    plane: Running, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
+    shared_plane: Running, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
 ) -> None:
     """Because it is none, or cannot be trusted; what to do is told."""
     done = doctor("--server", serve({}))
@@ -290,7 +286,7 @@ def test_a_running_scheduler_that_does_not_tell(
     assert "make sure that --server is the secure port of a running kube-scheduler" in done.output
     other = tmp_path / "other.crt"
     other.write_bytes(Authority().pem)
-    done = doctor("--server", plane.control_plane.url, "--certificate-authority", str(other))
+    done = doctor("--server", shared_plane.control_plane.url, "--certificate-authority", str(other))
     assert done.exit_code == 1
     assert "-> name its authority with --certificate-authority, or skip verification with --ins" in done.output
     done = doctor("--server", serve({"/configz": Refusal(403)}))
@@ -375,15 +371,18 @@ def test_a_kubeconfig_that_names_no_api_server(
     assert "make sure that the server runs and the kubeconfig is correct" in done.output
 
 
-def test_credentials_that_are_not_accepted(doctor: Callable[..., Result], plane: Running, tmp_path: Path) -> None:
+def test_credentials_that_are_not_accepted(
+    doctor: Callable[..., Result], shared_plane: Running, tmp_path: Path
+) -> None:
     """One problem says so, and nothing else is asked."""
     kubeconfig = tmp_path / "kubeconfig"
-    written = plane.control_plane.kubeconfig_path.read_text()
+    written = shared_plane.control_plane.kubeconfig_path.read_text()
     kubeconfig.write_text(written.replace(TOKEN, "wrong"))
     done = doctor("--kubeconfig", str(kubeconfig))
     assert done.exit_code == 1
     assert (
-        f"PROBLEM {plane.control_plane.url} does not accept the user of the kubeconfig: Unauthorized\n" in done.output
+        f"PROBLEM {shared_plane.control_plane.url} does not accept the user of the kubeconfig: Unauthorized\n"
+        in done.output
     )
     assert "-> renew the token or the certificate in the kubeconfig" in done.output
     assert done.output.count("Unauthorized") == 1
@@ -397,9 +396,9 @@ def test_flags_about_a_server_that_is_not_named(doctor: Callable[..., Result], f
     assert f"Error: {flag.partition('=')[0]}: has no effect without --server" in done.output
 
 
-def test_a_token_goes_over_tls_alone(plane: Running, doctor: Callable[..., Result]) -> None:
+def test_a_token_goes_over_tls_alone(shared_plane: Running, doctor: Callable[..., Result]) -> None:
     """An address without https:// is that of the secure port, too."""
-    done = doctor("--server", plane.control_plane.url.removeprefix("https://"), "--insecure-skip-tls-verify")
+    done = doctor("--server", shared_plane.control_plane.url.removeprefix("https://"), "--insecure-skip-tls-verify")
     assert "does not report its configuration: the server could not find the requested resource" in done.output
 
 

@@ -1,7 +1,6 @@
 """A legacy Policy by flags: where it comes from, what wins over what, what is refused."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubestow.apiserver import Options
 from kubestow.cli import main
-from support.apiserver.running import TOKEN, Running
+from support.apiserver.fixtures import shared_plane
+from support.apiserver.running import Running
+
+__all__ = ["shared_plane"]
+"""Fixtures."""
 
 HEAD = {"apiVersion": "v1", "kind": "Policy"}
 
@@ -43,16 +45,13 @@ def config_map(text: str, name: str, key: str = "policy.cfg") -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {key: text}}
 
 
-@pytest.fixture(scope="module")
-def plane() -> Iterator[Running]:
-    running = Running(Options(token=TOKEN, controllers=False, kubelets=False))
-    client = running.client()
+@pytest.fixture(scope="module", autouse=True)
+def _config_maps(shared_plane: Running) -> None:
+    client = shared_plane.client()
     client.create("/api/v1/namespaces/kube-system/configmaps", config_map(json.dumps(HEAD), "default-policy"))
     client.create("/api/v1/namespaces/kube-system/configmaps", config_map(json.dumps(HEAD), "no-policy", "other"))
     small = json.dumps(HEAD | {"predicates": [{"name": "HostName"}]})
     client.create("/api/v1/namespaces/default/configmaps", config_map(small, "small-policy"))
-    yield running
-    running.stop()
 
 
 def test_a_policy_from_a_file(tmp_path: Path) -> None:
@@ -86,10 +85,10 @@ def test_a_policy_wins_over_the_profiles_of_a_configuration(tmp_path: Path) -> N
         (["--policy-config-file=FILE", "--use-legacy-policy-config"], 2),
     ],
 )
-def test_a_config_map_wins_over_a_file(plane: Running, tmp_path: Path, flags: list[str], count: int) -> None:
+def test_a_config_map_wins_over_a_file(shared_plane: Running, tmp_path: Path, flags: list[str], count: int) -> None:
     """Unless --use-legacy-policy-config is given; it is in kube-system unless told otherwise."""
     file = write(tmp_path / "policy.json")
-    kubeconfig = plane.control_plane.kubeconfig_path
+    kubeconfig = shared_plane.control_plane.kubeconfig_path
     given = [flag.replace("FILE", file) for flag in flags]
     assert len(filters(tmp_path, f"--kubeconfig={kubeconfig}", *given)) == count
 
@@ -106,9 +105,9 @@ def test_a_config_map_wins_over_a_file(plane: Running, tmp_path: Path, flags: li
         (["--use-legacy-policy-config"], "--policy-config-file: is required with --use-legacy-policy-config"),
     ],
 )
-def test_policies_that_are_not_there(plane: Running, flags: list[str], told: str) -> None:
+def test_policies_that_are_not_there(shared_plane: Running, flags: list[str], told: str) -> None:
     """The place is named, and what is wrong with it."""
-    done = invoke(f"--kubeconfig={plane.control_plane.kubeconfig_path}", *flags)
+    done = invoke(f"--kubeconfig={shared_plane.control_plane.kubeconfig_path}", *flags)
     assert done.exit_code == 1
     assert told in done.output
 

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.apiserver import Options
-from support.apiserver.running import TOKEN, Running
+from support.apiserver.fixtures import plane
+from support.apiserver.running import Running
 from support.integration.process import Process
 from support.integration.real_control_plane import folders
+
+__all__ = ["plane"]
+"""Fixtures."""
 
 FOLDERS: list[Path | None] = [*folders()] or [None]
 
@@ -23,14 +26,6 @@ def assets(request: pytest.FixtureRequest) -> Path:
     if missing:
         pytest.fail(f"KUBEBUILDER_ASSETS: {found} has no {' and no '.join(missing)}", pytrace=False)
     return found
-
-
-@pytest.fixture
-def plane() -> Iterator[Running]:
-    """Start an API server without controllers and kubelets."""
-    running = Running(Options(token=TOKEN, controllers=False, kubelets=False))
-    yield running
-    running.stop()
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubestow.apiserver import Options
-from support.apiserver.running import TOKEN, Client, Running
+from support.apiserver.running import Client, Running, run_bare
 from support.free_ports import free_port
 from support.integration.cluster import PODS, node, pod, priority_class
 from support.integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, claiming, device_class, device_slice
@@ -37,21 +36,14 @@ NOT_USED_HERE = {
 
 
 @pytest.fixture
-def plane(tmp_path: Path) -> Iterator[Running]:
-    (tmp_path / "tokens.csv").write_text(f't-scheduler,{USER},1,""\nt-monitor,monitor,2,""\n')
-    options = Options(
-        token=TOKEN,
-        token_file=tmp_path / "tokens.csv",
-        audit_log=tmp_path / "audit.jsonl",
-        controllers=False,
-        kubelets=False,
-        rbac=True,
-    )
-    running = Running(options)
-    _grant(running.client(), "kubestow", RULES, USER)
-    _grant(running.client(), "monitor", [{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}], "monitor")
-    yield running
-    running.stop()
+def audited(tmp_path: Path) -> Iterator[Running]:
+    """Start a control plane with RBAC and an audit log, and grant the role to the scheduler."""
+    tokens, log = tmp_path / "tokens.csv", tmp_path / "audit.jsonl"
+    tokens.write_text(f't-scheduler,{USER},1,""\nt-monitor,monitor,2,""\n')
+    with run_bare(token_file=tokens, audit_log=log, rbac=True) as running:
+        _grant(running.client(), "kubestow", RULES, USER)
+        _grant(running.client(), "monitor", [{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}], "monitor")
+        yield running
 
 
 def _grant(admin: Client, name: str, rules: list[dict[str, Any]], user: str) -> None:
@@ -98,10 +90,10 @@ def _audited(file: Path) -> list[dict[str, Any]]:
     return [event for event in events if event["user"]["username"] == USER]
 
 
-def test_the_role_is_sufficient_and_minimal(plane: Running, tmp_path: Path) -> None:
+def test_the_role_is_sufficient_and_minimal(audited: Running, tmp_path: Path) -> None:
     """No call is rejected, and every rule is used."""
-    admin, port = plane.client(), free_port()
-    config = _kubeconfig(plane, tmp_path / "scheduler.kubeconfig")
+    admin, port = audited.client(), free_port()
+    config = _kubeconfig(audited, tmp_path / "scheduler.kubeconfig")
     flags = [f"--{what}-kubeconfig={config}" for what in ("authentication", "authorization")]
     flags += [f"--secure-port={port}", f"--cert-dir={tmp_path / 'certificates'}", f"--feature-gates={GATES}"]
     scheduler = Process(tmp_path, "scheduler", config, *flags, "--leader-elect-resource-name=kubestow")

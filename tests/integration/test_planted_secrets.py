@@ -9,7 +9,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -17,7 +16,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubestow.apiserver import Options
 from support.apiserver.running import TOKEN, Running
 from support.free_ports import free_port
 from support.integration.cluster import PODS, node, pod
@@ -46,15 +44,7 @@ PAGES = (
     "/ui/api/v1/explain/default/too-big",
 )
 
-
-@pytest.fixture
-def plane(tmp_path: Path) -> Iterator[Running]:
-    lines = (f'{SCHEDULERS_TOKEN},s,1,"system:masters"', f'{READERS_TOKEN},r,2,"system:masters"')
-    (tmp_path / "tokens.csv").write_text("\n".join(lines) + "\n")
-    options = Options(token=TOKEN, token_file=tmp_path / "tokens.csv", controllers=False, kubelets=False)
-    running = Running(options)
-    yield running
-    running.stop()
+TOKENS = f'{SCHEDULERS_TOKEN},s,1,"system:masters"\n{READERS_TOKEN},r,2,"system:masters"\n'
 
 
 def _kubeconfig(plane: Running, path: Path) -> Path:
@@ -95,6 +85,7 @@ def _unpacked(recording: Path) -> str:
         return ""
 
 
+@pytest.mark.control_plane(tokens=TOKENS)
 def test_no_secret_is_exposed(plane: Running, tmp_path: Path) -> None:
     """At the highest verbosity, with records, a decision log and a recorder running."""
     admin, port = plane.client(), free_port()

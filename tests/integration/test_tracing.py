@@ -15,10 +15,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as answers
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as rpc
 
-from kubestow.apiserver import Options
 from kubestow.cli.scheduler.tracing_options import TracingOptions, tracing_options
 from kubestow.telemetry.metrics.catalogue import Metrics
-from support.apiserver.running import TOKEN, Running
+from support.apiserver.running import run_bare
 from support.client.scripted import Answer, Request, opened, serving
 from support.integration.cluster import PODS, node, pod
 from support.polling import until
@@ -75,7 +74,7 @@ def test_a_pod_s_spans(received: tuple[str, list[Any]], tmp_path: Path) -> None:
     endpoint, spans = received
     file = tmp_path / "tracing.yaml"
     file.write_text(f"{FILE}endpoint: {endpoint}\nsamplingRatePerMillion: 1000000\n")
-    plane = Running(Options(token=TOKEN, controllers=False, kubelets=False))
+    plane = run_bare()
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     client.create(PODS, pod("p"))

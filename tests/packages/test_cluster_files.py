@@ -12,15 +12,15 @@ import yaml
 
 from integration.conftest import assets
 from kubestow import __version__, config
-from kubestow.apiserver import Options
+from support.apiserver.fixtures import plane
 from support.apiserver.kubectl import PROBLEM
-from support.apiserver.running import TOKEN, Running
+from support.apiserver.running import Running
 from support.integration.real_control_plane import RealControlPlane
 from support.packages.helm import render
 from support.polling import until
 from support.repository import ROOT
 
-__all__ = ["assets"]
+__all__ = ["assets", "plane"]
 """Fixtures."""
 
 CHART = ROOT / "deploy/helm/kubestow"
@@ -41,13 +41,6 @@ with_kubectl = pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")
 
 def _chart(**values: Any) -> dict[str, dict[str, Any]]:
     return {obj["kind"]: obj for obj in render(CHART, "kubestow", NAMESPACE, values)}
-
-
-@pytest.fixture
-def plane() -> Iterator[Running]:
-    running = Running(Options(token=TOKEN, kubelets=False))
-    yield running
-    running.stop()
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +107,7 @@ def test_helm_renders_the_same(values: dict[str, Any], tmp_path: Path) -> None:
     assert {obj["kind"]: obj for obj in rendered} == _chart(**values)
 
 
+@pytest.mark.control_plane(controllers=True)
 def test_the_embedded_server_accepts_the_chart(plane: Running) -> None:
     """Every object is accepted, and the controllers create the two pods."""
     client = plane.client()
@@ -126,6 +120,7 @@ def test_the_embedded_server_accepts_the_chart(plane: Running) -> None:
     client.close()
 
 
+@pytest.mark.control_plane(controllers=True)
 @with_kubectl
 @pytest.mark.kubectl
 def test_the_embedded_server_accepts_the_kustomization(plane: Running) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.apiserver import Options
-from support.apiserver.running import TOKEN, Running
+from support.apiserver.running import run_bare
 from support.integration.cluster import PODS, node, pod
 from support.polling import until
 from support.repository import ROOT
@@ -63,7 +62,7 @@ def test_all_modules_are_compiled(root: Path) -> None:
 @with_image
 def test_it_schedules_without_privileges_on_a_read_only_root(root: Path) -> None:
     """As user 65532, with only /tmp writable."""
-    plane = Running(Options(token=TOKEN, controllers=False, kubelets=False))
+    plane = run_bare()
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     client.create(PODS, pod("p"))

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,21 +12,18 @@ import yaml
 from click.testing import CliRunner
 
 from kubestow.api.files import ObjectsError
-from kubestow.apiserver import Options
 from kubestow.cli import main
 from kubestow.simulator.recording.files import entries
 from simulator.conftest import pod
-from support.apiserver.running import TOKEN, Running
+from support.apiserver.fixtures import plane
+from support.apiserver.running import Running
 
 PODS = "/api/v1/namespaces/default/pods"
 
+__all__ = ["plane"]
+"""Fixtures."""
 
-@pytest.fixture
-def plane() -> Iterator[Running]:
-    """A control plane with three nodes and without a scheduler."""
-    running = Running(Options(nodes=3, token=TOKEN))
-    yield running
-    running.stop()
+pytestmark = pytest.mark.control_plane(controllers=True, kubelets=True, nodes=3)
 
 
 def test_capacity_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:

@@ -9,12 +9,6 @@ from support.apiserver.world import LABELS, World, workload
 BUDGETS = "poddisruptionbudgets.policy"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of three nodes."""
-    return World()
-
-
 def budget(world: World, **spec: Any) -> None:
     """Create a budget for all pods of the workload."""
     world.create(BUDGETS, "b", {"selector": {"matchLabels": LABELS}, **spec})

@@ -11,12 +11,6 @@ from support.apiserver.world import World, template
 CRON_JOBS, JOBS = "cronjobs.batch", "jobs.batch"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a cluster at midnight, the first of January 2026."""
-    return World()
-
-
 def cron_job(schedule: str = "*/5 * * * *", annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     """Return the spec of a CronJob."""
     jobs = {

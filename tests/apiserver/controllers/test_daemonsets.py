@@ -10,11 +10,7 @@ from support.apiserver.world import World, template, workload
 
 SETS = "daemonsets.apps"
 
-
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of four nodes."""
-    return World(4)
+pytestmark = pytest.mark.world(nodes=4)
 
 
 def nodes(world: World) -> list[str]:

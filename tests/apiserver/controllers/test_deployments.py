@@ -11,12 +11,6 @@ DEPLOYMENTS, SETS = "deployments.apps", "replicasets.apps"
 REVISION = "deployment.kubernetes.io/revision"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of three nodes."""
-    return World()
-
-
 def sizes(world: World) -> dict[str, int]:
     """Return the replicas by revision."""
     return {one["metadata"]["annotations"][REVISION]: one["spec"]["replicas"] for one in world.all(SETS)}

@@ -16,13 +16,12 @@ FIRE = {"key": "fire", "effect": "NoExecute"}
 EVICTED = ("DeviceTaintManagerEviction", "Marking for deletion")
 SPARED = ("DeviceTaintManagerEviction", "Cancelling deletion")
 
+pytestmark = pytest.mark.world(nodes=1, pace=Pace(start=1, run=10, stop=5), gates="DRADeviceTaintRules=true")
 
-@pytest.fixture
-def world() -> World:
-    """Return a node with two devices, with rules enabled; pods take a while to stop."""
-    world = World(1, pace=Pace(start=1, run=10, stop=5), gates="DRADeviceTaintRules=true")
+
+@pytest.fixture(autouse=True)
+def _two_devices(world: World) -> None:
     publish(world, "s", "d0", "d1")
-    return world
 
 
 def publish(world: World, name: str, *devices: str, generation: int = 1, **taints: list[dict[str, Any]]) -> None:

@@ -13,12 +13,6 @@ JOBS = "jobs.batch"
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a cluster whose pods start within a second and run for ten."""
-    return World()
-
-
 def job(annotations: dict[str, str] | None = None, policy: str = "Never", **spec: Any) -> dict[str, Any]:
     """Return the spec of a Job."""
     return {"template": template("i", annotations, restartPolicy=policy), **spec}

@@ -8,12 +8,6 @@ from support.apiserver.world import LABELS, World, template, workload
 SLICES = "endpointslices.discovery.k8s.io"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of three nodes."""
-    return World()
-
-
 @pytest.mark.parametrize(("storage", "name"), [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")])
 def test_every_namespace_has_its_default_objects(world: World, storage: str, name: str) -> None:
     """They are created again when deleted, and restored when changed."""

@@ -13,11 +13,7 @@ from support.apiserver.world import World, template, workload
 
 PREFIX = "node.kubernetes.io/"
 
-
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of two nodes."""
-    return World(2)
+pytestmark = pytest.mark.world(nodes=2)
 
 
 def annotate(world: World, node: str, **annotations: str) -> None:

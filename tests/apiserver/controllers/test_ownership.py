@@ -1,17 +1,9 @@
 """Owners and dependents: adoption of orphans, and garbage collection."""
 
-import pytest
-
 from kubestow.apiserver.store.records import Change
 from support.apiserver.world import LABELS, World, template, workload
 
 SETS, DEPLOYMENTS = "replicasets.apps", "deployments.apps"
-
-
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of three nodes."""
-    return World()
 
 
 def names(world: World, storage: str = "pods") -> list[str]:

@@ -13,11 +13,7 @@ JOBS = "jobs.batch"
 GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
 GATES = "GenericWorkload=true,WorkloadWithJob=true"
 
-
-@pytest.fixture
-def world() -> World:
-    """Return a cluster whose pods start within a second and run for ten."""
-    return World(gates=GATES)
+pytestmark = pytest.mark.world(gates=GATES)
 
 
 def job(**spec: Any) -> dict[str, Any]:

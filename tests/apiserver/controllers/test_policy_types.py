@@ -11,11 +11,7 @@ from support.apiserver.world import World
 
 POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
 
-
-@pytest.fixture
-def world() -> World:
-    """Return a cluster without nodes."""
-    return World(nodes=0)
+pytestmark = pytest.mark.world(nodes=0)
 
 
 def checked(world: World, *validations: dict[str, str], resource: str = "deployments", **spec: Any) -> list[Any]:

@@ -10,12 +10,9 @@ CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "fast"}
 
 
-@pytest.fixture
-def world() -> World:
-    """Return three nodes, and a class whose volumes are provisioned immediately."""
-    world = World()
+@pytest.fixture(autouse=True)
+def _fast_class(world: World) -> None:
     world.create("storageclasses.storage.k8s.io", "fast", provisioner="example.com/p")
-    return world
 
 
 def pod(world: World, name: str, volume: dict[str, Any]) -> None:

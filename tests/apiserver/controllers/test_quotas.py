@@ -11,12 +11,6 @@ from support.apiserver.world import World, template, workload
 QUOTAS = "resourcequotas"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of three nodes."""
-    return World()
-
-
 def container(cpu: str, memory: str = "1Gi", **more: Any) -> dict[str, Any]:
     """Return a container with requests."""
     amounts = {"cpu": cpu, "memory": memory}

@@ -10,12 +10,6 @@ SETS = "replicasets.apps"
 OPEN = {"type": "x", "status": "True"}
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of three nodes."""
-    return World()
-
-
 @pytest.mark.parametrize("storage", [SETS, "replicationcontrollers"])
 def test_missing_pods_are_created_and_surplus_ones_deleted(world: World, storage: str) -> None:
     """The status counts them, events record them."""

@@ -11,12 +11,6 @@ SETS, CLAIMS = "statefulsets.apps", "persistentvolumeclaims"
 HASH = "controller-revision-hash"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of three nodes."""
-    return World()
-
-
 def stateful(image: str = "i:1", annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     """Return the spec of a StatefulSet."""
     return {"serviceName": "s", **workload(image, annotations, **spec)}

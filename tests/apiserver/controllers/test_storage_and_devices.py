@@ -11,12 +11,6 @@ CLASSES = "storageclasses.storage.k8s.io"
 DEVICES, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return three nodes in three zones."""
-    return World()
-
-
 def claim(world: World, name: str, class_name: str, **spec: Any) -> None:
     """Create a claim of one gibibyte."""
     wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}

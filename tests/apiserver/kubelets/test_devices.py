@@ -31,12 +31,6 @@ items:
 """
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a cluster of three nodes."""
-    return World()
-
-
 def offer(world: World, wanted: str) -> list[dict[str, Any]]:
     """Return the slices after every node was reconciled."""
     devices = Devices(wanted)

@@ -10,11 +10,7 @@ from support.apiserver.world import START, World, template
 
 CONTAINERS = [{"name": "c", "image": "i"}]
 
-
-@pytest.fixture
-def world() -> World:
-    """Return one node; pods start and stop within a second, and run for ten if they end by themselves."""
-    return World(1)
+pytestmark = pytest.mark.world(nodes=1)
 
 
 def pod(world: World, annotations: dict[str, str] | None = None, *, name: str = "p", **spec: Any) -> None:

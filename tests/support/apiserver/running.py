@@ -6,7 +6,7 @@ import json
 import ssl
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from kubestow.apiserver import ControlPlane, Options
 from support.polling import PATIENCE
@@ -168,6 +168,17 @@ class Running:
         value: T = result[0]
         return value
 
+    def until(self, path: str, found: Callable[[Any], bool]) -> Any:
+        """Watch until an object at a path exists and meets a condition; return it."""
+        watch = self.watch(f"{path}{'&' if '?' in path else '?'}watch=1")
+        return watch.until(lambda event: event["type"] != "DELETED" and found(event["object"]))["object"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
     def stop(self) -> None:
         """Stops it in good order."""
         for client in self._clients:
@@ -175,6 +186,12 @@ class Running:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(PATIENCE)
+
+
+def run_bare(**options: Any) -> Running:
+    """Start a control plane; by default without controllers and kubelets, so that only the test writes."""
+    chosen: dict[str, Any] = {"token": TOKEN, "controllers": False, "kubelets": False} | options
+    return Running(Options(**chosen))
 
 
 def pod(name: str = "a", **spec: Any) -> dict[str, Any]:
