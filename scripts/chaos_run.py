@@ -15,13 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from scenarios.test_random_events import run as run_random_events  # noqa: E402
 from support.chaos.planes import Embedded, Plane, Real  # noqa: E402
 from support.chaos.stories import STORIES  # noqa: E402
 from support.chaos.world import Row  # noqa: E402
 from support.fuzzing import running as fuzzing  # noqa: E402
 from support.fuzzing.targets import TARGETS  # noqa: E402
 from support.integration.real_control_plane import folders  # noqa: E402
+from support.scenarios.random_events import run_events  # noqa: E402
 
 RANDOM, FUZZ = "random events", "fuzzing"
 SEEDS, EVENTS, INPUTS = 100, 20_000, 1_000_000
@@ -109,7 +109,7 @@ def _random_events_row(options: argparse.Namespace) -> Row:
 
 def _one_random_run(seed: int) -> tuple[int, str]:
     try:
-        chaos = run_random_events(random.Random(seed), EVENTS, check_every=1000)
+        chaos = run_events(random.Random(seed), EVENTS, check_every=1000)
     except Exception as error:
         return 0, f"seed {seed}: {type(error).__name__}: {error}"
     return len(chaos.harness.cluster.bindings), ""
@@ -120,7 +120,7 @@ def _fuzz_row(options: argparse.Namespace) -> Row:
     row, started = Row(FUZZ, options.seed), time.monotonic()
     each = max(1, int(INPUTS * options.share) // len(TARGETS) + 1)
     with ProcessPoolExecutor(os.cpu_count(), initializer=fuzzing.limit_memory, max_tasks_per_child=1) as pool:
-        found = {name: pool.submit(fuzzing.run, name, options.seed, each) for name in TARGETS}
+        found = {name: pool.submit(fuzzing.fuzz, name, options.seed, each) for name in TARGETS}
         for name, finds in found.items():
             row.faults[name] += each
             for find in finds.result():

@@ -47,7 +47,7 @@ BAD = {**QUANTITY, "id": "q-2", "expect": [{"value": "1024", "milli": "1000000",
 UNKNOWN = {"kind": "horoscope", "id": "h-1", "expect": []}
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_conformance(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ROOT / "scripts" / "conformance", *arguments], capture_output=True, text=True, check=False)
 
 
@@ -64,28 +64,28 @@ def write_cases(path: Path, *cases: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("kind", MUST_PASS)
 def test_recorded_cases(kind: str) -> None:
     """Every recorded case of the kind comes out as kube-scheduler recorded it."""
-    ran = run("-v", "--kind", kind, CASES)
+    ran = run_conformance("-v", "--kind", kind, CASES)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.splitlines()[-1].endswith(" passed, 0 failed")
 
 
 def test_all_passed(tmp_path: Path) -> None:
     """A line for the file, a summary in the same form, exit status 0."""
-    ran = run(write_cases(tmp_path / "sizes.jsonl", GOOD, GOOD))
+    ran = run_conformance(write_cases(tmp_path / "sizes.jsonl", GOOD, GOOD))
     assert (ran.returncode, ran.stdout) == (0, "sizes: 2 passed, 0 failed\ntotal: 2 passed, 0 failed\n")
 
 
 def test_some_failed(tmp_path: Path) -> None:
     """A difference fails the case and the run; -v shows it with the case's id."""
     path = write_cases(tmp_path / "sizes.jsonl", GOOD, BAD)
-    ran = run(path)
+    ran = run_conformance(path)
     assert (ran.returncode, ran.stdout) == (1, "sizes: 1 passed, 1 failed\ntotal: 1 passed, 1 failed\n")
-    assert "  q-2: '1k': value is 1000, expected 1024\n" in run("-v", path).stdout
+    assert "  q-2: '1k': value is 1000, expected 1024\n" in run_conformance("-v", path).stdout
 
 
 def test_unknown_kinds_fail(tmp_path: Path) -> None:
     """What the program cannot do yet counts as failed."""
-    ran = run("-v", write_cases(tmp_path / "stars.jsonl", UNKNOWN))
+    ran = run_conformance("-v", write_cases(tmp_path / "stars.jsonl", UNKNOWN))
     assert ran.returncode == 1
     assert "  h-1: kind horoscope: not implemented\n" in ran.stdout
 
@@ -95,7 +95,7 @@ def test_lines_that_are_no_case_fail(tmp_path: Path) -> None:
     path = write_cases(tmp_path / "odd.jsonl", {"kind": "quantity", "id": "q-3"}, GOOD)
     with path.open("a") as lines:
         lines.write("not json\n")
-    ran = run("-v", path)
+    ran = run_conformance("-v", path)
     assert "odd: 1 passed, 2 failed" in ran.stdout
     assert "q-3: Traceback" in ran.stdout
     assert "line 3: not a case" in ran.stdout
@@ -106,21 +106,25 @@ def test_folders_and_compressed_files(tmp_path: Path) -> None:
     write_cases(tmp_path / "b.jsonl", GOOD)
     write_cases(tmp_path / "a.jsonl.gz", GOOD, GOOD)
     (tmp_path / "README.md").write_text("not a case")
-    assert run(tmp_path).stdout == "a: 2 passed, 0 failed\nb: 1 passed, 0 failed\ntotal: 3 passed, 0 failed\n"
+    assert (
+        run_conformance(tmp_path).stdout == "a: 2 passed, 0 failed\nb: 1 passed, 0 failed\ntotal: 3 passed, 0 failed\n"
+    )
 
 
 def test_only_one_kind(tmp_path: Path) -> None:
     """--kind takes a kind of case or the name of a file."""
     write_cases(tmp_path / "a.jsonl", GOOD, UNKNOWN)
     write_cases(tmp_path / "b.jsonl", UNKNOWN)
-    assert run("--kind", "quantity", tmp_path).stdout == "a: 1 passed, 0 failed\ntotal: 1 passed, 0 failed\n"
-    assert run("--kind", "b", tmp_path).stdout == "b: 0 passed, 1 failed\ntotal: 0 passed, 1 failed\n"
+    assert (
+        run_conformance("--kind", "quantity", tmp_path).stdout == "a: 1 passed, 0 failed\ntotal: 1 passed, 0 failed\n"
+    )
+    assert run_conformance("--kind", "b", tmp_path).stdout == "b: 0 passed, 1 failed\ntotal: 0 passed, 1 failed\n"
 
 
 def test_many_cases_keep_their_order(tmp_path: Path) -> None:
     """Cases that are spread over processes are still reported in their order."""
     cases = [{**BAD, "id": f"case-{i}"} for i in range(40)]
-    shown = run("-v", write_cases(tmp_path / "many.jsonl", *cases)).stdout.splitlines()
+    shown = run_conformance("-v", write_cases(tmp_path / "many.jsonl", *cases)).stdout.splitlines()
     assert shown[0] == "many: 0 passed, 40 failed"
     assert [line.split(":")[0].strip() for line in shown[1:-1]] == [f"case-{i}" for i in range(10)]
 
@@ -131,6 +135,6 @@ def test_nothing_to_run(arguments: list[str], tmp_path: Path) -> None:
     write_cases(tmp_path / "a.jsonl", GOOD)
     (tmp_path / "empty").mkdir()
     place = {"nowhere": tmp_path / "nowhere", ".": tmp_path / "empty", "a.jsonl": tmp_path / "a.jsonl"}
-    ran = run(*(place.get(argument, argument) for argument in arguments))
+    ran = run_conformance(*(place.get(argument, argument) for argument in arguments))
     assert ran.returncode == 2
     assert ran.stderr.startswith("scripts/conformance: ")

@@ -1,4 +1,4 @@
-"""Tests share code through tests/support only."""
+"""Tests, and scripts that use them, share code through tests/support only."""
 
 import ast
 
@@ -20,10 +20,11 @@ def imported_modules(source: str) -> set[str]:
 
 def test_tests_do_not_import_from_test_modules() -> None:
     """A helper of several tests belongs in tests/support."""
-    modules = {".".join(path.relative_to(TESTS).with_suffix("").parts) for path in TESTS.rglob("test_*.py")}
+    paths = [*TESTS.rglob("test_*.py"), *TESTS.rglob("conftest.py")]
+    modules = {".".join(path.relative_to(TESTS).with_suffix("").parts) for path in paths}
     found = {
-        f"{path.relative_to(TESTS)} imports {name}"
-        for path in TESTS.rglob("*.py")
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in [*TESTS.rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]
         for name in imported_modules(path.read_text(encoding="utf-8"))
         if name in modules or name.rpartition(".")[0] in modules
     }

@@ -13,14 +13,14 @@ from kubestow.api.timestamps import format_micro_time, format_time, parse_time
 from kubestow.api.topology import zone_of
 
 
-def pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:
+def convert_pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:
     return convert(Pod, {"spec": spec, "status": status or {}})
 
 
 def test_host_ports_of_long_running_containers() -> None:
     """Containers and sidecars use host ports; other init containers and plain container ports do not."""
     taken = host_ports(
-        pod(
+        convert_pod(
             containers=[
                 {"ports": [{"containerPort": 80}, {"hostPort": 8080, "hostIP": "10.0.0.1", "protocol": "UDP"}]}
             ],
@@ -66,22 +66,22 @@ def test_images_have_a_tag(name: str, normalized: str) -> None:
 
 def test_priority_and_preemption() -> None:
     """Priority defaults to 0, and pods may preempt others unless their policy is Never."""
-    assert pod_priority(pod()) == 0
-    assert pod_priority(pod(priority=-5)) == -5
-    assert preemption_policy(pod()) == preemption_policy(pod(preemptionPolicy="PreemptLowerPriority"))
-    assert preemption_policy(pod(preemptionPolicy="Never")) == "Never"
+    assert pod_priority(convert_pod()) == 0
+    assert pod_priority(convert_pod(priority=-5)) == -5
+    assert preemption_policy(convert_pod()) == preemption_policy(convert_pod(preemptionPolicy="PreemptLowerPriority"))
+    assert preemption_policy(convert_pod(preemptionPolicy="Never")) == "Never"
 
 
 @pytest.mark.parametrize(("phase", "over"), [("Succeeded", True), ("Failed", True), ("Running", False), ("", False)])
 def test_terminal_pods(phase: str, over: bool) -> None:
     """Pods that succeeded or failed are terminal."""
-    assert pod_is_terminal(pod({"phase": phase})) is over
+    assert pod_is_terminal(convert_pod({"phase": phase})) is over
 
 
 def test_start_time() -> None:
     """The start time of a pod that has not started is now."""
-    assert pod_start_time(pod({"startTime": "1970-01-01T00:01:00Z"}), now=99.0) == 60.0
-    assert pod_start_time(pod(), now=99.0) == 99.0
+    assert pod_start_time(convert_pod({"startTime": "1970-01-01T00:01:00Z"}), now=99.0) == 60.0
+    assert pod_start_time(convert_pod(), now=99.0) == 99.0
 
 
 @pytest.mark.parametrize(

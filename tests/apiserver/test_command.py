@@ -15,7 +15,7 @@ from kubestow.config.features import SCHEDULING_GATES, Features
 MAIN = "from kubestow.cli import main; main()"
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_apiserver(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command until it exits."""
     command = [sys.executable, "-c", MAIN, "apiserver", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -41,7 +41,7 @@ def test_a_port_in_use_is_explained() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        result = run("--port", str(port))
+        result = run_apiserver("--port", str(port))
     assert result.returncode == 1
     expected = f"Error: port {port} on 127.0.0.1 is in use; stop what listens there, or choose another with --port"
     assert result.stderr.startswith(expected)
@@ -63,7 +63,7 @@ def test_a_port_in_use_is_explained() -> None:
 )
 def test_an_unusable_option_is_named(arguments: list[str], message: str) -> None:
     """One line that names it, without a traceback."""
-    result = run("--port", "0", *arguments)
+    result = run_apiserver("--port", "0", *arguments)
     assert result.returncode != 0
     assert message in result.stderr
     assert "Traceback" not in result.stderr
@@ -75,7 +75,7 @@ def test_help_names_the_effective_gates() -> None:
     read = {field for source in sources for field in re.findall(r"features\.([a-z_]+)", source.read_text())}
     gates = zip(SCHEDULING_GATES, Features.__struct_fields__, strict=True)
     counting = {gate.name for gate, field in gates if field in read}
-    text = " ".join(run("--help").stdout.split())
+    text = " ".join(run_apiserver("--help").stdout.split())
     named = re.search(r"Features to turn on or off\. (.*?) have an effect\.", text)
     assert named is not None
     assert set(re.split(r",? and |, ", named[1])) == counting

@@ -22,7 +22,7 @@ class Still:
         return self.time
 
 
-def run(body: Any) -> None:
+def run_with_still_clock(body: Any) -> None:
     """Run a test on an application with such a clock."""
 
     async def main() -> None:
@@ -45,7 +45,7 @@ def test_owners_of_fields(kind: str) -> None:
             _, written = direct.call("PATCH", f"{MAPS}/a?fieldManager=me", document, f"application/{kind}")
         assert {line["time"] for line in written["metadata"]["managedFields"]} == {THEN}
 
-    run(body)
+    run_with_still_clock(body)
 
 
 def test_a_list_is_read_within_five_minutes() -> None:
@@ -65,7 +65,7 @@ def test_a_list_is_read_within_five_minutes() -> None:
         assert status == 410
         assert direct.call("GET", f"{path}&continue={rejected['metadata']['continue']}")[0] == 200
 
-    run(body)
+    run_with_still_clock(body)
 
 
 def test_conditions_of_definitions() -> None:
@@ -78,4 +78,4 @@ def test_conditions_of_definitions() -> None:
         conditions = listed["items"][0]["status"]["conditions"]
         assert {one["lastTransitionTime"] for one in conditions} == {THEN}
 
-    run(body)
+    run_with_still_clock(body)

@@ -34,13 +34,6 @@ OBJECTS = (
 )
 
 
-def address_of(cluster: Up) -> str:
-    """Return the address of the page, with the token."""
-    found: str | None = opening.address_in("\n".join(cluster.lines))
-    assert found is not None, cluster.lines
-    return found
-
-
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     """Return a running Chromium."""
@@ -65,7 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.fixture
 def page(browser: "Browser", cluster: Up) -> "Iterator[Page]":
     """Open the page of the cluster, signed in."""
-    from support.browser.tabs import tab
+    from support.browser.tabs import address_of, tab
 
     with tab(browser, address_of(cluster)) as opened:
         yield opened

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from browser.conftest import address_of
 from kubestow.apiserver import Options
 from support.apiserver.running import TOKEN, Running
-from support.browser.tabs import Browser, expect, go, tab
+from support.browser.tabs import Browser, address_of, expect, go, tab
 from support.cli.up_running import Up
 from support.free_ports import free_port
 from support.integration.cluster import node

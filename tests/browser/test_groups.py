@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.conftest import address_of
-from support.browser.tabs import Browser, expect, go, tab
+from support.browser.tabs import Browser, address_of, expect, go, tab
 from support.cli.up_running import Up
 
 pytestmark = pytest.mark.browser

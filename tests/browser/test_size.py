@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from browser.conftest import address_of
-from support.browser.tabs import Browser, Page, expect, go, tab
+from support.browser.tabs import Browser, Page, address_of, expect, go, tab
 from support.cli.up_running import Up
 
 pytestmark = pytest.mark.browser

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from browser.conftest import opening
 from support.browser.tabs import Browser, expect, go, tab
 from support.insight.simulated import PACKING, SCENARIO
+from support.project_scripts import load_script
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +26,7 @@ def address(tmp_path: Path) -> Iterator[str]:
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     view = subprocess.Popen([*KUBESTOW, "view", "spread", "packed"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert view.stdout is not None
-    yield next(filter(None, map(opening.address_in, view.stdout)))
+    yield next(filter(None, map(load_script("page_opening").address_in, view.stdout)))
     view.terminate()
     view.communicate()
 

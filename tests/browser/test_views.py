@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from browser.conftest import address_of
-from support.browser.tabs import AXE, Browser, Page, expect, go, tab
+from support.browser.tabs import AXE, Browser, Page, address_of, expect, go, tab
 from support.cli.up_running import Up
 
 pytestmark = pytest.mark.browser

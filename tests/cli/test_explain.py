@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.cli.explain_files import Files, node, pod, refused, run
+from support.cli.explain_files import Files, node, pod, refused, run_explain
 
 
 @pytest.fixture
@@ -430,6 +430,6 @@ def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
 )
 def test_options_that_contradict_each_other_are_errors_of_usage(arguments: tuple[str, ...], said: str) -> None:
     """None of them is left out silently; and nobody is shown credentials who could not be trusted with them."""
-    done = run(*arguments)
+    done = run_explain(*arguments)
     assert done.exit_code == 2
     assert said in done.output

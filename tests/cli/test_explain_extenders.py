@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.cli.explain_files import Files, gang, node, pod, run, workers
+from support.cli.explain_files import Files, gang, node, pod, run_explain, workers
 from support.cli.up_running import Up
 from support.polling import until
 
@@ -151,7 +151,7 @@ def test_a_pod_that_an_extender_has_refused_does_not_fit_now(tmp_path: Path, ext
     try:
         up.create_pod("web", "1")
         until(lambda: up.get("/api/v1/namespaces/default/pods/web")["status"].get("conditions"))
-        told = json.loads(run("web", "--kubeconfig", str(up.kubeconfig), "-o", "json").output)
+        told = json.loads(run_explain("web", "--kubeconfig", str(up.kubeconfig), "-o", "json").output)
     finally:
         up.stop()
     assert (told["source"], told["nodes"]["n-0"]["rejected"]["reasons"]) == ("scheduler", ["too noisy"])

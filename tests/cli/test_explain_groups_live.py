@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.cli.explain_files import gang, pod, refused, run
+from support.cli.explain_files import gang, pod, refused, run_explain
 from support.cli.up_running import Up
 from support.polling import until
 from support.scenarios.gangs import GATES
@@ -40,7 +40,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def explain(up: Up, *arguments: str) -> Any:
-    done = run(*arguments, "-o", "json", "--kubeconfig", str(up.kubeconfig))
+    done = run_explain(*arguments, "-o", "json", "--kubeconfig", str(up.kubeconfig))
     assert done.exit_code == 0, done.output
     return json.loads(done.output)
 
@@ -53,7 +53,7 @@ def test_a_group_that_was_placed(up: Up) -> None:
         f"default/runs-{number}": up.get(f"{PODS}/runs-{number}")["spec"]["nodeName"] for number in range(2)
     }
     assert {one["name"] for one in told["placements"]} == {"a", "b"}
-    screen = run("podgroup/runs", "--kubeconfig", str(up.kubeconfig)).output
+    screen = run_explain("podgroup/runs", "--kubeconfig", str(up.kubeconfig)).output
     assert screen.startswith(f"Pod group default/runs was placed in {told['placement']}.\n  Tried last at 20")
     assert max(map(len, screen.splitlines())) <= 80
 
@@ -76,7 +76,7 @@ def test_a_group_that_waits(up: Up) -> None:
     )
     assert set(one["nodes"]) == {"a-0", "a-1"}
     assert not [note for note in one["notes"] if "would fit now" in note]
-    screens = [run(f"train-{number}", "--kubeconfig", str(up.kubeconfig)).output for number in range(4)]
+    screens = [run_explain(f"train-{number}", "--kubeconfig", str(up.kubeconfig)).output for number in range(4)]
     first_lines = [screen.splitlines()[0].partition(" is pending: ")[2] for screen in screens]
     assert (
         sorted(first_lines)
@@ -84,7 +84,7 @@ def test_a_group_that_waits(up: Up) -> None:
     )
     screen = screens[3]
     assert "       2  not evaluated: outside a, where its pod group was tried\n" in screen
-    outside = run("train-3", "--node", "b-0", "--kubeconfig", str(up.kubeconfig)).output
+    outside = run_explain("train-3", "--node", "b-0", "--kubeconfig", str(up.kubeconfig)).output
     assert "  was not evaluated: outside a, where its pod group was tried.\n" in outside
 
 

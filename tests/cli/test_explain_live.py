@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from kubestow.cli.explain import process as explain_process
-from support.cli.explain_files import gang, node, pod, refused, run
+from support.cli.explain_files import gang, node, pod, refused, run_explain
 from support.cli.up_running import Up
 from support.client.authority import Authority
 from support.polling import until
@@ -44,7 +44,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def explain(up: Up, *arguments: str) -> dict[str, Any]:
-    done = run(*arguments, "-o", "json", "--kubeconfig", str(up.kubeconfig))
+    done = run_explain(*arguments, "-o", "json", "--kubeconfig", str(up.kubeconfig))
     assert done.exit_code == 0, done.output
     told: dict[str, Any] = json.loads(done.output)
     return told
@@ -64,7 +64,7 @@ def test_a_pending_pod_is_told_what_would_help(up: Up) -> None:
     assert (told["source"], told["outcome"]) == ("scheduler", "unschedulable")
     assert told["message"].startswith("0/4 nodes are available: 4 Insufficient cpu.")
     assert told["wouldFitIf"][0]["change"] == "request of cpu lowered from 9 to 8"
-    screen = run("large", "--kubeconfig", str(up.kubeconfig)).output
+    screen = run_explain("large", "--kubeconfig", str(up.kubeconfig)).output
     assert screen.startswith("Pod default/large is pending: it fits nowhere on 4 nodes.\n")
     assert "\n  Tried " in screen
 
@@ -107,7 +107,7 @@ def test_without_an_answer_of_the_scheduler_it_is_a_dry_run(up: Up, tmp_path: Pa
     ):
         path = tmp_path / f"{number}"
         path.write_text(text)
-        done = run("large", "--kubeconfig", str(path))
+        done = run_explain("large", "--kubeconfig", str(path))
         assert said in " ".join(done.output.split()), done.output
         assert "this is a dry run." in " ".join(done.output.split())
     (line,) = refused("small", "--kubeconfig", str(up.kubeconfig), "--server", "https://127.0.0.1:1")
@@ -201,7 +201,7 @@ def test_watching_explains_again_when_something_changes(
     monkeypatch.setattr(explain_process, "pause", pause)
     path = up.kubeconfig.parent / "pod.json"
     path.write_text(json.dumps(pod("trial", "8")))
-    done = run("-f", str(path), "--watch", "-o", form, "--kubeconfig", str(up.kubeconfig))
+    done = run_explain("-f", str(path), "--watch", "-o", form, "--kubeconfig", str(up.kubeconfig))
     assert (done.exit_code, len(pauses)) == (0, 3)
     assert done.output.count(told) == 2
 
@@ -265,7 +265,7 @@ def test_what_may_not_be_listed_is_said(forbidding: str, tmp_path: Path, monkeyp
     path = tmp_path / "pod.json"
     path.write_text(json.dumps({**pod("web"), "metadata": {"name": "web"}}))
     monkeypatch.setattr(_Forbidding, "objects", {"/api/v1/nodes": [node("a")]})
-    done = run("-f", str(path), "--kubeconfig", forbidding)
+    done = run_explain("-f", str(path), "--kubeconfig", forbidding)
     assert done.output.startswith("Pod shop/web would go to a.\n")
     assert "Note: pods may not be listed and are ignored; nodes appear emptier than they are" in done.output
     assert "Note: namespaces, services, replicationcontrollers, persistentvolumes," in done.output
@@ -288,7 +288,7 @@ def test_a_record_is_told_to_those_who_may_not_see_nodes(forbidding: str, monkey
     }
     monkeypatch.setattr(_Forbidding, "objects", objects)
     asked = ("web", "--kubeconfig", forbidding)
-    told = " ".join(run(*asked).output.split())
+    told = " ".join(run_explain(*asked).output.split())
     assert told.startswith(f"Pod shop/web is pending: it fits nowhere on 1 node. {message} ")
     assert told.endswith("Note: what would help was not computed: nodes cannot be listed: cannot list /api/v1/nodes")
     assert refused(*asked, "--against", "a") == ["Error: nodes cannot be listed: cannot list /api/v1/nodes"]
@@ -302,7 +302,7 @@ def test_a_scheduler_without_a_record_says_why(forbidding: str, monkeypatch: pyt
     url = json.loads(Path(forbidding).read_text())["clusters"][0]["cluster"]["server"]
     said = f"the scheduler at {url} has no record of it: cannot list /debug/decisions/shop/web; this is a dry run."
     for more in ((), ("--server", url)):
-        assert said in " ".join(run("web", "--kubeconfig", forbidding, *more).output.split())
+        assert said in " ".join(run_explain("web", "--kubeconfig", forbidding, *more).output.split())
 
 
 def test_what_the_server_lacks_is_said(forbidding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +313,7 @@ def test_what_the_server_lacks_is_said(forbidding: str, tmp_path: Path, monkeypa
     trial["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpus"}]
     path = tmp_path / "pod.json"
     path.write_text(json.dumps(trial))
-    done = run("-f", str(path), "--kubeconfig", forbidding)
+    done = run_explain("-f", str(path), "--kubeconfig", forbidding)
     assert "resourceclaims.resource.k8s.io: the API server does not have them" in " ".join(done.output.split())
 
 
@@ -328,7 +328,7 @@ def test_templates_of_claims_are_read_for_pods_that_name_one(
         trial = pod("web")
         trial["spec"]["resourceClaims"] = claims
         path.write_text(json.dumps(trial))
-        done = run("-f", str(path), "--kubeconfig", forbidding)
+        done = run_explain("-f", str(path), "--kubeconfig", forbidding)
         assert (templates in " ".join(done.output.split())) is bool(claims)
 
 

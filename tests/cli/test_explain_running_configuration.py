@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kubestow import config
-from support.cli.explain_files import node, pod, run
+from support.cli.explain_files import node, pod, run_explain
 from support.cli.up_running import Up
 from support.polling import until
 
@@ -58,7 +58,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def explain(kubeconfig: Path | str, *arguments: str) -> dict[str, Any]:
-    done = run(*arguments, "-o", "json", "--kubeconfig", str(kubeconfig))
+    done = run_explain(*arguments, "-o", "json", "--kubeconfig", str(kubeconfig))
     assert done.exit_code == 0, done.output
     told: dict[str, Any] = json.loads(done.output)
     return told

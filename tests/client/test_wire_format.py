@@ -155,7 +155,7 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
-def recorded() -> list[Any]:
+def wire_records() -> list[Any]:
     named = os.environ.get("KUBESTOW_WIRE")
     lines = [json.loads(line) for line in Path(named).read_text().splitlines()] if named else []
     return [pytest.param(r, id=f"{r['method']} {r['path'].split('?')[0]}") for r in RECORDS + lines]
@@ -234,7 +234,7 @@ def moment_of(body: dict[str, Any]) -> float:
     return parse_time(text) if text else 0.0
 
 
-@pytest.mark.parametrize("record", recorded())
+@pytest.mark.parametrize("record", wire_records())
 def test_sent_as_kube_scheduler_sends_it(record: dict[str, Any]) -> None:
     """Method, path, query, content type and the relevant fields of the body are equal."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.fuzzing.running import CORPUS, attempt, run
+from support.fuzzing.running import CORPUS, attempt, fuzz
 from support.fuzzing.targets import TARGETS
 
 INPUTS = 150
@@ -20,7 +20,7 @@ def test_valid_input_is_accepted(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_mutated_input(target: str) -> None:
     """A sample of what `make chaos` tries in large numbers."""
-    assert [find.trace for find in run(target, 1, INPUTS)] == []
+    assert [find.trace for find in fuzz(target, 1, INPUTS)] == []
 
 
 @pytest.mark.parametrize("file", sorted(CORPUS.glob("*/*")), ids=lambda file: f"{file.parent.name}-{file.name}")

@@ -1,4 +1,4 @@
-"""An embedded API server with scheduler processes; tests marked `real` run with every folder in KUBEBUILDER_ASSETS."""
+"""Control planes, and scheduler processes at the embedded one."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,24 +8,10 @@ import pytest
 from support.apiserver.fixtures import plane
 from support.apiserver.running import Running
 from support.integration.process import Process
-from support.integration.real_control_plane import folders
+from support.integration.real_control_plane import assets
 
-__all__ = ["plane"]
+__all__ = ["assets", "plane"]
 """Fixtures."""
-
-FOLDERS: list[Path | None] = [*folders()] or [None]
-
-
-@pytest.fixture(scope="session", params=FOLDERS, ids=lambda folder: folder.name if folder else "none")
-def assets(request: pytest.FixtureRequest) -> Path:
-    """A folder with etcd and kube-apiserver."""
-    if request.param is None:
-        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
-    found: Path = request.param
-    missing = [name for name in ("etcd", "kube-apiserver") if not (found / name).exists()]
-    if missing:
-        pytest.fail(f"KUBEBUILDER_ASSETS: {found} has no {' and no '.join(missing)}", pytrace=False)
-    return found
 
 
 @pytest.fixture

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from integration.conftest import assets
 from kubestow import __version__, config
 from support.apiserver.fixtures import plane
 from support.apiserver.kubectl import PROBLEM
 from support.apiserver.running import Running
-from support.integration.real_control_plane import RealControlPlane
+from support.integration.real_control_plane import RealControlPlane, assets
 from support.packages.helm import render
 from support.polling import until
 from support.repository import ROOT

@@ -1,14 +1,13 @@
 """Schedulers in virtual time, whose consistency is checked at the end of each scenario."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kubestow.testing import SchedulerHarness
 from support.scenarios import consistency
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 
 @pytest.fixture

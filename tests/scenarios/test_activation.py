@@ -1,15 +1,13 @@
 """Plugins that activate waiting pods themselves."""
 
-from collections.abc import Callable
 from typing import Any
 
 from kubestow.scheduler.cluster.events import Registration
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plain import NodeRow
-from kubestow.testing import SchedulerHarness, make_node, make_pod
-
-Start = Callable[..., SchedulerHarness]
+from kubestow.testing import make_node, make_pod
+from support.scenarios.start import Start
 
 
 class Leader:

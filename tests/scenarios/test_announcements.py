@@ -1,15 +1,13 @@
 """The number of concurrent announcements of expected nodes is limited: the first pods of a burst are bound early."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from kubestow.scheduler.binding.binder import ANNOUNCEMENTS
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 BURST = 3 * ANNOUNCEMENTS
 

@@ -1,15 +1,12 @@
 """The API server rejects calls, fails, or is unavailable: no pod is lost, and none is bound twice."""
 
-from collections.abc import Callable
-
 import pytest
 
 from kubestow.api.pod import Pod
 from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.scenarios.moody import Moody
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 PROBLEMS = ["Conflict", "NotFound", "Forbidden", "Timeout", "InternalError", "TooManyRequests", "ConnectionLost"]
 CALLS = ["bind", "patch_pod_status", "delete_pod"]

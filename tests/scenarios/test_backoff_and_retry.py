@@ -1,13 +1,10 @@
 """When a pod that could not be scheduled is retried."""
 
-from collections.abc import Callable
-
 from kubestow.config import Features
 from kubestow.scheduler.cycle.outcome import Failed, Placed
-from kubestow.testing import SchedulerHarness, make_node, make_pod
+from kubestow.testing import make_node, make_pod
 from support.scenarios.moody import Moody
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 
 def test_errors_are_retried_with_growing_pauses(start: Start) -> None:

@@ -1,6 +1,5 @@
 """Objects without any optional field, and very large objects: pods are placed nevertheless."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,9 +8,9 @@ from kubestow.api import codec
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.client import resources
-from kubestow.testing import SchedulerHarness, make_node, make_pod
+from kubestow.testing import make_node, make_pod
+from support.scenarios.start import Start
 
-Start = Callable[..., SchedulerHarness]
 KINDS = {
     each.kind.__name__: each.kind
     for each in vars(resources).values()

@@ -1,7 +1,5 @@
 """Pods and nodes that are deleted or changed at every stage of a pod's binding."""
 
-from collections.abc import Callable
-
 import pytest
 from msgspec.structs import replace
 
@@ -9,8 +7,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.scenarios import consistency, stages
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 
 def being_bound(start: Start, moment: float, delay: float = 0.0) -> SchedulerHarness:

@@ -1,6 +1,5 @@
 """Devices that must be prepared before a pod is bound: awaited, released, and replaced."""
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,8 +17,7 @@ from support.plugins.device_world import (
     devices_of,
     exactly,
 )
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 READY, BROKEN = "example.com/ready", "example.com/broken"
 ATTACHED: dict[str, Any] = {"bindingConditions": [READY], "bindingFailureConditions": [BROKEN], "bindsToNode": True}

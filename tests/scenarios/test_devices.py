@@ -1,6 +1,5 @@
 """Pods that claim devices: allocation, reservation, sharing and release of claims, and failed writes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,8 +19,7 @@ from support.plugins.device_world import (
     given_twice,
     gpus,
 )
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 WRITES = ["update_resource_claim", "update_resource_claim_status"]

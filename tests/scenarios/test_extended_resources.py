@@ -1,6 +1,5 @@
 """Extended resources that stand for devices: a claim is created for the attempt, and deleted if it fails."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,8 +8,7 @@ from kubestow.api.devices import ResourceClaim
 from kubestow.api.pod import PodExtendedResourceClaimStatus
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.plugins.device_world import claim, claiming, device_class, device_slice, devices_of, gpus
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 RESOURCE = "example.com/gpu"
 

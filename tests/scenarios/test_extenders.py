@@ -1,7 +1,6 @@
 """Filter, prioritize and bind by extenders: placements, messages and logs."""
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ from kubestow.scheduler.extenders.extender import ExtenderError
 from kubestow.scheduler.framework.results import Code
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.scenarios.extending import HEAD, FakeExtenders, binds_in, only
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 NAMES = "filterVerb: filter, prioritizeVerb: prioritize, weight: 1, nodeCacheCapable: true"
 WHOLE = "filterVerb: filter, prioritizeVerb: prioritize, weight: 1"
@@ -22,7 +20,7 @@ IGNORABLE = f"{NAMES}, ignorable: true"
 LEFT_OUT = 'node(s) removed without a reason by extender "http://x/a"'
 
 
-def world(start: Start, extenders: FakeExtenders, nodes: int = 3, **options: Any) -> SchedulerHarness:
+def start_with_nodes(start: Start, extenders: FakeExtenders, nodes: int = 3, **options: Any) -> SchedulerHarness:
     harness = start(extenders.configuration, ask=extenders.ask, **options)
     for number in range(1, nodes + 1):
         harness.cluster.add(make_node(f"n{number}", cpu="2"))
@@ -39,7 +37,7 @@ def test_only_a_node_that_the_extender_keeps_is_chosen(start: Start, fields: str
     """Nodes are sent by name or whole; a single node is not scored."""
     extenders = FakeExtenders(a=fields)
     extenders.replies["a/filter"] = only("n2")
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n2"
@@ -51,7 +49,7 @@ def test_each_extender_gets_the_nodes_that_the_previous_one_kept(start: Start) -
     extenders = FakeExtenders(late=IGNORABLE, a=NAMES, b=WHOLE)
     extenders.replies = {"a/filter": only("n1", "n3", "n4"), "b/filter": only("n4", "n3")}
     extenders.delays = {"a/prioritize": 1.0, "b/prioritize": 1.0, "late/prioritize": 1.0}
-    harness = world(start, extenders, nodes=4)
+    harness = start_with_nodes(start, extenders, nodes=4)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert [(asked.path, asked.nodes) for asked in extenders.calls[:3]] == [
@@ -73,7 +71,7 @@ def test_failed_nodes_are_in_the_message(start: Start, caplog: pytest.LogCapture
     extenders = FakeExtenders(a=NAMES)
     failed = {"n1": "no licence", "ghost": "boo"}
     extenders.replies["a/filter"] = only(failed=failed, lost={"n2": "wrong site", "n1": "no licence at all"})
-    harness = world(start, extenders, nodes=4)
+    harness = start_with_nodes(start, extenders, nodes=4)
     harness.cluster.add(make_node("small", cpu="100m"))
     harness.cluster.add(make_pod("p", cpu="1"))
     harness.run_until_idle()
@@ -92,7 +90,7 @@ def test_an_empty_answer(start: Start, answer: bytes) -> None:
     """No node is left then, as in Go; the message names the extender."""
     extenders = FakeExtenders(fine=NAMES, a=NAMES)
     extenders.replies["a/filter"] = lambda _: answer
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     event = harness.events.about("p")[0]
@@ -104,7 +102,7 @@ def test_a_rejected_pod_retries_on_any_event(start: Start) -> None:
     """The events that may change an extender's result are unknown."""
     extenders = FakeExtenders(a=NAMES)
     extenders.replies["a/filter"] = only()
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.place_of("p") == "unschedulable"
@@ -120,7 +118,7 @@ def test_scores_are_weighted_and_added(start: Start, caplog: pytest.LogCaptureFi
     extenders = FakeExtenders(a=NAMES, b=WHOLE.replace("weight: 1", "weight: 3"))
     extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": 10}, {"Host": "n9", "Score": 10}]
     extenders.replies["b/prioritize"] = lambda _: [{"Host": "n3", "Score": 2}, {"Host": "n3", "Score": 2}]
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n3"
@@ -132,7 +130,7 @@ def test_an_equal_answer_has_an_equal_result(start: Start) -> None:
     """The result of an answer is cached; for other nodes, or another verb, it is computed again."""
     extenders = FakeExtenders(a=NAMES)
     extenders.replies = {"a/filter": only("n1", "n2", "n4"), "a/prioritize": lambda _: [{"Host": "n2", "Score": 10}]}
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     for name in ("p", "q"):
         harness.cluster.add(make_pod(name))
     harness.run_until_idle()
@@ -153,7 +151,7 @@ def test_plugins_scores_are_added_to_those_of_extenders(start: Start) -> None:
     """A small preference of the extender does not outweigh a node that is nearly full."""
     extenders = FakeExtenders(a=NAMES)
     extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": 1}]
-    harness = world(start, extenders, nodes=2)
+    harness = start_with_nodes(start, extenders, nodes=2)
     harness.cluster.add(make_pod("busy", cpu="1900m", node="n1"))
     harness.run_until_idle()
     harness.cluster.add(make_pod("p", cpu="50m"))
@@ -178,7 +176,7 @@ def test_an_extender_that_fails_to_score_is_ignored(
     caplog.set_level(logging.INFO - 5, "kubestow.scheduler.extenders")
     extenders = FakeExtenders(a=NAMES, b=NAMES)
     extenders.replies = {"a/prioritize": lambda _: answer, "b/prioritize": lambda _: [{"Host": "n2", "Score": 10}]}
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n2"
@@ -192,7 +190,7 @@ def test_huge_scores_are_limited(start: Start) -> None:
     top = 2**63 - 1
     extenders = FakeExtenders(a=NAMES.replace("weight: 1", f"weight: {top}"), b=NAMES)
     extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": -top}, {"Host": "n2", "Score": top}]
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n2"
@@ -221,7 +219,7 @@ def test_a_failing_filter_fails_that_attempt_only(start: Start, answer: Any, err
     extenders.replies["a/filter"] = lambda call: (
         answer if call.body["Pod"]["metadata"]["name"] == "p" else {"NodeNames": ["n1"]}
     )
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.cluster.add(make_pod("q"))
     harness.run_for(0.5)
@@ -240,7 +238,7 @@ def test_the_failure_of_an_ignorable_extender_is_ignored(start: Start, caplog: p
     extenders = FakeExtenders(a=IGNORABLE, b=f"bindVerb: bind, {IGNORABLE}")
     extenders.replies["a/filter"] = extenders.replies["b/bind"] = lambda _: ExtenderError("dead")
     extenders.replies["b/filter"] = only("n3")
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n3"
@@ -253,7 +251,7 @@ def test_the_failure_of_an_ignorable_extender_is_ignored(start: Start, caplog: p
 def test_an_extender_that_binds_replaces_the_plugins(start: Start) -> None:
     """It gets the pod and the node; no plugin binds the pod."""
     extenders = FakeExtenders(a="bindVerb: bind")
-    harness = world(start, extenders, nodes=1)
+    harness = start_with_nodes(start, extenders, nodes=1)
     extenders.replies["a/bind"] = binds_in(harness.cluster)
     pod = harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
@@ -276,7 +274,7 @@ def test_a_failed_binding_by_an_extender(start: Start, answer: Any, error: str) 
     """The pod gets the message, is retried, and then bound by the extender."""
     extenders = FakeExtenders(a="bindVerb: bind")
     extenders.replies["a/bind"] = lambda _: answer
-    harness = world(start, extenders, nodes=1)
+    harness = start_with_nodes(start, extenders, nodes=1)
     harness.cluster.add(make_pod("p"))
     harness.run_for(0.5)
     assert message(harness) == ("SchedulerError", error)
@@ -308,7 +306,7 @@ def test_an_extender_is_called_for_pods_that_request_its_resources(start: Start,
     """These are in requests or limits of any container; ignored resources do not make a pod unschedulable."""
     managed = "managedResources: [{name: example.com/foo, ignoredByScheduler: true}]"
     extenders = FakeExtenders(a=f"{NAMES}, bindVerb: bind, {managed}")
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     extenders.replies = {"a/filter": only("n2"), "a/bind": binds_in(harness.cluster)}
     harness.cluster.add(make_pod("plain"))
     harness.run_until_idle()
@@ -326,7 +324,7 @@ def test_a_filtering_extender_gets_all_nodes_without_score_plugins(start: Start)
     extenders = FakeExtenders(a="filterVerb: filter, nodeCacheCapable: true")
     extenders.replies["a/filter"] = only("n3")
     extenders.configuration += "profiles: [{plugins: {score: {disabled: [{name: '*'}]}}}]\n"
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n3"
@@ -337,7 +335,7 @@ def test_as_many_nodes_are_sent_as_the_search_finds(start: Start) -> None:
     extenders = FakeExtenders(a=NAMES)
     extenders.replies["a/filter"] = lambda call: {"NodeNames": [], "FailedNodes": dict.fromkeys(call.nodes, "no")}
     extenders.configuration += "percentageOfNodesToScore: 50\n"
-    harness = world(start, extenders, nodes=300)
+    harness = start_with_nodes(start, extenders, nodes=300)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert len(extenders.calls[0].nodes) == 150
@@ -357,7 +355,7 @@ def test_outcomes_of_extenders_distinguish_errors_from_rejections(start: Start) 
     """An error is no rejection: there is no event to wait for."""
     extenders = FakeExtenders(a=NAMES)
     extenders.replies["a/filter"] = lambda _: ExtenderError("dead")
-    harness = world(start, extenders)
+    harness = start_with_nodes(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_for(0.5)
     outcome = harness.attempts.about("p")[0]

@@ -1,6 +1,5 @@
 """Preemption with extenders: they may drop candidates and choose other victims."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,8 +7,7 @@ import pytest
 from kubestow.scheduler.cycle.outcome import Failed
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.scenarios.extending import FakeExtenders, ReceivedCall, only
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 UIDS = "preemptVerb: preempt, nodeCacheCapable: true"
 

@@ -1,14 +1,12 @@
 """While a cycle waits for an extender everything else continues, except for changes of the cluster state."""
 
-from collections.abc import Callable
 from itertools import pairwise
 
 from kubestow.scheduler.cycle.outcome import Placed
 from kubestow.scheduler.extenders.extender import ExtenderError
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.scenarios.extending import FakeExtenders
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 NAMES = "filterVerb: filter, prioritizeVerb: prioritize, weight: 1, nodeCacheCapable: true"
 

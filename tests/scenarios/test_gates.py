@@ -1,13 +1,10 @@
 """Pods with scheduling gates are not scheduled until the last gate is removed."""
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
 from kubestow.api.pod import PodSchedulingGate
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 
 def set_gates(harness: SchedulerHarness, name: str, *gates: str) -> None:

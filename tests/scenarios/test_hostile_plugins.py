@@ -7,10 +7,10 @@ import pytest
 
 from kubestow.scheduler.framework.results import unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from scenarios.conftest import Start
 from support.fewest_nodes import fewest_nodes
 from support.scenarios import hostile
 from support.scenarios.hostile import ANSWERS, ANYWHERE, CHANGES_POD, CHANGES_POD_INFO, FAILS_THE_POD, TARGET
+from support.scenarios.start import Start
 
 Misbehaviour = Callable[..., Any]
 

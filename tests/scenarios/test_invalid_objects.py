@@ -1,13 +1,10 @@
 """Invalid objects: they are reported, affect no other object, and count as soon as they are corrected."""
 
-from collections.abc import Callable
-
 import pytest
 
-from kubestow.testing import SchedulerHarness, make_node, make_pod
+from kubestow.testing import make_node, make_pod
 from support.plugins.device_world import claim, claiming, device, device_class, device_slice
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 SENSELESS = "1x"
 

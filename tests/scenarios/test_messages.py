@@ -1,12 +1,9 @@
 """Messages for users: events and conditions, as in kube-scheduler."""
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
-from kubestow.testing import RecordedEvent, SchedulerHarness, make_node, make_pod
-
-Start = Callable[..., SchedulerHarness]
+from kubestow.testing import RecordedEvent, make_node, make_pod
+from support.scenarios.start import Start
 
 
 def test_a_pod_that_is_scheduled(start: Start) -> None:

@@ -1,6 +1,5 @@
 """Permit: a plugin that delays pods until their whole gang is placed, and the result of waiting in vain."""
 
-from collections.abc import Callable
 from typing import Any
 
 from kubestow.scheduler.cluster.events import Registration
@@ -8,8 +7,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.results import Rejection, Wait, unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 
 class Gang:

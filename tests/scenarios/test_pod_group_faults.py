@@ -1,7 +1,5 @@
 """Pod groups when the API server fails, and when the scheduler is killed while it binds one."""
 
-from collections.abc import Callable
-
 import pytest
 
 from kubestow.api.node import Node
@@ -9,8 +7,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import PodGroup
 from kubestow.testing import SchedulerHarness, make_pod
 from support.scenarios.gangs import add_gang, add_nodes, bound, condition, features
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 PROBLEMS = ["Conflict", "NotFound", "Timeout", "InternalError", "TooManyRequests", "ConnectionLost"]
 CALLS = ["bind", "patch_pod_status", "delete_pod", "patch_pod_group_status"]

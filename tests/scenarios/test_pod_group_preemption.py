@@ -1,7 +1,5 @@
 """Groups that preempt, and are preempted, as a whole."""
 
-from collections.abc import Callable
-
 import pytest
 
 from kubestow.api.codec import convert
@@ -9,8 +7,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.workloads import PodDisruptionBudget
 from kubestow.testing import SchedulerHarness, make_pod, make_pod_group
 from support.scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, features, message
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 
 def fill(harness: SchedulerHarness, count: int, priority: int = 0, name: str = "low", **options: object) -> None:

@@ -1,15 +1,12 @@
 """Pods of a group are scheduled together, or not at all."""
 
-from collections.abc import Callable
-
 import pytest
 
 from kubestow.api.pod_groups import PodGroup
 from kubestow.config import Features
-from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
+from kubestow.testing import make_node, make_pod, make_pod_group
 from support.scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, conditions, features, message
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 WAITS = (
     "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "

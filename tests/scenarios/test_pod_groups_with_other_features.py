@@ -1,18 +1,17 @@
 """Pod groups with custom plugins, extenders and devices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from kubestow.api.devices import ResourceClaim
 from kubestow.plugin import Handle, PlacedPods, Placement, PodInfo, TriedGroup, Wait
-from kubestow.testing import SchedulerHarness, make_node, make_pod_group
+from kubestow.testing import make_node, make_pod_group
 from support.plugins.device_world import claim, claiming, device_class, device_slice, exactly, gpus
 from support.scenarios.extending import HEAD, FakeExtenders, only
 from support.scenarios.gangs import add_gang, add_nodes, bound, condition, features, message
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 
 class LastRack:

@@ -1,7 +1,6 @@
 """A scheduler that is configured by a legacy Policy, from end to end."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ from kubestow.api.codec import convert
 from kubestow.api.workloads import Service
 from kubestow.config import policy
 from kubestow.testing import SchedulerHarness, make_node, make_pod
+from support.scenarios.start import Start
 
-Start = Callable[..., SchedulerHarness]
 WEB = {"app": "web"}
 
 

@@ -1,7 +1,6 @@
 """Preemption from end to end: victims are chosen and deleted, the preemptor is nominated, gated, and placed."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,8 +13,7 @@ from kubestow.scheduler.framework.plugin import FailedEvaluation
 from kubestow.scheduler.framework.results import Code, PostFilterResult
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.scenarios import stages
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 
 def full(start: Start, nodes: int = 1, grace: int = 10, **options: Any) -> SchedulerHarness:

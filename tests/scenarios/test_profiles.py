@@ -1,15 +1,13 @@
 """Several profiles in one scheduler: each pod is scheduled by the plugins of its profile."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kubestow.api.pod import Pod
 from kubestow.scheduler.framework.handle import Handle
-from kubestow.testing import SchedulerHarness, make_node, make_pod
-
-Start = Callable[..., SchedulerHarness]
+from kubestow.testing import make_node, make_pod
+from support.scenarios.start import Start
 
 TWO_PROFILES = """
 apiVersion: kubescheduler.config.k8s.io/v1

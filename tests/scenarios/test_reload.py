@@ -2,7 +2,6 @@
 
 import gc
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ from kubestow.scheduler.framework.profile import Profile
 from kubestow.telemetry.log_messages import Message
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.scenarios.reloads import MINE, Reloadable, plugin
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 TWO = """profiles:
 - schedulerName: default-scheduler

@@ -1,14 +1,12 @@
 """Changes of extenders at runtime: new pods use the new ones, pods being bound end with the previous ones."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from kubestow.testing import SchedulerHarness, make_node, make_pod
+from kubestow.testing import make_node, make_pod
 from support.scenarios.extending import FakeExtenders, binds_in, only
 from support.scenarios.reloads import MINE, Reloadable, plugin
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 ANY_NODE = plugin(version="")
 

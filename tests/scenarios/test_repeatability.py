@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.scenarios.repeated import Start, played
+from support.scenarios.repeated import played
+from support.scenarios.start import Start
 
 
 def test_the_same_seed_gives_the_same_run(start: Start) -> None:

@@ -1,13 +1,10 @@
 """Events of the cluster requeue the pods that they may help, and no others."""
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
 from kubestow.api.node import Node
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-
-Start = Callable[..., SchedulerHarness]
+from support.scenarios.start import Start
 
 WISHES = {
     "wants-zone-b": {"node_selector": {"topology.kubernetes.io/zone": "b"}},

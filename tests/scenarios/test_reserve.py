@@ -1,6 +1,5 @@
 """Reserve: plugins reserve resources for a pod in order; after a failure, all release them in reverse order."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,9 +7,8 @@ import pytest
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.results import SKIP, Rejection, Skip, Wait, unschedulable
-from kubestow.testing import SchedulerHarness, make_node, make_pod
-
-Start = Callable[..., SchedulerHarness]
+from kubestow.testing import make_node, make_pod
+from support.scenarios.start import Start
 
 LOG: list[str] = []
 

@@ -1,6 +1,5 @@
 """A pod whose volume is bound during its attempt: the volume decides the node, is reserved, bound, and awaited."""
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -9,8 +8,8 @@ import pytest
 from kubestow.api.codec import convert
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.testing import SchedulerHarness, make_node, make_pod
+from support.scenarios.start import Start
 
-Start = Callable[..., SchedulerHarness]
 T = TypeVar("T")
 
 

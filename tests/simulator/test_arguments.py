@@ -11,7 +11,7 @@ from kubestow.simulator import ArgumentError, Latencies, ObjectError, Simulation
 from kubestow.simulator.scenario.building import build
 from kubestow.simulator.scenario.reading import read
 from kubestow.simulator.settings import MAX_PODS
-from simulator.conftest import Write, deployment, nodes
+from support.simulator.objects import Write, deployment, nodes
 
 Simulate = Callable[..., Simulation]
 

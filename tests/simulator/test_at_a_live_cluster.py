@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from kubestow.api.files import ObjectsError
 from kubestow.cli import main
 from kubestow.simulator.recording.files import entries
-from simulator.conftest import pod
 from support.apiserver.fixtures import plane
 from support.apiserver.running import Running
+from support.simulator.objects import pod
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from kubestow.apiserver.kubelets.description import Taint
 from kubestow.cli import main
 from kubestow.cli.simulate.process import problems
-from simulator.conftest import nodes, pod
+from support.simulator.objects import nodes, pod
 
 Object = dict[str, Any]
 

@@ -13,7 +13,7 @@ from kubestow.api.files import ObjectsError
 from kubestow.simulator.scenario.building import build
 from kubestow.simulator.scenario.reading import read
 from kubestow.simulator.simulation import Simulation
-from simulator.conftest import deployment, nodes, pod
+from support.simulator.objects import deployment, nodes, pod
 
 Object = dict[str, Any]
 Start = Callable[..., Simulation]

@@ -21,11 +21,11 @@ from kubestow.simulator.recording import files, following
 from kubestow.simulator.recording.files import RecordingWriter
 from kubestow.simulator.recording.replaying import Replay
 from kubestow.simulator.recording.scrubbing import Hasher, scrubbed
-from simulator.conftest import nodes
 from support.client.doubles import SkewedClock
 from support.client.virtualtime import run
 from support.integration.cluster import node, pod, priority_class, running_cluster, running_scheduler
 from support.integration.misbehaviour import refuse
+from support.simulator.objects import nodes
 
 Object = dict[str, Any]
 

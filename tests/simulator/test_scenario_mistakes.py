@@ -12,7 +12,7 @@ from kubestow.cli import main
 from kubestow.simulator import running
 from kubestow.simulator.scenario.building import Prepared, build
 from kubestow.simulator.scenario.reading import read
-from simulator.conftest import HEAD, POD, Write
+from support.simulator.objects import HEAD, POD, Write
 
 DEPLOYMENT = """
   - apiVersion: apps/v1

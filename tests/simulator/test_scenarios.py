@@ -19,7 +19,7 @@ from kubestow.simulator.scenario.building import Prepared, build
 from kubestow.simulator.scenario.example import EXAMPLE
 from kubestow.simulator.scenario.reading import Scenario, read
 from kubestow.simulator.simulation import Simulation
-from simulator.conftest import POD, Write, deployment, nodes, pod, template
+from support.simulator.objects import POD, Write, deployment, nodes, pod, template
 
 
 def _built(scenario: Scenario) -> Simulation:

@@ -12,7 +12,7 @@ from kubestow.simulator import Latencies, Simulation
 from kubestow.simulator.bulk import Template
 from kubestow.simulator.checking import InvariantError
 from kubestow.simulator.contents import ObjectError
-from simulator.conftest import deployment, nodes, pod
+from support.simulator.objects import deployment, nodes, pod
 
 Simulate = Callable[..., Simulation]
 

@@ -21,7 +21,7 @@ REJECTED = PodCondition("PodScheduled", "False", "Unschedulable", "no room", 3, 
 BOUND = PodCondition("PodScheduled", "True", lastTransitionTime=EARLIER)
 
 
-def pod(*conditions: PodCondition, generation: int = 3, nominated: str = "") -> Pod:
+def pod_with_conditions(*conditions: PodCondition, generation: int = 3, nominated: str = "") -> Pod:
     return Pod(
         ObjectMeta(name="web", namespace="default", generation=generation),
         status=PodStatus(conditions=conditions, nominatedNodeName=nominated),
@@ -44,19 +44,19 @@ def test_condition_of_a_pod_that_was_not_scheduled(
     before: tuple[PodCondition, ...], reason: str, message: str, transition: str
 ) -> None:
     """The transition time changes only with the status."""
-    assert scheduling_condition(pod(*before), reason, message, NOW) == PodCondition(
+    assert scheduling_condition(pod_with_conditions(*before), reason, message, NOW) == PodCondition(
         "PodScheduled", "False", reason, message, 3, transition
     )
 
 
 def test_an_unchanged_condition_is_not_written() -> None:
     """The same status, reason and message are not written again, even for a newer generation of the pod."""
-    assert scheduling_condition(pod(REJECTED, generation=9), "Unschedulable", "no room", NOW) is None
+    assert scheduling_condition(pod_with_conditions(REJECTED, generation=9), "Unschedulable", "no room", NOW) is None
 
 
 def test_condition_of_a_victim() -> None:
     """The condition of a victim names the scheduler and the cause; it is written once."""
-    condition = disruption_target(pod(BOUND), "default-scheduler", NOW)
+    condition = disruption_target(pod_with_conditions(BOUND), "default-scheduler", NOW)
     assert condition == PodCondition(
         "DisruptionTarget",
         "True",
@@ -65,12 +65,12 @@ def test_condition_of_a_victim() -> None:
         3,
         NOW_TEXT,
     )
-    assert disruption_target(pod(BOUND, condition), "default-scheduler", NOW + 60) is None
+    assert disruption_target(pod_with_conditions(BOUND, condition), "default-scheduler", NOW + 60) is None
 
 
 def test_victim_of_a_pod_group() -> None:
     """The condition names a pod group as the cause."""
-    condition = disruption_target(pod(), "gangs", NOW, beneficiary="podgroup")
+    condition = disruption_target(pod_with_conditions(), "gangs", NOW, beneficiary="podgroup")
     assert condition is not None
     assert condition.message == "gangs: preempting to accommodate a higher priority podgroup"
 
@@ -90,18 +90,18 @@ NEW = PodCondition("PodScheduled", "False", "Unschedulable", "full", 3, NOW_TEXT
 @pytest.mark.parametrize(
     ("before", "condition", "nominated", "patch"),
     [
-        (pod(), NEW, None, {"conditions": [FULL]}),
-        (pod(), NEW, "n1", {"conditions": [FULL], "nominatedNodeName": "n1"}),
-        (pod(), None, "n1", {"nominatedNodeName": "n1"}),
-        (pod(nominated="n1"), None, "", {"nominatedNodeName": None}),
+        (pod_with_conditions(), NEW, None, {"conditions": [FULL]}),
+        (pod_with_conditions(), NEW, "n1", {"conditions": [FULL], "nominatedNodeName": "n1"}),
+        (pod_with_conditions(), None, "n1", {"nominatedNodeName": "n1"}),
+        (pod_with_conditions(nominated="n1"), None, "", {"nominatedNodeName": None}),
         (
-            pod(PodCondition("Ready", "False")),
+            pod_with_conditions(PodCondition("Ready", "False")),
             NEW,
             None,
             {"$setElementOrder/conditions": [{"type": "Ready"}, {"type": "PodScheduled"}], "conditions": [FULL]},
         ),
         (
-            pod(REJECTED),
+            pod_with_conditions(REJECTED),
             PodCondition("PodScheduled", "False", "Unschedulable", "full", 3, EARLIER),
             None,
             {
@@ -109,9 +109,9 @@ NEW = PodCondition("PodScheduled", "False", "Unschedulable", "full", 3, NOW_TEXT
                 "conditions": [{"message": "full", "type": "PodScheduled"}],
             },
         ),
-        (pod(nominated="n1"), None, "n1", None),
-        (pod(REJECTED), REJECTED, None, None),
-        (pod(), None, None, None),
+        (pod_with_conditions(nominated="n1"), None, "n1", None),
+        (pod_with_conditions(REJECTED), REJECTED, None, None),
+        (pod_with_conditions(), None, None, None),
     ],
     ids=[
         "first-condition",

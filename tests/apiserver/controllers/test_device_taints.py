@@ -66,7 +66,7 @@ def allocate(world: World, name: str, device: str, *tolerations: dict[str, Any])
     world.update(CLAIMS, name, lambda one: one.update(status=status), sub="status")
 
 
-def pod(world: World, name: str, *claims: str, **spec: Any) -> None:
+def create_pod(world: World, name: str, *claims: str, **spec: Any) -> None:
     """Create a pod on the node that uses claims."""
     used = [{"name": of, "resourceClaimName": of} for of in claims]
     made = template(annotations={"run-seconds": "inf"}, resourceClaims=used, nodeName="node-0", **spec)
@@ -85,9 +85,9 @@ def test_a_pod_is_evicted_from_a_tainted_device(world: World) -> None:
     """With an event, a condition, and the deletion; other pods are not affected."""
     claim(world, "a", "d0")
     claim(world, "b", "d1")
-    pod(world, "leaves", "a")
-    pod(world, "stays", "b")
-    pod(world, "plain")
+    create_pod(world, "leaves", "a")
+    create_pod(world, "stays", "b")
+    create_pod(world, "plain")
     taint(world, "d0", FIRE)
     world.run(1)
     condition = world.condition("pods", "leaves", "DisruptionTarget")
@@ -103,7 +103,7 @@ def test_a_pod_is_evicted_from_a_tainted_device(world: World) -> None:
 def test_other_effects_evict_no_pod(world: World, effect: str) -> None:
     """They prevent scheduling, or preview a rule."""
     claim(world, "a", "d0")
-    pod(world, "p", "a")
+    create_pod(world, "p", "a")
     taint(world, "d0", {"key": "fire", "effect": effect})
     rule(world, effect)
     world.run(600)
@@ -130,7 +130,7 @@ def test_the_toleration_starts_with_the_taint(
 ) -> None:
     """The shortest toleration that names the effect applies, unless one is unlimited."""
     claim(world, "a", "d0", *tolerations)
-    pod(world, "p", "a")
+    create_pod(world, "p", "a")
     taint(world, "d0", FIRE)
     world.run((seconds or 1) - 0.5)
     assert is_deleted(world, "p") == (seconds == 0)
@@ -141,7 +141,7 @@ def test_the_toleration_starts_with_the_taint(
 def test_removing_a_taint_cancels_the_eviction(world: World) -> None:
     """One event is recorded, and the pod continues."""
     claim(world, "a", "d0", tolerating(30))
-    pod(world, "p", "a")
+    create_pod(world, "p", "a")
     taint(world, "d0", FIRE)
     world.run(20)
     taint(world, "d0")
@@ -174,7 +174,7 @@ def test_the_shortest_toleration_of_several_claims_applies(world: World) -> None
     """A pod uses two devices with different tolerations."""
     claim(world, "a", "d0", tolerating(100))
     claim(world, "b", "d1", tolerating(20))
-    pod(world, "p", "a", "b")
+    create_pod(world, "p", "a", "b")
     taint(world, "d0", FIRE)
     world.run(10)
     taint(world, "d1", FIRE)
@@ -187,8 +187,8 @@ def test_the_shortest_toleration_of_several_claims_applies(world: World) -> None
 def test_all_pods_that_share_a_claim_are_evicted(world: World) -> None:
     """Also a pod that is created later."""
     claim(world, "a", "d0")
-    pod(world, "p", "a")
-    pod(world, "q", "a")
+    create_pod(world, "p", "a")
+    create_pod(world, "q", "a")
     taint(world, "d0", FIRE)
     world.run(1)
     assert is_deleted(world, "p")
@@ -242,7 +242,7 @@ def test_a_claim_reserved_for_other_pods_does_not_count() -> None:
 def test_a_pod_that_finishes_is_not_evicted(world: World) -> None:
     """Its claim is released, and it gets no condition."""
     claim(world, "a", "d0", tolerating(30))
-    pod(world, "p", "a", restartPolicy="Never")
+    create_pod(world, "p", "a", restartPolicy="Never")
     taint(world, "d0", FIRE)
     world.run(5)
     world.update("pods", "p", lambda one: one["status"].update(phase="Succeeded"), sub="status")
@@ -257,7 +257,7 @@ def test_a_pod_that_is_being_deleted_is_not_evicted() -> None:
     world = World(1, pace=Pace(start=1, run=10, stop=50))
     publish(world, "s", "d0")
     claim(world, "a", "d0", tolerating(30))
-    pod(world, "p", "a", terminationGracePeriodSeconds=100)
+    create_pod(world, "p", "a", terminationGracePeriodSeconds=100)
     taint(world, "d0", FIRE)
     world.run(5)
     world.delete("pods", "p")
@@ -271,7 +271,7 @@ def test_a_pod_that_is_being_deleted_is_not_evicted() -> None:
 def test_only_the_newest_generation_of_a_pool_counts(world: World) -> None:
     """A driver that publishes a new generation removes the taints of old slices."""
     claim(world, "a", "d0", tolerating(30))
-    pod(world, "p", "a")
+    create_pod(world, "p", "a")
     taint(world, "d0", FIRE)
     publish(world, "newer", "d0", generation=2)
     world.run(60)
@@ -295,8 +295,8 @@ def test_a_rule_taints_what_it_selects(world: World, selector: dict[str, str], l
     """By driver, pool and device; an empty selector selects all devices."""
     claim(world, "a", "d0")
     claim(world, "b", "d1")
-    pod(world, "p", "a")
-    pod(world, "q", "b")
+    create_pod(world, "p", "a")
+    create_pod(world, "q", "b")
     rule(world, **selector)
     world.run(1)
     assert [name for name in "pq" if is_deleted(world, name)] == list(leaves)
@@ -308,7 +308,7 @@ def test_without_its_gate_a_rule_does_nothing() -> None:
         world = World(1, gates=gates)
         publish(world, "s", "d0")
         claim(world, "a", "d0")
-        pod(world, "p", "a")
+        create_pod(world, "p", "a")
         rule(world)
         world.run(60)
         assert not is_deleted(world, "p")
@@ -329,8 +329,8 @@ def test_a_rule_reports_the_progress_of_its_eviction(world: World) -> None:
     """The pods to evict, and ten seconds after the last one, completion."""
     claim(world, "a", "d0")
     claim(world, "b", "d1", tolerating(60))
-    pod(world, "p", "a")
-    pod(world, "q", "b")
+    create_pod(world, "p", "a")
+    create_pod(world, "q", "b")
     rule(world)
     world.run(1)
     assert progress(world) == ("True", "PodsPendingEviction", "2 pods need to be evicted in 1 namespace.")
@@ -354,7 +354,7 @@ def test_a_rule_reports_at_most_every_ten_seconds(world: World) -> None:
     claim(world, "a", "d0", tolerating(60))
     rule(world)
     world.run(1)
-    pod(world, "p", "a")
+    create_pod(world, "p", "a")
     assert progress(world) == ("False", "NotStarted", "")
     world.run(8)
     assert progress(world) == ("True", "PodsPendingEviction", "1 pod needs to be evicted in 1 namespace.")
@@ -368,7 +368,7 @@ def test_a_rule_reports_at_most_every_ten_seconds(world: World) -> None:
 def test_a_rule_without_evictions_reports_the_reason(world: World) -> None:
     """Not started, another effect, or only a preview."""
     claim(world, "a", "d0")
-    pod(world, "p", "a")
+    create_pod(world, "p", "a")
     rule(world, driver="other.example.com")
     world.run(1)
     assert progress(world) == ("False", "NotStarted", "")
@@ -392,8 +392,8 @@ def test_deleting_a_rule_cancels_its_evictions(world: World) -> None:
     """Pods selected by another rule are still evicted."""
     claim(world, "a", "d0", tolerating(30))
     claim(world, "b", "d1", tolerating(30))
-    pod(world, "p", "a")
-    pod(world, "q", "b")
+    create_pod(world, "p", "a")
+    create_pod(world, "q", "b")
     rule(world)
     rule(world, name="other", device="d1")
     world.run(5)

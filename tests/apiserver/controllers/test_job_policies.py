@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubestow.apiserver.controllers import job_policies as policies
 
 
-def pod(code: int = 0, container: str = "c", **status: Any) -> dict[str, Any]:
+def exited_pod(code: int = 0, container: str = "c", **status: Any) -> dict[str, Any]:
     """Return a pod whose container exited."""
     state = {"terminated": {"exitCode": code, "finishedAt": "2026-01-01T00:00:05Z"}}
     return {
@@ -47,16 +47,16 @@ DISRUPTED = {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]
 @pytest.mark.parametrize(
     ("rules", "failed", "action", "counts"),
     [
-        ([], pod(1), "", True),
-        ([{"action": "FailJob", **IN}], pod(42), "FailJob", True),
-        ([{"action": "FailJob", **IN}], pod(41), "", True),
-        ([{"action": "FailJob", **OTHER}], pod(42), "", True),
-        ([{"action": "Ignore", **NOT_IN}], pod(3), "Ignore", False),
-        ([{"action": "Ignore", **NOT_IN}], pod(0), "", True),
-        ([{"action": "Count", **IN}, {"action": "FailJob", **IN}], pod(42), "Count", True),
-        ([{"action": "FailIndex", **IN}], pod(42), "FailIndex", True),
-        ([{"action": "Ignore", **DISRUPTED}], pod(1, conditions=[YES]), "Ignore", False),
-        ([{"action": "Ignore", **DISRUPTED}], pod(1, conditions=[NO]), "", True),
+        ([], exited_pod(1), "", True),
+        ([{"action": "FailJob", **IN}], exited_pod(42), "FailJob", True),
+        ([{"action": "FailJob", **IN}], exited_pod(41), "", True),
+        ([{"action": "FailJob", **OTHER}], exited_pod(42), "", True),
+        ([{"action": "Ignore", **NOT_IN}], exited_pod(3), "Ignore", False),
+        ([{"action": "Ignore", **NOT_IN}], exited_pod(0), "", True),
+        ([{"action": "Count", **IN}, {"action": "FailJob", **IN}], exited_pod(42), "Count", True),
+        ([{"action": "FailIndex", **IN}], exited_pod(42), "FailIndex", True),
+        ([{"action": "Ignore", **DISRUPTED}], exited_pod(1, conditions=[YES]), "Ignore", False),
+        ([{"action": "Ignore", **DISRUPTED}], exited_pod(1, conditions=[NO]), "", True),
     ],
 )  # fmt: skip
 def test_the_first_rule_that_matches_decides(
@@ -69,7 +69,7 @@ def test_the_first_rule_that_matches_decides(
 
 def test_the_message_names_the_rule_that_failed_a_job() -> None:
     """The message is that of Kubernetes."""
-    verdict = policies.evaluate_failure({"rules": [{"action": "FailJob", **IN}]}, pod(42))
+    verdict = policies.evaluate_failure({"rules": [{"action": "FailJob", **IN}]}, exited_pod(42))
     assert verdict.message == "Container c for pod n/p failed with exit code 42 matching FailJob rule at index 0"
 
 

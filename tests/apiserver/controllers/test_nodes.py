@@ -28,14 +28,14 @@ def taints(world: World, node: str) -> set[tuple[str, str]]:
     return {(one["key"].removeprefix(PREFIX), one["effect"]) for one in found}
 
 
-def pod(world: World, name: str, **spec: Any) -> None:
+def create_pod(world: World, name: str, **spec: Any) -> None:
     """Create a pod on node-0."""
     world.create("pods", name, {**template(nodeName="node-0")["spec"], **spec})
 
 
 def test_a_node_without_heartbeats_becomes_unknown(world: World) -> None:
     """After fifty seconds; its pods are not ready, and are evicted five minutes later."""
-    pod(world, "p")
+    create_pod(world, "p")
     world.run(5)
     annotate(world, "node-0", ready="unknown")
     world.run(45)
@@ -55,7 +55,7 @@ def test_a_node_without_heartbeats_becomes_unknown(world: World) -> None:
 
 def test_a_node_recovers(world: World) -> None:
     """It is ready without taints, and its pods are ready again."""
-    pod(world, "p")
+    create_pod(world, "p")
     world.run(5)
     annotate(world, "node-0", ready="unknown")
     world.run(100)
@@ -98,13 +98,13 @@ def test_taints_follow_conditions(world: World, type_: str, key: str) -> None:
 def test_pods_are_evicted_when_their_toleration_ends(world: World) -> None:
     """At once without a toleration, later with a limited one, else never."""
     fire = {"key": "fire", "effect": "NoExecute"}
-    pod(world, "never")
-    pod(
+    create_pod(world, "never")
+    create_pod(
         world,
         "awhile",
         tolerations=[{"key": "fire", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}],
     )
-    pod(world, "always", tolerations=[{"key": "fire", "operator": "Exists"}])
+    create_pod(world, "always", tolerations=[{"key": "fire", "operator": "Exists"}])
     world.run(5)
     gone: dict[str, float] = {}
 
@@ -122,7 +122,9 @@ def test_pods_are_evicted_when_their_toleration_ends(world: World) -> None:
 
 def test_removing_a_taint_cancels_the_eviction(world: World) -> None:
     """The time starts again with the next taint."""
-    pod(world, "p", tolerations=[{"key": "fire", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}])
+    create_pod(
+        world, "p", tolerations=[{"key": "fire", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
+    )
     world.run(5)
     for _ in range(2):
         world.update(

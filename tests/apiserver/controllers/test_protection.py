@@ -15,7 +15,7 @@ def _fast_class(world: World) -> None:
     world.create("storageclasses.storage.k8s.io", "fast", provisioner="example.com/p")
 
 
-def pod(world: World, name: str, volume: dict[str, Any]) -> None:
+def create_pod(world: World, name: str, volume: dict[str, Any]) -> None:
     """Create a pod with a volume."""
     spec = {"containers": [{"name": "c", "image": "i"}], "volumes": [{"name": "v", **volume}]}
     world.create("pods", name, spec)
@@ -25,7 +25,7 @@ def test_a_claim_is_kept_while_a_pod_mounts_it(world: World) -> None:
     """It is removed with the last pod, and its volume with it."""
     world.create(CLAIMS, "c", CLAIM)
     for name in ("a", "b"):
-        pod(world, name, {"persistentVolumeClaim": {"claimName": "c"}})
+        create_pod(world, name, {"persistentVolumeClaim": {"claimName": "c"}})
     world.run(5)
     assert world.get(CLAIMS, "c")["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     world.delete(CLAIMS, "c")
@@ -55,7 +55,7 @@ def test_a_volume_is_kept_while_it_is_bound(world: World) -> None:
 def test_an_ephemeral_volume_lives_as_long_as_its_pod(world: World) -> None:
     """Its claim is created from the template, bound, and collected after the pod."""
     template = {"metadata": {"labels": {"for": "a"}}, "spec": CLAIM}
-    pod(world, "a", {"ephemeral": {"volumeClaimTemplate": template}})
+    create_pod(world, "a", {"ephemeral": {"volumeClaimTemplate": template}})
     world.run(10)
     claim = world.get(CLAIMS, "a-v")
     assert (claim["status"]["phase"], claim["metadata"]["labels"]) == ("Bound", {"for": "a"})
@@ -68,7 +68,7 @@ def test_an_ephemeral_volume_lives_as_long_as_its_pod(world: World) -> None:
 def test_a_claim_with_another_owner_is_not_used(world: World) -> None:
     """An event reports the conflict, until the name is free."""
     world.create(CLAIMS, "a-v", CLAIM)
-    pod(world, "a", {"ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}})
+    create_pod(world, "a", {"ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}})
     world.run(5)
     assert ("FailedCreate", True) in [
         (why, "was not created for pod default/a" in text) for why, text in world.events()

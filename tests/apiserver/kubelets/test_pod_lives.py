@@ -13,7 +13,7 @@ CONTAINERS = [{"name": "c", "image": "i"}]
 pytestmark = pytest.mark.world(nodes=1)
 
 
-def pod(world: World, annotations: dict[str, str] | None = None, *, name: str = "p", **spec: Any) -> None:
+def create_pod(world: World, annotations: dict[str, str] | None = None, *, name: str = "p", **spec: Any) -> None:
     """Create a pod that behaves according to annotations."""
     made = template("i", annotations, **spec)
     metadata = {"annotations": made["metadata"].get("annotations", {}), "labels": {"app": name}}
@@ -43,7 +43,7 @@ def container(world: World) -> dict[str, Any]:
 
 def test_a_pod_is_created_then_runs_then_is_ready(world: World) -> None:
     """Each step is in the status."""
-    pod(world, {"start-seconds": "5", "ready-seconds": "5"})
+    create_pod(world, {"start-seconds": "5", "ready-seconds": "5"})
     world.run(2)
     assert (world.phases(), states(world)) == (["Pending"], {"c": "waiting ContainerCreating"})
     waiting = {"PodReadyToStartContainers", "Ready", "ContainersReady"}
@@ -74,7 +74,7 @@ def test_a_container_that_exits_is_restarted_or_not(
     world: World, policy: str, code: str, phase: str, restarts: int
 ) -> None:
     """According to the restart policy: at once the first time, ten seconds later the second."""
-    pod(world, {"run-seconds": "10", "exit-code": code}, restartPolicy=policy)
+    create_pod(world, {"run-seconds": "10", "exit-code": code}, restartPolicy=policy)
     world.run(35)
     assert (world.phases(), container(world)["restartCount"]) == ([phase], restarts)
     if not restarts:
@@ -92,7 +92,7 @@ def test_a_failing_container_is_restarted_with_backoff(world: World) -> None:
                 starts.append(world.clock.time)
 
     world.watch("pods", note)
-    pod(world, {"run-seconds": "1", "exit-code": "1"})
+    create_pod(world, {"run-seconds": "1", "exit-code": "1"})
     world.run(15)
     waiting = container(world)
     assert waiting["state"]["waiting"]["reason"] == "CrashLoopBackOff"
@@ -108,7 +108,7 @@ def test_a_failing_container_is_restarted_with_backoff(world: World) -> None:
 def test_init_containers_run_one_after_another(world: World) -> None:
     """The main containers wait for them."""
     inits = [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]
-    pod(world, {"run-seconds.a": "10", "run-seconds.b": "10"}, initContainers=inits)
+    create_pod(world, {"run-seconds.a": "10", "run-seconds.b": "10"}, initContainers=inits)
     world.run(5)
     assert states(world, "initContainerStatuses") == {"a": "running", "b": "waiting PodInitializing"}
     assert (world.phases(), states(world)) == (["Pending"], {"c": "waiting PodInitializing"})
@@ -124,7 +124,7 @@ def test_init_containers_run_one_after_another(world: World) -> None:
 def test_commands_of_init_containers_are_predicted(world: World, policy: str, phase: str) -> None:
     """As those of other containers."""
     inits = [{"name": "a", "image": "i", "command": ["sleep", "3"]}, {"name": "b", "image": "i", "command": ["false"]}]
-    pod(world, {}, initContainers=inits, restartPolicy=policy)
+    create_pod(world, {}, initContainers=inits, restartPolicy=policy)
     world.run(3)
     assert states(world, "initContainerStatuses")["a"] == "running"
     world.run(10)
@@ -136,7 +136,7 @@ def test_commands_of_init_containers_are_predicted(world: World, policy: str, ph
 @pytest.mark.parametrize(("policy", "phase"), [("Never", "Failed"), ("Always", "Pending")])
 def test_an_init_container_that_fails(world: World, policy: str, phase: str) -> None:
     """It fails the pod, or is restarted."""
-    pod(world, {"exit-code.a": "1"}, initContainers=[{"name": "a", "image": "i"}], restartPolicy=policy)
+    create_pod(world, {"exit-code.a": "1"}, initContainers=[{"name": "a", "image": "i"}], restartPolicy=policy)
     world.run(20)
     assert world.phases() == [phase]
 
@@ -144,7 +144,7 @@ def test_an_init_container_that_fails(world: World, policy: str, phase: str) -> 
 def test_a_sidecar_starts_before_and_does_not_keep_a_pod_from_ending(world: World) -> None:
     """It is restarted regardless of the pod's policy, until the pod ends."""
     side = {"name": "side", "image": "i", "restartPolicy": "Always"}
-    pod(world, {"run-seconds": "30", "run-seconds.side": "8"}, initContainers=[side], restartPolicy="Never")
+    create_pod(world, {"run-seconds": "30", "run-seconds.side": "8"}, initContainers=[side], restartPolicy="Never")
     world.run(5)
     assert states(world, "initContainerStatuses") == {"side": "running"}
     assert conditions(world)["Ready"] == "True"
@@ -157,7 +157,7 @@ def test_a_sidecar_starts_before_and_does_not_keep_a_pod_from_ending(world: Worl
 
 def test_a_pod_that_takes_too_long_fails(world: World) -> None:
     """activeDeadlineSeconds after the kubelet received it."""
-    pod(world, {"run-seconds": "inf"}, activeDeadlineSeconds=20, restartPolicy="Never")
+    create_pod(world, {"run-seconds": "inf"}, activeDeadlineSeconds=20, restartPolicy="Never")
     world.run(19)
     assert world.phases() == ["Running"]
     world.run(2)
@@ -195,7 +195,7 @@ def test_a_pod_has_its_grace_period_to_stop(
     world: World, annotations: dict[str, str], spec: dict[str, Any], options: dict[str, int], seconds: int
 ) -> None:
     """A preStop hook sleeps first; afterwards remaining containers are killed."""
-    pod(world, annotations, **spec)
+    create_pod(world, annotations, **spec)
     assert removed_after(world, **options) == seconds
 
 
@@ -212,8 +212,8 @@ def test_the_exit_code_shows_how_a_pod_stopped(world: World) -> None:
                 )
 
     world.watch("pods", note)
-    pod(world, name="gentle")
-    pod(world, {"stop-seconds": "100"}, name="stubborn")
+    create_pod(world, name="gentle")
+    create_pod(world, {"stop-seconds": "100"}, name="stubborn")
     world.run(5)
     world.delete("pods", "gentle")
     world.delete("pods", "stubborn")
@@ -223,7 +223,7 @@ def test_the_exit_code_shows_how_a_pod_stopped(world: World) -> None:
 
 def test_a_shorter_grace_period_cuts_a_long_one_short(world: World) -> None:
     """A second deletion shortens it."""
-    pod(world, {"stop-seconds": "100"})
+    create_pod(world, {"stop-seconds": "100"})
     world.run(5)
     world.delete("pods", "p", grace_seconds=60)
     world.run(5)
@@ -232,7 +232,7 @@ def test_a_shorter_grace_period_cuts_a_long_one_short(world: World) -> None:
 
 def test_a_readiness_gate_is_set_by_a_client(world: World) -> None:
     """Containers are ready, the pod only once the condition is true."""
-    pod(world, readinessGates=[{"conditionType": "example.com/open"}])
+    create_pod(world, readinessGates=[{"conditionType": "example.com/open"}])
     world.run(5)
     ready = world.condition("pods", "p", "Ready")
     assert (ready["status"], ready["reason"], conditions(world)["ContainersReady"]) == (
@@ -263,7 +263,7 @@ def sized(cpu: str, **more: Any) -> list[dict[str, Any]]:
 
 def test_a_pod_is_resized_in_place(world: World) -> None:
     """Its container continues with other resources."""
-    pod(world, containers=sized("1"))
+    create_pod(world, containers=sized("1"))
     world.run(5)
     resize(world, "2")
     status = container(world)
@@ -280,7 +280,7 @@ def test_a_pod_is_resized_in_place(world: World) -> None:
 def test_a_container_can_be_restarted_on_resize(world: World) -> None:
     """resizePolicy."""
     policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
-    pod(world, containers=sized("1", resizePolicy=policy))
+    create_pod(world, containers=sized("1", resizePolicy=policy))
     world.run(5)
     resize(world, "2")
     assert (container(world)["restartCount"], container(world)["allocatedResources"]["cpu"]) == (1, "2")
@@ -288,8 +288,8 @@ def test_a_container_can_be_restarted_on_resize(world: World) -> None:
 
 def test_a_resize_is_deferred_or_infeasible(world: World) -> None:
     """More than the node's capacity is infeasible, more than its free capacity is deferred."""
-    pod(world, containers=sized("4"))
-    pod(world, name="other", containers=sized("3"))
+    create_pod(world, containers=sized("4"))
+    create_pod(world, name="other", containers=sized("3"))
     world.run(5)
     resize(world, "9")
     assert world.condition("pods", "p", "PodResizePending")["reason"] == "Infeasible"
@@ -348,7 +348,7 @@ def test_extended_resources_in_the_capacity_become_allocatable(world: World) -> 
 
 def test_a_node_that_shuts_down_stops_its_pods(world: World) -> None:
     """They fail with a reason; no other pod starts."""
-    pod(world)
+    create_pod(world)
     world.run(5)
     annotate(world, shutdown="true")
     world.run(5)
@@ -358,14 +358,14 @@ def test_a_node_that_shuts_down_stops_its_pods(world: World) -> None:
     assert conditions(world)["DisruptionTarget"] == "True"
     ready = world.condition("nodes", "node-0", "Ready")
     assert (ready["status"], ready["message"]) == ("False", "node is shutting down")
-    pod(world, name="late", nodeName="node-0")
+    create_pod(world, name="late", nodeName="node-0")
     world.run(5)
     assert (world.status("pods", "late")["phase"], world.status("pods", "late")["reason"]) == ("Failed", "NodeShutdown")
 
 
 def test_a_node_that_is_not_ready_does_not_update_its_pods(world: World) -> None:
     """Once it is ready again, it reports all changes."""
-    pod(world, {"run-seconds": "20"}, restartPolicy="Never")
+    create_pod(world, {"run-seconds": "20"}, restartPolicy="Never")
     world.run(5)
     annotate(world, ready="false")
     world.run(60)
@@ -377,7 +377,7 @@ def test_a_node_that_is_not_ready_does_not_update_its_pods(world: World) -> None
 
 def test_a_phase_set_by_a_client_is_final(world: World) -> None:
     """The kubelet does not restart the pod."""
-    pod(world, {"run-seconds": "20"}, restartPolicy="Never")
+    create_pod(world, {"run-seconds": "20"}, restartPolicy="Never")
     world.run(5)
     world.update("pods", "p", lambda one: one["status"].update(phase="Failed", reason="Evicted"), sub="status")
     world.run(60)
@@ -386,7 +386,7 @@ def test_a_phase_set_by_a_client_is_final(world: World) -> None:
 
 def test_a_pod_continues_after_its_node_recovers(world: World) -> None:
     """It ends at the same time as without the interruption."""
-    pod(world, {"run-seconds": "100"}, restartPolicy="Never")
+    create_pod(world, {"run-seconds": "100"}, restartPolicy="Never")
     world.run(5)
     annotate(world, ready="unknown")
     world.run(10)
@@ -400,7 +400,7 @@ def test_a_pod_continues_after_its_node_recovers(world: World) -> None:
 def test_a_node_shuts_down_without_controllers() -> None:
     """The kubelet alone stops its pods."""
     world = World(1, wanted="none")
-    pod(world, nodeName="node-0")
+    create_pod(world, nodeName="node-0")
     world.run(5)
     annotate(world, shutdown="true")
     world.run(5)
@@ -410,7 +410,7 @@ def test_a_node_shuts_down_without_controllers() -> None:
 def test_the_failure_rate_fails_some_pods(world: World) -> None:
     """About the given proportion; the seed determines which ones."""
     for number in range(100):
-        pod(world, {"failure-rate": "0.3"}, name=f"p{number}", restartPolicy="Never")
+        create_pod(world, {"failure-rate": "0.3"}, name=f"p{number}", restartPolicy="Never")
     world.run(20)
     assert 15 <= world.phases().count("Failed") <= 45
 
@@ -418,7 +418,7 @@ def test_the_failure_rate_fails_some_pods(world: World) -> None:
 def test_invalid_annotations_are_ignored(world: World) -> None:
     """The pod behaves as without them."""
     invalid = {"run-seconds": "soon", "exit-code": "-", "failure-rate": "much", "start-seconds": "-5"}
-    pod(world, invalid, restartPolicy="Never")
+    create_pod(world, invalid, restartPolicy="Never")
     world.run(5)
     assert world.phases() == ["Running"]
     world.run(10)
@@ -428,7 +428,7 @@ def test_invalid_annotations_are_ignored(world: World) -> None:
 def test_lives_are_restored_after_a_restart() -> None:
     """A new fleet on the same store continues where the old one stopped."""
     world = World(1)
-    pod(world, {"run-seconds": "100"}, restartPolicy="Never")
+    create_pod(world, {"run-seconds": "100"}, restartPolicy="Never")
     world.run(50)
     again = World(1)
     again.clock.time = world.clock.time

@@ -9,7 +9,7 @@ from kubestow.insight.decisions.log import DecisionLog
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 
-def run(path: Path | str, pods: int, *, size: int = 1 << 20, backups: int = 2, nodes: bool = False) -> None:
+def write_log(path: Path | str, pods: int, *, size: int = 1 << 20, backups: int = 2, nodes: bool = False) -> None:
     """Schedule a number of pods, and an unschedulable one, with a log."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         assert world.decisions is not None
@@ -30,8 +30,8 @@ def lines(path: Path) -> list[dict[str, object]]:
 def test_every_decision_is_a_line(tmp_path: Path) -> None:
     """It is written once, when the pod is bound or has failed; an existing file is appended to."""
     path = tmp_path / "decisions.log"
-    run(path, 3)
-    run(path, 1)
+    write_log(path, 3)
+    write_log(path, 1)
     found = lines(path)
     assert sorted(str(line["pod"]) for line in found) == sorted(
         ["default/p0", "default/p1", "default/p2", "default/big", "default/p0", "default/big"]
@@ -43,33 +43,33 @@ def test_every_decision_is_a_line(tmp_path: Path) -> None:
 
 def test_nodes_on_request(tmp_path: Path) -> None:
     """With `nodes`, lines have the details about nodes."""
-    run(tmp_path / "log", 1, nodes=True)
+    write_log(tmp_path / "log", 1, nodes=True)
     assert [sorted(line["nodes"]) for line in lines(tmp_path / "log")] == [["m", "n"]] * 2  # type: ignore[call-overload]
 
 
 def test_files_are_rotated(tmp_path: Path) -> None:
     """No file exceeds the size, the newest line is in the file itself, and the number of backups is limited."""
     path = tmp_path / "log"
-    run(path, 100, size=10_000)
+    write_log(path, 100, size=10_000)
     files = sorted(entry.name for entry in tmp_path.iterdir())
     assert files == ["log", "log.1", "log.2"]
     assert all((tmp_path / name).stat().st_size <= 10_000 for name in files)
     times = [line["id"] for name in ("log.2", "log.1", "log") for line in lines(tmp_path / name)]
     assert len(times) == len(set(times)) > 10
-    run(path, 100, size=10_000, backups=0)
+    write_log(path, 100, size=10_000, backups=0)
     assert lines(path)
 
 
 def test_a_size_of_0_is_no_limit(tmp_path: Path) -> None:
     """All lines are in one file."""
-    run(tmp_path / "log", 20, size=0)
+    write_log(tmp_path / "log", 20, size=0)
     assert [entry.name for entry in tmp_path.iterdir()] == ["log"]
     assert len(lines(tmp_path / "log")) == 21
 
 
 def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """A dash selects standard output."""
-    run("-", 1)
+    write_log("-", 1)
     assert [json.loads(line)["pod"] for line in capfdbinary.readouterr().out.splitlines()] == [
         "default/big",
         "default/p0",

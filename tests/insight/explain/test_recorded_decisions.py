@@ -48,7 +48,7 @@ def explained(case: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     return items
 
 
-def recorded(expected: dict[str, Any]) -> dict[str, Any]:
+def in_command_format(expected: dict[str, Any]) -> dict[str, Any]:
     """Return a recorded decision in the format of the command."""
     nodes: dict[str, Any] = {name: {"rejected": status} for name, status in expected.get("rejected", {}).items()}
     nodes |= expected.get("scores", {})
@@ -85,7 +85,7 @@ def test_the_command_reproduces_recorded_decisions(name: str, tmp_path: Path) ->
             # Rejections and scores of large clusters were not recorded.
             has_nodes = "feasibleCount" not in expected
             failed = any(status["code"] == "Error" for status in expected.get("rejected", {}).values())
-            wanted, found = recorded(expected), recorded_parts(decision, with_nodes=has_nodes)
+            wanted, found = in_command_format(expected), recorded_parts(decision, with_nodes=has_nodes)
             if failed and "chosen" not in expected:
                 wanted["outcome"] = "error"
             assert found == wanted, case["id"]

@@ -19,7 +19,7 @@ def nominated_pods() -> NominatedPods:
     return NominatedPods(cluster.nodes)
 
 
-def pod(number: int, priority: int = 0) -> PodInfo:
+def pod_info(number: int, priority: int = 0) -> PodInfo:
     return PodInfo(make_pod(f"p{number}", priority=priority))
 
 
@@ -27,12 +27,12 @@ def test_a_new_version_with_equal_requests_changes_no_row() -> None:
     """The status that the scheduler has written is received back: cached results for the row stay valid."""
     nominated, before = nominated_pods(), make_pod("p", cpu="1")
     nominated.add("n1", PodInfo(before))
-    nominated.add("n1", pod(1))
+    nominated.add("n1", pod_info(1))
     changes = nominated.table.changes.last
     received = PodInfo(replace(before, status=replace(before.status, nominatedNodeName="n1")))
     nominated.replace("n1", received)
     assert nominated.table.changes.last == changes
-    beside = nominated.beside(pod(2))
+    beside = nominated.beside(pod_info(2))
     assert beside is not None
     assert [one.name for one in beside.pods(1)] == ["p1", "p"]
     assert beside.pods(1)[1] is received
@@ -45,6 +45,6 @@ def test_a_new_version_with_larger_requests_changes_the_row() -> None:
     changes = nominated.table.changes.last
     nominated.replace("n1", PodInfo(make_pod("p", cpu="2")))
     assert nominated.table.changes.last > changes
-    assert what_if(nominated.table, [1], nominated.beside(pod(2))).requested[CPU, 0] == 2000
+    assert what_if(nominated.table, [1], nominated.beside(pod_info(2))).requested[CPU, 0] == 2000
     nominated.replace("n1", PodInfo(make_pod("p", cpu="two")))
-    assert nominated.beside(pod(2)) is None
+    assert nominated.beside(pod_info(2)) is None

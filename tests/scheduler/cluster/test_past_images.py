@@ -11,7 +11,7 @@ from kubestow.testing import make_node
 LARGE, SMALL, OTHER = 900, 200, 300
 
 
-def recorded() -> tuple[Cluster, History, list[dict[str, int]]]:
+def image_history() -> tuple[Cluster, History, list[dict[str, int]]]:
     """Return a cluster in which nodes with the same image are added, changed and removed, and the sizes by revision."""
     history = History()
     cluster = Cluster(history=history)
@@ -41,7 +41,7 @@ def recorded() -> tuple[Cluster, History, list[dict[str, int]]]:
 @pytest.mark.parametrize("is_backward", [False, True])
 def test_sizes_at_each_revision(*, is_backward: bool) -> None:
     """The result does not depend on the order in which the copy adds nodes, or on its previous revision."""
-    cluster, history, sizes = recorded()
+    cluster, history, sizes = image_history()
     past = Past(cluster, Nominator(), history)
     known = [revision for revision, found in enumerate(sizes) if found]
     assert {sizes[revision]["i"] for revision in known} == {LARGE, OTHER}

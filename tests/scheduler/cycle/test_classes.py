@@ -65,7 +65,7 @@ def cycles_on(cluster: Cluster, **how: Any) -> SchedulingCycles:
     return SchedulingCycles(cluster, Nominator(), choose_at_random(random.Random(1)), **how)
 
 
-def run(cycles: SchedulingCycles, profile: Profile, name: str, **pod: Any) -> Outcome:
+def schedule(cycles: SchedulingCycles, profile: Profile, name: str, **pod: Any) -> Outcome:
     return settled(cycles.run(profile, PodInfo(make_pod(name, **pod))))
 
 
@@ -85,7 +85,7 @@ def both_ways(cluster_of: Any, pods: int, between: Any = None, **pod: Any) -> li
         for number in range(pods):
             if between is not None:
                 between(cluster, number)
-            outcome = run(cycles, profile, f"p{number}", **pod)
+            outcome = schedule(cycles, profile, f"p{number}", **pod)
             placed.append(outcome.node if isinstance(outcome, Placed) else outcome.message)
         found.append(placed)
     return found
@@ -96,7 +96,7 @@ def test_only_changed_rows_are_evaluated_again() -> None:
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     for number in range(10):
-        assert isinstance(run(cycles, profile, f"p{number}"), Placed)
+        assert isinstance(schedule(cycles, profile, f"p{number}"), Placed)
     assert plugin.evaluated == [50, 50]
     assert len(plugin.single) == 8
     assert profile.filter[0].all_evaluations == 2 * 50 + 8
@@ -106,11 +106,11 @@ def test_many_changed_rows_are_evaluated_together() -> None:
     """They are evaluated as an array, not one by one."""
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
-    run(cycles, profile, "first")
-    run(cycles, profile, "second")
+    schedule(cycles, profile, "first")
+    schedule(cycles, profile, "second")
     for number in range(10, 20):
         cluster.set_pod(make_pod(f"other-{number}", node=f"n{number}"))
-    run(cycles, profile, "third")
+    schedule(cycles, profile, "third")
     assert plugin.evaluated in ([50, 50, 10], [50, 50, 11])
     assert plugin.single == []
 
@@ -119,11 +119,11 @@ def test_nothing_is_evaluated_without_changes() -> None:
     """A pod that was unreserved has changed its row, nothing else."""
     plugin, cluster = Room(), nodes(5)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
-    run(cycles, profile, "first")
-    placed = run(cycles, profile, "second")
+    schedule(cycles, profile, "first")
+    placed = schedule(cycles, profile, "second")
     assert isinstance(placed, Placed)
     cycles.unreserve(profile, placed)
-    run(cycles, profile, "third")
+    schedule(cycles, profile, "third")
     assert plugin.evaluated == [5, 5]
     assert plugin.single == [cluster.nodes.row_of[placed.node]]
 
@@ -133,16 +133,16 @@ def test_after_a_rejection_of_all_rows_a_changed_row_is_evaluated_once() -> None
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     for number in range(100):
-        assert isinstance(run(cycles, profile, f"p{number}"), Placed)
-    assert isinstance(run(cycles, profile, "late"), Failed)
+        assert isinstance(schedule(cycles, profile, f"p{number}"), Placed)
+    assert isinstance(schedule(cycles, profile, "late"), Failed)
     cluster.set_pod(make_pod("more", node="n7"))
     plugin.evaluated.clear()
     plugin.single.clear()
-    assert isinstance(run(cycles, profile, "later"), Failed)
+    assert isinstance(schedule(cycles, profile, "later"), Failed)
     assert (plugin.evaluated, len(plugin.single)) == ([], 1)
     for uid in list(cluster.nodes.pods[7]):
         cluster.remove_pod(uid)
-    outcome = run(cycles, profile, "last")
+    outcome = schedule(cycles, profile, "last")
     assert isinstance(outcome, Placed)
     assert outcome.node == "n7"
 
@@ -167,9 +167,9 @@ def test_after_a_rejection_of_all_rows_a_failure_is_reported() -> None:
     cluster = nodes(5)
     profile, cycles = profile_of(Fragile(), cluster=cluster), cycles_on(cluster)
     for number in range(10):
-        assert isinstance(run(cycles, profile, f"p{number}"), Placed)
+        assert isinstance(schedule(cycles, profile, f"p{number}"), Placed)
     for code, more in ((Code.UNSCHEDULABLE, 1), (Code.ERROR, 0), (Code.ERROR, 1), (Code.UNSCHEDULABLE, 0)):
-        outcome = run(cycles, profile, "late")
+        outcome = schedule(cycles, profile, "late")
         assert isinstance(outcome, Failed)
         assert outcome.code is code
         for number in range(more):
@@ -180,11 +180,11 @@ def test_for_a_nominated_pod_no_other_row_is_evaluated() -> None:
     """Other changed rows are left to the next pod that searches."""
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
-    run(cycles, profile, "first")
-    run(cycles, profile, "second")
+    schedule(cycles, profile, "first")
+    schedule(cycles, profile, "second")
     for number in range(10, 20):
         cluster.set_pod(make_pod(f"other-{number}", node=f"n{number}"))
-    placed = run(cycles, profile, "nominated", status={"nominatedNodeName": "n15"})
+    placed = schedule(cycles, profile, "nominated", status={"nominatedNodeName": "n15"})
     assert isinstance(placed, Placed)
     assert placed.node == "n15"
     assert plugin.evaluated == [50, 50]
@@ -195,11 +195,11 @@ def test_a_nominated_pod_goes_elsewhere_when_its_node_is_full() -> None:
     """It then searches like any other pod, and sees all changes."""
     plugin, cluster = Room(), nodes(2)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
-    first, second = run(cycles, profile, "first"), run(cycles, profile, "second")
+    first, second = schedule(cycles, profile, "first"), schedule(cycles, profile, "second")
     assert isinstance(first, Placed)
     assert isinstance(second, Placed)
     assert first.node == second.node
-    placed = run(cycles, profile, "nominated", status={"nominatedNodeName": first.node})
+    placed = schedule(cycles, profile, "nominated", status={"nominatedNodeName": first.node})
     assert isinstance(placed, Placed)
     assert placed.node != first.node
 
@@ -266,7 +266,7 @@ def test_pods_with_different_signatures_are_in_different_classes() -> None:
     plugin, cluster = ByName(), nodes(5)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     for name in ("a", "b", "a", "b", "a", "b"):
-        placed = run(cycles, profile, name)
+        placed = schedule(cycles, profile, name)
         assert isinstance(placed, Placed)
         cycles.unreserve(profile, placed)
     assert plugin.evaluated == [5, 5, 5, 5]
@@ -299,7 +299,7 @@ def test_plugins_without_signatures_are_always_called(plugin: Any) -> None:
     room, cluster = Room(), nodes(5)
     profile, cycles = profile_of(room, plugin, cluster=cluster), cycles_on(cluster)
     for number in range(3):
-        run(cycles, profile, f"p{number}")
+        schedule(cycles, profile, f"p{number}")
     assert plugin.evaluated == [5, 5, 5]
     assert room.evaluated == [5, 5]
 
@@ -320,7 +320,7 @@ def test_plain_plugins_are_called_for_the_remaining_rows() -> None:
         cluster.set_pod(make_pod(f"other-{number}", node="n0"))
     profile, cycles = profile_of(room, plain, cluster=cluster), cycles_on(cluster)
     for name in ("full", "shared"):
-        placed = run(cycles, profile, name)
+        placed = schedule(cycles, profile, name)
         assert isinstance(placed, Placed)
         assert placed.node == "n2"
     assert plain.seen == ["n1", "n2", "n1", "n2"]
@@ -332,10 +332,10 @@ def test_timed_cycles_time_single_rows() -> None:
     plugin, cluster = Room(), nodes(5)
     metrics = SchedulerMetrics()
     profile, cycles = profile_of(plugin, cluster=cluster, metrics=metrics), cycles_on(cluster)
-    run(cycles, profile, "first")
-    run(cycles, profile, "second")
+    schedule(cycles, profile, "first")
+    schedule(cycles, profile, "second")
     profile.caller.timing = True
-    run(cycles, profile, "third")
+    schedule(cycles, profile, "third")
     assert plugin.evaluated == [5, 5]
     assert len(plugin.single) == 1
     assert list(metrics.plugin_execution_seconds.read()) == [("Filter", "Room", "Unschedulable")]
@@ -390,10 +390,10 @@ def test_failures_are_attributed(where: str, error: Any, message: str) -> None:
     """A plugin that fails in shared work fails the cycle, is named, and fails again the next time."""
     cluster = nodes(5)
     profile, cycles = profile_of(Broken(where, error), cluster=cluster), cycles_on(cluster)
-    run(cycles, profile, "first")
-    run(cycles, profile, "second")
+    schedule(cycles, profile, "first")
+    schedule(cycles, profile, "second")
     for name in ("third", "fourth"):
-        outcome = run(cycles, profile, name)
+        outcome = schedule(cycles, profile, name)
         assert isinstance(outcome, Failed)
         assert outcome.code is Code.ERROR
         assert outcome.message.startswith(message)
@@ -412,7 +412,7 @@ def test_the_number_of_classes_is_limited(monkeypatch: pytest.MonkeyPatch) -> No
     evaluated = []
     for name in "aabbaccab":
         before = len(plugin.evaluated)
-        placed = run(cycles, profile, name)
+        placed = schedule(cycles, profile, name)
         assert isinstance(placed, Placed)
         cycles.unreserve(profile, placed)
         evaluated.append(len(plugin.evaluated) > before)
@@ -430,7 +430,7 @@ def test_a_pod_that_is_rejected_as_a_whole_is_not_shared() -> None:
     cluster = nodes(3)
     profile, cycles = profile_of(Never(), cluster=cluster), cycles_on(cluster)
     for name in ("a", "b"):
-        outcome = run(cycles, profile, name)
+        outcome = schedule(cycles, profile, name)
         assert isinstance(outcome, Failed)
         assert outcome.message == "0/3 nodes are available: never."
 
@@ -448,9 +448,9 @@ def test_points_are_recorded_once() -> None:
     cluster, metrics = nodes(1), SchedulerMetrics()
     profile, cycles = profile_of(Room(), cluster=cluster, metrics=metrics), cycles_on(cluster)
     for name in ("first", "second"):
-        assert isinstance(run(cycles, profile, name), Placed)
+        assert isinstance(schedule(cycles, profile, name), Placed)
     before = recorded_points(metrics)
-    assert isinstance(run(cycles, profile, "third"), Failed)
+    assert isinstance(schedule(cycles, profile, "third"), Failed)
     assert recorded_points(metrics) - before == {"PreFilter": 1, "Filter": 1}
 
 
@@ -472,6 +472,6 @@ def test_scores_that_normalize_and_read_pods() -> None:
 
     cluster = nodes(3)
     profile, cycles = profile_of(Share("Share", {}), cluster=cluster), cycles_on(cluster)
-    placed = [run(cycles, profile, f"p{number}") for number in range(6)]
+    placed = [schedule(cycles, profile, f"p{number}") for number in range(6)]
     on = [outcome.node for outcome in placed if isinstance(outcome, Placed)]
     assert sorted(on[:3]) == sorted(on[3:]) == ["n0", "n1", "n2"]

@@ -56,7 +56,7 @@ class MakesRoom:
         return _raised(self._answer)
 
 
-def run(cluster: Cluster, *plugins: Any, **pod: Any) -> Outcome:
+def schedule(cluster: Cluster, *plugins: Any, **pod: Any) -> Outcome:
     cycles = SchedulingCycles(cluster, NoNominations(), lambda best: int(best[0]))
     return settled(cycles.run(profile_of(*plugins, cluster=cluster), PodInfo(make_pod("p", **pod))))
 
@@ -64,7 +64,7 @@ def run(cluster: Cluster, *plugins: Any, **pod: Any) -> Outcome:
 def test_a_pod_is_placed_on_the_best_node() -> None:
     """It is assumed there, as the pod that it will be once bound."""
     cluster = nodes(3)
-    outcome = run(cluster, Refuses("A", {"n0": "no"}), Scores("S", {"n0": 9, "n1": 1, "n2": 5}))
+    outcome = schedule(cluster, Refuses("A", {"n0": "no"}), Scores("S", {"n0": 9, "n1": 1, "n2": 5}))
     assert isinstance(outcome, Placed)
     assert (outcome.node, outcome.searched.evaluated, outcome.searched.feasible, outcome.waits) == ("n2", 3, 2, {})
     assert outcome.pod.pod.spec.nodeName == "n2"
@@ -79,7 +79,7 @@ def test_only_plugins_that_act_later_keep_their_states() -> None:
         def pre_filter(self, pod: PodInfo) -> str:
             return "something large"
 
-    outcome = run(nodes(2), Wants("Filter", {}), Takes("Reserve", []))
+    outcome = schedule(nodes(2), Wants("Filter", {}), Takes("Reserve", []))
     assert isinstance(outcome, Placed)
     assert outcome.states == {"Reserve": "state of Reserve"}
 
@@ -92,12 +92,12 @@ def failure(outcome: Outcome) -> Failed:
 
 def test_a_cluster_without_nodes() -> None:
     """No plugin rejected the pod, and preemption does not help."""
-    assert failure(run(Cluster())) == Failed(Code.UNRESOLVABLE, NO_NODES)
+    assert failure(schedule(Cluster())) == Failed(Code.UNRESOLVABLE, NO_NODES)
 
 
 def test_no_feasible_node() -> None:
     """The message counts reasons; the plugins that rejected nodes are named for the queue."""
-    outcome = run(nodes(2), Refuses("A", {"n0": "no"}), Refuses("B", {"n0": "never", "n1": "busy"}))
+    outcome = schedule(nodes(2), Refuses("A", {"n0": "no"}), Refuses("B", {"n0": "never", "n1": "busy"}))
     assert failure(outcome) == Failed(
         Code.UNSCHEDULABLE, "0/2 nodes are available: 1 busy, 1 no.", frozenset({"A", "B"}), nominated_node=""
     )
@@ -106,7 +106,7 @@ def test_no_feasible_node() -> None:
 def test_reserve_runs_in_order_with_the_states() -> None:
     """Each plugin gets the state that its PreFilter returned."""
     log: list[str] = []
-    outcome = run(nodes(1), Takes("A", log), Takes("B", log))
+    outcome = schedule(nodes(1), Takes("A", log), Takes("B", log))
     assert isinstance(outcome, Placed)
     assert log == ["A reserves n0 with state of A", "B reserves n0 with state of B"]
     assert outcome.states == {"A": "state of A", "B": "state of B"}
@@ -131,7 +131,7 @@ def test_the_pod_is_rejected_on_the_chosen_node(refusal: Any, outcome: Failed, p
     """All reservations are released in reverse order, the pod is forgotten, and the outcome names plugin and reason."""
     cluster, log = nodes(3), list[str]()
     plugins = Takes("A", log), Takes("B", log, **{point: refusal}), Takes("C", log)
-    found = run(cluster, *plugins)
+    found = schedule(cluster, *plugins)
     message = outcome.message.replace("{point}", point.capitalize())
     assert isinstance(found, Failed)
     assert (found.code, found.message, found.plugins, found.pending_plugins) == (
@@ -154,7 +154,7 @@ def test_unreserve_goes_on_when_a_plugin_fails() -> None:
             raise RuntimeError("cannot let go")
 
     cluster = nodes(1)
-    run(cluster, Takes("A", log), Fails("B", log), Takes("C", log, reserve=unschedulable("no")))
+    schedule(cluster, Takes("A", log), Fails("B", log), Takes("C", log, reserve=unschedulable("no")))
     assert log[-2:] == ["C releases n0", "A releases n0"]
     assert cluster.pod_count == 0
 
@@ -162,7 +162,7 @@ def test_unreserve_goes_on_when_a_plugin_fails() -> None:
 def test_permit_can_make_a_pod_wait() -> None:
     """Every such plugin is stored with its timeout, at most 15 minutes; the pod stays assumed."""
     cluster, log = nodes(1), list[str]()
-    outcome = run(cluster, Takes("A", log, permit=Wait(10)), Takes("B", log), Takes("C", log, permit=Wait(3600)))
+    outcome = schedule(cluster, Takes("A", log, permit=Wait(10)), Takes("B", log), Takes("C", log, permit=Wait(3600)))
     assert isinstance(outcome, Placed)
     assert outcome.waits == {"A": 10, "C": LONGEST_PERMIT_WAIT}
     assert cluster.is_assumed(outcome.pod.uid)
@@ -176,12 +176,12 @@ def test_a_failing_plugin_is_an_outcome() -> None:
             raise LookupError("no such thing")
 
     message = 'running PreFilter plugin "A": no such thing'
-    assert failure(run(nodes(1), Fails("A", {}))) == Failed(Code.ERROR, message, failing_plugin="A")
+    assert failure(schedule(nodes(1), Fails("A", {}))) == Failed(Code.ERROR, message, failing_plugin="A")
 
 
 def test_an_invalid_pod() -> None:
     """The error names the pod and the problem."""
-    outcome = run(nodes(1), cpu="lots")
+    outcome = schedule(nodes(1), cpu="lots")
     assert isinstance(outcome, Failed)
     assert outcome.code is Code.ERROR
     assert outcome.message.startswith("pod default/p cannot be scheduled: ")
@@ -191,7 +191,7 @@ def test_an_invalid_pod() -> None:
 def test_the_nominated_node_comes_first() -> None:
     """If it is feasible it is chosen, without evaluating other nodes."""
     refuses = Refuses("A", {})
-    outcome = run(nodes(3), refuses, Scores("S", {"n2": 99}), status={"nominatedNodeName": "n1"})
+    outcome = schedule(nodes(3), refuses, Scores("S", {"n2": 99}), status={"nominatedNodeName": "n1"})
     assert isinstance(outcome, Placed)
     assert (outcome.node, outcome.searched.evaluated, outcome.searched.feasible) == ("n1", 1, 1)
     assert refuses.calls == [["n1"]]
@@ -200,7 +200,9 @@ def test_the_nominated_node_comes_first() -> None:
 @pytest.mark.parametrize("nominated", ["n1", "gone"])
 def test_a_nominated_node_that_is_not_feasible(nominated: str) -> None:
     """All nodes are searched."""
-    outcome = run(nodes(3), Refuses("A", {"n1": "no"}), Scores("S", {"n2": 9}), status={"nominatedNodeName": nominated})
+    outcome = schedule(
+        nodes(3), Refuses("A", {"n1": "no"}), Scores("S", {"n2": 9}), status={"nominatedNodeName": nominated}
+    )
     assert isinstance(outcome, Placed)
     assert (outcome.node, outcome.searched.evaluated, outcome.searched.feasible) == ("n2", 3, 2)
 
@@ -211,7 +213,7 @@ def test_post_filter_nominates_a_node() -> None:
     found = PostFilterResult(Code.SUCCESS, nominated_node="n0", victims=(victim,), to_unnominate=(victim,))
     unused = MakesRoom("Unused", found)
     first = MakesRoom("First", PostFilterResult(Code.UNSCHEDULABLE, "no luck"))
-    outcome = run(nodes(1), Refuses("A", {"n0": "no"}), first, MakesRoom("Second", found), unused)
+    outcome = schedule(nodes(1), Refuses("A", {"n0": "no"}), first, MakesRoom("Second", found), unused)
     assert isinstance(outcome, Failed)
     assert (outcome.nominated_node, outcome.victims, outcome.to_unnominate) == ("n0", (victim,), (victim,))
     assert outcome.message == "0/1 nodes are available: 1 no."
@@ -224,7 +226,7 @@ def test_post_filters_that_cannot_help() -> None:
         MakesRoom("First", PostFilterResult(Code.UNSCHEDULABLE, "no luck", nominated_node="")),
         MakesRoom("Second", PostFilterResult(Code.UNSCHEDULABLE, "none either")),
     ]
-    outcome = run(nodes(1), Refuses("A", {"n0": "no"}), *plugins)
+    outcome = schedule(nodes(1), Refuses("A", {"n0": "no"}), *plugins)
     assert isinstance(outcome, Failed)
     assert outcome.message == "0/1 nodes are available: 1 no. no luck, none either"
     assert outcome.nominated_node == ""
@@ -241,7 +243,7 @@ def test_post_filters_that_cannot_help() -> None:
 def test_post_filters_that_end_the_search(answer: Any, message: str) -> None:
     """No plugin is called after one that finds preemption useless, or fails."""
     second = MakesRoom("Second", PostFilterResult(Code.SUCCESS, nominated_node="n0"))
-    outcome = run(nodes(1), Refuses("A", {"n0": "no"}), MakesRoom("First", answer), second)
+    outcome = schedule(nodes(1), Refuses("A", {"n0": "no"}), MakesRoom("First", answer), second)
     assert isinstance(outcome, Failed)
     assert outcome.message == f"0/1 nodes are available: 1 no. {message}"
     assert second.calls == 0

@@ -28,7 +28,7 @@ def fit(kind: str = "LeastAllocated", *resources: str) -> NodeResourcesFitArgs:
     return NodeResourcesFitArgs(scoringStrategy=ScoringStrategy(kind, specs))
 
 
-def world(*selectors: str, features: Features | None = None) -> Cluster:
+def cluster_with_devices(*selectors: str, features: Features | None = None) -> Cluster:
     """Return nodes with 4 devices (1 allocated), 2 devices, an own amount of 10 (2 used), and none."""
     cluster = Cluster(features)
     for name in ("four", "two", "none"):
@@ -57,19 +57,19 @@ def scored(cluster: Cluster, args: NodeResourcesFitArgs, resource: str = GPU) ->
 )
 def test_devices_count_on_nodes_without_own_amount(kind: str, expected: dict[str, int]) -> None:
     """Allocated devices count as used; devices on nodes with an own amount do not count."""
-    assert scored(world(), fit(kind)) == expected
+    assert scored(cluster_with_devices(), fit(kind)) == expected
 
 
 def test_only_devices_of_the_class_count() -> None:
     """The expressions of the class select devices; its implicit resource counts in the same way."""
-    cluster = world(f"device.attributes['{DRIVER}'].model == 'b'")
+    cluster = cluster_with_devices(f"device.attributes['{DRIVER}'].model == 'b'")
     assert scored(cluster, fit()) == {"four": 0, "two": 0, "itself": 70, "none": 0}
     assert scored(cluster, fit("MostAllocated", BY_CLASS), BY_CLASS) == {"four": 0, "two": 100, "itself": 0, "none": 0}
 
 
 def test_devices_need_not_be_allocatable() -> None:
     """Devices of an incomplete pool count; those for other nodes do not."""
-    cluster = world()
+    cluster = cluster_with_devices()
     cluster.set_object(device_slice("none", gpus(2), slices=2))
     choosy = [device("here", nodeName="none"), device("there", nodeName="two")]
     cluster.set_object(device_slice("", choosy, pool="shared", perDeviceNodeSelection=True))
@@ -79,20 +79,20 @@ def test_devices_need_not_be_allocatable() -> None:
 def test_an_expression_that_fails_counts_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """The error is logged, and pods are still scheduled."""
     caplog.set_level(logging.ERROR)
-    cluster = world(f"device.attributes['{DRIVER}'].unknown == 1")
+    cluster = cluster_with_devices(f"device.attributes['{DRIVER}'].unknown == 1")
     assert scored(cluster, fit()) == {"four": 0, "two": 0, "itself": 70, "none": 0}
     assert "Failed to calculate DRA resource capacity and allocated" in caplog.text
 
 
 def test_without_the_gate_only_own_amounts_count() -> None:
     """Without the gate, devices do not count."""
-    cluster = world(features=Features(dra_extended_resource=False))
+    cluster = cluster_with_devices(features=Features(dra_extended_resource=False))
     assert scored(cluster, fit()) == {"four": 0, "two": 0, "itself": 70, "none": 0}
 
 
 def test_balance_counts_devices() -> None:
     """A node with used CPU and free devices is brought into balance."""
-    cluster = world()
+    cluster = cluster_with_devices()
     cluster.set_pod(make_pod("busy", node="two", cpu="2"))
     args = NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec("cpu", 1), ResourceSpec(GPU, 1)))
     plugin = make(NodeResourcesBalancedAllocation, args, cluster)
@@ -102,7 +102,7 @@ def test_balance_counts_devices() -> None:
 
 def test_pods_with_device_requests_have_no_signature() -> None:
     """The free devices are not part of the state that equal pods share."""
-    cluster = world()
+    cluster = cluster_with_devices()
     pod, other = PodInfo(make_pod("p", resources={GPU: 1})), PodInfo(make_pod("q", cpu="1"))
     args = NodeResourcesBalancedAllocationArgs()
     for plugin in (make(NodeResourcesFit, fit(), cluster), make(NodeResourcesBalancedAllocation, args, cluster)):

@@ -71,7 +71,7 @@ class Taken(NamedTuple):
     device: Manifest
 
 
-def world(offered: Sequence[Manifest]) -> tuple[Cluster, DynamicResources]:
+def cluster_with_counters(offered: Sequence[Manifest]) -> tuple[Cluster, DynamicResources]:
     cluster = Cluster()
     cluster.set_node(make_node("n"))
     cluster.set_object(device_class())
@@ -177,7 +177,7 @@ def test_an_allocation_is_found_if_one_exists(offered: list[Manifest], wanted: l
     """Either the claims of a pod get valid allocations, or no valid allocation exists."""
     requested = [data.draw(claims(f"c{number}")) for number in range(len(wanted))]
     constraints = {manifest["name"]: manifest.get("constraints", []) for manifest in requested}
-    got = allocate(*world(offered), requested)
+    got = allocate(*cluster_with_counters(offered), requested)
     if got is None:
         assert not any(is_allowed(way, constraints) for way in every_way(offered, requested))
         return
@@ -194,7 +194,7 @@ def test_an_allocation_is_found_if_one_exists(offered: list[Manifest], wanted: l
 @given(offered=devices(), data=st.data())
 def test_no_device_is_allocated_twice(offered: list[Manifest], data: st.DataObject) -> None:
     """The allocations of successive pods are valid together; released devices can be allocated again."""
-    cluster, plugin = world(offered)
+    cluster, plugin = cluster_with_counters(offered)
     held: dict[str, list[Taken]] = {}
     constraints: dict[str, list[Manifest]] = {}
     for number in range(data.draw(st.integers(1, 6))):

@@ -36,7 +36,7 @@ from support.scheduler.troupe import evaluation_of, nodes
 BROKEN = "device.attributes['gpu.example.com'].nothing == 1"
 
 
-def world(
+def plugin_and_cluster(
     *objects: Any, features: Features | None = None, args: DynamicResourcesArgs | None = None, **parts: Any
 ) -> Any:
     """Return a plugin on a cluster of these objects; by default node `n` with two devices and class `gpu`."""
@@ -60,7 +60,7 @@ def why(plugin: Any, cluster: Cluster, pod: Any) -> str:
 
 def test_pods_without_claims_are_skipped() -> None:
     """They are not filtered, have a signature, and every node scores 0."""
-    plugin, cluster = world()
+    plugin, cluster = plugin_and_cluster()
     assert plugin.pre_filter(PodInfo(make_pod("p"))) is SKIP
     assert plugin.sign(PodInfo(make_pod("p"))) == ""
     assert plugin.pre_enqueue(make_pod("p")) is None
@@ -69,7 +69,7 @@ def test_pods_without_claims_are_skipped() -> None:
 
 def test_pods_with_claims_have_no_signature() -> None:
     """The result for a row depends on more than the pod and the row."""
-    plugin, _ = world(claim("c"))
+    plugin, _ = plugin_and_cluster(claim("c"))
     assert plugin.sign(PodInfo(claiming("p", "c"))) is None
 
 
@@ -100,7 +100,7 @@ TEMPLATE = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}
 )
 def test_unusable_claims_reject_the_pod(pod: Any, objects: list[Any], reason: str) -> None:
     """PreEnqueue keeps the pod out of the queue, and PreFilter rejects it."""
-    plugin, cluster = world(*objects)
+    plugin, cluster = plugin_and_cluster(*objects)
     kept_out = plugin.pre_enqueue(pod)
     assert (kept_out.code, kept_out.message) == (Code.UNRESOLVABLE, reason)
     assert rejected(plugin, cluster, pod)[""] == kept_out
@@ -108,7 +108,7 @@ def test_unusable_claims_reject_the_pod(pod: Any, objects: list[Any], reason: st
 
 def test_a_template_that_needs_no_claim() -> None:
     """A status without a claim name means that no claim is needed."""
-    plugin, _ = world()
+    plugin, _ = plugin_and_cluster()
     pod = make_pod("p", spec=TEMPLATE, status={"resourceClaimStatuses": [{"name": "gpu"}]})
     assert plugin.pre_enqueue(pod) is None
     assert plugin.pre_filter(PodInfo(pod)) is SKIP
@@ -129,14 +129,14 @@ def test_a_template_that_needs_no_claim() -> None:
 )
 def test_infeasible_requests_reject_the_pod(requested: Any, features: dict[str, bool], reason: str) -> None:
     """PreFilter rejects the pod as a whole."""
-    plugin, cluster = world(claim("c", requested), features=Features(**features))
+    plugin, cluster = plugin_and_cluster(claim("c", requested), features=Features(**features))
     answer = rejected(plugin, cluster, claiming("p", "c"))[""]
     assert (answer.code, answer.message) == (Code.UNRESOLVABLE, reason)
 
 
 def test_a_request_without_a_class_is_an_error() -> None:
     """The API server does not allow such a request."""
-    plugin, _ = world(claim("c", exactly(of="")))
+    plugin, _ = plugin_and_cluster(claim("c", exactly(of="")))
     with pytest.raises(ValueError, match="request r: unsupported request type"):
         plugin.pre_filter(PodInfo(claiming("p", "c")))
 
@@ -200,7 +200,7 @@ INVALID = [device("gpu-0"), device("gpu-0")]
 )
 def test_reasons_of_the_filter(objects: list[Any], claimed: ResourceClaim, reason: str) -> None:
     """An infeasible node is rejected; an invalid claim or class is an error."""
-    plugin, cluster = world(*objects, claimed)
+    plugin, cluster = plugin_and_cluster(*objects, claimed)
     answer = rejected(plugin, cluster, claiming("p", "c"))["n"]
     is_error = answer.message.startswith('running "DynamicResources" filter plugin: ')
     assert answer.code is (Code.ERROR if is_error else Code.UNRESOLVABLE)
@@ -210,9 +210,9 @@ def test_reasons_of_the_filter(objects: list[Any], claimed: ResourceClaim, reaso
 def test_expressions_require_their_gates() -> None:
     """Fields of expressions behind a gate do not exist without it."""
     requested = exactly(1, f'device.attributes["{DRIVER}"].missing.includes(1) || true')
-    plugin, cluster = world(claim("c", requested))
+    plugin, cluster = plugin_and_cluster(claim("c", requested))
     assert "CEL compile error: compilation failed: ERROR: <input>:1:" in why(plugin, cluster, claiming("p", "c"))
-    plugin, cluster = world(claim("c", requested), features=Features(dra_list_type_attributes=True))
+    plugin, cluster = plugin_and_cluster(claim("c", requested), features=Features(dra_list_type_attributes=True))
     assert rejected(plugin, cluster, claiming("p", "c")) == {}
 
 
@@ -220,7 +220,9 @@ def test_capacity_requests_require_their_gate() -> None:
     """Without the gate, a capacity request is an error."""
     features = Features(dra_consumable_capacity=False)
     sized: dict[str, Any] = {"capacity": {"requests": {"memory": "1Gi"}}}
-    plugin, cluster = world(claim("c", exactly(**sized)), claim("d", either(option("o", **sized))), features=features)
+    plugin, cluster = plugin_and_cluster(
+        claim("c", exactly(**sized)), claim("d", either(option("o", **sized))), features=features
+    )
     problem = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
     assert why(plugin, cluster, claiming("p", "c")).endswith(f"claim default/c, request r: {problem}")
     assert why(plugin, cluster, claiming("p", "d")).endswith(f"claim default/d, subrequest o: {problem}")
@@ -231,16 +233,16 @@ def test_distinct_attributes_require_one_of_two_gates() -> None:
     wanted = claim("c", exactly(1), constraints=[{"distinctAttribute": f"{DRIVER}/numa"}])
     shares_off = Features(dra_consumable_capacity=False)
     both_off = Features(dra_consumable_capacity=False, dra_device_binding_conditions=False)
-    plugin, cluster = world(wanted, features=shares_off)
+    plugin, cluster = plugin_and_cluster(wanted, features=shares_off)
     assert why(plugin, cluster, claiming("p", "c")) == "cannot allocate all claims"
-    plugin, cluster = world(wanted, features=both_off)
+    plugin, cluster = plugin_and_cluster(wanted, features=both_off)
     assert "constraint #0: empty constraint" in why(plugin, cluster, claiming("p", "c"))
 
 
 @pytest.mark.parametrize("kind", [ResourceClaim, ResourceSlice, DeviceClass])
 def test_unreadable_resources_reject_pods_with_claims(kind: type) -> None:
     """If the API server does not serve claims, classes or slices, PreFilter rejects the pod with the reason."""
-    plugin, cluster = world(claim("c"))
+    plugin, cluster = plugin_and_cluster(claim("c"))
     cluster.set_unreadable(kind, "the server has no resource.k8s.io/v1")
     reason = "pod claims devices, which the scheduler cannot see: the server has no resource.k8s.io/v1"
     assert plugin.pre_enqueue(claiming("p", "c")) is None
@@ -250,7 +252,7 @@ def test_unreadable_resources_reject_pods_with_claims(kind: type) -> None:
 
 def test_errors_end_a_cycle() -> None:
     """A node whose devices cannot be evaluated fails the attempt, even if other nodes are feasible."""
-    plugin, cluster = world(claim("c", exactly(1, BROKEN)))
+    plugin, cluster = plugin_and_cluster(claim("c", exactly(1, BROKEN)))
     evaluation = evaluation_of(cluster, plugin)
     evaluation.pod = PodInfo(claiming("p", "c"))
     assert evaluation.pre_filter()
@@ -282,14 +284,14 @@ def test_search_timeout() -> None:
     args = DynamicResourcesArgs(filterTimeout=Duration(10 * 10**9))
     slices = [device_slice("n", many, name="a", slices=2), device_slice("n", name="b", slices=2, **counters)]
     objects = [None, make_node("n"), device_class(), *slices, wanted]
-    plugin, cluster = world(*objects, args=args, clock=TickingClock())
+    plugin, cluster = plugin_and_cluster(*objects, args=args, clock=TickingClock())
     with pytest.raises(FilterError, match="node n: timed out trying to allocate devices"):
         rejected(plugin, cluster, claiming("p", "c"))
 
 
 def test_what_if_views_use_the_devices_of_the_cluster() -> None:
     """Copied rows are evaluated with the devices of their original nodes."""
-    plugin, cluster = world(make_node("bare"), claim("c"))
+    plugin, cluster = plugin_and_cluster(make_node("bare"), claim("c"))
     info = PodInfo(claiming("p", "c"))
     state, rows = plugin.pre_filter(info), [cluster.nodes.row_of[name] for name in ("bare", "n")]
     answer = plugin.filter_rows(state, info, what_if(cluster.nodes, rows), slice(0, 2))
@@ -312,13 +314,15 @@ def test_infeasible_searches_end_early(requested: ResourceClaim) -> None:
     """Thirty distinct devices have billions of combinations, which are not tried if there are too few devices."""
     many = [device(f"d{number}", serial=number, numa=number // 10) for number in range(30)]
     objects = [None, make_node("n"), device_class(), device_slice("n", many), requested]
-    plugin, cluster = world(*objects, args=DynamicResourcesArgs(filterTimeout=Duration(10**9)), clock=TickingClock())
+    plugin, cluster = plugin_and_cluster(
+        *objects, args=DynamicResourcesArgs(filterTimeout=Duration(10**9)), clock=TickingClock()
+    )
     assert why(plugin, cluster, claiming("p", "c")) == "cannot allocate all claims"
 
 
 def test_filter_without_pre_filter_is_an_error() -> None:
     """A configuration that enables Filter without PreFilter gets an error."""
-    plugin, cluster = world()
+    plugin, cluster = plugin_and_cluster()
     with pytest.raises(ValueError, match="cannot filter without its PreFilter"):
         plugin.filter_rows(None, PodInfo(make_pod("p")), cluster.nodes, cluster.order.rows())
 
@@ -337,7 +341,7 @@ def post_filter(plugin: Any, cluster: Any, pod: Any) -> tuple[Code, str]:
 
 def test_post_filter_without_allocated_claims() -> None:
     """A pod without claims, or one rejected as a whole, has nothing to deallocate."""
-    plugin, cluster = world(claim("c", exactly(of="none")))
+    plugin, cluster = plugin_and_cluster(claim("c", exactly(of="none")))
     nothing = (Code.UNSCHEDULABLE, "no new claims to deallocate")
     assert post_filter(plugin, cluster, make_pod("p")) == nothing
     assert post_filter(plugin, cluster, claiming("p", "c")) == nothing
@@ -346,7 +350,7 @@ def test_post_filter_without_allocated_claims() -> None:
 
 def test_post_filter_without_pre_filter_is_an_error() -> None:
     """If another plugin rejected the pod first, the state of PreFilter is missing."""
-    plugin, _ = world()
+    plugin, _ = plugin_and_cluster()
     evaluation: Any = evaluation_of(nodes(1), plugin)
     result = plugin.post_filter(evaluation.pod, evaluation)
     assert (result.code, result.message) == (Code.ERROR, "not found")
@@ -354,7 +358,7 @@ def test_post_filter_without_pre_filter_is_an_error() -> None:
 
 def test_post_filter_with_too_few_devices() -> None:
     """There are too few devices, so that deallocation does not help."""
-    plugin, cluster = world(claim("c", exactly(3)))
+    plugin, cluster = plugin_and_cluster(claim("c", exactly(3)))
     assert post_filter(plugin, cluster, claiming("p", "c")) == (Code.UNSCHEDULABLE, "still not schedulable")
 
 
@@ -364,7 +368,7 @@ def test_post_filter_with_too_few_devices() -> None:
 def test_better_options_score_higher() -> None:
     """Each list scores by the rank of its chosen alternative; the best node gets 100."""
     first, second = (option(f"o{number}", number + 1) for number in (1, 0))
-    plugin, cluster = world(
+    plugin, cluster = plugin_and_cluster(
         make_node("small"), device_slice("small", gpus(1)), claim("c", either(first, second)), claim("d", exactly())
     )
     pod = claiming("p", "c")
@@ -384,7 +388,7 @@ def test_better_options_score_higher() -> None:
 
 def test_claim_events_that_requeue() -> None:
     """The pod's own claims on creation and status changes; any claim when it is deallocated."""
-    plugin, _ = world(claim("c"))
+    plugin, _ = plugin_and_cluster(claim("c"))
     pod = claiming("p", "c")
     assert hint(plugin, pod, None, claim("c")) is True
     assert hint(plugin, pod, claim("c"), claim("c")) is False
@@ -397,7 +401,7 @@ def test_claim_events_that_requeue() -> None:
 
 def test_other_events_that_requeue() -> None:
     """Classes and slices always; the pod's own status when it names all claims."""
-    plugin, _ = world(claim("c"))
+    plugin, _ = plugin_and_cluster(claim("c"))
     pod = claiming("p", "c")
     assert hint(plugin, pod, None, device_class()) is True
     assert hint(plugin, pod, device_slice("n"), device_slice("n", gpus(1))) is True

@@ -20,7 +20,7 @@ RESTARTING = {
 }
 
 
-def node(name: str, *features: str) -> Node:
+def node_with_features(name: str, *features: str) -> Node:
     return convert(Node, {"metadata": {"name": name, "uid": name}, "status": {"declaredFeatures": list(features)}})
 
 
@@ -46,7 +46,7 @@ def test_required_features(spec: dict[str, Any], needed: set[str]) -> None:
 
 def test_nodes_that_lack_a_feature_are_rejected() -> None:
     """Preemption does not help."""
-    cluster = cluster_of(node("with", FEATURE, "More"), node("without", "More"))
+    cluster = cluster_of(node_with_features("with", FEATURE, "More"), node_with_features("without", "More"))
     assert rejected(plugin(), cluster, make_pod("p", spec=HOST_USERS)) == {"without": REJECTED}
 
 
@@ -60,9 +60,9 @@ def test_pods_without_required_features_are_skipped() -> None:
 def test_events_that_requeue() -> None:
     """A new node, a node that declares other features, or a change of the pod's required features."""
     waiting = make_pod("p", spec=HOST_USERS)
-    assert hint(plugin(), waiting, None, node("n")) is True
-    assert hint(plugin(), waiting, node("n"), node("n", FEATURE)) is True
-    assert hint(plugin(), waiting, node("n", FEATURE), node("n", FEATURE)) is None
+    assert hint(plugin(), waiting, None, node_with_features("n")) is True
+    assert hint(plugin(), waiting, node_with_features("n"), node_with_features("n", FEATURE)) is True
+    assert hint(plugin(), waiting, node_with_features("n", FEATURE), node_with_features("n", FEATURE)) is None
     relaxed = make_pod("p", labels={"x": "y"})
     assert hint(plugin(), waiting, waiting, relaxed) is True
     assert hint(plugin(), make_pod("q"), waiting, relaxed) is False

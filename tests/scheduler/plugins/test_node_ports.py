@@ -15,7 +15,7 @@ ANY = "0.0.0.0"  # noqa: S104
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
-def pod(name: str, *ports: dict[str, Any], **more: Any) -> Pod:
+def pod_with_ports(name: str, *ports: dict[str, Any], **more: Any) -> Pod:
     container = {"name": "main", "ports": [{"containerPort": 1, **port} for port in ports]}
     return make_pod(name, spec={"containers": [container]}, **more)
 
@@ -35,30 +35,30 @@ def pod(name: str, *ports: dict[str, Any], **more: Any) -> Pod:
 )
 def test_ports_in_conflict(used: dict[str, Any], wanted: dict[str, Any], conflict: bool) -> None:
     """Ports conflict with the same port and protocol, on the same address or on all addresses."""
-    cluster = cluster_of(make_node("a"), make_node("b"), pod("x", used, node="a"))
-    assert rejected(make(NodePorts), cluster, pod("p", wanted)) == ({"a": TAKEN} if conflict else {})
-    waiting = pod("p", wanted)
-    assert hint(make(NodePorts), waiting, pod("x", used, node="a"), None) is conflict
+    cluster = cluster_of(make_node("a"), make_node("b"), pod_with_ports("x", used, node="a"))
+    assert rejected(make(NodePorts), cluster, pod_with_ports("p", wanted)) == ({"a": TAKEN} if conflict else {})
+    waiting = pod_with_ports("p", wanted)
+    assert hint(make(NodePorts), waiting, pod_with_ports("x", used, node="a"), None) is conflict
 
 
 def test_pods_without_host_ports_are_skipped() -> None:
     """They are not filtered."""
-    assert make(NodePorts).pre_filter(PodInfo(pod("p", {}))) is SKIP
+    assert make(NodePorts).pre_filter(PodInfo(pod_with_ports("p", {}))) is SKIP
 
 
 def test_a_port_is_in_use_until_the_last_pod_is_deleted() -> None:
     """Several pods of a node may use it."""
-    users = [pod(name, {"hostPort": 80}, node="a") for name in "xy"]
+    users = [pod_with_ports(name, {"hostPort": 80}, node="a") for name in "xy"]
     cluster = cluster_of(make_node("a"), *users)
     for user in users:
-        assert rejected(make(NodePorts), cluster, pod("p", {"hostPort": 80})) == {"a": TAKEN}
+        assert rejected(make(NodePorts), cluster, pod_with_ports("p", {"hostPort": 80})) == {"a": TAKEN}
         cluster.remove_pod(user.metadata.uid)
-    assert rejected(make(NodePorts), cluster, pod("p", {"hostPort": 80})) == {}
+    assert rejected(make(NodePorts), cluster, pod_with_ports("p", {"hostPort": 80})) == {}
 
 
 def test_other_events_that_requeue() -> None:
     """A new node does; a pod without a node does not."""
-    waiting = pod("p", {"hostPort": 80})
+    waiting = pod_with_ports("p", {"hostPort": 80})
     assert hint(make(NodePorts), waiting, None, make_node("n")) is True
-    assert hint(make(NodePorts), waiting, pod("x", {"hostPort": 80}), None) is False
-    assert hint(make(NodePorts), waiting, None, pod("x", {"hostPort": 80}, node="a")) is None
+    assert hint(make(NodePorts), waiting, pod_with_ports("x", {"hostPort": 80}), None) is False
+    assert hint(make(NodePorts), waiting, None, pod_with_ports("x", {"hostPort": 80}, node="a")) is None

@@ -57,7 +57,7 @@ class Attempt:
         self.made.cluster.forget(self.pod.uid)
 
 
-def world() -> World:
+def world_with_a_disk() -> World:
     made = World()
     made.node("a")
     made.node("b")
@@ -96,7 +96,7 @@ def seen_bound(made: World, name: str, volume_name: str) -> None:
 
 def test_a_reserved_volume_is_not_offered_again() -> None:
     """The next pod does not find it; after unreserve it is free again."""
-    made = world()
+    made = world_with_a_disk()
     made.claim("other")
     first = Attempt(made, "data")
     assert first.reserve() is None
@@ -117,7 +117,7 @@ def test_a_reserved_volume_is_not_offered_again() -> None:
 
 def test_a_reserved_claim_restricts_other_pods_to_its_node() -> None:
     """A second pod with the claim must use the same node, until unreserve."""
-    made = world()
+    made = world_with_a_disk()
     first = Attempt(made, "new-disk")
     first.reserve()
     assert claim(made, "new-disk").metadata.annotations == {SELECTED_NODE: "a"}
@@ -129,7 +129,7 @@ def test_a_reserved_claim_restricts_other_pods_to_its_node() -> None:
 
 def test_the_smallest_matching_volume_is_used() -> None:
     """Each claim gets the smallest volume that earlier claims left."""
-    made = world()
+    made = world_with_a_disk()
     made.volume("tight", on="a", size="6Gi")
     made.volume("roomy", on="a", size="90Gi")
     made.claim("large", size="8Gi")
@@ -145,7 +145,7 @@ def test_the_smallest_matching_volume_is_used() -> None:
 
 def test_bound_claims_need_no_binding() -> None:
     """A pod with bound claims does not wait."""
-    made = world()
+    made = world_with_a_disk()
     made.volume("bound", claim="ready")
     made.claim("ready", volume="bound")
     attempt = Attempt(made, "ready")
@@ -158,7 +158,7 @@ def test_bound_claims_need_no_binding() -> None:
 
 def test_reserve_rejects_a_node_that_is_no_longer_feasible() -> None:
     """Volumes may change before the node is chosen."""
-    made = world()
+    made = world_with_a_disk()
     attempt = Attempt(made, "data")
     made.node("a", **{HOSTNAME: "renamed"})
     rejected = attempt.reserve()
@@ -167,7 +167,7 @@ def test_reserve_rejects_a_node_that_is_no_longer_feasible() -> None:
 
 def test_a_volume_that_changed_meanwhile_is_not_assumed() -> None:
     """Reserve fails, and earlier assumptions are undone."""
-    made = world()
+    made = world_with_a_disk()
     attempt = Attempt(made, "data", "new-disk")
     seen(made, claim(made, "new-disk"), version=7)
     with pytest.raises(BindingError, match=r'"default/new-disk" is out of sync \(stored: 7, assume: 1\)'):
@@ -177,7 +177,7 @@ def test_a_volume_that_changed_meanwhile_is_not_assumed() -> None:
 
 def test_volumes_and_claims_are_written_and_waited_for() -> None:
     """The volume gets its claim, the claim its node; then all must be bound before the timeout."""
-    made = world()
+    made = world_with_a_disk()
     attempt = Attempt(made, "data", "new-disk")
     attempt.reserve()
     assert attempt.plugin.pre_bind_needed(attempt.state, attempt.pod, "a")
@@ -211,7 +211,7 @@ def test_volumes_and_claims_are_written_and_waited_for() -> None:
 
 def test_a_reserved_volume_gets_only_missing_fields() -> None:
     """A volume that a user reserved by name lacks the annotation of the controller."""
-    made = world()
+    made = world_with_a_disk()
     made.volume("disk", on="a", claimRef={"namespace": "default", "name": "data"})
     attempt = Attempt(made, "data")
     attempt.reserve()
@@ -224,7 +224,7 @@ def test_a_reserved_volume_gets_only_missing_fields() -> None:
 
 def test_binding_timeout() -> None:
     """The pod is then tried again from the start."""
-    made = world()
+    made = world_with_a_disk()
     attempt = Attempt(made, "new-disk")
     attempt.reserve()
     assert attempt.fail() == "binding volumes: context deadline exceeded"
@@ -232,7 +232,7 @@ def test_binding_timeout() -> None:
 
 def test_written_changes_are_not_undone() -> None:
     """After a failed wait, the written objects stay assumed until the watch delivers others."""
-    made = world()
+    made = world_with_a_disk()
     attempt = Attempt(made, "data")
     attempt.reserve()
     attempt.fail()
@@ -242,7 +242,7 @@ def test_written_changes_are_not_undone() -> None:
 
 def test_a_failed_write_undoes_the_following_changes() -> None:
     """No change stays assumed that will not be written; the error of the write is raised."""
-    made = world()
+    made = world_with_a_disk()
     made.api.failing_update = "new-disk"
     attempt = Attempt(made, "data", "new-disk")
     attempt.reserve()
@@ -317,7 +317,7 @@ def provision_elsewhere(made: World) -> None:
 )
 def test_waiting_ends_on_failure(name: str, event: Callable[[World], None], message: str) -> None:
     """Node, pod, volume or claim is deleted, was changed by others, or is not usable on the node."""
-    made = world()
+    made = world_with_a_disk()
     attempt = Attempt(made, name)
     attempt.reserve()
     attempt.happen = [lambda: event(made), lambda: pytest.fail("still waiting")]
@@ -326,7 +326,7 @@ def test_waiting_ends_on_failure(name: str, event: Callable[[World], None], mess
 
 def test_a_provisioned_volume_may_arrive_after_its_claim() -> None:
     """Binding waits if a claim names a volume that is not known yet."""
-    made = world()
+    made = world_with_a_disk()
     attempt = Attempt(made, "new-disk")
     attempt.reserve()
     attempt.happen = [lambda: seen_bound(made, "new-disk", "made"), lambda: made.volume("made", "cloud")]
@@ -335,7 +335,7 @@ def test_a_provisioned_volume_may_arrive_after_its_claim() -> None:
 
 def test_an_older_version_is_ignored() -> None:
     """The watch may deliver an object from before the update."""
-    made = world()
+    made = world_with_a_disk()
     attempt = Attempt(made, "data")
     attempt.reserve()
     attempt.happen = [
@@ -349,7 +349,7 @@ def test_an_older_version_is_ignored() -> None:
 
 def test_hints() -> None:
     """Classes with other topologies, the pod's claims, more storage, drivers that stop reporting it, migration."""
-    made = world()
+    made = world_with_a_disk()
     hints = {
         r.event.resource.removeprefix("storage.k8s.io/"): r.hint
         for r in made.make(VolumeBinding, VolumeBindingArgs()).requeue_on()

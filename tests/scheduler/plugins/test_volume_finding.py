@@ -19,7 +19,7 @@ NO_SPACE = ("node(s) did not have enough free storage",)
 GONE = ("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",)
 
 
-def world(**features: bool) -> World:
+def world_of_two_zones(**features: bool) -> World:
     """Return nodes a and b in zone z1, c in z2; classes local (no provisioner) and cloud."""
     made = World(**features)
     made.node("a", zone="z1")
@@ -36,13 +36,13 @@ def evaluate(made: World, *claims: str, **more: Any) -> Any:
 
 def test_pods_without_claims_are_skipped() -> None:
     """Other volumes need no binding."""
-    assert evaluate(world()) is SKIP
-    assert evaluate(world(), volumes=[{"name": "x", "rbd": {"image": "i"}}]) is SKIP
+    assert evaluate(world_of_two_zones()) is SKIP
+    assert evaluate(world_of_two_zones(), volumes=[{"name": "x", "rbd": {"image": "i"}}]) is SKIP
 
 
 def test_unusable_claims_reject_the_pod() -> None:
     """Each has its own reason, independent of the nodes."""
-    made = world()
+    made = world_of_two_zones()
     made.storage_class("now", delayed=False)
     made.claim("immediate", "now")
     made.claim("classless", None)
@@ -71,7 +71,7 @@ def test_unusable_claims_reject_the_pod() -> None:
 
 def test_a_class_without_a_binding_mode_is_an_error() -> None:
     """The API server always sets a mode."""
-    made = world()
+    made = world_of_two_zones()
     made.storage_class("vague", volumeBindingMode=None)
     made.claim("data", "vague")
     with pytest.raises(ValueError, match='VolumeBindingMode not set for StorageClass "vague"'):
@@ -80,7 +80,7 @@ def test_a_class_without_a_binding_mode_is_an_error() -> None:
 
 def test_bound_volumes_must_be_usable_on_the_node() -> None:
     """The volume's node affinity is compared with the nodes' labels."""
-    made = world()
+    made = world_of_two_zones()
     made.volume("v", on="b", claim="data")
     made.claim("data", volume="v")
     assert evaluate(made, "data") == {"a": NO_MATCH, "c": NO_MATCH}
@@ -92,7 +92,7 @@ def test_bound_volumes_must_be_usable_on_the_node() -> None:
 
 def test_conditions_on_the_node_name_do_not_count_for_volumes() -> None:
     """Only labels determine where a volume can be used."""
-    made = world()
+    made = world_of_two_zones()
     field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
     made.volume("v", claim="data", nodeAffinity={"required": {"nodeSelectorTerms": [{"matchFields": [field]}]}})
     made.claim("data", volume="v")
@@ -101,7 +101,7 @@ def test_conditions_on_the_node_name_do_not_count_for_volumes() -> None:
 
 def test_a_missing_volume_is_reported_where_earlier_claims_fit() -> None:
     """The reason is the first problem of the bound claims on a node."""
-    made = world()
+    made = world_of_two_zones()
     made.volume("v", on="b", claim="data")
     made.claim("data", volume="v")
     made.claim("more", volume="vanished")
@@ -110,7 +110,7 @@ def test_a_missing_volume_is_reported_where_earlier_claims_fit() -> None:
 
 def test_migrated_volumes_are_compared_by_the_labels_of_their_successor() -> None:
     """This applies only to nodes that have migrated the driver."""
-    made = world()
+    made = world_of_two_zones()
     made.node("d", zone="z9", **{"topology.ebs.csi.aws.com/zone": "z1"})
     made.csi_node("d", migrated="kubernetes.io/gce-pd,kubernetes.io/aws-ebs")
     made.csi_node("a", migrated="kubernetes.io/aws-ebs")
@@ -121,7 +121,7 @@ def test_migrated_volumes_are_compared_by_the_labels_of_their_successor() -> Non
 
 def test_an_untranslatable_volume_is_an_error() -> None:
     """Its usable nodes are unknown."""
-    made = world()
+    made = world_of_two_zones()
     made.csi_node("a", migrated="kubernetes.io/azure-disk")
     made.volume("v", claim="data", azureDisk={"diskURI": "u", "kind": "Dedicated"})
     made.claim("data", volume="v")
@@ -148,7 +148,7 @@ def test_an_untranslatable_volume_is_an_error() -> None:
 )
 def test_a_free_volume_must_match_the_claim(volume: dict[str, Any], claim: dict[str, Any], suits: bool) -> None:
     """Size, mode, access, class, attributes and labels are compared."""
-    made = world()
+    made = world_of_two_zones()
     made.volume("v", on="a", **volume)
     made.claim("data", **claim)
     rejected = {"b": NO_VOLUME, "c": NO_VOLUME}
@@ -157,7 +157,7 @@ def test_a_free_volume_must_match_the_claim(volume: dict[str, Any], claim: dict[
 
 def test_a_volume_reserved_for_the_claim_is_the_only_match() -> None:
     """It matches where it can be used, in any phase; elsewhere no other volume matches."""
-    made = world()
+    made = world_of_two_zones()
     made.volume("free", nodeAffinity=affinity(ZONE, "z1", "z2"))
     made.volume("kept", size="50Gi", on="b", claim="data")
     made.claim("data")
@@ -166,7 +166,7 @@ def test_a_volume_reserved_for_the_claim_is_the_only_match() -> None:
 
 def test_each_claim_needs_a_volume_of_its_own() -> None:
     """Two claims do not fit where there is one volume."""
-    made = world()
+    made = world_of_two_zones()
     made.volume("a1", on="a")
     made.volume("a2", on="a", size="20Gi")
     made.volume("b1", on="b")
@@ -177,7 +177,7 @@ def test_each_claim_needs_a_volume_of_its_own() -> None:
 
 def test_provisioning_requires_a_provisioner_and_an_allowed_topology() -> None:
     """A claim without a free volume fits where its class can provision one."""
-    made = world()
+    made = world_of_two_zones()
     made.claim("data", "cloud")
     assert evaluate(made, "data") == {}
     expressions = [{"key": ZONE, "values": ["z2", "z3"]}]
@@ -189,14 +189,14 @@ def test_provisioning_requires_a_provisioner_and_an_allowed_topology() -> None:
 
 def test_a_claim_that_is_being_provisioned_stays_with_its_node() -> None:
     """The node was chosen in an earlier attempt, and a volume may exist already."""
-    made = world()
+    made = world_of_two_zones()
     made.claim("data", "cloud", annotations={"volume.kubernetes.io/selected-node": "b"})
     assert evaluate(made, "data") == {"a": NO_VOLUME, "c": NO_VOLUME}
 
 
 def test_reported_storage_capacity_must_suffice() -> None:
     """Pools count only for drivers that report capacity, and must be accessible and large enough."""
-    made = world()
+    made = world_of_two_zones()
     made.claim("data", "cloud", size="5Gi")
     made.pool("p1", "cloud", "4Gi", zone="z1")
     made.pool("p2", "cloud", "5Gi", zone="z2")
@@ -208,7 +208,7 @@ def test_reported_storage_capacity_must_suffice() -> None:
 
 def test_all_problems_of_a_node_are_reported() -> None:
     """Bound and unbound claims are checked independently."""
-    made = world()
+    made = world_of_two_zones()
     made.volume("v", on="b", claim="bound")
     made.claim("bound", volume="v")
     made.claim("free")
@@ -217,7 +217,7 @@ def test_all_problems_of_a_node_are_reported() -> None:
 
 def test_storage_is_scored_by_utilization() -> None:
     """With StorageCapacityScoring, volumes or pools are scored by the shape; without it nothing is scored."""
-    made = world(storage_capacity_scoring=True)
+    made = world_of_two_zones(storage_capacity_scoring=True)
     made.volume("a1", on="a", size="10Gi")
     made.volume("b1", on="b", size="20Gi")
     made.claim("data", size="5Gi")
@@ -240,7 +240,7 @@ def test_results_do_not_depend_on_other_rows(
     volumes: list[tuple[str, int, str]], claims: list[tuple[int, str]]
 ) -> None:
     """The verdict on a node equals that of a simple implementation by claim and volume."""
-    made = world()
+    made = world_of_two_zones()
     places = {"*": {}, "z": {"nodeAffinity": affinity(ZONE, "z1")}}
     for i, (place, size, storage_class) in enumerate(volumes):
         made.volume(f"v{i}", storage_class, f"{size}Gi", **places.get(place, {"on": place}))

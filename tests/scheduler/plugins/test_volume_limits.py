@@ -15,7 +15,7 @@ FULL = ("node(s) exceed max volume count",)
 EBS = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
 
 
-def world(limit: int | None = 2, **features: bool) -> World:
+def world_with_a_limit(limit: int | None = 2, **features: bool) -> World:
     """Return node `small` with a limit, `large` without; claims c0.. have volumes v0.. of their own."""
     made = World(**features)
     made.node("small")
@@ -30,7 +30,7 @@ def world(limit: int | None = 2, **features: bool) -> World:
 
 def test_a_full_node_is_rejected() -> None:
     """Attached and new volumes together exceed the limit."""
-    made = world()
+    made = world_with_a_limit()
     plugin = made.make(NodeVolumeLimits)
     made.running("one", "small", "c0")
     assert made.evaluate(plugin, pod("new", "c1")) == {}
@@ -41,7 +41,7 @@ def test_a_full_node_is_rejected() -> None:
 
 def test_a_shared_volume_counts_once() -> None:
     """Neither a second pod with the same claim nor a second claim on the same handle adds to the count."""
-    made = world()
+    made = world_with_a_limit()
     plugin = made.make(NodeVolumeLimits)
     made.running("one", "small", "c0")
     made.running("two", "small", "c0", "c1")
@@ -51,7 +51,7 @@ def test_a_shared_volume_counts_once() -> None:
 
 def test_counts_follow_changes_of_pods_and_claims() -> None:
     """Deleting a pod frees its attachments."""
-    made = world(1)
+    made = world_with_a_limit(1)
     plugin = made.make(NodeVolumeLimits)
     made.running("one", "small", "c0")
     assert made.evaluate(plugin, pod("new", "c1")) == {"small": FULL}
@@ -68,7 +68,7 @@ def test_counts_follow_changes_of_pods_and_claims() -> None:
 
 def test_what_if_views_count_their_own_pods() -> None:
     """A pod that is removed from a what-if view frees its attachments there only."""
-    made = world(1)
+    made = world_with_a_limit(1)
     plugin = made.make(NodeVolumeLimits)
     one = made.running("one", "small", "c0")
     new = made.running("new", "large", "c1")
@@ -83,7 +83,7 @@ def test_what_if_views_count_their_own_pods() -> None:
 
 def test_claims_without_a_volume_count_by_their_class() -> None:
     """A claim to be provisioned by the driver counts; one of another driver or an unknown class does not."""
-    made = world(1)
+    made = world_with_a_limit(1)
     made.storage_class("mine", provisioner="disks")
     made.storage_class("other", provisioner="elsewhere")
     for name, of in (("w0", "mine"), ("w1", "mine"), ("x", "other"), ("y", "nosuch"), ("z", None)):
@@ -99,7 +99,7 @@ def test_claims_without_a_volume_count_by_their_class() -> None:
 
 def test_attachments_count_until_they_are_deleted() -> None:
     """A volume that is still attached counts without a pod; the volume of the pod itself is counted again."""
-    made = world(1)
+    made = world_with_a_limit(1)
     plugin = made.make(NodeVolumeLimits)
     made.attachment("still", "small", "v0")
     made.attachment("elsewhere", "large", "v1")
@@ -136,7 +136,7 @@ def test_volumes_of_migrated_drivers_count_for_their_successors() -> None:
 
 def test_other_volumes_are_skipped() -> None:
     """Volumes that no driver attaches do not count."""
-    made = world()
+    made = world_with_a_limit()
     plugin = made.make(NodeVolumeLimits)
     assert made.evaluate(plugin, pod("new")) is SKIP
     assert made.evaluate(plugin, pod("new", volumes=[{"name": "x", "rbd": {"image": "i"}}])) is SKIP
@@ -144,7 +144,7 @@ def test_other_volumes_are_skipped() -> None:
 
 def test_a_missing_claim_rejects_every_node() -> None:
     """The missing claim of a running pod does not count."""
-    made = world(0)
+    made = world_with_a_limit(0)
     plugin = made.make(NodeVolumeLimits)
     gone = ('looking up PVC default/gone: persistentvolumeclaim "gone" not found',)
     assert made.evaluate(plugin, pod("new", "gone")) == {"small": gone, "large": gone}
@@ -165,7 +165,7 @@ def test_a_missing_claim_rejects_every_node() -> None:
 )
 def test_invalid_volumes_are_errors(volume: dict[str, Any], message: str) -> None:
     """Their attachments cannot be determined."""
-    made = world()
+    made = world_with_a_limit()
     made.claim("new-x")
     with pytest.raises(ValueError, match=message):
         made.evaluate(made.make(NodeVolumeLimits), pod("new", volumes=[{"name": "x"} | volume]))
@@ -173,7 +173,7 @@ def test_invalid_volumes_are_errors(volume: dict[str, Any], message: str) -> Non
 
 def test_drivers_can_require_installation() -> None:
     """With VolumeLimitScaling, a driver can have nodes without it rejected."""
-    made = world(volume_limit_scaling=True)
+    made = world_with_a_limit(volume_limit_scaling=True)
     made.node("bare")
     plugin = made.make(NodeVolumeLimits)
     assert made.evaluate(plugin, pod("new", "c0")) == {}
@@ -183,7 +183,7 @@ def test_drivers_can_require_installation() -> None:
 
 def test_the_rejection_can_be_resolved_by_preemption() -> None:
     """Evicted pods free their attachments."""
-    made = world(0)
+    made = world_with_a_limit(0)
     plugin = made.make(NodeVolumeLimits)
     new = made.running("new", "large", "c0")
     answer = plugin.filter_rows(None, new, made.cluster.nodes, slice(0, 1))
@@ -192,7 +192,7 @@ def test_the_rejection_can_be_resolved_by_preemption() -> None:
 
 def test_hints() -> None:
     """Higher limits, deleted pods with volumes, claims the pod uses, deleted attachments."""
-    made = world()
+    made = world_with_a_limit()
     hints = {(r.event.resource, r.event.action.name): r.hint for r in made.make(NodeVolumeLimits).requeue_on()}
     waiting = pod("new", "c0")
     grown = hints["storage.k8s.io/CSINode", "UPDATE"]
@@ -214,7 +214,7 @@ def test_hints() -> None:
 
 def test_deleted_attachments_requeue() -> None:
     """A pod with claims always; a pod with an in-tree disk if the attacher is its successor."""
-    made = world()
+    made = world_with_a_limit()
     made.attachment("ours", "small", "v0", driver="ebs.csi.aws.com")
     made.attachment("other", "small", "v0", driver="disks")
     ours = made.cluster.listers.volume_attachments.get("ours")

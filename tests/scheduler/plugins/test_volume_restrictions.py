@@ -16,7 +16,7 @@ IN_USE = (
 )
 
 
-def world() -> World:
+def world_of_two_nodes() -> World:
     made = World()
     made.node("a")
     made.node("b")
@@ -53,7 +53,7 @@ RBD_READ = {"rbd": {"monitors": ["m2", "m3"], "image": "i", "readOnly": True}}
 )
 def test_a_disk_cannot_be_mounted_twice_on_a_node(held: dict[str, Any], wanted: dict[str, Any], conflict: bool) -> None:
     """The node with the disk is rejected unless both mount it read-only; other nodes pass."""
-    made = world()
+    made = world_of_two_nodes()
     made.running("holder", "a", volumes=[{"name": "x"} | held])
     plugin = made.make(VolumeRestrictions)
     answer = made.evaluate(plugin, pod("new", volumes=[{"name": "y"} | wanted]))
@@ -62,7 +62,7 @@ def test_a_disk_cannot_be_mounted_twice_on_a_node(held: dict[str, Any], wanted: 
 
 def test_pods_without_such_volumes_are_skipped() -> None:
     """Neither pods without volumes nor pods with an ordinary claim are filtered."""
-    made = world()
+    made = world_of_two_nodes()
     made.claim("shared")
     made.running("other", "a", "shared")
     plugin = made.make(VolumeRestrictions)
@@ -72,7 +72,7 @@ def test_pods_without_such_volumes_are_skipped() -> None:
 
 def test_a_missing_claim_rejects_the_pod() -> None:
     """Its access mode is unknown."""
-    made = world()
+    made = world_of_two_nodes()
     assert made.evaluate(made.make(VolumeRestrictions), pod("new", "gone")) == Rejection(
         ('persistentvolumeclaim "gone" not found',), Code.UNRESOLVABLE
     )
@@ -80,7 +80,7 @@ def test_a_missing_claim_rejects_the_pod() -> None:
 
 def test_an_exclusive_claim_in_use_rejects_every_node() -> None:
     """ReadWriteOncePod means one pod in the whole cluster."""
-    made = world()
+    made = world_of_two_nodes()
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     plugin = made.make(VolumeRestrictions)
     assert made.evaluate(plugin, pod("new", "mine")) is SKIP
@@ -90,7 +90,7 @@ def test_an_exclusive_claim_in_use_rejects_every_node() -> None:
 
 def test_a_claim_used_on_an_unknown_node_is_free() -> None:
     """Pods on a node that does not exist do not count."""
-    made = world()
+    made = world_of_two_nodes()
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     made.running("holder", "vanished", "mine")
     assert made.evaluate(made.make(VolumeRestrictions), pod("new", "mine")) is SKIP
@@ -98,7 +98,7 @@ def test_a_claim_used_on_an_unknown_node_is_free() -> None:
 
 def test_removing_the_holder_frees_its_claim() -> None:
     """Preemption evaluates the pod without the holder, and with it again."""
-    made = world()
+    made = world_of_two_nodes()
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     holder = made.running("holder", "a", "mine")
     plugin, info = made.make(VolumeRestrictions), PodInfo(pod("new", "mine"))
@@ -111,7 +111,7 @@ def test_removing_the_holder_frees_its_claim() -> None:
 
 def test_changes_of_other_pods_keep_the_state() -> None:
     """The same object is returned; added and removed users create a new one."""
-    made = world()
+    made = world_of_two_nodes()
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     holder = made.running("holder", "a", "mine")
     plugin, info = made.make(VolumeRestrictions), PodInfo(pod("new", "mine"))
@@ -123,7 +123,7 @@ def test_changes_of_other_pods_keep_the_state() -> None:
 
 def test_a_filter_without_its_pre_filter_is_an_error() -> None:
     """A profile that enables Filter alone gets an error that explains the fix."""
-    made = world()
+    made = world_of_two_nodes()
     plugin = made.make(VolumeRestrictions)
     with pytest.raises(ValueError, match="cannot filter without its PreFilter"):
         made.rejected(plugin, None, PodInfo(pod("new", "mine")))
@@ -136,7 +136,7 @@ def hint(made: World, resource: str) -> Any:
 
 def test_a_deleted_pod_with_the_same_volume_requeues() -> None:
     """The same disk or the same claim, in the same namespace."""
-    freed = hint(world(), "Pod")
+    freed = hint(world_of_two_nodes(), "Pod")
     waiting = pod("new", "mine", volumes=[{"name": "y"} | GCE])
     assert freed(waiting, pod("old", "mine"), None)
     assert freed(waiting, pod("old", volumes=[{"name": "x"} | GCE]), None)
@@ -146,7 +146,7 @@ def test_a_deleted_pod_with_the_same_volume_requeues() -> None:
 
 def test_a_new_claim_that_the_pod_names_requeues() -> None:
     """Claims with other names do not."""
-    made = world()
+    made = world_of_two_nodes()
     named = hint(made, "PersistentVolumeClaim")
     assert named(pod("new", "mine"), None, made.claim("mine"))
     assert not named(pod("new", "mine"), None, made.claim("other"))

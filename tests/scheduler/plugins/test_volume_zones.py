@@ -11,7 +11,7 @@ BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 
 
-def world() -> World:
+def world_with_zones() -> World:
     made = World()
     made.node("near", zone="z1")
     made.node("far", zone="z2")
@@ -33,7 +33,7 @@ def world() -> World:
 )
 def test_nodes_in_other_zones_are_rejected(labels: dict[str, str], rejected: set[str]) -> None:
     """Every label of the volume must match, also by its successor; unlabelled nodes pass."""
-    made = world()
+    made = world_with_zones()
     made.volume("disk", labels=labels)
     answer = made.evaluate(made.make(VolumeZone), pod("new", "data"))
     assert answer == dict.fromkeys(rejected, FAR)
@@ -41,7 +41,7 @@ def test_nodes_in_other_zones_are_rejected(labels: dict[str, str], rejected: set
 
 def test_the_beta_label_of_a_node_takes_precedence() -> None:
     """A node that still has the beta label is compared by it."""
-    made = world()
+    made = world_with_zones()
     made.node("old", zone="z1", **{BETA_ZONE: "z9"})
     made.volume("disk", labels={BETA_ZONE: "z1"})
     assert made.evaluate(made.make(VolumeZone), pod("new", "data")) == {"far": FAR, "old": FAR}
@@ -50,14 +50,14 @@ def test_the_beta_label_of_a_node_takes_precedence() -> None:
 @pytest.mark.parametrize("labels", [{}, {ZONE: "z1__"}, {"other": "z1"}])
 def test_volumes_without_zone_labels_are_skipped(labels: dict[str, str]) -> None:
     """A missing or invalid label rejects no node."""
-    made = world()
+    made = world_with_zones()
     made.volume("disk", labels=labels)
     assert made.evaluate(made.make(VolumeZone), pod("new", "data")) is SKIP
 
 
 def test_unusable_claims_reject_the_pod() -> None:
     """Missing claims, volumes and classes, and unbound immediate claims, reject the pod as a whole."""
-    made = world()
+    made = world_with_zones()
     made.storage_class("late", delayed=True)
     made.storage_class("now", delayed=False)
     made.storage_class("vague", volumeBindingMode=None)
@@ -87,7 +87,7 @@ def test_unusable_claims_reject_the_pod() -> None:
 
 def test_filter_works_without_pre_filter() -> None:
     """A profile may enable Filter without PreFilter."""
-    made = world()
+    made = world_with_zones()
     plugin = made.make(VolumeZone)
     new = made.running("new", "near", "data")
     assert made.rejected(plugin, None, new).keys() == {"near", "far", "nowhere"}
@@ -99,7 +99,7 @@ def test_filter_works_without_pre_filter() -> None:
 
 def test_hints() -> None:
     """Delaying classes, the pod's claims, and volumes whose labels have changed requeue the pod."""
-    made = world()
+    made = world_with_zones()
     hints = {r.event.resource: r.hint for r in made.make(VolumeZone).requeue_on()}
     waiting = pod("new", "data")
     here = made.volume("disk", labels={ZONE: "z1"})

@@ -2,16 +2,12 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 import uvloop
 
 from kubestow.apiserver.auth import certificates
-from support.server.talking import Tls
-
-Run = Callable[[Coroutine[Any, Any, None]], None]
+from support.server.talking import Run, Tls
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

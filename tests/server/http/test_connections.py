@@ -9,9 +9,8 @@ import pytest
 
 from kubestow.server.http.limits import Limits
 from kubestow.server.http.messages import Response
-from server.http.conftest import Run
 from support.client import virtualtime
-from support.server.talking import GET, Client, Echo, Tls, serving, until
+from support.server.talking import GET, Client, Echo, Run, Tls, serving, until
 
 
 async def _is_closed(client: Client) -> bool:

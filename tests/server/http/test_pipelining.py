@@ -5,9 +5,8 @@ import asyncio
 from kubestow.server.http.connection import Connection
 from kubestow.server.http.limits import Limits
 from kubestow.server.http.messages import Request, Response
-from server.http.conftest import Run
 from support.client import virtualtime
-from support.server.talking import GET, Echo, Tls, get, post, serving, until
+from support.server.talking import GET, Echo, Run, Tls, get, post, serving, until
 
 _READ = 256 * 1024
 """Maximum number of bytes that an event loop reads from a socket at once."""

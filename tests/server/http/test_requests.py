@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from kubestow.server.http.limits import Limits
 from kubestow.server.http.receiving import COMMON_HEADERS, Receiver
-from server.http.conftest import Run
-from support.server.talking import GET, Answer, Client, Echo, get, post, serving
+from support.server.talking import GET, Answer, Client, Echo, Run, get, post, serving
 
 LIMITS = Limits(url=1000, head=4000, headers=20, body=5000)
 

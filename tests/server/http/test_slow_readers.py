@@ -9,9 +9,8 @@ from kubestow.server.http.connection import Connection
 from kubestow.server.http.limits import Limits
 from kubestow.server.http.messages import Request, Response, chunk
 from kubestow.server.http.sending import SLICE
-from server.http.conftest import Run
 from support.client import virtualtime
-from support.server.talking import GET, TEXT, Client, Served, Tls, get, serving, until
+from support.server.talking import GET, TEXT, Client, Run, Served, Tls, get, serving, until
 
 LARGE = 50_000_000
 LIMITS = Limits()

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from support.cli.up_running import Up
+from support.project_scripts import load_script
 from support.repository import ROOT
 
 try:
@@ -54,3 +56,13 @@ def tab(browser: Browser, address: str, **settings: Any) -> Iterator[Page]:
 def go(page: Page, place: str) -> None:
     """Open a view like a link."""
     page.evaluate("place => { location.hash = place }", place)
+
+
+opening = load_script("page_opening")
+
+
+def address_of(cluster: Up) -> str:
+    """Return the address of the page, with the token."""
+    found: str | None = opening.address_in("\n".join(cluster.lines))
+    assert found is not None, cluster.lines
+    return found

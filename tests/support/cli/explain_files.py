@@ -40,20 +40,20 @@ class Files:
 
     def explain(self, *arguments: str) -> Result:
         """Explain something in this cluster."""
-        return run(*arguments, "--cluster", self.cluster)
+        return run_explain(*arguments, "--cluster", self.cluster)
 
     def explain_pod(self, manifest: dict[str, Any], *arguments: str) -> Result:
         """Explain where a pod would go in this cluster."""
         return self.explain("-f", self.write("pod.json", manifest), *arguments)
 
 
-def run(*arguments: str) -> Result:
+def run_explain(*arguments: str) -> Result:
     return CliRunner().invoke(command, arguments)
 
 
 def refused(*arguments: str) -> list[str]:
     """Run it where it cannot work; returns what it says."""
-    done = run(*arguments)
+    done = run_explain(*arguments)
     assert done.exit_code == 1, done.output
     assert done.stdout == ""
     return done.stderr.splitlines()

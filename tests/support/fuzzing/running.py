@@ -49,7 +49,7 @@ def attempt(target: str, data: bytes) -> Find | None:
     return None
 
 
-def run(target: str, seed: int, inputs: int, max_finds: int = 5) -> list[Find]:
+def fuzz(target: str, seed: int, inputs: int, max_finds: int = 5) -> list[Find]:
     """Try up to `inputs` mutated inputs; stop after `max_finds` finds with different last lines."""
     rng, found = random.Random(f"{target} {seed}"), dict[str, Find]()
     for _ in range(inputs):

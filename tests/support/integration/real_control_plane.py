@@ -213,3 +213,18 @@ def needs_version(assets: Path, minor: int, what: str) -> None:
     found = int(output.split(".")[1])
     if found < minor:
         pytest.skip(f"kube-apiserver v1.{found} has no {what}; v1.{minor} is the first")
+
+
+FOLDERS: list[Path | None] = [*folders()] or [None]
+
+
+@pytest.fixture(scope="session", params=FOLDERS, ids=lambda folder: folder.name if folder else "none")
+def assets(request: pytest.FixtureRequest) -> Path:
+    """Return a folder with etcd and kube-apiserver; each test runs with every folder in KUBEBUILDER_ASSETS."""
+    if request.param is None:
+        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
+    found: Path = request.param
+    missing = [name for name in ("etcd", "kube-apiserver") if not (found / name).exists()]
+    if missing:
+        pytest.fail(f"KUBEBUILDER_ASSETS: {found} has no {' and no '.join(missing)}", pytrace=False)
+    return found

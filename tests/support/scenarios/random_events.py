@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubestow.api.codec import convert
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
+from kubestow.api.priority import pod_is_terminal
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.api.workloads import PodDisruptionBudget
 from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
@@ -18,6 +19,7 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.results import Wait
 from kubestow.simulator.in_memory.faults import PROBLEMS
 from kubestow.testing import SchedulerHarness, make_node, make_pod
+from support.scenarios import consistency
 
 ZONES = ("a", "b", "c")
 TAINT = "busy:NoSchedule"
@@ -262,3 +264,28 @@ _CHANCES = {
     Chaos.pass_time: 30,
 }
 _ACTIONS, _WEIGHTS = list(_CHANCES), list(_CHANCES.values())
+
+
+def run_events(rng: random.Random, events: int, check_every: int) -> Chaos:
+    chaos = Chaos(rng)
+    try:
+        for number in range(events):
+            chaos.step()
+            if number % check_every == 0:
+                consistency.check(chaos.harness)
+        settle(chaos)
+    finally:
+        chaos.harness.close()
+    return chaos
+
+
+def settle(chaos: Chaos) -> None:
+    """Let all operations end; afterwards, remaining pods wait for a reason, and bound pods are counted."""
+    chaos.calm_down()
+    chaos.harness.run_until_idle()
+    consistency.check_settled(chaos.harness)
+    for pod in chaos.harness.cluster.all(Pod):
+        if pod.metadata.deletionTimestamp is None and not pod.spec.nodeName and not pod_is_terminal(pod):
+            place = chaos.harness.place_of(pod.metadata.name)
+            ours = pod.spec.schedulerName == "default-scheduler"
+            assert place in (("unschedulable", "gated") if ours else ("",)), f"{pod.key} is in {place!r}"

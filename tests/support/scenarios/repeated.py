@@ -1,14 +1,12 @@
 """A run with many pods that a seed determines."""
 
 import random
-from collections.abc import Callable
 
 import msgspec
 
 from kubestow.api.pod import Pod
-from kubestow.testing import SchedulerHarness, make_node, make_pod
-
-Start = Callable[..., SchedulerHarness]
+from kubestow.testing import make_node, make_pod
+from support.scenarios.start import Start
 
 
 def played(start: Start, seed: int) -> bytes:

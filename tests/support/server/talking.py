@@ -3,9 +3,9 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kubestow.server.http.connection import Application, Connection
 from kubestow.server.http.limits import Limits
@@ -24,6 +24,7 @@ PATIENT = Limits(
     closing_seconds=600.0,
 )
 """Limits for tests in real time, which a slow machine must not exceed."""
+Run = Callable[[Coroutine[Any, Any, None]], None]
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 

@@ -32,7 +32,7 @@ def service(name: str = "web", **selector: str) -> Service:
     return convert(Service, manifest)
 
 
-def world(*pods: Pod, serving: bool = True) -> Cluster:
+def cluster_with_service(*pods: Pod, serving: bool = True) -> Cluster:
     cluster = cluster_of(*NODES, *pods)
     if serving:
         cluster.set_object(service())
@@ -51,17 +51,23 @@ def rejections(cluster: Cluster, pod: Pod, *labels: str) -> list[str]:
 )
 def test_a_pod_follows_its_service(labels: tuple[str, ...], rejecting: list[str]) -> None:
     """Nodes must have the label values of the node with an existing pod of the service."""
-    assert rejections(world(make_pod("first", node="a1", labels=WEB)), make_pod("p", labels=WEB), *labels) == rejecting
+    assert (
+        rejections(cluster_with_service(make_pod("first", node="a1", labels=WEB)), make_pod("p", labels=WEB), *labels)
+        == rejecting
+    )
 
 
 def test_a_label_that_the_other_node_lacks_is_free() -> None:
     """A label that the node lacks has no required value."""
-    assert rejections(world(make_pod("first", node="a2", labels=WEB)), make_pod("p", labels=WEB), "disk") == []
+    assert (
+        rejections(cluster_with_service(make_pod("first", node="a2", labels=WEB)), make_pod("p", labels=WEB), "disk")
+        == []
+    )
 
 
 def test_the_node_selector_takes_precedence() -> None:
     """Its labels are required independently of other pods; the other labels follow the service."""
-    cluster = world(make_pod("first", node="a1", labels=WEB))
+    cluster = cluster_with_service(make_pod("first", node="a1", labels=WEB))
     pod = make_pod("p", labels=WEB, node_selector={"rack": "b", "x": "y"})
     assert rejections(cluster, pod, "rack") == ["a1", "a2", "bare"]
     assert rejections(cluster, pod, "rack", "disk") == ["a1", "a2", "bare"]
@@ -77,30 +83,32 @@ def test_the_node_selector_takes_precedence() -> None:
 )
 def test_without_other_pods_every_node_passes(pods: list[Pod]) -> None:
     """Pods that lack a label of this one, or are in another namespace, do not count."""
-    assert rejections(world(*pods), make_pod("p", labels=WEB), "rack") == []
+    assert rejections(cluster_with_service(*pods), make_pod("p", labels=WEB), "rack") == []
 
 
 def test_without_a_service_every_node_passes() -> None:
     """Pods with the same labels do not suffice."""
-    cluster = world(make_pod("first", node="a1", labels=WEB), serving=False)
+    cluster = cluster_with_service(make_pod("first", node="a1", labels=WEB), serving=False)
     assert rejections(cluster, make_pod("p", labels=WEB), "rack") == []
 
 
 def test_the_first_pod_in_node_order_is_followed() -> None:
     """The order of creation does not matter."""
-    cluster = world(make_pod("late", node="b1", labels=WEB), make_pod("early", node="a1", labels=WEB))
+    cluster = cluster_with_service(make_pod("late", node="b1", labels=WEB), make_pod("early", node="a1", labels=WEB))
     assert rejections(cluster, make_pod("p", labels=WEB), "rack") == ["b1", "bare"]
 
 
 def test_filter_is_skipped_without_labels() -> None:
     """PreFilter skips it."""
-    assert make(ServiceAffinity, ServiceAffinityArgs(), world()).pre_filter(PodInfo(make_pod("p"))) is SKIP
+    assert (
+        make(ServiceAffinity, ServiceAffinityArgs(), cluster_with_service()).pre_filter(PodInfo(make_pod("p"))) is SKIP
+    )
 
 
 def test_changes_are_followed() -> None:
     """A removed pod is no longer followed; an added pod is followed after the existing ones."""
     first = make_pod("first", node="a1", labels=WEB)
-    cluster = world(first, make_pod("second", node="b1", labels=WEB))
+    cluster = cluster_with_service(first, make_pod("second", node="b1", labels=WEB))
     plugin, pod = make(ServiceAffinity, ServiceAffinityArgs(("rack",)), cluster), PodInfo(make_pod("p", labels=WEB))
     rows = cluster.nodes.row_of
     state = plugin.pre_filter(pod)
@@ -143,7 +151,7 @@ THREE = [
 )
 def test_pods_of_a_service_spread(labels: tuple[str, ...], wanted: list[int]) -> None:
     """The score is the fraction of the service's pods elsewhere, averaged over the labels of the node."""
-    assert prefers(world(*THREE), make_pod("p", labels=WEB), *labels) == wanted
+    assert prefers(cluster_with_service(*THREE), make_pod("p", labels=WEB), *labels) == wanted
 
 
 def test_pods_that_do_not_count_for_spreading() -> None:
@@ -156,8 +164,8 @@ def test_pods_that_do_not_count_for_spreading() -> None:
         },
     )
     others = [make_pod("o", node="a1", labels={"app": "o"}), make_pod("n", node="a1", labels=WEB, namespace="n")]
-    assert prefers(world(leaving, *others), make_pod("p", labels=WEB), "rack") == [100, 100, 100, 0]
-    assert prefers(world(*THREE), make_pod("p"), "rack") == [100, 100, 100, 0]
+    assert prefers(cluster_with_service(leaving, *others), make_pod("p", labels=WEB), "rack") == [100, 100, 100, 0]
+    assert prefers(cluster_with_service(*THREE), make_pod("p"), "rack") == [100, 100, 100, 0]
 
 
 def labelled(**labels: str) -> Node:
@@ -180,5 +188,5 @@ def labelled(**labels: str) -> Node:
 )
 def test_events_that_requeue(old: Any, new: Any, worth: bool) -> None:
     """New nodes and label values; pods that are or were followed; and the pod itself."""
-    plugin = make(ServiceAffinity, ServiceAffinityArgs(("rack",)), world())
+    plugin = make(ServiceAffinity, ServiceAffinityArgs(("rack",)), cluster_with_service())
     assert hint(plugin, make_pod("p", labels=WEB), old, new) is worth
