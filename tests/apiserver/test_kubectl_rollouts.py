@@ -1,4 +1,4 @@
-"""kubectl rollout works with every workload that has revisions, and kubectl tells what controllers did."""
+"""kubectl rollout works with every workload that has revisions, and kubectl shows what controllers did."""
 
 from collections.abc import Callable
 from pathlib import Path

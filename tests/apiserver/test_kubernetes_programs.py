@@ -111,7 +111,7 @@ def test_a_daemon_set_is_on_every_node(plane: Running, client: Client) -> None:
 
 
 def test_a_cron_job_runs_a_job_to_completion(plane: Running, client: Client) -> None:
-    """And tells when it last succeeded."""
+    """Its status has the time of the last success."""
     containers = [{"name": "c", "image": "i", "command": ["true"]}]
     job = {"template": {"spec": {"restartPolicy": "OnFailure", "containers": containers}}, "completions": 2}
     spec = {"schedule": "@every 2s", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": job}}
@@ -154,6 +154,6 @@ def test_a_pod_gets_its_device(plane: Running, client: Client) -> None:
     assert bound["spec"]["nodeName"] == "node-1"
     watch = plane.watch(f"{CORE}/pods/p?watch=1&timeoutSeconds=60")
     taint = {"key": "broken", "effect": "NoExecute"}
-    told = {"spec": {"devices": [{"name": "d0", "taints": [taint]}]}}
-    client.patch(f"{DEVICES}/resourceslices/s", told, "merge-patch+json")
+    tainted = {"spec": {"devices": [{"name": "d0", "taints": [taint]}]}}
+    client.patch(f"{DEVICES}/resourceslices/s", tainted, "merge-patch+json")
     watch.until(lambda event: "DeletionByDeviceTaintManager" in str(event["object"]["status"]))

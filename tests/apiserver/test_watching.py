@@ -12,6 +12,7 @@ from kubestow.apiserver.store.records import Change
 from kubestow.server.http.limits import Limits
 from support.apiserver.direct import Direct, Wire
 from support.apiserver.running import Client, Running, pod
+from support.client.virtualtime import run
 
 PODS = "/api/v1/namespaces/default/pods"
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
@@ -203,7 +204,7 @@ def test_a_burst_is_sent_together() -> None:
         direct.watchers.close()
         return [data for data in writes if data]
 
-    writes = asyncio.run(play())
+    writes = run(play())
     assert len(writes) == 1
     positions = [writes[0].index(b'"name":"%c"' % name) for name in b"abc"]
     assert positions == sorted(positions)

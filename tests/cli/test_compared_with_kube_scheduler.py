@@ -23,13 +23,13 @@ def _recorded() -> dict[str, tuple[str, str]]:
 
 
 def test_the_page_is_current() -> None:
-    """Run scripts/kube_scheduler_page.py to write it anew."""
+    """Run scripts/kube_scheduler_page.py to write it again."""
     assert script.PAGE.read_text() == script.page()
 
 
 @with_reference
 def test_every_flag_of_kube_scheduler_is_there() -> None:
-    """With its type and default; the page tells of exactly these that kube-scheduler has them."""
+    """With its type and default; the page lists exactly these as flags of kube-scheduler."""
     recorded = _recorded()
     assert recorded.pop("help") == ("bool", "")
     mine = {flag.name: (flag.type.name or "bool", flag.shown_default) for flag in FLAGS.values()}
@@ -44,7 +44,7 @@ def test_every_flag_of_kube_scheduler_is_there() -> None:
 
 
 def test_every_endpoint_is_there() -> None:
-    """Those that are served and those that are told are the same."""
+    """The paths that are served are the documented ones."""
 
     async def paths() -> list[str]:
         async with served(Setting()) as reader:

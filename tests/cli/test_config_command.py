@@ -30,7 +30,7 @@ def test_default_follows_the_feature_gates() -> None:
 
 
 def test_wrong_feature_gates_are_an_error_of_usage() -> None:
-    """The fault is told with the option."""
+    """The error names the option."""
     done = run_config("default", "--feature-gates", "Nope=true")
     assert done.exit_code == 2
     assert "Invalid value for '--feature-gates': unrecognized feature gate: Nope" in done.stderr
@@ -70,7 +70,7 @@ def test_validate_wants_a_file() -> None:
 
 
 def test_complete_writes_the_completed_configuration() -> None:
-    """Defaults are filled in; standard input will do."""
+    """Defaults are filled in; standard input is accepted."""
     done = run_config("complete", "-", stdin=HEAD + "parallelism: 3\n")
     assert done.exit_code == 0
     assert "parallelism: 3\n" in done.stdout

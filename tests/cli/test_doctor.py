@@ -88,7 +88,7 @@ def running_scheduler(serve: Callable[[dict[str, Any]], str]) -> Callable[..., s
 
 
 def test_all_is_well(doctor: Callable[..., Result], running_scheduler: Callable[..., str]) -> None:
-    """Every check is told, and the exit code is 0."""
+    """Every check is reported, and the exit code is 0."""
     done = doctor("--server", running_scheduler({}))
     assert done.exit_code == 0, done.output
     for words in (
@@ -106,7 +106,7 @@ def test_all_is_well(doctor: Callable[..., Result], running_scheduler: Callable[
 def test_what_differs_from_the_running_scheduler(
     doctor: Callable[..., Result], running_scheduler: Callable[..., str]
 ) -> None:
-    """A plugin that is not here is a problem; other differences are told with what to do."""
+    """A plugin that is not here is a problem; other differences are reported with what to do."""
     profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": [{"name": "Homemade"}]}}}
     metrics = 'kubernetes_feature_enabled{name="GenericWorkload",stage="ALPHA"} 1\n'
     url = running_scheduler({"podMaxBackoffSeconds": 99, "profiles": [profile]}, metrics)
@@ -184,7 +184,7 @@ def test_one_that_schedules_without_a_lease(
 
 
 def test_no_election_beside_a_leader(shared_plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
-    """Who leads is told."""
+    """The leader is reported."""
     client = shared_plane.client()
     client.create(LEASES, {"metadata": {"name": "kube-scheduler"}, "spec": {"holderIdentity": "the-other"}})
     try:
@@ -203,7 +203,7 @@ def test_no_election_beside_a_leader(shared_plane: Running, doctor: Callable[...
 
 
 def test_a_leader_that_is_gone(shared_plane: Running, doctor: Callable[..., Result]) -> None:
-    """A lease that has run out keeps nobody waiting."""
+    """An expired lease is not a problem."""
     client = shared_plane.client()
     spec = {"holderIdentity": "gone", "renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15}
     client.create(LEASES, {"metadata": {"name": "kube-scheduler"}, "spec": spec})
@@ -278,7 +278,7 @@ def test_a_server_that_lacks_much(
 def test_a_running_scheduler_that_does_not_tell(
     shared_plane: Running, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
 ) -> None:
-    """Because it is none, or cannot be trusted; what to do is told."""
+    """Because it is none, or cannot be trusted; the message says what to do."""
     done = doctor("--server", serve({}))
     assert done.exit_code == 1
     assert "PROBLEM nothing is compared: http://" in done.output
@@ -337,11 +337,11 @@ def test_checks_that_cannot_be_made(
 def test_a_server_without_a_clock(
     serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
 ) -> None:
-    """Who asks is told, the time is not."""
-    told = {"status": {"userInfo": {"username": "jane"}}}
+    """The user is reported, the time is not."""
+    review = {"status": {"userInfo": {"username": "jane"}}}
     pages = {
         "/version": {"gitVersion": "v1.36.4", "minor": "36"},
-        "/apis/authentication.k8s.io/v1/selfsubjectreviews": told,
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews": review,
         "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": {"status": {"allowed": True}},
     }
     done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, serve(pages))))
@@ -441,7 +441,7 @@ def _kubeconfig(folder: Path, server: str) -> Path:
 
 @pytest.mark.parametrize("command", ["doctor", "capacity"])
 def test_a_kubeconfig_with_a_file_that_is_not_there(command: str, tmp_path: Path) -> None:
-    """The field and the file are told."""
+    """The field and the file are reported."""
     path = _kubeconfig(tmp_path, "https://127.0.0.1:9")
     content = yaml.safe_load(path.read_text())
     content["clusters"][0]["cluster"]["certificate-authority"] = "/no/such/file"
@@ -452,7 +452,7 @@ def test_a_kubeconfig_with_a_file_that_is_not_there(command: str, tmp_path: Path
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path, doctor: Callable[..., Result]) -> None:
-    """The address is told."""
+    """The address is reported."""
     done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, "http://127.0.0.1:9")))
     assert done.exit_code == 1
     assert "http://127.0.0.1:9" in done.output

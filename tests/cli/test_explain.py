@@ -38,22 +38,22 @@ def test_a_pod_that_fits_nowhere_is_told_what_would_help(files: Files) -> None:
 
 def test_json_has_the_documented_form(files: Files) -> None:
     """A decision, and more beside."""
-    told = json.loads(files.explain_pod(pod("web", "9"), "-o", "json").output)
-    assert {field: told[field] for field in ("version", "pod", "outcome", "chosen", "source")} == {
+    decision = json.loads(files.explain_pod(pod("web", "9"), "-o", "json").output)
+    assert {field: decision[field] for field in ("version", "pod", "outcome", "chosen", "source")} == {
         "version": 1,
         "pod": "default/web",
         "outcome": "unschedulable",
         "chosen": None,
         "source": "dry run",
     }
-    assert told["nodes"]["small"] == {
+    assert decision["nodes"]["small"] == {
         "rejected": {
             "plugin": "NodeResourcesFit",
             "code": "UnschedulableAndUnresolvable",
             "reasons": ["Insufficient cpu"],
         }
     }
-    assert told["wouldFitIf"][0] == {
+    assert decision["wouldFitIf"][0] == {
         "side": "pod",
         "change": "request of cpu lowered from 9 to 8",
         "opens": 1,
@@ -65,24 +65,24 @@ def test_yaml_says_the_same_as_json(files: Files) -> None:
     """Value by value, the time of the question aside."""
     both = [files.explain_pod(pod("web"), "-o", form).output for form in ("json", "yaml")]
     found = [json.loads(both[0]), yaml.safe_load(both[1])]
-    for told in found:
-        del told["time"]
+    for decision in found:
+        del decision["time"]
     assert found[0] == found[1]
 
 
 def test_pods_are_tried_one_after_the_other(files: Files) -> None:
     """Each is where it would go when the next is tried."""
     several = {"apiVersion": "v1", "kind": "List", "items": [pod(f"web-{number}", "5") for number in range(2)]}
-    told = json.loads(files.explain_pod(several, "-o", "json").output)
-    assert [one["chosen"] for one in told["items"]] == ["big", None]
+    decision = json.loads(files.explain_pod(several, "-o", "json").output)
+    assert [one["chosen"] for one in decision["items"]] == ["big", None]
 
 
 def test_pods_whose_names_are_made_up_are_several(files: Files) -> None:
     """Each gets a name of its own; of pods that have the same name the second would not be created."""
     nameless = {**pod("web"), "metadata": {"generateName": "web-"}}
     path = files.write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [nameless, nameless, nameless]})
-    told = json.loads(files.explain("-f", path, "-o", "json").output)
-    assert [one["pod"] for one in told["items"]] == ["default/web-xxxxx", "default/web-xxxx1", "default/web-xxxx2"]
+    decision = json.loads(files.explain("-f", path, "-o", "json").output)
+    assert [one["pod"] for one in decision["items"]] == ["default/web-xxxxx", "default/web-xxxx1", "default/web-xxxx2"]
     long = {**pod("web"), "metadata": {"generateName": "w" * 300}}
     assert json.loads(files.explain_pod(long, "-o", "json").output)["pod"] == f"default/{'w' * 58}xxxxx"
     path = files.write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [pod("web"), pod("web")]})
@@ -115,8 +115,8 @@ def test_what_comes_with_a_pod_is_there_when_it_is_tried(files: Files) -> None:
     alone = json.loads(files.explain_pod(pod("web", volumes=[volume]), "-o", "json").output)
     assert 'persistentvolumeclaim "data" not found' in alone["message"]
     together = {"apiVersion": "v1", "kind": "List", "items": [service, pod("web", volumes=[volume]), claim]}
-    told = json.loads(files.explain_pod(together, "-o", "json").output)
-    assert "pod has unbound immediate PersistentVolumeClaims" in told["message"]
+    decision = json.loads(files.explain_pod(together, "-o", "json").output)
+    assert "pod has unbound immediate PersistentVolumeClaims" in decision["message"]
 
 
 def test_a_pod_of_the_dump_is_explained_by_name(files: Files) -> None:
@@ -174,10 +174,10 @@ def test_priority_comes_from_the_class(tmp_path: Path) -> None:
 def test_a_priority_class_that_is_not_there_is_said(tmp_path: Path) -> None:
     """Dumps of pods and nodes have none; those of the system are everywhere."""
     files = Files(tmp_path, node("a", "2"), pod("low", "2", nodeName="a", priority=0))
-    told = json.loads(files.explain_pod(pod("web", "2", priorityClassName="high"), "-o", "json").output)
-    assert told["notes"] == ["priority class high is unknown here; priority 0 is used."]
-    told = json.loads(files.explain_pod(pod("web", priorityClassName="system-node-critical"), "-o", "json").output)
-    assert (told["priority"], told.get("notes")) == (2_000_001_000, None)
+    decision = json.loads(files.explain_pod(pod("web", "2", priorityClassName="high"), "-o", "json").output)
+    assert decision["notes"] == ["priority class high is unknown here; priority 0 is used."]
+    decision = json.loads(files.explain_pod(pod("web", priorityClassName="system-node-critical"), "-o", "json").output)
+    assert (decision["priority"], decision.get("notes")) == (2_000_001_000, None)
 
 
 def test_defaults_are_those_of_the_api_server(files: Files) -> None:
@@ -210,12 +210,12 @@ def test_nodes_of_the_same_score_have_the_same_rank(tmp_path: Path) -> None:
 
 def test_one_node_in_json(files: Files) -> None:
     """The others are left out."""
-    told = json.loads(files.explain_pod(pod("web"), "--node", "small", "-o", "json").output)
-    assert list(told["nodes"]) == ["small"]
+    decision = json.loads(files.explain_pod(pod("web"), "--node", "small", "-o", "json").output)
+    assert list(decision["nodes"]) == ["small"]
 
 
 def test_a_pod_that_no_single_change_helps_is_told_so(files: Files) -> None:
-    """Else one would think that nobody has looked."""
+    """Otherwise the nodes would seem not to have been evaluated."""
     done = files.explain_pod(pod("web", nodeSelector={"disk": "ssd", "rack": "7"}))
     assert done.output.endswith(
         "Would fit if\n  no single change was found that is enough.\n"
@@ -235,16 +235,18 @@ def test_a_node_that_was_left_out_says_by_whom(files: Files) -> None:
     """PreFilter leaves nodes out before any is looked at."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["small"]}]}]
     rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    told = files.explain_pod(pod("web", affinity={"nodeAffinity": rule}), "--against", "big").output
-    assert "To land on big\n  it is refused by NodeAffinity: node(s) didn't satisfy plugin(s) [NodeAffinity]\n" in told
+    output = files.explain_pod(pod("web", affinity={"nodeAffinity": rule}), "--against", "big").output
+    assert (
+        "To land on big\n  it is refused by NodeAffinity: node(s) didn't satisfy plugin(s) [NodeAffinity]\n" in output
+    )
 
 
 def test_without_nodes_nothing_is_looked_for(tmp_path: Path) -> None:
     """The file that was given may be the wrong one."""
     files = Files(tmp_path, pod("other"))
-    told = " ".join(files.explain_pod(pod("web")).output.split())
+    output = " ".join(files.explain_pod(pod("web")).output.split())
     there_are_none = f"no nodes available to schedule pods Note: {files.cluster} has no nodes."
-    assert told == f"Pod default/web would fit nowhere. {there_are_none}"
+    assert output == f"Pod default/web would fit nowhere. {there_are_none}"
 
 
 def test_wide_shows_every_node(files: Files) -> None:
@@ -302,7 +304,7 @@ profiles: [{plugins: {filter: {enabled: [{name: Horoscope}]}}}]
 
 
 def test_bad_input_is_one_clear_line(files: Files) -> None:
-    """A pod that is missing or ambiguous, a file that cannot be read or used, a plugin nobody knows."""
+    """A pod that is missing or ambiguous, a file that cannot be read or used, an unknown plugin."""
     twice = Files(files.folder, node("a"), pod("web", namespace="shop"), pod("web", namespace="test"))
     good, bad = twice.write("pod.json", pod("x")), twice.write("bad.yaml", BAD_CONFIG)
     odd = twice.write(
@@ -372,7 +374,7 @@ def test_a_pod_that_makes_no_sense_is_one_clear_line(files: Files, spec: Any, sa
     ],
 )
 def test_a_pod_that_could_not_be_called_so_is_one_clear_line(files: Files, metadata: dict[str, Any], said: str) -> None:
-    """As an API server would tell it."""
+    """Like an API server."""
     path = files.write("pod.json", {**pod("web"), "metadata": metadata})
     (line,) = refused("-f", path, "--cluster", files.cluster)
     assert said in line
@@ -383,10 +385,10 @@ def test_a_pod_that_an_api_server_let_in_fails_as_it_does_there(files: Files) ->
     manifest = pod("web", "much")
     manifest["metadata"]["uid"] = "1"
     for options in ((), ("--against", "big")):
-        told = json.loads(files.explain_pod(manifest, "-o", "json", *options).output)
-        assert (told["outcome"], told["nodes"]) == ("error", {})
-        assert "quantity 'much'" in told["message"]
-        assert "wouldFitIf" not in told
+        decision = json.loads(files.explain_pod(manifest, "-o", "json", *options).output)
+        assert (decision["outcome"], decision["nodes"]) == ("error", {})
+        assert "quantity 'much'" in decision["message"]
+        assert "wouldFitIf" not in decision
 
 
 def test_fields_that_are_null_are_not_there(files: Files) -> None:
@@ -397,7 +399,7 @@ def test_fields_that_are_null_are_not_there(files: Files) -> None:
 
 
 def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
-    """Nobody here schedules it; somebody else's configuration may be at hand."""
+    """No profile schedules it; the configuration of its scheduler can be passed."""
     path = files.write("pod.json", pod("web", schedulerName="other"))
     said = "Error: pod default/web: no profile has schedulerName other; the configuration has"
     (line,) = refused("-f", path, "--cluster", files.cluster)
@@ -429,7 +431,7 @@ def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
     ],
 )
 def test_options_that_contradict_each_other_are_errors_of_usage(arguments: tuple[str, ...], said: str) -> None:
-    """None of them is left out silently; and nobody is shown credentials who could not be trusted with them."""
+    """None of them is ignored silently, and credentials are not sent to servers that are not verified."""
     done = run_explain(*arguments)
     assert done.exit_code == 2
     assert said in done.output

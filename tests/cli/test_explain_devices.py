@@ -44,8 +44,8 @@ def test_claims_are_made_from_templates(objects: list[dict[str, Any]], tmp_path:
     """As they will be by the time the pod is scheduled; each pod has its own, so the second gets no GPU."""
     pods = _claiming("web"), _claiming("next")
     files = Files(tmp_path, *objects) if beside else Files(tmp_path, *objects, _TEMPLATE)
-    told = json.loads(files.explain_pod(_list(*pods, _TEMPLATE) if beside else _list(*pods), "-o", "json").output)
-    first, second = told["items"]
+    decision = json.loads(files.explain_pod(_list(*pods, _TEMPLATE) if beside else _list(*pods), "-o", "json").output)
+    first, second = decision["items"]
     assert (first["outcome"], first["chosen"]) == ("scheduled", "a")
     assert second["message"].startswith("0/1 nodes are available: 1 cannot allocate all claims.")
 
@@ -59,7 +59,7 @@ def test_a_template_that_is_missing_is_named(objects: list[dict[str, Any]], tmp_
 
 
 def test_a_pod_that_is_there_tells_what_its_claim_is_made_from(objects: list[dict[str, Any]], tmp_path: Path) -> None:
-    """Whether there is such a template or not; with its claim made, nothing is to be told."""
+    """With or without the template; once its claim exists, there is no note."""
     note = "Note: claim gpu will be created from ResourceClaimTemplate default/gpu.\n"
     for claims in ([], [{"name": "gpu", "resourceClaimName": "web-gpu"}]):
         waiting = {**_claiming("web"), "status": {"resourceClaimStatuses": claims}}

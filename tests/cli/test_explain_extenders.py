@@ -44,7 +44,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(said)
 
     def log_message(self, *_: Any) -> None:
-        """Nobody listens."""
+        """Do not log requests."""
 
 
 @pytest.fixture
@@ -84,16 +84,16 @@ def configured(files: Files, url: str) -> tuple[str, str]:
 def test_extenders_are_asked_on_request(files: Files, extender: Extender) -> None:
     """Which nodes are feasible, and how good they are; the pod goes where they want it."""
     options = (*configured(files, extender.url), "--extenders")
-    told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
-    assert (told["chosen"], "notes" in told) == ("n-2", False)
-    assert told["nodes"]["n-0"]["rejected"] == {
+    decision = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
+    assert (decision["chosen"], "notes" in decision) == ("n-2", False)
+    assert decision["nodes"]["n-0"]["rejected"] == {
         "plugin": "Extender",
         "code": "Unschedulable",
         "reasons": ["too noisy"],
     }
-    assert told["nodes"]["n-2"]["extenders"] == 500
-    assert told["nodes"]["n-2"]["total"] == sum(told["nodes"]["n-2"]["plugins"].values()) + 500
-    assert [(call["verb"], call["sent"], call["kept"]) for call in told["extenders"]] == [
+    assert decision["nodes"]["n-2"]["extenders"] == 500
+    assert decision["nodes"]["n-2"]["total"] == sum(decision["nodes"]["n-2"]["plugins"].values()) + 500
+    assert [(call["verb"], call["sent"], call["kept"]) for call in decision["extenders"]] == [
         ("filter", 3, 2),
         ("prioritize", 2, 2),
     ]
@@ -118,16 +118,16 @@ def test_what_extenders_add_is_told_wherever_totals_are(files: Files, extender: 
         "500",
         "0",
     ]
-    told = json.loads(files.explain_pod(pod("web"), *options, "--against", "n-1", "-o", "json").output)["against"]
-    assert (told["behind"], told["behindBy"]) == (500, {"extenders": 500})
+    decision = json.loads(files.explain_pod(pod("web"), *options, "--against", "n-1", "-o", "json").output)["against"]
+    assert (decision["behind"], decision["behindBy"]) == (500, {"extenders": 500})
 
 
 def test_without_the_flag_it_is_said_that_they_were_not(files: Files, extender: Extender) -> None:
     """Of pods how to ask; groups are tried without."""
     options = configured(files, extender.url)
-    told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
-    assert told["notes"] == [f"the extender {extender.url} was not called; see --extenders."]
-    assert told["extenders"][0]["error"] == "not called in a dry run"
+    decision = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
+    assert decision["notes"] == [f"the extender {extender.url} was not called; see --extenders."]
+    assert decision["extenders"][0]["error"] == "not called in a dry run"
     group = json.loads(files.explain("podgroup/g", *options, "-o", "json").output)
     assert group["notes"] == [f"the extender {extender.url} was not called: pod groups are tried without extenders."]
     assert extender.asked == []
@@ -137,10 +137,10 @@ def test_what_an_extender_refuses_nothing_else_helps(tmp_path: Path, extender: E
     """Changes are tried without it, where all would seem to help."""
     files = Files(tmp_path, node("n-0"))
     options = (*configured(files, extender.url), "--extenders")
-    told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
-    assert (told["outcome"], "wouldFitIf" in told) == ("unschedulable", False)
-    told = json.loads(files.explain_pod(pod("web"), *options, "--against", "n-0", "-o", "json").output)
-    assert set(told["against"]) == {"node", "rejected"}
+    decision = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
+    assert (decision["outcome"], "wouldFitIf" in decision) == ("unschedulable", False)
+    decision = json.loads(files.explain_pod(pod("web"), *options, "--against", "n-0", "-o", "json").output)
+    assert set(decision["against"]) == {"node", "rejected"}
 
 
 def test_a_pod_that_an_extender_has_refused_does_not_fit_now(tmp_path: Path, extender: Extender) -> None:
@@ -151,11 +151,11 @@ def test_a_pod_that_an_extender_has_refused_does_not_fit_now(tmp_path: Path, ext
     try:
         up.create_pod("web", "1")
         until(lambda: up.get("/api/v1/namespaces/default/pods/web")["status"].get("conditions"))
-        told = json.loads(run_explain("web", "--kubeconfig", str(up.kubeconfig), "-o", "json").output)
+        decision = json.loads(run_explain("web", "--kubeconfig", str(up.kubeconfig), "-o", "json").output)
     finally:
         up.stop()
-    assert (told["source"], told["nodes"]["n-0"]["rejected"]["reasons"]) == ("scheduler", ["too noisy"])
-    assert told["notes"] == [f"the extender {extender.url} was not called; see --extenders."]
+    assert (decision["source"], decision["nodes"]["n-0"]["rejected"]["reasons"]) == ("scheduler", ["too noisy"])
+    assert decision["notes"] == [f"the extender {extender.url} was not called; see --extenders."]
 
 
 def test_the_password_of_an_extender_is_not_shown(files: Files) -> None:
@@ -170,7 +170,7 @@ def test_the_password_of_an_extender_is_not_shown(files: Files) -> None:
 def test_an_extender_that_does_not_answer(files: Files) -> None:
     """The dry run comes to what an attempt would: an error that names it."""
     options = (*configured(files, "http://127.0.0.1:1"), "--extenders")
-    told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
-    assert (told["outcome"], told["chosen"]) == ("error", None)
-    assert 'Post "http://127.0.0.1:1/filter"' in told["message"]
-    assert "http://127.0.0.1:1" in told["extenders"][0]["error"]
+    decision = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
+    assert (decision["outcome"], decision["chosen"]) == ("error", None)
+    assert 'Post "http://127.0.0.1:1/filter"' in decision["message"]
+    assert "http://127.0.0.1:1" in decision["extenders"][0]["error"]

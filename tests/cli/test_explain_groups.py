@@ -56,25 +56,25 @@ def test_placements_that_say_the_same_are_one_row(tmp_path: Path) -> None:
 
 def test_what_is_suggested_for_a_group_was_tried(racks: Files) -> None:
     """Of the group, of the cluster as few nodes as are enough, and of all its pods alike."""
-    told = json.loads(racks.explain("podgroup/train", "-o", "json").output)
-    assert {one["change"]: one["placed"] for one in told["wouldFitIf"]} == {
+    decision = json.loads(racks.explain("podgroup/train", "-o", "json").output)
+    assert {one["change"]: one["placed"] for one in decision["wouldFitIf"]} == {
         "minCount lowered from 4 to 3": 3,
         "topology constraint rack removed": 4,
         "a node like a-0 added": 4,
         "2 nodes like b-0 added": 4,
         "request of cpu lowered from 6 to 4 (of every pod)": 4,
     }
-    assert (told["outcome"], told["chosen"], told["missing"]) == ("unschedulable", {}, 1)
+    assert (decision["outcome"], decision["chosen"], decision["missing"]) == ("unschedulable", {}, 1)
     picky = json.loads(racks.explain("podgroup/picky", "-o", "json").output)
     assert "node selector disk=ssd removed (of every pod)" in [one["change"] for one in picky["wouldFitIf"]]
 
 
 def test_a_group_that_fits_is_told_where(racks: Files) -> None:
     """All of its pods in one rack, and nothing is left behind for the next question."""
-    told = json.loads(racks.explain("podgroups/pair", "-n", "ml", "-o", "json").output)
-    assert told["outcome"] == "scheduled"
-    assert told["chosen"] == {"ml/pair-0": "b-0", "ml/pair-1": "b-1"}
-    assert "wouldFitIf" not in told
+    decision = json.loads(racks.explain("podgroups/pair", "-n", "ml", "-o", "json").output)
+    assert decision["outcome"] == "scheduled"
+    assert decision["chosen"] == {"ml/pair-0": "b-0", "ml/pair-1": "b-1"}
+    assert "wouldFitIf" not in decision
 
 
 def test_a_gang_that_is_not_complete_is_told_how_many_pods_are_missing(racks: Files) -> None:
@@ -97,17 +97,17 @@ def test_a_pod_of_a_group_points_to_it(racks: Files) -> None:
 def test_requests_are_lowered_as_little_as_is_enough(tmp_path: Path) -> None:
     """Three pods of a gang on two nodes of 8; where memory allows two on one node only, both limits count."""
     nodes = [node(f"n-{number}", "8") for number in range(2)]
-    told = json.loads(
+    decision = json.loads(
         Files(tmp_path, *nodes, gang("train", 3), *workers("train", 3)).explain("podgroup/train", "-o", "json").output
     )
-    assert "request of cpu lowered from 6 to 4 (of every pod)" in [one["change"] for one in told["wouldFitIf"]]
+    assert "request of cpu lowered from 6 to 4 (of every pod)" in [one["change"] for one in decision["wouldFitIf"]]
     crowded = [*(node(f"n-{number}", "8") for number in range(2)), *workers("train", 5)]
     for one in crowded[2:]:
         one["spec"]["containers"][0]["resources"]["requests"]["memory"] = "4Gi"
     for one in crowded[:2]:
         one["status"]["allocatable"]["pods"] = "2" if one["metadata"]["name"] == "n-0" else "3"
-    told = json.loads(Files(tmp_path, *crowded, gang("train", 5)).explain("podgroup/train", "-o", "json").output)
-    (lowered,) = [one["change"] for one in told["wouldFitIf"] if "lowered from 6" in one["change"]]
+    decision = json.loads(Files(tmp_path, *crowded, gang("train", 5)).explain("podgroup/train", "-o", "json").output)
+    (lowered,) = [one["change"] for one in decision["wouldFitIf"] if "lowered from 6" in one["change"]]
     amount = lowered.removeprefix("request of cpu lowered from 6 to ").removesuffix(" (of every pod)")
     assert 2_600 < int(amount.removesuffix("m")) <= 2_666
 
@@ -130,19 +130,19 @@ def test_what_it_would_take_in_another_placement(racks: Files) -> None:
 
 
 def test_a_group_of_a_file_is_tried_as_a_group(racks: Files) -> None:
-    """Its pods take their nodes before the next are tried; a pod by itself is told as such."""
+    """Its pods take their nodes before the next are tried; a single pod is reported as one."""
     items = [gang("new", 2, topology="rack"), *workers("new", 2), pod("alone", "8", "ml")]
     for one in items:
         one["metadata"].pop("uid", None)
     manifest = {"apiVersion": "v1", "kind": "List", "items": items}
-    told = json.loads(racks.explain_pod(manifest, "-o", "json").output)["items"]
-    assert [one.get("pod", one.get("podGroup")) for one in told] == ["ml/new", "ml/alone"]
-    assert (told[0]["chosen"], told[0]["placement"]) == ({"ml/new-0": "b-0", "ml/new-1": "b-1"}, "b")
-    assert told[1]["nodes"]["b-0"]["rejected"]["reasons"] == ["Insufficient cpu"]
+    decision = json.loads(racks.explain_pod(manifest, "-o", "json").output)["items"]
+    assert [one.get("pod", one.get("podGroup")) for one in decision] == ["ml/new", "ml/alone"]
+    assert (decision[0]["chosen"], decision[0]["placement"]) == ({"ml/new-0": "b-0", "ml/new-1": "b-1"}, "b")
+    assert decision[1]["nodes"]["b-0"]["rejected"]["reasons"] == ["Insufficient cpu"]
 
 
 def test_groups_that_cannot_be_explained_are_one_line(racks: Files) -> None:
-    """Nobody waits, nobody knows it, or several are called so."""
+    """No pod waits in it, it does not exist, or its name is ambiguous."""
     twice = Files(racks.folder, *RACKS, gang("train", 1), gang("train", 1, "other"), gang("empty", 2))
     for name, said in (
         ("empty", "pod group ml/empty has no pending pods; 0 have a node"),
@@ -176,5 +176,5 @@ def test_a_kind_of_node_that_helps_a_group_is_found_among_many(tmp_path: Path) -
     """The pods are too large for nodes of the other kinds."""
     small = [node(f"n-{number}", f"{number % 5 + 1}") for number in range(10)]
     files = Files(tmp_path, *small, node("big", "8"), gang("train", 2), *workers("train", 2))
-    told = json.loads(files.explain("podgroup/train", "-o", "json").output)
-    assert "a node like big added" in [one["change"] for one in told["wouldFitIf"]]
+    decision = json.loads(files.explain("podgroup/train", "-o", "json").output)
+    assert "a node like big added" in [one["change"] for one in decision["wouldFitIf"]]

@@ -47,27 +47,27 @@ def explain(up: Up, *arguments: str) -> Any:
 
 def test_a_group_that_was_placed(up: Up) -> None:
     """When it was tried, which placements were, and where its pods went."""
-    told = explain(up, "podgroup/runs")
-    assert (told["source"], told["outcome"]) == ("scheduler", "scheduled")
-    assert told["chosen"] == {
+    decision = explain(up, "podgroup/runs")
+    assert (decision["source"], decision["outcome"]) == ("scheduler", "scheduled")
+    assert decision["chosen"] == {
         f"default/runs-{number}": up.get(f"{PODS}/runs-{number}")["spec"]["nodeName"] for number in range(2)
     }
-    assert {one["name"] for one in told["placements"]} == {"a", "b"}
+    assert {one["name"] for one in decision["placements"]} == {"a", "b"}
     screen = run_explain("podgroup/runs", "--kubeconfig", str(up.kubeconfig)).output
-    assert screen.startswith(f"Pod group default/runs was placed in {told['placement']}.\n  Tried last at 20")
+    assert screen.startswith(f"Pod group default/runs was placed in {decision['placement']}.\n  Tried last at 20")
     assert max(map(len, screen.splitlines())) <= 80
 
 
 def test_a_group_that_waits(up: Up) -> None:
     """The scheduler says what stopped it; what would help was tried on the objects that the caller may read."""
-    told = explain(up, "podgroup/train")
-    assert (told["source"], told["outcome"], told["missing"], min(told["members"])) == (
+    decision = explain(up, "podgroup/train")
+    assert (decision["source"], decision["outcome"], decision["missing"], min(decision["members"])) == (
         "scheduler",
         "unschedulable",
         2,
         "default/train-0",
     )
-    assert {one["change"] for one in told["wouldFitIf"]} >= {"topology constraint rack removed"}
+    assert {one["change"] for one in decision["wouldFitIf"]} >= {"topology constraint rack removed"}
     one = explain(up, "train-0")
     assert (one["source"], one["podGroup"], one["placement"]) == (
         "scheduler",
@@ -90,9 +90,9 @@ def test_a_group_that_waits(up: Up) -> None:
 
 def test_a_group_that_was_not_tried_yet(up: Up) -> None:
     """The scheduler knows nothing of it, so it is tried here."""
-    told = explain(up, "podgroup/late")
-    assert (told["source"], told["message"]) == ("dry run", "the gang waits for 2 more pods to be created")
-    assert "has no record of it: no decision about pod group default/late is recorded" in told["notes"][0]
+    decision = explain(up, "podgroup/late")
+    assert (decision["source"], decision["message"]) == ("dry run", "the gang waits for 2 more pods to be created")
+    assert "has no record of it: no decision about pod group default/late is recorded" in decision["notes"][0]
 
 
 def test_against_a_rack_it_is_a_dry_run(up: Up) -> None:
@@ -106,5 +106,5 @@ def test_a_group_of_a_manifest_at_the_live_cluster(up: Up, tmp_path: Path) -> No
     """Pods that would join a group of the cluster are tried with it."""
     path = tmp_path / "pods.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": members("late", 3, "1")[1:]}))
-    told = explain(up, "-f", str(path))
-    assert (told["podGroup"], told["outcome"], told["pods"]) == ("default/late", "scheduled", 3)
+    decision = explain(up, "-f", str(path))
+    assert (decision["podGroup"], decision["outcome"], decision["pods"]) == ("default/late", "scheduled", 3)

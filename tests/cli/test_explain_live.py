@@ -46,24 +46,24 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 def explain(up: Up, *arguments: str) -> dict[str, Any]:
     done = run_explain(*arguments, "-o", "json", "--kubeconfig", str(up.kubeconfig))
     assert done.exit_code == 0, done.output
-    told: dict[str, Any] = json.loads(done.output)
-    return told
+    decision: dict[str, Any] = json.loads(done.output)
+    return decision
 
 
 def test_the_scheduler_tells_what_it_did(up: Up) -> None:
-    """The kubeconfig of `kubestow up` names it; what it recorded is told as it is."""
-    told = explain(up, "small")
-    assert (told["source"], told["outcome"]) == ("scheduler", "scheduled")
-    assert told["chosen"] == up.get("/api/v1/namespaces/default/pods/small")["spec"]["nodeName"]
-    assert told["binding"]["state"] == "bound"
+    """The kubeconfig of `kubestow up` names it; its record is shown unchanged."""
+    decision = explain(up, "small")
+    assert (decision["source"], decision["outcome"]) == ("scheduler", "scheduled")
+    assert decision["chosen"] == up.get("/api/v1/namespaces/default/pods/small")["spec"]["nodeName"]
+    assert decision["binding"]["state"] == "bound"
 
 
 def test_a_pending_pod_is_told_what_would_help(up: Up) -> None:
     """The record is the scheduler's; the suggestions were tried on the objects that the caller may read."""
-    told = explain(up, "default/large")
-    assert (told["source"], told["outcome"]) == ("scheduler", "unschedulable")
-    assert told["message"].startswith("0/4 nodes are available: 4 Insufficient cpu.")
-    assert told["wouldFitIf"][0]["change"] == "request of cpu lowered from 9 to 8"
+    decision = explain(up, "default/large")
+    assert (decision["source"], decision["outcome"]) == ("scheduler", "unschedulable")
+    assert decision["message"].startswith("0/4 nodes are available: 4 Insufficient cpu.")
+    assert decision["wouldFitIf"][0]["change"] == "request of cpu lowered from 9 to 8"
     screen = run_explain("large", "--kubeconfig", str(up.kubeconfig)).output
     assert screen.startswith("Pod default/large is pending: it fits nowhere on 4 nodes.\n")
     assert "\n  Tried " in screen
@@ -77,10 +77,10 @@ def test_a_dry_run_that_fails_where_the_scheduler_did_not(up: Up, tmp_path: Path
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles: [{plugins: {filter: {disabled: [{name: '*'}], enabled: [{name: Broken}]}}}]\n"
     )
-    told = explain(up, "large", "--plugin", str(plugin), "--config", str(configuration))
-    assert (told["source"], told["outcome"]) == ("scheduler", "unschedulable")
-    assert "wouldFitIf" not in told
-    (note,) = told["notes"]
+    decision = explain(up, "large", "--plugin", str(plugin), "--config", str(configuration))
+    assert (decision["source"], decision["outcome"]) == ("scheduler", "unschedulable")
+    assert "wouldFitIf" not in decision
+    (note,) = decision["notes"]
     assert note.startswith("what would help is unknown: a dry run, with the configuration, plugins and feature gates")
     assert "no licence server" in note
 
@@ -89,8 +89,8 @@ def test_a_manifest_is_tried_and_nothing_is_written(up: Up, tmp_path: Path) -> N
     """Where would it go; afterwards there is no such pod."""
     path = tmp_path / "pod.json"
     path.write_text(json.dumps(pod("trial")))
-    told = explain(up, "-f", str(path))
-    assert (told["source"], told["outcome"], told["feasible"]) == ("dry run", "scheduled", 4)
+    decision = explain(up, "-f", str(path))
+    assert (decision["source"], decision["outcome"], decision["feasible"]) == ("dry run", "scheduled", 4)
     names = [one["metadata"]["name"] for one in up.get("/api/v1/pods")["items"]]
     assert "trial" not in names
 
@@ -131,7 +131,7 @@ def test_a_pod_that_is_not_there_is_one_line(up: Up) -> None:
 
 
 def test_a_node_that_is_not_there_is_one_line(up: Up) -> None:
-    """It is not said that nobody looked at it."""
+    """No note says that no scheduler evaluated it."""
     for arguments in (("small", "--node", "node-9"), ("small", "--against", "node-9")):
         (line,) = refused(*arguments, "--kubeconfig", str(up.kubeconfig))
         assert line == "Error: there is no node node-9"
@@ -151,9 +151,9 @@ def test_a_pod_that_is_gone_is_told_from_its_record(up: Up) -> None:
     """Where it went, for example before it had to make room; one that never had a node is not there."""
     chosen = tried_and_gone(up, "leaving", "100m")
     assert tried_and_gone(up, "never", "9") is None
-    told = explain(up, "leaving")
-    assert (told["source"], told["chosen"]) == ("scheduler", chosen)
-    assert told["notes"] == ["the pod no longer exists; this is the last decision about it."]
+    decision = explain(up, "leaving")
+    assert (decision["source"], decision["chosen"]) == ("scheduler", chosen)
+    assert decision["notes"] == ["the pod no longer exists; this is the last decision about it."]
     for arguments in (("never",), ("leaving", "--against", "node-0")):
         (line,) = refused(*arguments, "--kubeconfig", str(up.kubeconfig))
         assert line.startswith(f"Error: there is no pod default/{arguments[0]} at https://127.0.0.1:")
@@ -167,10 +167,10 @@ def test_a_pod_that_another_has_bound_is_not_pending(up: Up) -> None:
     target = {"apiVersion": "v1", "kind": "Node", "name": "node-0"}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "moved"}, "target": target}
     up.create(f"{path}/binding", binding)
-    told = explain(up, "moved")
+    decision = explain(up, "moved")
     up.delete_at_once(path)
-    assert told["source"] == "dry run"
-    assert told["notes"] == [
+    assert decision["source"] == "dry run"
+    assert decision["notes"] == [
         "the scheduler's record is older: another scheduler bound the pod; this is a dry run.",
         "it is on node node-0 already; this is where it would go if it were scheduled now.",
     ]
@@ -182,11 +182,13 @@ def test_a_context_that_is_not_there_is_one_line(up: Up) -> None:
     assert line.endswith("--context: there is no context 'other'; there are: kubestow")
 
 
-@pytest.mark.parametrize(("form", "told"), [("wide", "Pod default/trial would"), ("json", '"pod": "default/trial"')])
+@pytest.mark.parametrize(
+    ("form", "expected"), [("wide", "Pod default/trial would"), ("json", '"pod": "default/trial"')]
+)
 def test_watching_explains_again_when_something_changes(
-    up: Up, monkeypatch: pytest.MonkeyPatch, form: str, told: str
+    up: Up, monkeypatch: pytest.MonkeyPatch, form: str, expected: str
 ) -> None:
-    """The same is not told twice, even if it is of another time."""
+    """An equal decision is not shown twice, even if its time differs."""
     pauses: list[float] = []
 
     async def pause(seconds: float) -> None:
@@ -203,7 +205,7 @@ def test_watching_explains_again_when_something_changes(
     path.write_text(json.dumps(pod("trial", "8")))
     done = run_explain("-f", str(path), "--watch", "-o", form, "--kubeconfig", str(up.kubeconfig))
     assert (done.exit_code, len(pauses)) == (0, 3)
-    assert done.output.count(told) == 2
+    assert done.output.count(expected) == 2
 
 
 class _Forbidding(http.server.BaseHTTPRequestHandler):
@@ -237,7 +239,7 @@ class _Forbidding(http.server.BaseHTTPRequestHandler):
 
 
 class _Patient(http.server.ThreadingHTTPServer):
-    """Says nothing when somebody goes before the answer is there."""
+    """Ignore clients that leave before the response."""
 
     def handle_error(self, *_: Any) -> None:
         """Quiet."""
@@ -288,9 +290,9 @@ def test_a_record_is_told_to_those_who_may_not_see_nodes(forbidding: str, monkey
     }
     monkeypatch.setattr(_Forbidding, "objects", objects)
     asked = ("web", "--kubeconfig", forbidding)
-    told = " ".join(run_explain(*asked).output.split())
-    assert told.startswith(f"Pod shop/web is pending: it fits nowhere on 1 node. {message} ")
-    assert told.endswith("Note: what would help was not computed: nodes cannot be listed: cannot list /api/v1/nodes")
+    output = " ".join(run_explain(*asked).output.split())
+    assert output.startswith(f"Pod shop/web is pending: it fits nowhere on 1 node. {message} ")
+    assert output.endswith("Note: what would help was not computed: nodes cannot be listed: cannot list /api/v1/nodes")
     assert refused(*asked, "--against", "a") == ["Error: nodes cannot be listed: cannot list /api/v1/nodes"]
 
 
@@ -306,7 +308,7 @@ def test_a_scheduler_without_a_record_says_why(forbidding: str, monkeypatch: pyt
 
 
 def test_what_the_server_lacks_is_said(forbidding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pod that needs it is told that, and not that a claim is missing."""
+    """The reason of a pod that needs it is this, and not a missing claim."""
     monkeypatch.setattr(_Forbidding, "objects", {"/api/v1/nodes": [node("a")]})
     monkeypatch.setattr(_Forbidding, "lacks", "/apis/resource.k8s.io/")
     trial = pod("web")

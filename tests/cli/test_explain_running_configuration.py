@@ -1,4 +1,4 @@
-"""`kubestow explain` decides as the cluster's scheduler does: with the configuration and the gates that it tells."""
+"""`kubestow explain` decides as the cluster's scheduler does: with the configuration and the gates that it serves."""
 
 import http.server
 import json
@@ -60,8 +60,8 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 def explain(kubeconfig: Path | str, *arguments: str) -> dict[str, Any]:
     done = run_explain(*arguments, "-o", "json", "--kubeconfig", str(kubeconfig))
     assert done.exit_code == 0, done.output
-    told: dict[str, Any] = json.loads(done.output)
-    return told
+    decision: dict[str, Any] = json.loads(done.output)
+    return decision
 
 
 def test_a_dry_run_decides_as_the_running_scheduler(up: Up, tmp_path: Path) -> None:
@@ -70,18 +70,18 @@ def test_a_dry_run_decides_as_the_running_scheduler(up: Up, tmp_path: Path) -> N
     manifest, default = tmp_path / "pod.json", tmp_path / "default.yaml"
     manifest.write_text(json.dumps(pod("trial", "8")))
     default.write_text(config.dump(config.default()))
-    told = explain(up.kubeconfig, "-f", str(manifest))
-    assert (told["chosen"], told.get("notes")) == ("tainted", None)
-    told = explain(up.kubeconfig, "-f", str(manifest), "--config", str(default))
-    assert (told["outcome"], told.get("notes")) == ("unschedulable", None)
-    assert told["nodes"]["tainted"]["rejected"]["plugin"] == "TaintToleration"
+    decision = explain(up.kubeconfig, "-f", str(manifest))
+    assert (decision["chosen"], decision.get("notes")) == ("tainted", None)
+    decision = explain(up.kubeconfig, "-f", str(manifest), "--config", str(default))
+    assert (decision["outcome"], decision.get("notes")) == ("unschedulable", None)
+    assert decision["nodes"]["tainted"]["rejected"]["plugin"] == "TaintToleration"
 
 
 def test_what_would_help_is_tried_as_the_running_scheduler_would(up: Up) -> None:
     """The record is the scheduler's, and what would help fits it."""
-    told = explain(up.kubeconfig, "huge")
-    assert (told["source"], told["outcome"], told.get("notes")) == ("scheduler", "unschedulable", None)
-    (lowered,) = (one for one in told["wouldFitIf"] if one["side"] == "pod")
+    decision = explain(up.kubeconfig, "huge")
+    assert (decision["source"], decision["outcome"], decision.get("notes")) == ("scheduler", "unschedulable", None)
+    (lowered,) = (one for one in decision["wouldFitIf"] if one["side"] == "pod")
     assert (lowered["change"], lowered["nodes"]) == ("request of cpu lowered from 20 to 8", ["tainted"])
     assert "rejected" not in explain(up.kubeconfig, "big", "--against", "tainted")["against"]
 
@@ -90,8 +90,8 @@ def test_every_profile_of_the_running_scheduler_is_known(up: Up, tmp_path: Path)
     """With its weights."""
     manifest = tmp_path / "pod.json"
     manifest.write_text(json.dumps(pod("trial", schedulerName="second")))
-    told = explain(up.kubeconfig, "-f", str(manifest))
-    assert (told["chosen"], told["weights"]) == ("plain", {"NodeResourcesFit": 9})
+    decision = explain(up.kubeconfig, "-f", str(manifest))
+    assert (decision["chosen"], decision["weights"]) == ("plain", {"NodeResourcesFit": 9})
 
 
 def test_gates_are_those_of_the_running_scheduler(up: Up, tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_gates_are_those_of_the_running_scheduler(up: Up, tmp_path: Path) -> Non
     manifest = tmp_path / "pod.json"
     toleration = {"key": "level", "operator": "Gt", "value": "5", "effect": "NoSchedule"}
     manifest.write_text(json.dumps(pod("trial", "8", schedulerName="second", tolerations=[toleration])))
-    told = explain(up.kubeconfig, "-f", str(manifest))
-    assert (told["chosen"], told.get("notes")) == ("tainted", None)
-    told = explain(up.kubeconfig, "-f", str(manifest), "--feature-gates", f"{GATE}=false")
-    assert told["outcome"] == "unschedulable"
+    decision = explain(up.kubeconfig, "-f", str(manifest))
+    assert (decision["chosen"], decision.get("notes")) == ("tainted", None)
+    decision = explain(up.kubeconfig, "-f", str(manifest), "--feature-gates", f"{GATE}=false")
+    assert decision["outcome"] == "unschedulable"
 
 
 class _Cluster(http.server.BaseHTTPRequestHandler):
@@ -148,8 +148,8 @@ class Fake:
 
     def tried(self, *arguments: str) -> tuple[str, list[str]]:
         """The outcome of a pod that is tried, and the notes about the scheduler."""
-        told = explain(self.kubeconfig, "-f", str(self.manifest), *arguments)
-        return told["outcome"], [note for note in told["notes"] if "listed" not in note]
+        decision = explain(self.kubeconfig, "-f", str(self.manifest), *arguments)
+        return decision["outcome"], [note for note in decision["notes"] if "listed" not in note]
 
 
 @pytest.fixture

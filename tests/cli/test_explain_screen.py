@@ -32,7 +32,7 @@ from kubestow.insight.explain.explanation import Explanation
 from support.cli.explain_files import Files, node, pod
 
 
-def told(node: str = "", wide: bool = False, **fields: Any) -> list[str]:
+def rendered(node: str = "", wide: bool = False, **fields: Any) -> list[str]:
     """The lines about a decision that the scheduler recorded, or about one node in it."""
     usual: dict[str, Any] = {"outcome": "unschedulable", "chosen": None, "message": ""}
     decision = Decision(version=1, pod="shop/web", **(usual | fields))
@@ -58,10 +58,10 @@ def test_no_line_of_a_record_is_longer_than_a_terminal(why: str) -> None:
     refused = Rejected(quota, "UnschedulableAndUnresolvable", ("no",), ("PodTopologySpread", "InterPodAffinity"))
     scored = NodeResult(total=7, plugins={quota: 7}, raw={quota: 1 << 50}, normalized={quota: 7})
     for lines in (
-        told(preemption=Preemption(nominated="n0", why=why, candidates=candidates)),
-        told("a", nodes={"a": NodeResult(rejected=refused)}, nodeCount=1, evaluated=1),
-        told("a", nodes={"a": scored}, nodeCount=1, evaluated=1),
-        told("a", nodeCount=1, preFilter=PreFilter(rejected=refused)),
+        rendered(preemption=Preemption(nominated="n0", why=why, candidates=candidates)),
+        rendered("a", nodes={"a": NodeResult(rejected=refused)}, nodeCount=1, evaluated=1),
+        rendered("a", nodes={"a": scored}, nodeCount=1, evaluated=1),
+        rendered("a", nodeCount=1, preFilter=PreFilter(rejected=refused)),
     ):
         assert max(map(len, lines)) <= 80
 
@@ -70,7 +70,7 @@ def test_nodes_of_one_domain_are_compared_without_it() -> None:
     """With it, there would be room for one column, and nothing to compare."""
     names = [f"ip-10-0-{number}-117.eu-central-1.compute.internal" for number in range(3)]
     nodes = {name: NodeResult(total=100 - place, plugins={"Fit": 100 - place}) for place, name in enumerate(names)}
-    lines = told(outcome="scheduled", chosen=names[0], nodes=nodes, weights={"Fit": 1}, nodeCount=3, evaluated=3)
+    lines = rendered(outcome="scheduled", chosen=names[0], nodes=nodes, weights={"Fit": 1}, nodeCount=3, evaluated=3)
     assert lines[2] == "Scores of the best 2 of 3 nodes, weighted"
     assert [line.split() for line in lines[3:]] == [
         ["ip-10-0-0-117..", "ip-10-0-1-117.."],
@@ -88,7 +88,7 @@ def test_names_that_differ_in_their_middle_keep_it(tmp_path: Path) -> None:
 
 
 def test_long_names_lose_their_middle() -> None:
-    """The end of a name tells nodes apart."""
+    """The end of a name distinguishes nodes."""
     assert shortened("ip-10-0-1-117.eu-central-1.compute.internal", 24) == "ip-10-0-1-117.e..nternal"
     assert shortened("node-1", 24) == "node-1"
 
@@ -109,9 +109,9 @@ def test_colours_are_for_terminals(tmp_path: Path, environment: dict[str, str], 
     assert "\x1b[" not in files.explain_pod(pod("web")).output
 
 
-@pytest.mark.parametrize(("no_color", "told"), [("", "\x1b[2J\x1b[H\x1b[1ma\x1b[0m"), ("1", "\x1b[2J\x1b[Ha")])
+@pytest.mark.parametrize(("no_color", "expected"), [("", "\x1b[2J\x1b[H\x1b[1ma\x1b[0m"), ("1", "\x1b[2J\x1b[Ha")])
 def test_watching_clears_the_screen_and_colours_nothing_unasked(
-    no_color: str, told: str, monkeypatch: pytest.MonkeyPatch
+    no_color: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clearing is no colour."""
     screen = io.StringIO()
@@ -119,13 +119,13 @@ def test_watching_clears_the_screen_and_colours_nothing_unasked(
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("NO_COLOR", no_color)
     say("\x1b[1ma\x1b[0m", clear=True)
-    assert screen.getvalue() == told
+    assert screen.getvalue() == expected
 
 
 def test_a_record_tells_how_often_and_what_woke_it() -> None:
     """Times to the second."""
     moves = (Move("2026-01-01T10:00:00.123456Z", "active", "NodeAdd", "NodeResourcesFit"),)
-    assert told(time="2026-01-01T10:00:01.5Z", queue=Queue(attempts=3, history=moves))[1:] == [
+    assert rendered(time="2026-01-01T10:00:01.5Z", queue=Queue(attempts=3, history=moves))[1:] == [
         "  Tried 3 times, last at 2026-01-01T10:00:01Z.",
         "    2026-01-01T10:00:00Z  active: NodeAdd, by NodeResourcesFit",
     ]
@@ -134,7 +134,7 @@ def test_a_record_tells_how_often_and_what_woke_it() -> None:
 def test_a_record_tells_who_must_go() -> None:
     """Once: the message of the pod has it, too."""
     preemption = Preemption(nominated="a", victims=(Victim("shop/low", 0),), candidates=(Candidate("a", 0, 0, 0, 1),))
-    lines = told(message="0/1 nodes are available: 1 Insufficient cpu.", preemption=preemption)
+    lines = rendered(message="0/1 nodes are available: 1 Insufficient cpu.", preemption=preemption)
     assert lines[1:] == [
         "  0/1 nodes are available: 1 Insufficient cpu.",
         "",
@@ -142,7 +142,7 @@ def test_a_record_tells_who_must_go() -> None:
         "  evicts pods from a: shop/low",
     ]
     nothing = Preemption(message="preemption: not eligible.")
-    assert told(message="0/1 nodes are available: 1 X. preemption: not eligible.", preemption=nothing)[1:] == [
+    assert rendered(message="0/1 nodes are available: 1 X. preemption: not eligible.", preemption=nothing)[1:] == [
         "  0/1 nodes are available: 1 X.",
         "",
         "Preemption",
@@ -154,7 +154,7 @@ def test_a_record_tells_what_binding_waits_for() -> None:
     """A pod that has a node need not be there yet."""
     binding = Binding("waiting", waitsFor=("Quota",))
     choice = Choice("nominated")
-    lines = told(outcome="scheduled", chosen="a", binding=binding, choice=choice)
+    lines = rendered(outcome="scheduled", chosen="a", binding=binding, choice=choice)
     assert lines == [
         "Pod shop/web is on its way to a.",
         "  It is its nominated node.",
@@ -165,12 +165,12 @@ def test_a_record_tells_what_binding_waits_for() -> None:
 def test_a_pod_that_is_refused_where_it_was_to_go_fits_somewhere() -> None:
     """Reserve, Permit or the binding refused it, not the nodes; what was said is said once."""
     known: dict[str, Any] = {"nodeCount": 3, "evaluated": 3, "feasible": 2, "rejectedBy": ("Quota",), "message": "no"}
-    assert told(**known) == [
+    assert rendered(**known) == [
         "Pod shop/web is pending: it was refused by Quota on its node.",
         "  2 of 3 nodes evaluated were feasible.",
         "  no",
     ]
-    assert told(**known, chosen="a", binding=Binding("failed", error="no")) == [
+    assert rendered(**known, chosen="a", binding=Binding("failed", error="no")) == [
         "Pod shop/web is pending: it was refused by Quota on its way to a.",
         "  2 of 3 nodes evaluated were feasible.",
         "  no",
@@ -181,7 +181,7 @@ def test_a_pod_that_is_refused_where_it_was_to_go_fits_somewhere() -> None:
 @pytest.mark.parametrize(("state", "went"), [("binding", "is on its way"), ("bound", "went")])
 def test_a_pod_that_is_not_bound_yet_is_on_its_way(state: str, went: str) -> None:
     """Its devices or volumes may have to be made ready first, for minutes."""
-    assert told(outcome="scheduled", chosen="a", binding=Binding(state))[0] == f"Pod shop/web {went} to a."
+    assert rendered(outcome="scheduled", chosen="a", binding=Binding(state))[0] == f"Pod shop/web {went} to a."
 
 
 def test_why_this_node() -> None:
@@ -205,38 +205,40 @@ def test_why_this_node() -> None:
             "3 of 5 nodes are feasible, and all of them score the same: it was chosen at random.",
         ),
     ):
-        assert words in " ".join(map(str.strip, told(**known, evaluated=evaluated, choice=choice)))
+        assert words in " ".join(map(str.strip, rendered(**known, evaluated=evaluated, choice=choice)))
 
 
 def test_nodes_that_were_not_looked_at_are_counted() -> None:
     """Because enough had been found, the attempt failed, PreFilter had left them out, or room was made elsewhere."""
     rejected = NodeResult(rejected=Rejected("P", "Unschedulable", ("no",)))
     counts: dict[str, Any] = {"nodeCount": 10, "evaluated": 1, "nodes": {"a": rejected}}
-    assert told(**counts)[-1] == "       9  not evaluated: enough feasible nodes were found"
-    assert told(**counts, outcome="error")[-1] == "       9  not evaluated: the attempt failed"
-    there = told(nodeCount=10, evaluated=1, outcome="scheduled", chosen="a", choice=Choice("nominated"))
+    assert rendered(**counts)[-1] == "       9  not evaluated: enough feasible nodes were found"
+    assert rendered(**counts, outcome="error")[-1] == "       9  not evaluated: the attempt failed"
+    there = rendered(nodeCount=10, evaluated=1, outcome="scheduled", chosen="a", choice=Choice("nominated"))
     assert there[-1] == "       9  not evaluated: its nominated node was evaluated first and is feasible"
     narrowed = PreFilter(narrowedTo=("a",), narrowedBy=("NodeAffinity",))
-    assert told(**counts, preFilter=narrowed)[-1] == "       9  NodeAffinity: excluded before any node was evaluated"
+    assert (
+        rendered(**counts, preFilter=narrowed)[-1] == "       9  NodeAffinity: excluded before any node was evaluated"
+    )
 
 
 def test_a_node_that_keeps_room_for_others_says_for_whom() -> None:
     """It is too small, although what its pods leave would be enough."""
     nodes = {name: NodeResult(rejected=Rejected("Fit", "Unschedulable", ("Insufficient cpu",))) for name in ("a", "b")}
     nominated = tuple(Nominated(f"shop/vip-{number}", "a", 9) for number in range(4))
-    lines = told(nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated)
+    lines = rendered(nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated)
     assert lines[-2:] == [
         "  resources are reserved for nominated pods: shop/vip-0 on a, shop/vip-1 on a,",
         "  shop/vip-2 on a and 1 more",
     ]
     for name, said in (("a", True), ("b", False)):
-        lines = told(name, nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated[:1])
+        lines = rendered(name, nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated[:1])
         assert ("  resources are reserved for nominated pods: shop/vip-0" in lines) is said
 
 
 def test_a_wide_screen_leaves_nothing_out() -> None:
     """How many nodes were not looked at, for whom room is kept, and who must go."""
-    lines = told(
+    lines = rendered(
         wide=True,
         nodes={"a": NodeResult(rejected=Rejected("Fit", "Unschedulable", ("Insufficient cpu",)))},
         nodeCount=3,
@@ -257,11 +259,11 @@ def test_a_wide_screen_leaves_nothing_out() -> None:
 
 
 def test_that_nodes_were_not_kept_is_told() -> None:
-    """Nodes that were looked at are not told as if nobody had, where there was no room to keep what was found out."""
+    """Evaluated nodes are not shown as unevaluated where there was no room for their details."""
     known: dict[str, Any] = {"nodes": {}, "nodeCount": 3, "evaluated": 3, "nodesDropped": "there was no room"}
-    assert told(**known)[2:] == ["Why not", "  there was no room"]
-    assert told(wide=True, **known)[2:] == ["there was no room"]
-    assert told("a", **known)[2:] == ["Node a", "  there was no room."]
+    assert rendered(**known)[2:] == ["Why not", "  there was no room"]
+    assert rendered(wide=True, **known)[2:] == ["there was no room"]
+    assert rendered("a", **known)[2:] == ["Node a", "  there was no room."]
 
 
 def test_a_pod_that_is_refused_as_a_whole_is_told_by_whom() -> None:
@@ -270,7 +272,7 @@ def test_a_pod_that_is_refused_as_a_whole_is_told_by_whom() -> None:
         ("UnschedulableAndUnresolvable", []),
         ("Unschedulable", ["", "Preemption", "  not found"]),
     ):
-        lines = told(
+        lines = rendered(
             nodeCount=5,
             message='0/5 nodes are available: claim "data" not found. not found',
             preFilter=PreFilter(rejected=Rejected("VolumeRestrictions", code, ('claim "data" not found',))),
@@ -287,12 +289,15 @@ def test_a_pod_that_is_refused_as_a_whole_is_told_by_whom() -> None:
 
 
 def test_nodes_refused_in_the_same_words_are_one_group() -> None:
-    """Whether preemption might help there is for -o wide to tell."""
+    """Only -o wide shows whether preemption might help there."""
     codes = {"a": "Unschedulable", "b": "UnschedulableAndUnresolvable"}
     nodes = {name: NodeResult(rejected=Rejected("P", code, ("full",))) for name, code in codes.items()}
-    assert told(nodeCount=2, evaluated=2, nodes=nodes)[-3:] == ["Why not", "       2  P: full", "          a, b"]
+    assert rendered(nodeCount=2, evaluated=2, nodes=nodes)[-3:] == ["Why not", "       2  P: full", "          a, b"]
 
 
 def test_a_failure_is_called_one() -> None:
     """It is not the pod that is to blame."""
-    assert told(outcome="error", message="plugin X failed") == ["Scheduling pod shop/web failed.", "  plugin X failed"]
+    assert rendered(outcome="error", message="plugin X failed") == [
+        "Scheduling pod shop/web failed.",
+        "  plugin X failed",
+    ]

@@ -4,6 +4,6 @@ from support.project_scripts import load_script
 
 
 def test_the_page_is_current() -> None:
-    """It says what the table of flags says; run scripts/flags_page.py to write it anew."""
+    """It has the contents of the table of flags; run scripts/flags_page.py to write it again."""
     script = load_script("flags_page")
     assert script.PAGE.read_text() == script.page()

@@ -30,7 +30,7 @@ RECEIVED: list[tuple[int, LogOptions]] = []
     ],
 )
 def test_what_flags_come_to(given: list[str], options: LogOptions) -> None:
-    """Without -v no news is told; the other flags of the command come through."""
+    """Without -v nothing is logged at level info; the other flags of the command take effect."""
     assert CliRunner().invoke(command, given).output == ""
     assert RECEIVED.pop() == (1, options)
 

@@ -42,10 +42,12 @@ def test_the_commands_take_these_flags(tmp_path: Path) -> None:
 def test_the_tables_are_complete() -> None:
     """Every predicate and priority is there, with the plugins that it becomes."""
     rows = re.findall(r"^\| (.*`\w+`.*) \| (.*) \|$", PAGE, re.MULTILINE)
-    told = {name: set(re.findall(r"\w+", plugins)) for names, plugins in rows for name in re.findall(r"`(\w+)`", names)}
+    documented = {
+        name: set(re.findall(r"\w+", plugins)) for names, plugins in rows for name in re.findall(r"`(\w+)`", names)
+    }
     plugins_of = {**PREDICATES, **{name: (plugin,) for name, plugin in PRIORITIES.items() if name != plugin}}
     for name, plugins in plugins_of.items():
-        assert set(plugins) <= told[name], name
+        assert set(plugins) <= documented[name], name
     for other, name in DEPRECATED_NAMES.items():
-        assert told[other] == told[name]
-    assert NO_PRIORITY in told
+        assert documented[other] == documented[name]
+    assert NO_PRIORITY in documented

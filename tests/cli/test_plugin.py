@@ -138,7 +138,7 @@ def test_two_plugins_of_one_name(tmp_path: Path) -> None:
 
 
 def test_two_plugins_of_one_name_in_one_file(tmp_path: Path) -> None:
-    """The check tells it as well as the scheduler would; the message names both classes."""
+    """The check reports it like the scheduler; the message names both classes."""
     text = f"{(EXAMPLES / '01_prefer_zone.py').read_text()}\n\nclass Other(PreferZone):\n    pass\n"
     code, output = invoke("check", write(tmp_path / "a.py", text))
     assert code == 1
@@ -146,7 +146,7 @@ def test_two_plugins_of_one_name_in_one_file(tmp_path: Path) -> None:
 
 
 def test_a_plugin_named_like_one_of_ours(tmp_path: Path) -> None:
-    """It could not be told apart."""
+    """Messages could not distinguish them."""
     text = (EXAMPLES / "01_prefer_zone.py").read_text().replace('"PreferZone"', '"NodePorts"')
     with pytest.raises(PluginLoadError, match="plugin NodePorts has the name of an in-tree plugin"):
         PluginCollection([write(tmp_path / "a.py", text)])

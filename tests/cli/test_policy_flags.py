@@ -86,7 +86,7 @@ def test_a_policy_wins_over_the_profiles_of_a_configuration(tmp_path: Path) -> N
     ],
 )
 def test_a_config_map_wins_over_a_file(shared_plane: Running, tmp_path: Path, flags: list[str], count: int) -> None:
-    """Unless --use-legacy-policy-config is given; it is in kube-system unless told otherwise."""
+    """Unless --use-legacy-policy-config is given; it is in kube-system by default."""
     file = write(tmp_path / "policy.json")
     kubeconfig = shared_plane.control_plane.kubeconfig_path
     given = [flag.replace("FILE", file) for flag in flags]
@@ -94,7 +94,7 @@ def test_a_config_map_wins_over_a_file(shared_plane: Running, tmp_path: Path, fl
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         (["--policy-configmap=none"], 'ConfigMap kube-system/none: cannot be read: configmaps "none" not found'),
         (
@@ -105,11 +105,11 @@ def test_a_config_map_wins_over_a_file(shared_plane: Running, tmp_path: Path, fl
         (["--use-legacy-policy-config"], "--policy-config-file: is required with --use-legacy-policy-config"),
     ],
 )
-def test_policies_that_are_not_there(shared_plane: Running, flags: list[str], told: str) -> None:
+def test_policies_that_are_not_there(shared_plane: Running, flags: list[str], message: str) -> None:
     """The place is named, and what is wrong with it."""
     done = invoke(f"--kubeconfig={shared_plane.control_plane.kubeconfig_path}", *flags)
     assert done.exit_code == 1
-    assert told in done.output
+    assert message in done.output
 
 
 def test_every_fault_of_a_policy_is_told(tmp_path: Path) -> None:

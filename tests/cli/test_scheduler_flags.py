@@ -248,7 +248,7 @@ def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], 
     ],
 )
 def test_settings_that_cannot_be_used_end_with_1(arguments: tuple[str, ...], words: str) -> None:
-    """What can only be judged after parsing is told in one line, with the flag or the file."""
+    """What can only be checked after parsing is reported in one line, with the flag or the file."""
     result = _invoke(*arguments)
     assert result.exit_code == 1
     assert words in result.output
@@ -296,7 +296,7 @@ def test_feature_gates_add_up(tmp_path: Path) -> None:
 
 
 def test_the_version_is_told() -> None:
-    """Without starting anything; raw tells all about it."""
+    """Nothing is started; raw shows all details."""
     assert _invoke("--version").output.startswith("Kubernetes v1.36")
     assert "git_version" in _invoke("--version=raw").output
 

@@ -146,7 +146,7 @@ def test_the_module_is_the_command() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("arguments", [("--help",), ("doctor", "--kubeconfig=/no/such/file"), ("config", "default")])
 def test_a_full_disk_is_told(arguments: tuple[str, ...]) -> None:
-    """In a line, whoever writes."""
+    """In a line, for every writer."""
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "kubestow", *arguments]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -183,7 +183,7 @@ def test_a_command_is_found_without_looking_for_the_others(monkeypatch: pytest.M
 
 
 def test_every_listed_command_loads() -> None:
-    """Each listed module has a `command` that can tell about itself."""
+    """Each listed module has a `command` with help."""
     for name in cli.main.list_commands(click.Context(cli.main)):
         done = CliRunner().invoke(cli.main, [name, "--help"])
         assert done.exit_code == 0, done.output

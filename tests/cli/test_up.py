@@ -85,7 +85,7 @@ def test_a_pod_that_does_not_fit_is_told(start: Callable[..., Up]) -> None:
 
 
 def test_ten_nodes_in_three_zones_by_default(start: Callable[..., Up]) -> None:
-    """Whoever says nothing gets ten nodes over three zones."""
+    """By default there are ten nodes in three zones."""
     nodes = start().get("/api/v1/nodes")["items"]
     assert len(nodes) == 10
     assert {node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes} == {
@@ -113,7 +113,7 @@ def test_a_data_folder_outlives_the_process(start: Callable[..., Up], workload: 
 
 
 def test_the_page_has_an_address(start: Callable[..., Up], tmp_path: Path) -> None:
-    """It is told at the start and answers; with a data folder the token is the same next time."""
+    """It is shown at the start and answers; with a data folder the token is the same next time."""
 
     def page(up: Up) -> tuple[int, str]:
         address, token = next(line for line in up.lines if "/ui/" in line).split()[-1].split("#token=")
@@ -172,7 +172,7 @@ def test_a_terminal_gets_a_screen_and_has_it_taken_away_again(tmp_path: Path) ->
     while b"No pod has been scheduled yet." not in screen:
         screen += os.read(ours, 65536)
     process.send_signal(signal.SIGINT)
-    # Reading fails when nobody is left at the other end.
+    # Reading fails when no process is left at the other end.
     with suppress(OSError):
         while True:
             screen += os.read(ours, 65536)
@@ -184,7 +184,7 @@ def test_a_terminal_gets_a_screen_and_has_it_taken_away_again(tmp_path: Path) ->
 
 
 def test_a_legacy_policy_is_heeded(start: Callable[..., Up], workload: str, tmp_path: Path) -> None:
-    """The scheduler does as it says, and that it is legacy is told."""
+    """The scheduler applies it, and reports that it is legacy."""
     path = tmp_path / "policy.yaml"
     path.write_text("apiVersion: v1\nkind: Policy\npredicates: []\n")
     up = start("--nodes", "1", "-f", workload, "--policy-config-file", str(path))

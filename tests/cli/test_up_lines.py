@@ -26,7 +26,7 @@ def lines(decisions: Decisions) -> Lines:
 
 
 def taken(lines: Lines) -> list[str]:
-    """What there is to tell, without the time of day."""
+    """Return the lines to show, without the time of day."""
     return [line.partition(" ")[2] for line in lines.take()]
 
 
@@ -41,7 +41,7 @@ def stored(storage: str, name: str, **more: Any) -> Record:
 
 
 def test_decisions_are_told_once_and_in_order(lines: Lines, decisions: Decisions) -> None:
-    """Each look tells only what came since the last."""
+    """Each refresh shows only what has come since the last one."""
     decisions.appendleft(rejected("no room"))
     decisions.appendleft(made(2.0, "default/b", "uid-b", node="node-1", evaluated=10, feasible=4))
     assert taken(lines) == [

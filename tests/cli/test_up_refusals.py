@@ -9,7 +9,7 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{nam
 
 
 def test_a_port_in_use_is_named() -> None:
-    """Whoever has the port already keeps it; the message says how to get another."""
+    """The program that already listens keeps the port; the message says how to choose another."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

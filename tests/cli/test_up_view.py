@@ -54,8 +54,8 @@ class World:
         self.cluster.set_pod(codec.decode(Pod, encode(pod)))
 
     def change(self, kind: str, phase: str, before: str | None = None) -> None:
-        for tell in self.pods.subscribers:
-            tell(Change(kind, _stored(phase), None if before is None else _stored(before)))
+        for notify in self.pods.subscribers:
+            notify(Change(kind, _stored(phase), None if before is None else _stored(before)))
 
 
 def _stored(phase: str) -> Record:

@@ -105,7 +105,7 @@ def test_commands_answer_what_is_shown(page: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not HAS_KUBECTL, reason="kubectl is not on PATH")
 @pytest.mark.parametrize("page", WITH_KUBECTL, ids=name_of)
 def test_kubectl_answers_what_is_shown(page: Path, tmp_path: Path) -> None:
-    """Everything that the page tells, with the clusters that it starts."""
+    """All commands of the page, with the clusters that it starts."""
     _read(tmp_path, [step for step in steps(page) if isinstance(step, File) or reason_not_to(step.command) is None])
 
 

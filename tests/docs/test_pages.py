@@ -40,7 +40,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     ("page", "text"), CONFIGURATIONS, ids=lambda value: value.name if isinstance(value, Path) else ""
 )
 def test_configurations_are_valid(page: Path, text: str, tmp_path: Path) -> None:
-    """Every configuration shown can be validated and completed as the pages tell to."""
+    """Every configuration shown can be validated and completed with the documented commands."""
     path = tmp_path / "scheduler.yaml"
     path.write_text(text)
     plugins = {name for typed in commands(page) for name in re.findall(r"--plugin[ =](\S+)", typed.command)}

@@ -52,7 +52,7 @@ def watched() -> Iterator[Watched]:
 
 
 def test_attempts_are_counted_by_how_they_end(watched: Watched) -> None:
-    """Scheduled, unschedulable, error; what a pod went through is told once, when it is bound."""
+    """Attempts are scheduled, unschedulable or errors; the totals of a pod are recorded once, when it is bound."""
     watched.cluster.add(make_node("n1", cpu="1"))
     watched.cluster.add(make_pod("p1", cpu="1"))
     watched.cluster.faults.fail("bind", "Conflict")
@@ -95,7 +95,7 @@ def test_gauges_say_where_pods_are(watched: Watched) -> None:
 
 
 def test_preemption_counts_victims_only_when_some_are_evicted(watched: Watched) -> None:
-    """Somebody who finds victims that terminate already has tried, and evicted nobody."""
+    """An attempt that finds victims which already terminate is counted, and evicts no pod."""
     watched.cluster.add(make_node("n1", cpu="2"))
     for number in range(2):
         watched.cluster.add(make_pod(f"low{number}", cpu="1", priority=0, node="n1", grace_seconds=30))
@@ -104,7 +104,7 @@ def test_preemption_counts_victims_only_when_some_are_evicted(watched: Watched) 
     assert watched.read("scheduler_preemption_attempts_total") == {"": 1}
     assert watched.read("scheduler_preemption_victims_count") == {"": 1}
     assert watched.read("scheduler_preemption_victims_sum") == {"": 2}
-    # Two victims, one after the other, each told why and then deleted.
+    # Two victims, one after the other, each with a condition and then deleted.
     assert watched.read("scheduler_preemption_goroutines_duration_seconds_sum") == {'{result="success"}': 1.0}
     watched.cluster.add(make_pod("higher", cpu="2", priority=20))
     watched.run_for(5.0)

@@ -162,7 +162,7 @@ def test_a_front_proxy_names_users(tmp_path: Path) -> None:
     proxies, clients = Authority("proxies"), Authority("clients")
     good, other, client = tmp_path / "good.pem", tmp_path / "other.pem", tmp_path / "client.pem"
     good.write_bytes(b"".join(proxies.issue("front")))
-    other.write_bytes(b"".join(proxies.issue("somebody")))
+    other.write_bytes(b"".join(proxies.issue("another")))
     client.write_bytes(b"".join(clients.issue("front")))
     reviews = Reviews(allowed={("alice", "get", "/metrics")})
     setting = Setting(

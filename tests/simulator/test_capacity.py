@@ -331,8 +331,8 @@ def test_a_generated_name_is_completed(cluster: str, tmp_path: Path) -> None:
 def test_ignored_objects_of_a_podspec_are_reported(cluster: str, tmp_path: Path) -> None:
     """Only pods are placed."""
     ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, *nodes(1), pod("web", "600m")))
-    told = "ignored 1 of kind Node; only pods, pod groups and claim templates are used"
-    assert ran.stderr == f"Warning: --podspec: {told}\n"
+    warning = "ignored 1 of kind Node; only pods, pod groups and claim templates are used"
+    assert ran.stderr == f"Warning: --podspec: {warning}\n"
     assert ran.stdout.startswith("5 more pods fit: web\n")
 
 

@@ -319,9 +319,9 @@ def test_a_replay_lasts_as_long_as_was_recorded(tmp_path: Path) -> None:
     path, (node,) = tmp_path / "r.gz", nodes(1)
     _write(path, (10.0, "start", None), (10.0, "put", node), (10.5, "synced", None), (13.0, "put", node))
     assert Replay(path).duration == 3.0 + 1.0
-    told = CliRunner().invoke(main, ["replay", str(path)]).stderr
+    errors = CliRunner().invoke(main, ["replay", str(path)]).stderr
     assert (
-        told
+        errors
         == f"{path}: is incomplete: its recorder was killed or is still running, and the last changes may be missing.\n"
     )
     _write(path, (20.0, "start", None), (20.0, "put", node), (20.5, "synced", None), (26.0, "end", None))

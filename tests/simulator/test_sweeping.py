@@ -204,11 +204,11 @@ def test_an_interrupted_sweep_reports_its_progress(scenario: str, tmp_path: Path
         os.killpg(sweep.pid, signal.SIGINT)
         _, output = sweep.communicate(timeout=600)
     assert sweep.returncode == 130
-    told = re.fullmatch(
+    progress = re.fullmatch(
         r"Stopped: (\d+) of 792 simulations are done and kept in .*/out\. Run the same command .*\n", output
     )
-    assert told is not None, output
-    assert 0 < int(told[1]) == len((out / POINTS).read_text().strip().splitlines())
+    assert progress is not None, output
+    assert 0 < int(progress[1]) == len((out / POINTS).read_text().strip().splitlines())
 
 
 @contextmanager
@@ -278,9 +278,9 @@ def test_a_sweep_runs_in_one_place(scenario: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("flag", "scheme"), [("--dask", "tcp://"), ("--ray", ""), ("--ray", "ray://")])
 def test_an_unreachable_address(scenario: str, tmp_path: Path, flag: str, scheme: str) -> None:
     """Reported at once, and nothing is written."""
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        address = f"{scheme}127.0.0.1:{nobody.getsockname()[1]}"
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"{scheme}127.0.0.1:{unused.getsockname()[1]}"
         ran = CliRunner().invoke(main, ["sweep", scenario, "--out", str(tmp_path / "out"), flag, address])
     assert ran.exit_code == 1
     assert f"Error: {flag} {address}: no server answers: Connection refused" in ran.output

@@ -10,7 +10,7 @@ from kubestow.scheduler.cluster import order
 
 @contextmanager
 def fewest_nodes(fewest: int) -> Iterator[None]:
-    """So many nodes that will do are enough, whatever others asked before, and nobody is told so afterwards."""
+    """Stop the search at this number of feasible nodes; afterwards, the previous setting is restored."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "MIN_FEASIBLE_NODES", fewest)
         order.enough_nodes.cache_clear()

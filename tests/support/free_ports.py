@@ -1,6 +1,6 @@
-"""Ports for programs that must be told one.
+"""Ports for programs that cannot choose one themselves.
 
-The system hands out the ports above these to whoever does not say which: between a look and its use, one of those may
+The system hands out the ports above these to sockets bound without a port: between a look and its use, one of those may
 be taken by any other test.
 """
 
@@ -12,7 +12,7 @@ _chance = random.SystemRandom()
 
 
 def free_port() -> int:
-    """One that nobody listens on, nor will by chance."""
+    """Return a port that is not in use, and that the system does not hand out."""
     while True:
         port = _chance.choice(_PORTS)
         with socket.socket() as tried:

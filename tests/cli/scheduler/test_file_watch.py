@@ -50,7 +50,7 @@ def test_a_change_between_reading_and_watching_is_told(tmp_path: Path) -> None:
 
 
 def test_what_is_still_written_is_waited_for(tmp_path: Path) -> None:
-    """Every step is seen, none is told before the last."""
+    """Every step is seen, and only the last is reported."""
     path = tmp_path / "config.yaml"
     path.write_text("")
     watch = FileWatch([path])
@@ -86,7 +86,7 @@ def test_a_config_map_is_turned_to_another_version(tmp_path: Path) -> None:
 
 
 def test_a_file_that_vanishes_and_comes_back_is_two_changes(tmp_path: Path) -> None:
-    """The first of them cannot be loaded, which is to be told."""
+    """The first of them cannot be loaded, which is reported."""
     path = tmp_path / "config.yaml"
     path.write_text("one")
     watch = FileWatch([path])
@@ -109,5 +109,5 @@ def test_all_modules_of_a_folder_are_watched(tmp_path: Path) -> None:
 
 
 def test_nothing_to_watch() -> None:
-    """Nobody need look then."""
+    """Files are not polled then."""
     assert not FileWatch([])

@@ -22,7 +22,7 @@ def kubectl_problem() -> str | None:
     )
     found = re.search(r'"gitVersion":\s*"v(\d+)\.(\d+)', shown.stdout)
     if found is None:
-        return "kubectl does not tell its version"
+        return "kubectl does not report its version"
     version = (int(found[1]), int(found[2]))
     return None if version >= OLDEST else f"kubectl {version[0]}.{version[1]} is older than 1.32"
 

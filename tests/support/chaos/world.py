@@ -184,9 +184,9 @@ class World:
         if TOO_BIG in pods and not any(
             event.pod == TOO_BIG and "Insufficient cpu" in event.message for event in events
         ):
-            waiting.append(f"no event tells why {TOO_BIG} waits")
+            waiting.append(f"no event says why {TOO_BIG} waits")
         if not any(event.pod == probe and event.reason == "Scheduled" for event in events):
-            waiting.append(f"no event tells where {probe} went")
+            waiting.append(f"no event says where {probe} went")
         return missing + waiting + _contradictions(pods, events)
 
     def _events(self) -> list[Event]:

@@ -96,7 +96,7 @@ class Up:
         return token
 
     def pods_when(self, phase: str, count: int) -> dict[str, Any]:
-        """Wait until so many pods are in a phase; returns those, by name."""
+        """Wait until a number of pods are in a phase; return them by name."""
         found: dict[str, Any] = {}
         for event in self._watch(f"/api/v1/pods?watch=true&timeoutSeconds={PATIENCE:.0f}"):
             pod = event["object"]

@@ -1,4 +1,4 @@
-"""The pages of the documentation, taken apart: what they tell to type, what they show, and files to save."""
+"""The pages of the documentation, taken apart: commands to type, their output, and files to save."""
 
 import re
 from collections.abc import Iterator

@@ -28,7 +28,7 @@ _END = "-- end of what a command said: "
 _SECONDS = 300.0
 _MADE_UP = r"\b[a-z]+-(?:[a-z0-9]{10}|extended-resources)-[a-z0-9]{5}\b(?:-[a-z]+-[a-z0-9]{5}\b)?"
 _SINCE_1_34 = (r"( deleted) from [\w-]+ namespace$", r"\1")
-"""How kubectl tells what it has deleted."""
+"""The line in which kubectl reports a deletion."""
 _VARYING = ((_MADE_UP, "*"), (r"\b(\d+m)?\d+s\b", "*"), (r"\b10\.[\d.]+", "*"), (r" +", " "), _SINCE_1_34)
 _NODE = (r"\bnode-\d+", "*")
 

@@ -25,8 +25,8 @@ def check(harness: SchedulerHarness) -> None:
 def check_places(harness: SchedulerHarness) -> None:
     """Check that every pending pod is in exactly one place, and no other pod is in the queue."""
     places = harness.places()
-    told = [obj for obj in harness.cluster.feed.delivered.values() if isinstance(obj, Pod)]
-    pending = {pod.metadata.uid: pod for pod in told if _is_ours_to_place(harness, pod)}
+    delivered_pods = [obj for obj in harness.cluster.feed.delivered.values() if isinstance(obj, Pod)]
+    pending = {pod.metadata.uid: pod for pod in delivered_pods if _is_ours_to_place(harness, pod)}
     for uid, pod in pending.items():
         found = places.get(uid, [])
         if not found:
