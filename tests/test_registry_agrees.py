@@ -28,7 +28,7 @@ def test_every_plugin_exists() -> None:
 
 
 def test_legacy_plugins_are_imported_when_one_is_made() -> None:
-    """Clusters without legacy plugins do not pay for them."""
+    """Importing them costs nothing where no profile names one."""
     program = """
 import sys
 from kubestow.scheduler.cluster.state import Cluster

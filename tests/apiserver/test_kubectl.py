@@ -151,7 +151,7 @@ def test_the_documented_commands_work(kubectl: Kubectl) -> None:
         kubectl(*command.split(" "))
 
 
-def test_a_bad_pod_is_told_all_that_is_wrong(kubectl: Kubectl) -> None:
+def test_all_errors_of_an_invalid_pod_are_reported(kubectl: Kubectl) -> None:
     """One line for each field."""
     said = kubectl.refused("run", "Bad", "--image=x", "--overrides", '{"spec":{"nodeSelector":{"a b":"c"}}}')
     assert [line.split(":")[0] for line in said.splitlines()[1:]] == [

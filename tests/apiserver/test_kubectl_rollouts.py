@@ -79,7 +79,7 @@ def test_pause_and_resume(kubectl: Kubectl) -> None:
     assert images(kubectl) == {"i:2"}
 
 
-def test_describe_tells_what_happened(kubectl: Kubectl) -> None:
+def test_describe_shows_what_happened(kubectl: Kubectl) -> None:
     """The events of controllers."""
     kubectl("apply", "-f", "-", stdin=WORKLOAD.format(kind="Deployment", more=MORE["Deployment"]))
     kubectl("rollout", "status", "deployment/w", "--timeout=300s")

@@ -36,7 +36,7 @@ def test_wrong_feature_gates_are_an_error_of_usage() -> None:
     assert "Invalid value for '--feature-gates': unrecognized feature gate: Nope" in done.stderr
 
 
-def test_validate_tells_every_problem_on_its_own_line(tmp_path: Path) -> None:
+def test_validate_reports_every_problem_on_its_own_line(tmp_path: Path) -> None:
     """A line is file, path and message; a good file is said to be valid; any fault is exit code 1."""
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
     good.write_text(HEAD)
@@ -51,7 +51,7 @@ def test_validate_tells_every_problem_on_its_own_line(tmp_path: Path) -> None:
     assert run_config("validate", str(good)).exit_code == 0
 
 
-def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     """A missing file, a directory and a binary file each get a line, not a traceback."""
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe\x00")

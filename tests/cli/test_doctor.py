@@ -275,7 +275,7 @@ def test_a_server_that_lacks_much(
     assert ", 1 problem\n" in done.output
 
 
-def test_a_running_scheduler_that_does_not_tell(
+def test_a_running_scheduler_that_does_not_serve_its_configuration(
     shared_plane: Running, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
 ) -> None:
     """Because it is none, or cannot be trusted; the message says what to do."""

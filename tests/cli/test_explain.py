@@ -16,7 +16,7 @@ def files(tmp_path: Path) -> Files:
     return Files(tmp_path, node("big", "8"), node("small", "2"), pod("there", "1500m", nodeName="small"))
 
 
-def test_a_pod_that_fits_is_told_with_its_scores(files: Files) -> None:
+def test_a_pod_that_fits_is_shown_with_its_scores(files: Files) -> None:
     """Where it would go, who refused the others, and what each plugin gave the best."""
     done = files.explain_pod(pod("web", "1"))
     assert done.exit_code == 0, done.output
@@ -26,7 +26,7 @@ def test_a_pod_that_fits_is_told_with_its_scores(files: Files) -> None:
     assert done.output.splitlines()[-1].split() == ["total", "463"]
 
 
-def test_a_pod_that_fits_nowhere_is_told_what_would_help(files: Files) -> None:
+def test_changes_that_would_help_a_pod_that_fits_nowhere_are_shown(files: Files) -> None:
     """In kube-scheduler's words, and then what could be changed."""
     done = files.explain_pod(pod("web", "9"))
     assert (
@@ -214,7 +214,7 @@ def test_one_node_in_json(files: Files) -> None:
     assert list(decision["nodes"]) == ["small"]
 
 
-def test_a_pod_that_no_single_change_helps_is_told_so(files: Files) -> None:
+def test_a_pod_that_no_single_change_helps_is_reported_as_such(files: Files) -> None:
     """Otherwise the nodes would seem not to have been evaluated."""
     done = files.explain_pod(pod("web", nodeSelector={"disk": "ssd", "rack": "7"}))
     assert done.output.endswith(
@@ -277,7 +277,7 @@ def test_a_node_that_would_be_as_good_as_another_may_be_it(tmp_path: Path) -> No
     )
 
 
-def test_one_node_and_what_another_takes_are_told_together(files: Files) -> None:
+def test_one_node_and_what_another_takes_are_shown_together(files: Files) -> None:
     """Both were asked for."""
     lines = files.explain_pod(pod("web"), "--node", "big", "--against", "small").output.splitlines()
     assert {"Node big", "To land on small"} < set(lines)

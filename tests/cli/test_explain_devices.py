@@ -58,7 +58,9 @@ def test_a_template_that_is_missing_is_named(objects: list[dict[str, Any]], tmp_
     assert done.output.endswith("Note: there is no ResourceClaimTemplate default/gpu here.\n")
 
 
-def test_a_pod_that_is_there_tells_what_its_claim_is_made_from(objects: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_the_template_of_a_missing_claim_is_shown_for_an_existing_pod(
+    objects: list[dict[str, Any]], tmp_path: Path
+) -> None:
     """With or without the template; once its claim exists, there is no note."""
     note = "Note: claim gpu will be created from ResourceClaimTemplate default/gpu.\n"
     for claims in ([], [{"name": "gpu", "resourceClaimName": "web-gpu"}]):

@@ -106,7 +106,7 @@ def test_extenders_are_asked_on_request(files: Files, extender: Extender) -> Non
     assert "  extenders                              500         0\n" in screen
 
 
-def test_what_extenders_add_is_told_wherever_totals_are(files: Files, extender: Extender) -> None:
+def test_scores_of_extenders_are_shown_wherever_totals_are(files: Files, extender: Extender) -> None:
     """Of one node, in the wide table, and in what another node has before it."""
     options = (*configured(files, extender.url), "--extenders")
     alone = [line.split() for line in files.explain_pod(pod("web"), *options, "--node", "n-2").output.splitlines()]

@@ -69,7 +69,7 @@ def test_what_is_suggested_for_a_group_was_tried(racks: Files) -> None:
     assert "node selector disk=ssd removed (of every pod)" in [one["change"] for one in picky["wouldFitIf"]]
 
 
-def test_a_group_that_fits_is_told_where(racks: Files) -> None:
+def test_a_group_that_fits_is_shown_with_its_nodes(racks: Files) -> None:
     """All of its pods in one rack, and nothing is left behind for the next question."""
     decision = json.loads(racks.explain("podgroups/pair", "-n", "ml", "-o", "json").output)
     assert decision["outcome"] == "scheduled"
@@ -77,7 +77,7 @@ def test_a_group_that_fits_is_told_where(racks: Files) -> None:
     assert "wouldFitIf" not in decision
 
 
-def test_a_gang_that_is_not_complete_is_told_how_many_pods_are_missing(racks: Files) -> None:
+def test_the_number_of_missing_pods_of_a_gang_is_shown(racks: Files) -> None:
     """No node would help."""
     output = racks.explain("podgroup/late").output
     assert "  the gang waits for 2 more pods to be created\n" in output

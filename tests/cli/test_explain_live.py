@@ -50,7 +50,7 @@ def explain(up: Up, *arguments: str) -> dict[str, Any]:
     return decision
 
 
-def test_the_scheduler_tells_what_it_did(up: Up) -> None:
+def test_the_record_of_the_scheduler_is_shown(up: Up) -> None:
     """The kubeconfig of `kubestow up` names it; its record is shown unchanged."""
     decision = explain(up, "small")
     assert (decision["source"], decision["outcome"]) == ("scheduler", "scheduled")
@@ -58,7 +58,7 @@ def test_the_scheduler_tells_what_it_did(up: Up) -> None:
     assert decision["binding"]["state"] == "bound"
 
 
-def test_a_pending_pod_is_told_what_would_help(up: Up) -> None:
+def test_changes_that_would_help_a_pending_pod_are_shown(up: Up) -> None:
     """The record is the scheduler's; the suggestions were tried on the objects that the caller may read."""
     decision = explain(up, "default/large")
     assert (decision["source"], decision["outcome"]) == ("scheduler", "unschedulable")
@@ -147,7 +147,7 @@ def tried_and_gone(up: Up, name: str, cpu: str) -> str | None:
     return node
 
 
-def test_a_pod_that_is_gone_is_told_from_its_record(up: Up) -> None:
+def test_a_deleted_pod_is_explained_from_its_record(up: Up) -> None:
     """Where it went, for example before it had to make room; one that never had a node is not there."""
     chosen = tried_and_gone(up, "leaving", "100m")
     assert tried_and_gone(up, "never", "9") is None
@@ -239,7 +239,7 @@ class _Forbidding(http.server.BaseHTTPRequestHandler):
 
 
 class _Patient(http.server.ThreadingHTTPServer):
-    """Ignore clients that leave before the response."""
+    """A server that ignores clients that leave before the response."""
 
     def handle_error(self, *_: Any) -> None:
         """Quiet."""
@@ -280,7 +280,7 @@ def test_what_may_not_be_listed_is_said(forbidding: str, tmp_path: Path, monkeyp
     assert line == "Error: pod shop/web cannot be read: cannot list /api/v1/namespaces/shop/pods/web"
 
 
-def test_a_record_is_told_to_those_who_may_not_see_nodes(forbidding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_is_shown_to_users_who_may_not_list_nodes(forbidding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would help is not looked for."""
     message = "0/1 nodes are available: 1 Insufficient cpu."
     decision = {"version": 1, "pod": "shop/web", "outcome": "unschedulable", "chosen": None, "message": message}

@@ -193,7 +193,7 @@ def test_a_scheduler_that_may_not_be_asked(fake: Fake, tmp_path: Path) -> None:
     assert not {"/configz", "/metrics"} & set(_Cluster.asked)
 
 
-def test_gates_that_metrics_do_not_tell(fake: Fake) -> None:
+def test_gates_that_metrics_do_not_contain(fake: Fake) -> None:
     """They may be disabled there."""
     _Cluster.pages.update({"/configz": shown(), "/metrics": "up 1\n"})
     _, (note,) = fake.tried()

@@ -122,7 +122,7 @@ def test_watching_clears_the_screen_and_colours_nothing_unasked(
     assert screen.getvalue() == expected
 
 
-def test_a_record_tells_how_often_and_what_woke_it() -> None:
+def test_a_record_shows_attempts_and_the_events_that_requeued_the_pod() -> None:
     """Times to the second."""
     moves = (Move("2026-01-01T10:00:00.123456Z", "active", "NodeAdd", "NodeResourcesFit"),)
     assert rendered(time="2026-01-01T10:00:01.5Z", queue=Queue(attempts=3, history=moves))[1:] == [
@@ -131,7 +131,7 @@ def test_a_record_tells_how_often_and_what_woke_it() -> None:
     ]
 
 
-def test_a_record_tells_who_must_go() -> None:
+def test_a_record_shows_the_victims() -> None:
     """Once: the message of the pod has it, too."""
     preemption = Preemption(nominated="a", victims=(Victim("shop/low", 0),), candidates=(Candidate("a", 0, 0, 0, 1),))
     lines = rendered(message="0/1 nodes are available: 1 Insufficient cpu.", preemption=preemption)
@@ -150,7 +150,7 @@ def test_a_record_tells_who_must_go() -> None:
     ]
 
 
-def test_a_record_tells_what_binding_waits_for() -> None:
+def test_a_record_shows_what_binding_waits_for() -> None:
     """A pod that has a node need not be there yet."""
     binding = Binding("waiting", waitsFor=("Quota",))
     choice = Choice("nominated")
@@ -258,7 +258,7 @@ def test_a_wide_screen_leaves_nothing_out() -> None:
     ]
 
 
-def test_that_nodes_were_not_kept_is_told() -> None:
+def test_nodes_without_details_are_reported() -> None:
     """Evaluated nodes are not shown as unevaluated where there was no room for their details."""
     known: dict[str, Any] = {"nodes": {}, "nodeCount": 3, "evaluated": 3, "nodesDropped": "there was no room"}
     assert rendered(**known)[2:] == ["Why not", "  there was no room"]
@@ -266,7 +266,7 @@ def test_that_nodes_were_not_kept_is_told() -> None:
     assert rendered("a", **known)[2:] == ["Node a", "  there was no room."]
 
 
-def test_a_pod_that_is_refused_as_a_whole_is_told_by_whom() -> None:
+def test_the_plugin_that_rejects_a_pod_as_a_whole_is_shown() -> None:
     """What PostFilter says then is of no use to anybody, unless room could be made."""
     for code, preemption in (
         ("UnschedulableAndUnresolvable", []),

@@ -75,7 +75,7 @@ def test_prometheus_understands_how_they_are_found(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_panels_are_told_apart() -> None:
+def test_panels_are_distinguishable() -> None:
     """Each has a title and a place of its own."""
     assert len({panel["title"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
     assert len({(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in BOARD["panels"]}) == len(BOARD["panels"])

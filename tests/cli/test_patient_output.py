@@ -41,8 +41,8 @@ def test_lines_come_as_they_were_said(pipe: tuple[int, int]) -> None:
     assert read(pipe, output).splitlines() == said
 
 
-def test_nobody_is_waited_for(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a full pipe, flush returns; who comes back gets what was kept, and the number of lines that was not."""
+def test_output_does_not_wait_for_a_slow_reader(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a full pipe, flush returns; a reader that continues gets the kept lines and the number of omitted ones."""
     monkeypatch.setattr(patient_output, "MOST", 5_000)
     output = PatientOutput(pipe[1])
     for number in range(20_000):
@@ -55,8 +55,8 @@ def test_nobody_is_waited_for(pipe: tuple[int, int], monkeypatch: pytest.MonkeyP
     assert last == f"({20_000 - len(lines)} lines omitted: the reader was too slow)"
 
 
-def test_a_reader_who_is_gone_is_told_of(pipe: tuple[int, int]) -> None:
-    """Then there is no use in going on."""
+def test_a_reader_that_left_is_reported(pipe: tuple[int, int]) -> None:
+    """The caller can then stop writing."""
     output = PatientOutput(pipe[1])
     os.close(pipe[0])
     output.say("hello")

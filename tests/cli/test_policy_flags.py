@@ -112,7 +112,7 @@ def test_policies_that_are_not_there(shared_plane: Running, flags: list[str], me
     assert message in done.output
 
 
-def test_every_fault_of_a_policy_is_told(tmp_path: Path) -> None:
+def test_every_fault_of_a_policy_is_reported(tmp_path: Path) -> None:
     """With the file and the path of the field."""
     file = write(tmp_path / "policy.json", "Nope", hardPodAffinitySymmetricWeight=101)
     done = invoke(f"--policy-config-file={file}")

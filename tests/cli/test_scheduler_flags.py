@@ -295,7 +295,7 @@ def test_feature_gates_add_up(tmp_path: Path) -> None:
     assert "Nope" in result.output
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_shown() -> None:
     """Nothing is started; raw shows all details."""
     assert _invoke("--version").output.startswith("Kubernetes v1.36")
     assert "git_version" in _invoke("--version=raw").output
@@ -337,7 +337,7 @@ def test_every_default_can_be_shown() -> None:
         ({"secure-port": 0, "annotate-decisions": True}, 128 << 20),
     ],
 )
-def test_records_that_nobody_can_read_are_not_kept(given: dict[str, Any], room: int) -> None:
+def test_records_that_cannot_be_read_are_not_kept(given: dict[str, Any], room: int) -> None:
     """Unless the flag says how many there may be."""
     values = {flag.name: flag.default for flag in FLAGS.values()}
     assert decision_options(Flags(values | given, frozenset(given))).record_bytes == room

@@ -53,7 +53,7 @@ def test_help_and_version_load_nothing_heavy(option: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("scheduler", "--help"), ("up", "--help"), ("config", "default")])
-def test_no_array_is_needed_to_tell_how_to_use_it(arguments: tuple[str, ...]) -> None:
+def test_help_does_not_import_arrays(arguments: tuple[str, ...]) -> None:
     """Help, and the default configuration, need neither the framework nor an event loop."""
     assert not {"numpy", "asyncio", "cryptography"} & set(loaded_by(*arguments))
 
@@ -145,7 +145,7 @@ def test_the_module_is_the_command() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("arguments", [("--help",), ("doctor", "--kubeconfig=/no/such/file"), ("config", "default")])
-def test_a_full_disk_is_told(arguments: tuple[str, ...]) -> None:
+def test_a_full_disk_is_reported(arguments: tuple[str, ...]) -> None:
     """In a line, for every writer."""
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "kubestow", *arguments]
@@ -160,7 +160,7 @@ def test_without_a_command_it_says_what_it_can_do() -> None:
     assert "config  " in done.output
 
 
-def test_an_unknown_command_is_told() -> None:
+def test_an_unknown_command_is_reported() -> None:
     """A mistyped command is an error of usage."""
     done = CliRunner().invoke(cli.main, ["nope"])
     assert done.exit_code == 2

@@ -73,7 +73,7 @@ def test_pods_of_a_manifest_run(start: Callable[..., Up], workload: str) -> None
         assert f"pod shop/{name}: goes to {pod['spec']['nodeName']}, chosen from " in out
 
 
-def test_a_pod_that_does_not_fit_is_told(start: Callable[..., Up]) -> None:
+def test_a_pod_that_does_not_fit_is_reported(start: Callable[..., Up]) -> None:
     """Without a terminal, a line says why a pod waits; a pod made by hand is scheduled like any other."""
     up = start("--nodes", "1")
     up.create_pod("big", cpu="100")
@@ -138,7 +138,7 @@ def test_the_page_has_an_address(start: Callable[..., Up], tmp_path: Path) -> No
     assert names(second) == ["node-0", "node-1"]
 
 
-def test_it_ends_when_nobody_reads_on(start: Callable[..., Up]) -> None:
+def test_it_ends_when_its_reader_leaves(start: Callable[..., Up]) -> None:
     """`kubestow up | head` ends with head, without a traceback."""
     up = start("--nodes", "1")
     assert up.process.stdout is not None
@@ -149,7 +149,7 @@ def test_it_ends_when_nobody_reads_on(start: Callable[..., Up]) -> None:
     assert up.process.stderr.read() == ""
 
 
-def test_it_goes_on_while_nobody_reads(start: Callable[..., Up]) -> None:
+def test_it_continues_while_its_output_is_not_read(start: Callable[..., Up]) -> None:
     """With a pipe that is full, pods are scheduled as ever, and a signal ends it as ever."""
     up = start("--nodes", "3")
     assert up.process.stdout is not None
@@ -192,7 +192,7 @@ def test_a_legacy_policy_is_heeded(start: Callable[..., Up], workload: str, tmp_
     assert "Policy is legacy" in up.stop()[2]
 
 
-def test_a_reload_is_told(start: Callable[..., Up], tmp_path: Path) -> None:
+def test_a_reload_is_reported(start: Callable[..., Up], tmp_path: Path) -> None:
     """One line on standard error, also without -v."""
     path = tmp_path / "scheduler.yaml"
     text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

@@ -40,7 +40,7 @@ def stored(storage: str, name: str, **more: Any) -> Record:
     return Record(BY_STORAGE[storage], obj, 1, encode(obj))
 
 
-def test_decisions_are_told_once_and_in_order(lines: Lines, decisions: Decisions) -> None:
+def test_decisions_are_shown_once_and_in_order(lines: Lines, decisions: Decisions) -> None:
     """Each refresh shows only what has come since the last one."""
     decisions.appendleft(rejected("no room"))
     decisions.appendleft(made(2.0, "default/b", "uid-b", node="node-1", evaluated=10, feasible=4))
@@ -62,7 +62,7 @@ def test_the_same_reason_is_not_repeated(lines: Lines, decisions: Decisions) -> 
     assert taken(lines) == []
 
 
-def test_pods_that_start_and_go_are_told(lines: Lines) -> None:
+def test_pods_that_start_and_end_are_shown(lines: Lines) -> None:
     """A change of phase is news, other changes are not."""
     pending = stored("pods", "a", status={"phase": "Pending"})
     bound = stored("pods", "a", spec={"nodeName": "n"}, status={"phase": "Pending"})
@@ -74,7 +74,7 @@ def test_pods_that_start_and_go_are_told(lines: Lines) -> None:
     assert taken(lines) == ["pod default/a: Running on n", "pod default/a: gone"]
 
 
-def test_nodes_that_come_go_or_close_are_told(lines: Lines) -> None:
+def test_nodes_that_are_added_removed_or_cordoned_are_shown(lines: Lines) -> None:
     """Heartbeats and the like are not."""
     open_, closed = stored("nodes", "n"), stored("nodes", "n", spec={"unschedulable": True})
     for change in (

@@ -18,7 +18,7 @@ def test_a_port_in_use_is_named() -> None:
         assert fails("--port", str(port)) == [f"Error: {said}, 0 for any that is free"]
 
 
-def test_every_problem_of_a_configuration_is_told(tmp_path: Path) -> None:
+def test_every_problem_of_a_configuration_is_reported(tmp_path: Path) -> None:
     """File and field are named."""
     path = tmp_path / "scheduler.yaml"
     path.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: -1\n")
@@ -26,7 +26,7 @@ def test_every_problem_of_a_configuration_is_told(tmp_path: Path) -> None:
     assert line.startswith(f"Error: {path}: parallelism: ")
 
 
-def test_a_manifest_that_the_server_refuses_is_told(tmp_path: Path) -> None:
+def test_a_manifest_that_the_server_rejects_is_reported(tmp_path: Path) -> None:
     """File, document, object and the server's own words; all that are refused, not only the first."""
     path = tmp_path / "pods.yaml"
     path.write_text("---\n".join((POD % ("good", ""), POD % ("odd", ", colour: red"), POD % ("Bad_Name", ""))))
@@ -54,7 +54,7 @@ def test_folders_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     assert line == f"Error: cannot use {file}: File exists"
 
 
-def test_a_nodes_file_that_makes_no_sense_is_told(tmp_path: Path) -> None:
+def test_an_invalid_nodes_file_is_reported(tmp_path: Path) -> None:
     """File, entry and field."""
     path = tmp_path / "nodes.yaml"
     path.write_text("nodes:\n  - cpus: 4\n")

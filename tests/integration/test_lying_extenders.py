@@ -80,12 +80,12 @@ def test_each_error_is_reported_at_its_pod_only(
                     events = await cluster.events("FailedScheduling")
                     return {event["regarding"]["name"]: event["note"].replace(url, URL) for event in events}
 
-                async def all_told() -> bool:
+                async def all_reported() -> bool:
                     conditions = [one for one in (await cluster.pods()).values() if one["status"].get("conditions")]
                     return len(await notes()) == len(WORDS) == len(conditions) - 1
 
                 await eventually(lambda: cluster.all_bound("fine"))
-                await eventually(all_told)
+                await eventually(all_reported)
                 pods, messages = await cluster.pods(), await notes()
             for name, words in WORDS.items():
                 assert messages[name].startswith(words)

@@ -30,7 +30,7 @@ def news(watch: FileWatch) -> list[bool]:
 
 
 @pytest.mark.parametrize("write", [in_place, by_another, by_a_new_file])
-def test_a_change_is_told_once_when_it_has_settled(tmp_path: Path, write: Callable[[Path, str], None]) -> None:
+def test_a_change_is_reported_once_when_it_has_settled(tmp_path: Path, write: Callable[[Path, str], None]) -> None:
     """The look that finds it waits for the next one to find the same."""
     path = tmp_path / "config.yaml"
     path.write_text("one")
@@ -40,7 +40,7 @@ def test_a_change_is_told_once_when_it_has_settled(tmp_path: Path, write: Callab
     assert news(watch) == [False, True, False]
 
 
-def test_a_change_between_reading_and_watching_is_told(tmp_path: Path) -> None:
+def test_a_change_between_reading_and_watching_is_reported(tmp_path: Path) -> None:
     """Of a file that is as it was when it was read nothing is."""
     path = tmp_path / "config.yaml"
     path.write_text("one")

@@ -201,6 +201,6 @@ def test_the_first_candidates_are_enough(kinds: list[int], wanted: int) -> None:
         are_enough = bool(non_breaking) and len(breaking) + len(non_breaking) >= wanted
         if are_enough:
             break
-    found, told_enough = first_candidates(np.array(kinds, np.int8), wanted)
+    found, reported_enough = first_candidates(np.array(kinds, np.int8), wanted)
     assert found.tolist() == sorted(breaking + non_breaking)
-    assert told_enough == are_enough
+    assert reported_enough == are_enough

@@ -108,7 +108,7 @@ class _Scheduling:
     """A scheduler that receives one odd object after the other, and must still place valid pods."""
 
     def __init__(self) -> None:
-        self._told = 0
+        self._count = 0
         self._fresh()
         atexit.register(lambda: self._harness.close())
 
@@ -117,19 +117,19 @@ class _Scheduling:
         self._harness.cluster.add(make_node("good", cpu="1000", pods="100000"))
 
     def __call__(self, data: bytes) -> None:
-        self._told += 1
-        if self._told % 200 == 0:
+        self._count += 1
+        if self._count % 200 == 0:
             self._harness.close()
             self._fresh()
         objects = []
         for kind in (PODS.kind, NODES.kind):
             with suppress(codec.DecodeError):
                 obj = codec.decode(kind, data)
-                metadata = replace(obj.metadata, name=f"odd-{self._told}", uid=f"odd-{self._told}")
+                metadata = replace(obj.metadata, name=f"odd-{self._count}", uid=f"odd-{self._count}")
                 objects.append(replace(obj, metadata=metadata))
         for obj in objects:
             self._harness.cluster.add(obj)
-        name = f"good-{self._told}"
+        name = f"good-{self._count}"
         self._harness.cluster.add(make_pod(name, cpu="1m"))
         self._harness.run_for(1.0)
         assert self._harness.cluster.node_of(name), f"{name} was not placed beside {data[:200]!r}"
