@@ -85,15 +85,21 @@ def test_a_lost_lease_ends_it(plane: Running, start: Callable[..., Process]) -> 
     assert _leader(client) == "usurper"
 
 
-def test_when_one_is_killed_the_other_takes_over(plane: Running, start: Callable[..., Process]) -> None:
-    """kill -9: after the lease has expired the other one binds the pods."""
-    client = plane.client()
+def _leader_and_standby(client: Client, start: Callable[..., Process]) -> tuple[Process, str, Process]:
+    """Create a node, and start a leader with a short lease and a second instance; the name is the leader's."""
     client.create("/api/v1/nodes", node("n1"))
     first = start(*BRIEF)
     until(lambda: _leader(client), first.output)
     held = _leader(client)
     second = start(*LASTING)
     until(lambda: "Attempting to acquire leader lease" in second.output(), second.output)
+    return first, held, second
+
+
+def test_when_one_is_killed_the_other_takes_over(plane: Running, start: Callable[..., Process]) -> None:
+    """kill -9: after the lease has expired the other one binds the pods."""
+    client = plane.client()
+    first, held, second = _leader_and_standby(client, start)
     first.send(signal.SIGKILL)
     first.ended()
     client.create(PODS, pod("p"))
@@ -104,12 +110,7 @@ def test_when_one_is_killed_the_other_takes_over(plane: Running, start: Callable
 def test_a_leader_that_slept_too_long_writes_nothing(plane: Running, start: Callable[..., Process]) -> None:
     """Stopped for longer than its lease, with pods in its queue: it wakes up, writes nothing, and exits with 1."""
     client = plane.client()
-    client.create("/api/v1/nodes", node("n1"))
-    first = start(*BRIEF)
-    until(lambda: _leader(client), first.output)
-    held = _leader(client)
-    second = start(*LASTING)
-    until(lambda: "Attempting to acquire leader lease" in second.output(), second.output)
+    first, held, second = _leader_and_standby(client, start)
     first.send(signal.SIGSTOP)
     for i in range(20):
         client.create(PODS, pod(f"p{i}"))

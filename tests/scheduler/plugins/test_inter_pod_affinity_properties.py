@@ -3,7 +3,6 @@
 from collections import Counter
 from typing import Any
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,6 @@ from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.scheduler.cluster.affinity_terms import Term
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
-from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.inter_pod_affinity import InterPodAffinity
@@ -20,6 +18,8 @@ from support.plugins.selectors import (
     HOSTNAME,
     NAMESPACES,
     ZONE,
+    check_changes,
+    check_rows_independent,
     cluster_of,
     live_rows,
     namespace,
@@ -28,7 +28,6 @@ from support.plugins.selectors import (
     pod,
     pod_labels,
     rejections,
-    rejections_for,
     scores,
     selectors,
 )
@@ -178,14 +177,7 @@ def test_preferred_terms_score_by_the_rules(
 @given(situations(), st.data())
 def test_results_do_not_depend_on_other_rows(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
     """The verdict on a node is the same for any subset of rows."""
-    cluster, waiting = situation
-    plugin, info = plugin_for(cluster), PodInfo(waiting)
-    state = plugin.pre_filter(info)
-    everywhere = rejections_for(plugin, cluster, state, info)
-    rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), unique=True))
-    names = {cluster.nodes.names[row] for row in rows}
-    expected = {name: reason for name, reason in everywhere.items() if name in names}
-    assert rejections_for(plugin, cluster, state, info, np.array(rows, np.int64)) == expected
+    check_rows_independent(plugin_for(situation[0]), *situation, data)
 
 
 @given(situations(), st.data())
@@ -205,12 +197,4 @@ def test_a_state_after_changes_is_the_state_of_the_changed_cluster(
         PodInfo(pod(f"new{number}", data.draw(pod_labels), on=cluster.nodes.names[row], affinity=data.draw(affinities)))
         for number in range(data.draw(st.integers(0, 3)))
     ]
-    before = rejections_for(plugin, cluster, state, info)
-    changes = [Change(other, row, added=False) for other in removed] + [Change(o, row, added=True) for o in added]
-    imagined = rejections_for(plugin, cluster, plugin.with_changes(state, info, changes), info)
-    assert rejections_for(plugin, cluster, state, info) == before, "the state of the cluster as it is was changed"
-    for other in removed:
-        cluster.remove_pod(other.uid)
-    for other in added:
-        cluster.set_pod(other.pod)
-    assert imagined == rejections(plugin, cluster, waiting)
+    check_changes(plugin, cluster, waiting, state, row, removed, added)

@@ -2,9 +2,7 @@
 
 import math
 from collections import Counter
-from typing import Any
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,13 +13,14 @@ from kubestow.api.pod import Pod, TopologySpreadConstraint
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
-from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from support.plugins.selectors import (
     HOSTNAME,
     ZONE,
+    check_changes,
+    check_rows_independent,
     cluster_of,
     live_rows,
     node_sets,
@@ -29,7 +28,6 @@ from support.plugins.selectors import (
     pod,
     pod_labels,
     rejections,
-    rejections_for,
     scores,
     selectors,
 )
@@ -180,14 +178,7 @@ def test_soft_constraints_score_by_the_rules(situation: tuple[Cluster, Pod], dat
 @given(situations("DoNotSchedule"), st.data())
 def test_results_do_not_depend_on_other_rows(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
     """The verdict on a node is the same for any subset of rows."""
-    cluster, waiting = situation
-    plugin, info = plugin_for(cluster), PodInfo(waiting)
-    state = plugin.pre_filter(info)
-    everywhere = rejections_for(plugin, cluster, state, info)
-    rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), unique=True))
-    names = {cluster.nodes.names[row] for row in rows}
-    expected = {name: reason for name, reason in everywhere.items() if name in names}
-    assert rejections_for(plugin, cluster, state, info, np.array(rows, np.int64)) == expected
+    check_rows_independent(plugin_for(situation[0]), *situation, data)
 
 
 @given(situations("DoNotSchedule"), st.data())
@@ -212,13 +203,4 @@ def test_a_state_after_changes_is_the_state_of_the_changed_cluster(
     ]
     if state is SKIP or any(slow.is_empty(constraint) for constraint in slow.constraints):
         return
-    changes = [Change(other, row, added=False) for other in removed] + [Change(o, row, added=True) for o in added]
-    after: Any = plugin.with_changes(state, info, changes)
-    before = rejections_for(plugin, cluster, state, info)
-    imagined = rejections_for(plugin, cluster, after, info)
-    assert rejections_for(plugin, cluster, state, info) == before, "the state of the cluster as it is was changed"
-    for other in removed:
-        cluster.remove_pod(other.uid)
-    for other in added:
-        cluster.set_pod(other.pod)
-    assert imagined == rejections(plugin, cluster, waiting)
+    check_changes(plugin, cluster, waiting, state, row, removed, added)

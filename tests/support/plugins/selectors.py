@@ -11,6 +11,7 @@ from kubestow.api.node import Namespace, Node
 from kubestow.api.pod import Pod
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import SKIP
 
 ZONE = "topology.kubernetes.io/zone"
@@ -93,6 +94,39 @@ def rejections_for(plugin: Any, cluster: Cluster, state: Any, info: PodInfo, row
         for row, kind in zip(chosen, kinds, strict=True)
         if kind and (rejection := answer.words(int(kind)))
     }
+
+
+def check_rows_independent(plugin: Any, cluster: Cluster, waiting: Pod, data: st.DataObject) -> None:
+    """Check that the verdict on a node is the same for any subset of rows."""
+    info = PodInfo(waiting)
+    state = plugin.pre_filter(info)
+    everywhere = rejections_for(plugin, cluster, state, info)
+    rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), unique=True))
+    names = {cluster.nodes.names[row] for row in rows}
+    expected = {name: reason for name, reason in everywhere.items() if name in names}
+    assert rejections_for(plugin, cluster, state, info, np.array(rows, np.int64)) == expected
+
+
+def check_changes(
+    plugin: Any,
+    cluster: Cluster,
+    waiting: Pod,
+    state: Any,
+    row: int,
+    removed: Sequence[PodInfo],
+    added: Sequence[PodInfo],
+) -> None:
+    """Check that `with_changes` rejects the same nodes as changing the cluster; change it."""
+    info = PodInfo(waiting)
+    before = rejections_for(plugin, cluster, state, info)
+    changes = [Change(other, row, added=False) for other in removed] + [Change(o, row, added=True) for o in added]
+    imagined = rejections_for(plugin, cluster, plugin.with_changes(state, info, changes), info)
+    assert rejections_for(plugin, cluster, state, info) == before, "the state of the cluster as it is was changed"
+    for other in removed:
+        cluster.remove_pod(other.uid)
+    for other in added:
+        cluster.set_pod(other.pod)
+    assert imagined == rejections(plugin, cluster, waiting)
 
 
 def scores(plugin: Any, cluster: Cluster, waiting: Pod, rows: Any = None) -> dict[str, tuple[int, int]] | None:
