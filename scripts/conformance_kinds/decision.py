@@ -15,7 +15,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.extenders.extender import Asking, carry_on
+from kubestow.scheduler.extenders.extender import PausedConversation, run_until_calls
 from kubestow.scheduler.framework.detached import StillClock
 from kubestow.scheduler.framework.profile import Profile, ProfileError
 from kubestow.scheduler.framework.results import PluginError, Rejection
@@ -163,8 +163,8 @@ class World:
 
 def _post_filter(profile: Profile, evaluation: Evaluation, recorded: list[dict[str, Any]]) -> str | None:
     """Return None if the result of PostFilter is among the recorded outcomes, else the difference."""
-    result = carry_on(run_post_filter(profile, evaluation, None))
-    assert not isinstance(result, Asking)
+    result = run_until_calls(run_post_filter(profile, evaluation, None))
+    assert not isinstance(result, PausedConversation)
     found = {
         "status": result.code.label,
         "nominated": result.nominated_node or "",

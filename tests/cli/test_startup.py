@@ -100,7 +100,7 @@ def test_pods_are_scheduled_before_certificates_are_thought_of() -> None:
     assert not {
         "dataclasses",
         "hashlib",
-        "kubestow.scheduler.extenders.asking",
+        "kubestow.scheduler.extenders.protocol",
         "kubestow.scheduler.framework.args",
     } & set(loaded)
     # Who compares what is known with the API server, when asked to.

@@ -182,7 +182,7 @@ def _handle(
         wait_until=parts.conditions.wait_until,
         write_aside=parts.dispatcher.write_aside,
         is_preempting=is_preempting,
-        extenders_judge_preemption=parts.extenders.judge_preemption,
+        extenders_judge_preemption=parts.extenders.supports_preemption,
     )
 
 

@@ -17,7 +17,7 @@ from kubestow.scheduler.binding.binder import Binder
 from kubestow.scheduler.binding.evictions import Evictions
 from kubestow.scheduler.cluster.gate import Gate
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
-from kubestow.scheduler.extenders.extender import Asking, Call, CallExtenders, Conversation, carry_on
+from kubestow.scheduler.extenders.extender import Call, CallExtenders, Conversation, PausedConversation, run_until_calls
 from kubestow.scheduler.queue.queued_pod import QueuedPod
 from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
@@ -70,7 +70,7 @@ class Scheduler:
         self._metrics = metrics
         self._clock = clock
         self._stopwatch = stopwatch
-        self._paused: Asking[None] | None = None
+        self._paused: PausedConversation[None] | None = None
         metrics.goroutines.track(lambda: sum(call.prioritizes for call in self.calls), "prioritizing_extender")
 
     async def run(self) -> None:
@@ -96,9 +96,9 @@ class Scheduler:
         if queued is None:
             return False
         if self._groups is not None and self._groups.has(queued.pod):
-            self._paused = carry_on(self._groups.schedule(queued))
+            self._paused = run_until_calls(self._groups.schedule(queued))
         else:
-            self._paused = carry_on(self._schedule(queued))
+            self._paused = run_until_calls(self._schedule(queued))
         return True
 
     def _schedule(self, queued: QueuedPod) -> Conversation[None]:
@@ -120,7 +120,7 @@ class Scheduler:
             while self._paused is not None:
                 answers = await self._ask(self._paused.calls)
                 paused, self._paused = self._paused, None
-                self._paused = paused.answered(answers)
+                self._paused = paused.resume(answers)
         finally:
             self._gate.open()
 

@@ -256,7 +256,7 @@ def test_a_retired_connection() -> None:
             call = Call(Extender(0, configured), "f", (b"{}",))
             asking = asyncio.ensure_future(client.ask([call]))
             await asyncio.sleep(0.5)
-            client.keep([])
+            client.keep_only([])
             assert await asking == [b"{}"]
             assert await client.ask([call]) == [b"{}"]
             await asyncio.sleep(0.1)

@@ -11,7 +11,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.whatif import what_if
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.extenders.extender import carry_on
+from kubestow.scheduler.extenders.extender import run_until_calls
 from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import Code
 from kubestow.testing.builders import make_node, make_pod
@@ -148,7 +148,7 @@ def test_all_at_once_equals_one_by_one(data: st.DataObject) -> None:
     evaluation = Evaluation(world.profile, world.cluster, world.nominator, PodInfo(pod))
     if not evaluation.pre_filter() or len(evaluation.filter()):
         return
-    result = settled(carry_on(run_post_filter(world.profile, evaluation, None)))
+    result = settled(run_until_calls(run_post_filter(world.profile, evaluation, None)))
     candidates = one_by_one(world, evaluation, allowed)
     assert (result.code is Code.SUCCESS) == bool(candidates)
     if candidates:

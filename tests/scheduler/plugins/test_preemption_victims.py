@@ -3,7 +3,7 @@
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.extenders.extender import carry_on
+from kubestow.scheduler.extenders.extender import run_until_calls
 from kubestow.scheduler.framework.results import Code, unschedulable
 from kubestow.testing.builders import make_node, make_pod
 from support.plugins.preemption_world import World
@@ -134,7 +134,7 @@ def test_a_node_that_needs_no_eviction_is_an_error() -> None:
     evaluation = Evaluation(world.profile, world.cluster, world.nominator, pod)
     assert evaluation.pre_filter()
     evaluation.rejected = unschedulable("not now")
-    result = settled(carry_on(run_post_filter(world.profile, evaluation, None)))
+    result = settled(run_until_calls(run_post_filter(world.profile, evaluation, None)))
     assert result.code is Code.ERROR
     errors = [f'expected at least one victim pod on node "{node}"' for node in ("a", "b")]
     assert result.message in {f"preemption: [{', '.join(order)}]" for order in (errors, errors[::-1])}

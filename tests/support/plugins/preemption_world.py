@@ -15,7 +15,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.extenders.extender import carry_on
+from kubestow.scheduler.extenders.extender import run_until_calls
 from kubestow.scheduler.framework.detached import StillClock
 from kubestow.scheduler.framework.results import PostFilterResult
 from kubestow.scheduler.in_tree import in_tree_registry
@@ -82,7 +82,7 @@ class World:
 
     def preempt(self, pod: Pod) -> PostFilterResult:
         """Return the result of preemption for a pod."""
-        return settled(carry_on(run_post_filter(self.profile, self.evaluate(pod), None)))
+        return settled(run_until_calls(run_post_filter(self.profile, self.evaluate(pod), None)))
 
     def victims(self, pod: Pod) -> list[str]:
         """Return the victims of preemption for a pod, most important first."""

@@ -204,7 +204,7 @@ class Reloader:
         if others:
             core.extenders.configure(settings.extenders, core.cluster.nodes)
             if self._extenders is not None:
-                self._extenders.keep(settings.extenders)
+                self._extenders.keep_only(settings.extenders)
         names = dict.fromkeys((*core.profiles, *profiles))
         changed = [name for name in names if core.profiles.get(name) is not profiles.get(name)]
         for name in changed:

@@ -29,7 +29,7 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.group_counts import count
 from kubestow.scheduler.cycle.outcome import Searched
-from kubestow.scheduler.extenders.asking import ExtenderReport, Extenders
+from kubestow.scheduler.extenders.protocol import ExtenderReport, Extenders
 from kubestow.scheduler.framework.detached import StillClock, detached_handle
 from kubestow.scheduler.framework.profile import Profile, ProfileError
 from kubestow.scheduler.framework.results import PluginError, Rejection
@@ -94,7 +94,7 @@ class Details:
             if row is None or row not in _searched_rows(cluster, searched):
                 return None
             # Extenders get all nodes in one call.
-            only = None if record.asked_extenders or searched.is_counted else np.array([row])
+            only = None if record.called_extenders or searched.is_counted else np.array([row])
             verdicts = self._run(record, searched, only, is_full=False).evaluation.verdicts
             position = None if verdicts is None else verdicts.position_of(row)
             return None if verdicts is None or position is None else verdicts.rejection(position)
@@ -156,7 +156,7 @@ class Details:
     ) -> tuple[Profile, Extenders | None]:
         """Return a profile and the extenders, bound to the copy of the cluster."""
         extenders = Extenders(configured, past.cluster.nodes, calls.append) if configured else None
-        judging = {} if extenders is None else {"extenders_judge_preemption": extenders.judge_preemption}
+        judging = {} if extenders is None else {"extenders_judge_preemption": extenders.supports_preemption}
         handle = detached_handle(
             past.cluster,
             self._scheduler.features,

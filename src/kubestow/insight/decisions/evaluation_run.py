@@ -12,8 +12,15 @@ from kubestow.scheduler.cluster.arrays import IntArray
 from kubestow.scheduler.cluster.ranking import NOT_STARTED
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.extenders.asking import ExtenderReport, Extenders
-from kubestow.scheduler.extenders.extender import Answer, Asking, Call, Conversation, ExtenderError, carry_on
+from kubestow.scheduler.extenders.extender import (
+    Answer,
+    Call,
+    Conversation,
+    ExtenderError,
+    PausedConversation,
+    run_until_calls,
+)
+from kubestow.scheduler.extenders.protocol import ExtenderReport, Extenders
 from kubestow.scheduler.framework.results import PluginError, PostFilterResult, Weighed
 
 T = TypeVar("T")
@@ -87,10 +94,10 @@ class EvaluationRun:
 
     def _finish(self, conversation: Conversation[T]) -> T:
         """Call extenders until a step is finished; return its result."""
-        result = carry_on(conversation)
-        while isinstance(result, Asking):
+        result = run_until_calls(conversation)
+        while isinstance(result, PausedConversation):
             assert self._ask is not None
-            result = result.answered(self._ask(result.calls))
+            result = result.resume(self._ask(result.calls))
         return result
 
     # Conversion into the JSON schema

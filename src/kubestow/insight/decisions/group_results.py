@@ -11,9 +11,9 @@ from kubestow.scheduler.cycle.group_outcome import GroupOutcome
 from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.scheduler.cycle.pod_group import GroupCycles, Nominations
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
-from kubestow.scheduler.extenders.asking import Extenders
 from kubestow.scheduler.extenders.configured import ConfiguredExtenders
-from kubestow.scheduler.extenders.extender import Answer, Asking, Call, carry_on
+from kubestow.scheduler.extenders.extender import Answer, Call, PausedConversation, run_until_calls
+from kubestow.scheduler.extenders.protocol import Extenders
 from kubestow.scheduler.framework.detached import FirstRng
 from kubestow.scheduler.framework.placements import TriedGroup
 from kubestow.scheduler.framework.profile import Profile
@@ -41,10 +41,10 @@ def try_group(
     """
     cycles = SchedulingCycles(cluster, nominator, _first, _ALL_NODES, extenders=ConfiguredExtenders(extenders))
     groups = GroupCycles(cluster, cycles, nominator, features, FirstRng(), collects_failures=True, only_placement=only)
-    outcome = carry_on(groups.schedule(profile, tried))
-    while isinstance(outcome, Asking):
+    outcome = run_until_calls(groups.schedule(profile, tried))
+    while isinstance(outcome, PausedConversation):
         assert ask is not None
-        outcome = outcome.answered(ask(outcome.calls))
+        outcome = outcome.resume(ask(outcome.calls))
     for one in reversed(outcome.outcomes):
         if isinstance(one, Placed):
             cycles.unreserve(profile, one)

@@ -142,7 +142,7 @@ def _read(text: str, default: object) -> object:
 def newest(records: Iterable[Record], most: int) -> Iterator[Record]:
     """Yield the first records that may be searched for a rejected node, of a total cost of at most `most`."""
     for record in records:
-        most -= _COST_WITH_EXTENDERS if record.asked_extenders else 1
+        most -= _COST_WITH_EXTENDERS if record.called_extenders else 1
         if most < 0:
             return
         yield record

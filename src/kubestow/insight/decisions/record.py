@@ -136,7 +136,7 @@ class Record(Struct, gc=False, eq=False):
         return "" if self.failed is None else self.failed.nominated_node or ""
 
     @property
-    def asked_extenders(self) -> bool:
+    def called_extenders(self) -> bool:
         """Whether extenders answered during the cycle."""
         return self.answers is not None and bool(self.answers.extenders)
 

@@ -17,7 +17,7 @@ from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.extenders.extender import carry_on
+from kubestow.scheduler.extenders.extender import run_until_calls
 from kubestow.scheduler.framework.results import PluginError, PostFilterResult
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ def victims_removed(world: World, pod: Pod, target: str) -> Iterator[Change]:
     try:
         if not profile.post_filter or not evaluation.pre_filter() or len(evaluation.filter()):
             return
-        result = carry_on(run_post_filter(profile, evaluation, None))
+        result = run_until_calls(run_post_filter(profile, evaluation, None))
     except (PluginError, ValueError):
         return
     assert isinstance(result, PostFilterResult)

@@ -17,7 +17,7 @@ from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.outcome import NO_NODES
-from kubestow.scheduler.extenders.asking import ExtenderReport, Extenders
+from kubestow.scheduler.extenders.protocol import ExtenderReport, Extenders
 from kubestow.scheduler.framework.queueing import QueueRules
 from kubestow.scheduler.framework.results import PluginError
 from kubestow.telemetry.secrets import redact_text

@@ -19,7 +19,7 @@ from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.group_outcome import UNSCHEDULABLE_GROUP, Trial
 from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed, Searched, none_available
 from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.extenders.extender import Asking, carry_on
+from kubestow.scheduler.extenders.extender import PausedConversation, run_until_calls
 from kubestow.scheduler.framework.filtering import run_filters
 from kubestow.scheduler.framework.handle import Nominator
 from kubestow.scheduler.framework.placements import Placement, TriedGroup
@@ -145,8 +145,8 @@ class GroupCounts:
     def _failed(self, within: IntArray | None, searched: Searched) -> Failed | None:
         """Return the outcome of a pod that finds all nodes full; None if it might preempt other pods."""
         full = self.evaluation_of_pod(within, fits=False)
-        result = carry_on(run_post_filter(full.profile, full, None))
-        if isinstance(result, Asking) or result.nominated_node or result.code is Code.SUCCESS:
+        result = run_until_calls(run_post_filter(full.profile, full, None))
+        if isinstance(result, PausedConversation) or result.nominated_node or result.code is Code.SUCCESS:
             return None
         plugins = frozenset(full.rejecting_plugins)
         return Failed(Code.UNSCHEDULABLE, full.message(result.message), plugins, searched=searched)

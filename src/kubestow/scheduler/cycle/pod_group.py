@@ -35,7 +35,7 @@ from kubestow.scheduler.cycle.group_preemption import GroupPreemption
 from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed, refusal
 from kubestow.scheduler.cycle.placement_choice import PlacementScoreError, best_placement
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
-from kubestow.scheduler.extenders.extender import Asking, Conversation, carry_on
+from kubestow.scheduler.extenders.extender import Conversation, PausedConversation, run_until_calls
 from kubestow.scheduler.framework.handle import Nominator
 from kubestow.scheduler.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
 from kubestow.scheduler.framework.profile import Profile
@@ -207,8 +207,8 @@ class GroupCycles:
 
     def _nodes_of(self, profile: Profile, group: TriedGroup, placement: Placement) -> Sequence[str]:
         """Return the nodes on which the pods would be placed in a placement."""
-        trial = carry_on(self._try(profile, group, placement))
-        assert not isinstance(trial, Asking), "placements are not chosen by counts if there are extenders"
+        trial = run_until_calls(self._try(profile, group, placement))
+        assert not isinstance(trial, PausedConversation), "placements are not chosen by counts if there are extenders"
         self._undo(profile, trial)
         return [placed.node for placed in trial.placed]
 

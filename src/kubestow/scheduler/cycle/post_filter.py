@@ -8,7 +8,7 @@ from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.results import Candidates, Code, PluginError, PostFilterResult
 
 if TYPE_CHECKING:
-    from kubestow.scheduler.extenders.asking import Extenders
+    from kubestow.scheduler.extenders.protocol import Extenders
 
 _REJECTED = (Code.UNSCHEDULABLE, Code.PENDING)
 

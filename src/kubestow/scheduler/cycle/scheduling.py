@@ -24,7 +24,7 @@ from kubestow.scheduler.cycle.outcome import NO_NODES, Failed, Outcome, Placed, 
 from kubestow.scheduler.cycle.post_filter import run_post_filter
 from kubestow.scheduler.cycle.sharing import Sharing, Upcoming
 from kubestow.scheduler.extenders.configured import ConfiguredExtenders
-from kubestow.scheduler.extenders.extender import Asking, Conversation, ExtenderError, carry_on
+from kubestow.scheduler.extenders.extender import Conversation, ExtenderError, PausedConversation, run_until_calls
 from kubestow.scheduler.framework.handle import Nominator
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.results import Code, PluginError, Rejection, Wait
@@ -123,9 +123,9 @@ class SchedulingCycles:
         self._searches.clear()
         self._sharing = self._sharing and self._sharing.empty_copy()
 
-    def run(self, profile: Profile, pod: PodInfo) -> Outcome | Asking[Outcome]:
+    def run(self, profile: Profile, pod: PodInfo) -> Outcome | PausedConversation[Outcome]:
         """Schedule one pod; return its outcome, or the first calls to extenders."""
-        return carry_on(self.schedule(profile, pod))
+        return run_until_calls(self.schedule(profile, pod))
 
     def schedule(
         self, profile: Profile, pod: PodInfo, within: IntArray | None = None, *, feasibility_only: bool = False
@@ -182,7 +182,7 @@ class SchedulingCycles:
         enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
         # Without scores, the first feasible node is taken.
         extenders = self._extenders.current
-        has_scores = bool(profile.score) or (extenders is not None and extenders.judge_nodes)
+        has_scores = bool(profile.score) or (extenders is not None and extenders.evaluates_nodes)
         return search_for(enough if has_scores else 1, order)
 
     def _pre_filter(self, evaluation: Evaluation, search: Search) -> RowEvaluator | None:

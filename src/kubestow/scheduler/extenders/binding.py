@@ -1,8 +1,8 @@
 """Binding by the extender that manages a pod, instead of the Bind plugins."""
 
 from kubestow.api.pod import Pod
-from kubestow.scheduler.extenders.asking import Extenders
 from kubestow.scheduler.extenders.extender import CallExtenders
+from kubestow.scheduler.extenders.protocol import Extenders
 
 
 class ExtenderBinding:

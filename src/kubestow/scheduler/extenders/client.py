@@ -44,10 +44,10 @@ class ExtenderClient:
             if config not in self._connections:
                 self._connections[config] = self._connect(number, config)
 
-    def keep(self, configured: Sequence[Extender]) -> None:
+    def keep_only(self, configured: Sequence[Extender]) -> None:
         """Remove the connections to all other extenders, after calls in progress have ended."""
         for config in [config for config in self._connections if config not in configured]:
-            self._connections.pop(config).retire()
+            self._connections.pop(config).close_when_idle()
 
     def _connect(self, number: int, config: Extender) -> "_Connection":
         return _Connection(number, config, self._clock, self._user_agent)
@@ -57,7 +57,7 @@ class ExtenderClient:
         if connection is None:
             # For a pod whose cycle began before the connection was removed.
             connection = self._connect(call.extender.number, call.extender.config)
-            connection.retire()
+            connection.close_when_idle()
         return connection
 
     async def ask(self, calls: Sequence[Call]) -> Sequence[Answer]:
@@ -99,7 +99,7 @@ class _Connection:
             "Content-Type: application/json\r\nContent-Length: "
         )
 
-    def retire(self) -> None:
+    def close_when_idle(self) -> None:
         """Close the channel when no call is in progress any more."""
         self._is_retired = True
         if not self._calls:

@@ -9,8 +9,8 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.extenders.extender import CallExtenders, refuse_calls
 
 if TYPE_CHECKING:
-    from kubestow.scheduler.extenders.asking import Extenders
     from kubestow.scheduler.extenders.binding import ExtenderBinding
+    from kubestow.scheduler.extenders.protocol import Extenders
 
 
 class ConfiguredExtenders:
@@ -30,12 +30,12 @@ class ConfiguredExtenders:
             self.current = self.binding = None
             return
         # Imported on demand: most configurations have no extenders.
-        from kubestow.scheduler.extenders.asking import Extenders
         from kubestow.scheduler.extenders.binding import ExtenderBinding
+        from kubestow.scheduler.extenders.protocol import Extenders
 
         self.current = Extenders(configured, table)
         self.binding = ExtenderBinding(self.current, self._ask)
 
-    def judge_preemption(self, pod: PodInfo) -> bool:
+    def supports_preemption(self, pod: PodInfo) -> bool:
         """Return whether an extender must be called before pods are evicted for a pod."""
-        return self.current is not None and self.current.judge_preemption(pod)
+        return self.current is not None and self.current.supports_preemption(pod)

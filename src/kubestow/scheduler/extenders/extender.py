@@ -71,21 +71,23 @@ Conversation: TypeAlias = Generator[Sequence[Call], Sequence[Answer], T]
 """Yields calls, is sent their answers, and returns a result."""
 
 
-class Asking(NamedTuple, Generic[T]):
+class PausedConversation(NamedTuple, Generic[T]):
     """A conversation that needs answers to continue. Until then, nothing that it reads may change."""
 
     calls: Sequence[Call]
     rest: Conversation[T]
 
-    def answered(self, answers: Sequence[Answer]) -> Union[T, "Asking[T]"]:
+    def resume(self, answers: Sequence[Answer]) -> Union[T, "PausedConversation[T]"]:
         """Continue with the answers to the calls."""
-        return carry_on(self.rest, answers)
+        return run_until_calls(self.rest, answers)
 
 
-def carry_on(conversation: Conversation[T], answers: Sequence[Answer] | None = None) -> T | Asking[T]:
+def run_until_calls(
+    conversation: Conversation[T], answers: Sequence[Answer] | None = None
+) -> T | PausedConversation[T]:
     """Run a conversation up to its end, or to its next calls; from the start if there are no answers yet."""
     try:
-        return Asking(conversation.send(answers), conversation)  # type: ignore[arg-type]
+        return PausedConversation(conversation.send(answers), conversation)  # type: ignore[arg-type]
     except StopIteration as end:
         result: T = end.value
         return result

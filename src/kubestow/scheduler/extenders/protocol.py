@@ -60,9 +60,9 @@ class LastAnswers(Generic[T]):
         last = self._last.get(call.extender.number)
         return last[2] if last is not None and last[0] is sent and last[1] == answer else None
 
-    def keep(self, call: Call, sent: NodeList, answer: Answer, made: T) -> None:
+    def store(self, call: Call, sent: NodeList, answer: Answer, value: T) -> None:
         if isinstance(answer, bytes) and len(answer) <= _LARGEST_KEPT:
-            self._last[call.extender.number] = (sent, answer, made)
+            self._last[call.extender.number] = (sent, answer, value)
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -125,17 +125,17 @@ class Extenders:
         self,
         configured: Sequence[configuration.Extender],
         table: NodeTable,
-        asked: Callable[[ExtenderReport], None] | None = None,
+        on_answer: Callable[[ExtenderReport], None] | None = None,
     ) -> None:
-        """`asked` is called after each answer of an extender."""
-        self._on_asked = asked
-        made = [Extender(number, config) for number, config in enumerate(configured)]
-        self._extenders = sorted(made, key=lambda extender: extender.config.ignorable)
+        """`on_answer` is called after each answer of an extender."""
+        self._on_answer = on_answer
+        extenders = [Extender(number, config) for number, config in enumerate(configured)]
+        self._extenders = sorted(extenders, key=lambda extender: extender.config.ignorable)
         self._table = table
         self._messages = Messages(table)
         self._selections: LastAnswers[Selection] = LastAnswers()
         self._scores: LastAnswers[IntArray] = LastAnswers()
-        self.judge_nodes = any(config.filterVerb or config.prioritizeVerb for config in configured)
+        self.evaluates_nodes = any(config.filterVerb or config.prioritizeVerb for config in configured)
         """Whether any of them filters or scores nodes."""
 
     def _interested(self, verb: str, pod: Pod) -> list[tuple[Extender, str]]:
@@ -161,7 +161,7 @@ class Extenders:
                 selection = self._selections.get(call, sent, answer)
                 if selection is None:
                     selection = _selected(call, sent, answer, rows)
-                    self._selections.keep(call, sent, answer, selection)
+                    self._selections.store(call, sent, answer, selection)
             except ExtenderError as error:
                 self._report(call, len(rows), 0, error)
                 _ignore_if_allowed(extender, error, "Skipping extender as it returned error and has ignorable flag set")
@@ -172,8 +172,8 @@ class Extenders:
         return Filtered(rows, selections)
 
     def _report(self, call: Call, sent: int, kept: int, error: ExtenderError | None = None) -> None:
-        if self._on_asked is not None:
-            self._on_asked(
+        if self._on_answer is not None:
+            self._on_answer(
                 ExtenderReport(call.extender.url, call.verb, sent, kept, "" if error is None else str(error))
             )
 
@@ -192,7 +192,7 @@ class Extenders:
                 added = self._scores.get(call, sent, answer)
                 if added is None:
                     added = _scored(call, sent, answer)
-                    self._scores.keep(call, sent, answer, added)
+                    self._scores.store(call, sent, answer, added)
                 totals += added
                 self._report(call, len(rows), len(rows))
             except ExtenderError as error:
@@ -203,7 +203,7 @@ class Extenders:
 
     # Preempt
 
-    def judge_preemption(self, pod: PodInfo) -> bool:
+    def supports_preemption(self, pod: PodInfo) -> bool:
         """Return whether any of them must be called before pods are evicted for a pod."""
         return bool(self._interested("preemptVerb", pod.pod))
 
