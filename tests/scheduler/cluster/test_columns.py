@@ -180,7 +180,7 @@ class ClusterEvents(RuleBasedStateMachine):
         pod = data.draw(st.sampled_from(infos))
         pod = PodInfo(replace(pod.pod, spec=replace(pod.pod.spec, priority=own)))
         others = [info for info in rest if info.priority >= own and info.uid != pod.uid]
-        beside, one_by_one = expected.beside(pod), what_if(table, rows)
+        beside, one_by_one = expected.competing_with(pod), what_if(table, rows)
         for other in others:
             one_by_one.add_pod(rows.index(row_of[other.uid]), other)
         together = what_if(table, rows, beside)

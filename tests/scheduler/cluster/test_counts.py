@@ -106,7 +106,7 @@ def take(cluster: Cluster, step: tuple[Any, ...]) -> None:
         case ("forget", name):
             cluster.forget(name)
         case ("ask", asked, key):
-            cluster.matches.ask(asked).by_domain(key)
+            cluster.matches.count(asked).by_domain(key)
 
 
 def pods_on_live_nodes(cluster: Cluster) -> Iterator[tuple[int, PodInfo]]:
@@ -154,7 +154,7 @@ def test_counts_equal_those_from_scratch_after_any_events(steps: list[tuple[Any,
         take(cluster, step)
     for asked in QUESTIONS:
         about = Counter(row for row, info in pods_on_live_nodes(cluster) if matches(asked, info))
-        check(cluster, cluster.matches.ask(asked), about)
+        check(cluster, cluster.matches.count(asked), about)
     carried: dict[Any, Counter[int]] = {}
     for row, info in pods_on_live_nodes(cluster):
         for term in info.terms.carried:
@@ -200,14 +200,14 @@ def test_the_least_recently_asked_question_is_dropped(monkeypatch: pytest.Monkey
     cluster.set_node(node("n", {}))
     cluster.set_pod(pod("p1", "n", labels={"app": "web"}))
     first, second, third = question("app=web"), question("app"), question("app=db")
-    cluster.matches.ask(first)
-    cluster.matches.ask(second)
-    cluster.matches.ask(first)
-    cluster.matches.ask(third)
+    cluster.matches.count(first)
+    cluster.matches.count(second)
+    cluster.matches.count(first)
+    cluster.matches.count(third)
     assert {asked for asked, _ in cluster.matches.items()} == {first, third}
     cluster.set_pod(pod("p2", "n", labels={"app": "web"}))
-    assert cluster.matches.ask(second).total == 2
-    assert cluster.matches.ask(third).total == 0
+    assert cluster.matches.count(second).total == 2
+    assert cluster.matches.count(third).total == 0
 
 
 def test_terms_are_found_by_the_pod_they_select() -> None:
@@ -224,7 +224,7 @@ def test_terms_are_found_by_the_pod_they_select() -> None:
 
     def found(namespace: str, namespace_labels: dict[str, str], app: str) -> int:
         waiting = PodInfo(pod("w", namespace=namespace, labels={"app": app}))
-        return sum(numbers.total for _, numbers in cluster.carried.about(waiting, namespace_labels))
+        return sum(numbers.total for _, numbers in cluster.carried.matching(waiting, namespace_labels))
 
     assert found("named", {}, "web") == 1
     assert found("other", {"team": "red"}, "web") == 1

@@ -32,7 +32,7 @@ def test_a_new_version_with_equal_requests_changes_no_row() -> None:
     received = PodInfo(replace(before, status=replace(before.status, nominatedNodeName="n1")))
     nominated.replace("n1", received)
     assert nominated.table.changes.last == changes
-    beside = nominated.beside(pod_info(2))
+    beside = nominated.competing_with(pod_info(2))
     assert beside is not None
     assert [one.name for one in beside.pods(1)] == ["p1", "p"]
     assert beside.pods(1)[1] is received
@@ -45,6 +45,6 @@ def test_a_new_version_with_larger_requests_changes_the_row() -> None:
     changes = nominated.table.changes.last
     nominated.replace("n1", PodInfo(make_pod("p", cpu="2")))
     assert nominated.table.changes.last > changes
-    assert what_if(nominated.table, [1], nominated.beside(pod_info(2))).requested[CPU, 0] == 2000
+    assert what_if(nominated.table, [1], nominated.competing_with(pod_info(2))).requested[CPU, 0] == 2000
     nominated.replace("n1", PodInfo(make_pod("p", cpu="two")))
-    assert nominated.beside(pod_info(2)) is None
+    assert nominated.competing_with(pod_info(2)) is None

@@ -201,7 +201,7 @@ def test_no_device_is_allocated_twice(offered: list[Manifest], data: st.DataObje
         if data.draw(st.booleans()) and held:
             gone = data.draw(st.sampled_from(sorted(held)))
             del held[gone]
-            cluster.devices.settle(f"uid-{gone}")
+            cluster.devices.remove_pending(f"uid-{gone}")
             continue
         requested = [data.draw(claims(f"c{number}"))]
         got = allocate(cluster, plugin, requested)

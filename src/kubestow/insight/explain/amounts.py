@@ -12,7 +12,7 @@ from kubestow.api.quantity import NANO_PER_MILLI, NANO_PER_UNIT, format_nano
 from kubestow.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_sidecar, pod_requests, resource_amounts
 from kubestow.insight.explain.changes import NODE, POD, Change
 from kubestow.insight.explain.world import World
-from kubestow.scheduler.cluster.nominated import NominatedBeside
+from kubestow.scheduler.cluster.nominated import CompetingNominations
 from kubestow.scheduler.cluster.whatif import what_if
 
 _MEBI = 1 << 20
@@ -37,7 +37,7 @@ def without(pod: Pod, request: Request) -> Change:
 
 
 def lowered(
-    world: World, pod: Pod, request: Request, nodes: list[str], nominated: NominatedBeside | None
+    world: World, pod: Pod, request: Request, nodes: list[str], nominated: CompetingNominations | None
 ) -> list[Change]:
     """Lower a request to the largest free amount on any of the nodes."""
     most = rounded_down(request.resource, max(left for _, left in free(world, request.resource, nodes, nominated)))
@@ -53,7 +53,7 @@ def lowered_to(pod: Pod, request: Request, amount: int) -> Change:
 
 
 def raised(
-    world: World, request: Request, nodes: list[str], nominated: NominatedBeside | None
+    world: World, request: Request, nodes: list[str], nominated: CompetingNominations | None
 ) -> Iterator[tuple[Change, int]]:
     """Raise the capacity of the nodes that lack least, each with the number of nodes that lack at most as much."""
     lacking = sorted((request.amount - left, name) for name, left in free(world, request.resource, nodes, nominated))
@@ -97,7 +97,9 @@ def rounded_down(resource: str, amount: int) -> int:
     return amount - amount % _MEBI if _is_bytes(resource) and amount > _MEBI else amount
 
 
-def free(world: World, resource: str, nodes: list[str], nominated: NominatedBeside | None) -> list[tuple[str, int]]:
+def free(
+    world: World, resource: str, nodes: list[str], nominated: CompetingNominations | None
+) -> list[tuple[str, int]]:
     """Return the free amount on each node, without the requests of pods that are nominated there."""
     table = world.cluster.nodes
     column = table.resource_index.get(resource)

@@ -33,7 +33,7 @@ def shared_labels(world: World, pod: Pod) -> Iterator[Obstacle]:
 def _excluding(world: World, pod: Pod) -> set[str]:
     """Return the topology keys of the required anti-affinity terms of existing pods that exclude a pod."""
     labels = world.cluster.listers.namespace_labels(pod.metadata.namespace)
-    about = world.cluster.carried.about(PodInfo(pod), labels)
+    about = world.cluster.carried.matching(PodInfo(pod), labels)
     return {carried.term.topology_key for carried, _ in about if carried.kind is TermKind.REQUIRED_ANTI}
 
 

@@ -35,7 +35,7 @@ class _DomainSums:
         self.column = column
         self.sums = sums
 
-    def reach(self, size: int) -> None:
+    def grow_to(self, size: int) -> None:
         if len(self.sums) < size:
             self.sums = grown(self.sums, max(size, 2 * len(self.sums)))
 
@@ -64,7 +64,7 @@ class RowCounts:
         self.total += amount
         for domains in self._domains.values():
             domain = int(domains.column.ids[row])
-            domains.reach(domain + 1)
+            domains.grow_to(domain + 1)
             domains.sums[domain] += amount
 
     def add_rows(self, amounts: Mapping[int, int]) -> None:
@@ -92,7 +92,7 @@ class RowCounts:
             sums = np.bincount(column.ids[:size], weights=self._rows[:size], minlength=len(column.values))
             domains = self._domains[key] = _DomainSums(column, sums.astype(np.int32))
         size = len(domains.column.values)
-        domains.reach(size)
+        domains.grow_to(size)
         return domains.sums[:size]
 
 
@@ -160,7 +160,7 @@ class MatchCounts:
         other._pods_by_kind = {kind: pods.copy() for kind, pods in self._pods_by_kind.items()}
         return other
 
-    def ask(self, question: PodQuery) -> RowCounts:
+    def count(self, question: PodQuery) -> RowCounts:
         """Return the number of matching pods on each row."""
         answer = self._answers.pop(question, None)
         if answer is None:
@@ -245,7 +245,7 @@ class CarriedTerms:
                 self._index.remove(carried.term.selector, carried)
                 self.version += 1
 
-    def about(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> Iterator[tuple[CarriedTerm, RowCounts]]:
+    def matching(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> Iterator[tuple[CarriedTerm, RowCounts]]:
         """Yield the terms that select a pod, with the counts of their carriers."""
         if not self._counts:
             return

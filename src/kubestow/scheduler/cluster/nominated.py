@@ -126,7 +126,7 @@ class NominatedPods:
         found = self._nominations.get(uid)
         return None if found is None else found.row
 
-    def beside(self, pod: PodInfo) -> "NominatedBeside | None":
+    def competing_with(self, pod: PodInfo) -> "CompetingNominations | None":
         """Return the other nominated pods that a pod must leave capacity for; None if there are none."""
         own = self._nominations.get(pod.uid)
         if own is not None and own.pod.priority < pod.priority:
@@ -134,10 +134,10 @@ class NominatedPods:
         sums = [one for priority, one in self._sums.items() if priority >= pod.priority and one.pods]
         if not sums or (own is not None and len(sums) == sums[0].pods == 1):
             return None
-        return NominatedBeside(pod, sums, self, own)
+        return CompetingNominations(pod, sums, self, own)
 
 
-class NominatedBeside:
+class CompetingNominations:
     """The pods that are nominated besides a pod, and at least as important."""
 
     def __init__(self, pod: PodInfo, sums: Sequence[RowSums], nominated: NominatedPods, own: Nomination | None) -> None:

@@ -114,7 +114,7 @@ class ZoneOrder:
         number = self._last + 1
         self._put(row, Place(zone, number if members is None else next(iter(members.values())).zone_number, number))
 
-    def put_back(self, row: int, place: Place) -> None:
+    def restore(self, row: int, place: Place) -> None:
         """Give a row the position that it had before."""
         self._put(row, place)
         self._is_unsorted = True

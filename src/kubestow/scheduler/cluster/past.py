@@ -10,7 +10,16 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from kubestow.api.devices import AllocationResult
 from kubestow.api.pod import Pod
-from kubestow.scheduler.cluster.history import IMAGE, MEMBER, NODE, NOMINATION, POD, PROMISE, UNREADABLE, History
+from kubestow.scheduler.cluster.history import (
+    IMAGE,
+    MEMBER,
+    NODE,
+    NOMINATION,
+    PENDING_ALLOCATION,
+    POD,
+    UNREADABLE,
+    History,
+)
 from kubestow.scheduler.cluster.state import Cluster
 
 Values = dict[Hashable, Any]
@@ -73,15 +82,15 @@ class Past(Generic[AnyNominations]):
 
     def _apply(self, values: dict[str | type, Any]) -> None:
         cluster = self.cluster
-        # A change of an object may settle promises, which are therefore restored afterwards.
-        promises: dict[str, AllocationResult | None] = {**cluster.devices.promises()}
+        # A change of an object may remove pending allocations, which are therefore restored afterwards.
+        pending: dict[str, AllocationResult | None] = {**cluster.devices.pending_allocations()}
         nodes, images = values.pop(NODE, {}), values.pop(IMAGE, {})
         sizes = {**cluster.images.sizes(), **images} if nodes else {}
         cluster.replace_placed(nodes, values.pop(POD, {}))
         if nodes:
             # Sizes must not depend on the order in which nodes are added again.
             cluster.images.set_sizes(sizes)
-        promises.update(values.pop(PROMISE, {}))
+        pending.update(values.pop(PENDING_ALLOCATION, {}))
         members, nominations = values.pop(MEMBER, {}), values.pop(NOMINATION, {})
         for kind, problem in values.pop(UNREADABLE, {}).items():
             cluster.set_unreadable(kind, problem)
@@ -89,7 +98,9 @@ class Past(Generic[AnyNominations]):
             assert isinstance(kind, type)
             for key, versions in objects.items():
                 cluster.replace_object(kind, key, versions)
-        cluster.devices.set_promises({uid: promised for uid, promised in promises.items() if promised is not None})
+        cluster.devices.set_pending_allocations(
+            {uid: allocation for uid, allocation in pending.items() if allocation is not None}
+        )
         self._set_members(members)
         if nominations:
             self.nominator.replace(nominations)

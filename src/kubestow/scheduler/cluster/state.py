@@ -187,7 +187,7 @@ class Cluster:
         """Remove a bound or assumed pod."""
         if uid in self._placed:
             self._assumed.discard(uid)
-            self.lift(uid)
+            self.detach(uid)
 
     def assume(self, pod: PodInfo, node_name: str) -> None:
         """Count a pod on the node it was chosen for, before it is bound."""
@@ -204,17 +204,17 @@ class Cluster:
         self.remove_pod(uid)
         return True
 
-    def lift(self, uid: str) -> PlacedPod:
+    def detach(self, uid: str) -> PlacedPod:
         """Remove a placed pod from its node temporarily, to evaluate the node without it."""
-        lifted = self._placed.pop(uid)
-        self._take_off(lifted)
+        placed = self._placed.pop(uid)
+        self._take_off(placed)
         if self.history is not None:
-            self.history.note(POD, uid, lifted, None)
-        return lifted
+            self.history.note(POD, uid, placed, None)
+        return placed
 
-    def put_back(self, lifted: PlacedPod) -> None:
-        """Add a pod that was removed by `lift` to its node again."""
-        self._put_on(lifted.pod, lifted.node)
+    def reattach(self, placed: PlacedPod) -> None:
+        """Add a pod that was removed by `detach` to its node again."""
+        self._put_on(placed.pod, placed.node)
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
@@ -326,13 +326,13 @@ class Cluster:
             if known is not None:
                 self.nodes.row_for(name, known.row)
                 self.set_node(known.node)
-                self.order.put_back(known.row, known.place)
+                self.order.restore(known.row, known.place)
         rows: set[int] = set()
-        for lifted in pods.values():
-            if lifted is not None:
-                self.nodes.row_for(lifted.node, lifted.row)
-                self._put(lifted)
-                rows.add(lifted.row)
+        for placed in pods.values():
+            if placed is not None:
+                self.nodes.row_for(placed.node, placed.row)
+                self._put(placed)
+                rows.add(placed.row)
         for row in rows:
             self.nodes.sort_pods(row, lambda pod: self._placed[pod.uid].number)
 

@@ -12,7 +12,7 @@ from kubestow.api.lazy import lazy
 from kubestow.api.node import Node
 from kubestow.scheduler.cluster.arrays import BoolArray, IdArray, IntArray
 from kubestow.scheduler.cluster.nodes import MEMORY, Capacities, NodeTable, capacities_of
-from kubestow.scheduler.cluster.nominated import NominatedBeside, RowSums
+from kubestow.scheduler.cluster.nominated import CompetingNominations, RowSums
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.ports import PortIndex
 
@@ -20,7 +20,7 @@ from kubestow.scheduler.cluster.ports import PortIndex
 class WhatIf:
     """A copy of some rows; row `i` here is row `rows[i]` of the table."""
 
-    def __init__(self, table: NodeTable, rows: IntArray, nominated: NominatedBeside | None = None) -> None:
+    def __init__(self, table: NodeTable, rows: IntArray, nominated: CompetingNominations | None = None) -> None:
         self._table = table
         self._rows = rows
         self._nominated = nominated
@@ -125,6 +125,6 @@ class WhatIf:
             self.ports.add(row, pod, sign)
 
 
-def what_if(table: NodeTable, rows: Sequence[int] | IntArray, nominated: NominatedBeside | None = None) -> WhatIf:
+def what_if(table: NodeTable, rows: Sequence[int] | IntArray, nominated: CompetingNominations | None = None) -> WhatIf:
     """Copy some rows of a table, with the pods that are nominated there added."""
     return WhatIf(table, np.asarray(rows, np.int64), nominated)

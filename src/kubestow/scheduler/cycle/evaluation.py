@@ -12,7 +12,7 @@ import numpy as np
 
 from kubestow.api.lazy import lazy
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, is_any_set
-from kubestow.scheduler.cluster.nominated import NominatedBeside
+from kubestow.scheduler.cluster.nominated import CompetingNominations
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cluster.view import NodeView
@@ -252,9 +252,11 @@ class Evaluation:
         return are_all_set(self.passing(np.array([row])))
 
     @lazy
-    def nominated(self) -> NominatedBeside | None:
+    def nominated(self) -> CompetingNominations | None:
         """The nominated pods whose requests this pod must leave free."""
-        return self.nominator.nominated_rows(self.cluster.nodes).beside(self.pod) if self.nominator.nodes else None
+        return (
+            self.nominator.nominated_rows(self.cluster.nodes).competing_with(self.pod) if self.nominator.nodes else None
+        )
 
     @property
     def nominated_row(self) -> int | None:

@@ -38,7 +38,7 @@ class GroupPreemption:
             return trial, tuple(pod for unit in victims for pod in unit.pods)
         finally:
             for removed in self._removed.values():
-                self._cluster.put_back(removed)
+                self._cluster.reattach(removed)
 
     def _reprieve(self) -> Conversation[list[VictimUnit]]:
         """Put back the units that the group does not need; return the others."""
@@ -46,7 +46,7 @@ class GroupPreemption:
         start, number = 0, 1
         while start < len(self._units):
             batch = self._units[start : start + number]
-            self._put_back(batch)
+            self._restore(batch)
             trial = yield from self._try()
             if trial.code is Code.SUCCESS:
                 start, number = start + len(batch), 2 * number
@@ -61,9 +61,9 @@ class GroupPreemption:
     def _remove(self, units: Sequence[VictimUnit]) -> None:
         for unit in units:
             for pod in unit.pods:
-                self._removed[pod.uid] = self._cluster.lift(pod.uid)
+                self._removed[pod.uid] = self._cluster.detach(pod.uid)
 
-    def _put_back(self, units: Sequence[VictimUnit]) -> None:
+    def _restore(self, units: Sequence[VictimUnit]) -> None:
         for unit in units:
             for pod in unit.pods:
-                self._cluster.put_back(self._removed.pop(pod.uid))
+                self._cluster.reattach(self._removed.pop(pod.uid))

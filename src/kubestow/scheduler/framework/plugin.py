@@ -17,7 +17,7 @@ import numpy as np
 from kubestow.api.pod import Pod
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows
 from kubestow.scheduler.cluster.events import Registration
-from kubestow.scheduler.cluster.nominated import NominatedBeside
+from kubestow.scheduler.cluster.nominated import CompetingNominations
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
@@ -200,7 +200,7 @@ class FailedEvaluation(Protocol):
         ...
 
     @property
-    def nominated(self) -> NominatedBeside | None:
+    def nominated(self) -> CompetingNominations | None:
         """The nominated pods that this pod must leave capacity for."""
         ...
 

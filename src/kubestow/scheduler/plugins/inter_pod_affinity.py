@@ -105,7 +105,7 @@ class InterPodAffinity:
         if affinity is not None and (affinity.podAffinity is not None or affinity.podAntiAffinity is not None):
             return None
         namespace_labels = self._cluster.listers.namespace_labels(pod.namespace)
-        return "" if next(self._cluster.carried.about(pod, namespace_labels), None) is None else None
+        return "" if next(self._cluster.carried.matching(pod, namespace_labels), None) is None else None
 
     # Filter
 
@@ -116,7 +116,7 @@ class InterPodAffinity:
             return unresolvable(f"parsing pod: {error}")
         namespace_labels = self._cluster.listers.namespace_labels(pod.namespace)
         existing_anti: CountsByKey = {}
-        for carried, counts in self._cluster.carried.about(pod, namespace_labels):
+        for carried, counts in self._cluster.carried.matching(pod, namespace_labels):
             if carried.kind is TermKind.REQUIRED_ANTI:
                 _add_up(existing_anti, carried.term.topology_key, counts)
         if not terms.required and not terms.required_anti and not any(c[1:].any() for c in existing_anti.values()):
@@ -129,11 +129,11 @@ class InterPodAffinity:
         )
         affinity: CountsByKey = {}
         if required.affinity:
-            counts = self._cluster.matches.ask(PodQuery(required.affinity, skip_terminating=False))
+            counts = self._cluster.matches.count(PodQuery(required.affinity, skip_terminating=False))
             affinity = {key: counts.by_domain(key) for key in required.affinity_keys}
         anti: CountsByKey = {}
         for scope, key in required.anti:
-            _add_up(anti, key, self._cluster.matches.ask(PodQuery((scope,), skip_terminating=False)))
+            _add_up(anti, key, self._cluster.matches.count(PodQuery((scope,), skip_terminating=False)))
         return self._state(pod, required, affinity, anti, existing_anti)
 
     def _state(
@@ -187,8 +187,8 @@ class InterPodAffinity:
         scopes = [(scope,) for scope, _ in required.anti] + ([required.affinity] if required.affinity else [])
         counted: BoolArray = np.zeros(size, np.bool_)
         for scope in scopes:
-            counted |= self._cluster.matches.ask(PodQuery(scope, skip_terminating=False)).by_row(size) > 0
-        for carried, counts in self._cluster.carried.about(pod, required.namespace_labels):
+            counted |= self._cluster.matches.count(PodQuery(scope, skip_terminating=False)).by_row(size) > 0
+        for carried, counts in self._cluster.carried.matching(pod, required.namespace_labels):
             if carried.kind is TermKind.REQUIRED_ANTI:
                 counted |= counts.by_row(size) > 0
         return counted
@@ -246,10 +246,10 @@ class InterPodAffinity:
         scores: ScoreState = {}
         for sign, weighted_terms in ((1, terms.preferred), (-1, terms.preferred_anti)):
             for term, weight in weighted_terms:
-                counts = self._cluster.matches.ask(PodQuery((self._scope(term),), skip_terminating=False))
+                counts = self._cluster.matches.count(PodQuery((self._scope(term),), skip_terminating=False))
                 _add_scores(scores, term.topology_key, counts, sign * weight)
         namespace_labels = self._cluster.listers.namespace_labels(pod.namespace)
-        for carried, counts in self._cluster.carried.about(pod, namespace_labels):
+        for carried, counts in self._cluster.carried.matching(pod, namespace_labels):
             carried_weight = self._weight(carried)
             if carried_weight is not None:
                 _add_scores(scores, carried.term.topology_key, counts, carried_weight)

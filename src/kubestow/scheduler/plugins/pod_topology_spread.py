@@ -132,7 +132,7 @@ class PodTopologySpread:
         counted: BoolArray = np.zeros(size, np.bool_)
         for spread in state:
             question = PodQuery((Scope(namespaces, spread.constraint.selector),), skip_terminating=False)
-            counted |= self._cluster.matches.ask(question).by_row(size) > 0
+            counted |= self._cluster.matches.count(question).by_row(size) > 0
         return counted
 
     def with_changes(self, state: HardState, pod: PodInfo, changes: Sequence[Change]) -> HardState:

@@ -23,7 +23,7 @@ from kubestow.scheduler.cluster.devices.reaching import ReachIndex
 from kubestow.scheduler.cluster.devices.usage import PoolUsage
 
 
-class Trouble(Enum):
+class PoolProblem(Enum):
     """The reason why nothing can be allocated from a pool."""
 
     INCOMPLETE = "currently being updated"
@@ -36,7 +36,7 @@ class PoolView:
     def __init__(
         self,
         pool: "Pool",
-        trouble: Trouble | None,
+        problem: PoolProblem | None,
         slices: Sequence[SliceEntry] = (),
         counters: dict[CounterName, int] | None = None,
         consumers: Sequence[DeviceRead] = (),
@@ -44,7 +44,7 @@ class PoolView:
     ) -> None:
         self.id = pool.id
         self.usage = pool.usage
-        self.trouble = trouble
+        self.problem = problem
         self._slices = slices
         self._read = read = _devices_of(slices)
         self.here: tuple[bool, ...] = (True,) * len(read.all)
@@ -88,8 +88,8 @@ class PoolView:
         usage = self.usage
         self._seen = usage.version
         self._number = -1
-        if self.trouble is not None:
-            self._state = (self.trouble,)
+        if self.problem is not None:
+            self._state = (self.problem,)
             return
         taken = usage.dedicated
         self._left = dict(self._totals)
@@ -164,7 +164,7 @@ class Pool:
         if of_node is not None and of_node.pop(name, None) is not None and not of_node:
             del self.by_node[old.node_name]
 
-    def seen_from(self, node: Node | None) -> PoolView | None:
+    def view_for(self, node: Node | None) -> PoolView | None:
         """Return the part that a node can use; None if there is none. No node: the part that all nodes share."""
         name = "" if node is None else node.metadata.name
         own = self.by_node.get(name, {}) if name else {}
@@ -188,15 +188,15 @@ class Pool:
                 # The generation is being replaced by one that offers the node nothing.
                 return None
             if self._generations[newest] != wanted:
-                return PoolView(self, Trouble.INCOMPLETE)
+                return PoolView(self, PoolProblem.INCOMPLETE)
             consumers = self._consumers_of(newest)
         if len(read.position) < len(read.all):
-            return PoolView(self, Trouble.INVALID)
+            return PoolView(self, PoolProblem.INVALID)
         if not self._partitions:
             return PoolView(self, None, relevant, node=node)
         counters = _counters_of(relevant)
         if counters is None or any(name not in counters for device in consumers for name, _ in device.counters):
-            return PoolView(self, Trouble.INVALID)
+            return PoolView(self, PoolProblem.INVALID)
         return PoolView(self, None, relevant, counters, consumers, node)
 
     def _consumers_of(self, generation: int) -> list[DeviceRead]:

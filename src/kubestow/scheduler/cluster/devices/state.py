@@ -20,7 +20,7 @@ from kubestow.scheduler.cluster.devices.classes import classes_by_resource
 from kubestow.scheduler.cluster.devices.entries import DeviceEntry, DeviceNumbers, Numbers, SliceEntry, TaintsOf
 from kubestow.scheduler.cluster.devices.pools import Pool, PoolView
 from kubestow.scheduler.cluster.devices.usage import PoolUsage
-from kubestow.scheduler.cluster.history import PROMISE, History
+from kubestow.scheduler.cluster.history import PENDING_ALLOCATION, History
 from kubestow.scheduler.cluster.listers import Listers, key_of
 from kubestow.scheduler.cluster.nodes import NodeTable
 
@@ -50,7 +50,7 @@ class Devices:
         """The pools that have slices for a single node, by the name of the node."""
         self._common: dict[tuple[str, str], Pool] = {}
         """The pools that several nodes may use."""
-        self._troubled: dict[tuple[str, str], PoolView] = {}
+        self._problem_pools: dict[tuple[str, str], PoolView] = {}
         """Pools that every node must see, because their contents are unknown."""
         self._views: dict[str, tuple[PoolView, ...]] = {}
         self._is_loaded = True
@@ -127,7 +127,7 @@ class Devices:
         """Number of situations so far; they are numbered from 0."""
         return len(self._situations)
 
-    def keep_numbers_small(self) -> None:
+    def renumber_if_needed(self) -> None:
         """Number everything again if the limit is reached; must be called before results cached by number are used."""
         if len(self._situations) > self._max_numbers or len(self._states) > self._max_numbers:
             self._renumber()
@@ -141,12 +141,12 @@ class Devices:
         if views is None:
             node = self._nodes.nodes[row]
             pools = {**self._common, **self._of_node.get(name, {})}
-            seen = [view for pool in pools.values() if (view := pool.seen_from(node)) is not None]
-            seen += [view for key, view in self._troubled.items() if key not in pools]
+            seen = [view for pool in pools.values() if (view := pool.view_for(node)) is not None]
+            seen += [view for key, view in self._problem_pools.items() if key not in pools]
             views = self._views[name] = tuple(sorted(seen, key=lambda view: view.order))
         return views
 
-    def usable_on(self, row: int) -> Iterator[tuple[DeviceEntry, PoolUsage]]:
+    def usable_devices(self, row: int) -> Iterator[tuple[DeviceEntry, PoolUsage]]:
         """Yield each device that a node can use, with its pool's usage; pools without possible allocations included."""
         if self._needs_refresh:
             self._refresh()
@@ -188,11 +188,11 @@ class Devices:
     def _update_views(self, pool: Pool) -> None:
         for name in pool.by_node:
             self._views.pop(name, None)
-        was_trouble = self._troubled.pop(pool.id, None) is not None
-        from_nowhere = pool.seen_from(None) if pool.counters else None
-        if from_nowhere is not None and from_nowhere.trouble is not None:
-            self._troubled[pool.id] = from_nowhere
-        if was_trouble or pool.shared or pool.id in self._troubled:
+        had_problem = self._problem_pools.pop(pool.id, None) is not None
+        from_nowhere = pool.view_for(None) if pool.counters else None
+        if from_nowhere is not None and from_nowhere.problem is not None:
+            self._problem_pools[pool.id] = from_nowhere
+        if had_problem or pool.shared or pool.id in self._problem_pools:
             self._reset_views()
 
     def _reset_views(self) -> None:
@@ -285,14 +285,14 @@ class Devices:
         if allocation is counted:
             return
         if claim is not None and allocation is not None:
-            promised = self._pending.get(claim.metadata.uid)
-            if promised is not None and counted is None and promised.devices == allocation.devices:
+            pending = self._pending.get(claim.metadata.uid)
+            if pending is not None and counted is None and pending.devices == allocation.devices:
                 # The claim has got the pending allocation, which is already counted.
-                self._note_promise(claim.metadata.uid, None)
+                self._note_pending(claim.metadata.uid, None)
                 del self._pending[claim.metadata.uid]
                 self._counted[key] = allocation
                 return
-            self.settle(claim.metadata.uid)
+            self.remove_pending(claim.metadata.uid)
             if counted is not None and counted.devices == allocation.devices:
                 # Nothing has changed: the pools are still valid.
                 self._counted[key] = allocation
@@ -304,10 +304,10 @@ class Devices:
             self._count(allocation, 1)
             self._counted[key] = allocation
 
-    def promise(self, uid: str, allocation: AllocationResult) -> None:
+    def add_pending(self, uid: str, allocation: AllocationResult) -> None:
         """Reserve devices for a claim that is about to be written."""
-        self.settle(uid)
-        self._note_promise(uid, allocation)
+        self.remove_pending(uid)
+        self._note_pending(uid, allocation)
         self._pending[uid] = allocation
         self._count(allocation, 1)
 
@@ -315,29 +315,29 @@ class Devices:
         """Return the allocation of a claim that is being written."""
         return self._pending.get(uid)
 
-    def settle(self, uid: str) -> None:
+    def remove_pending(self, uid: str) -> None:
         """Release the devices reserved for a claim, after its write has succeeded or failed."""
-        promised = self._pending.get(uid)
-        if promised is not None:
-            self._note_promise(uid, None)
+        pending = self._pending.get(uid)
+        if pending is not None:
+            self._note_pending(uid, None)
             del self._pending[uid]
-            self._count(promised, -1)
+            self._count(pending, -1)
 
-    def _note_promise(self, uid: str, promised: AllocationResult | None) -> None:
+    def _note_pending(self, uid: str, pending: AllocationResult | None) -> None:
         if self._history is not None:
-            self._history.note(PROMISE, uid, self._pending.get(uid), promised)
+            self._history.note(PENDING_ALLOCATION, uid, self._pending.get(uid), pending)
 
-    def promises(self) -> dict[str, AllocationResult]:
+    def pending_allocations(self) -> dict[str, AllocationResult]:
         """Return the allocations that are being written, by the UID of the claim."""
         return self._pending.copy()
 
-    def set_promises(self, promised: Mapping[str, AllocationResult]) -> None:
+    def set_pending_allocations(self, pending: Mapping[str, AllocationResult]) -> None:
         """Replace all allocations that are being written."""
-        for uid in self._pending.keys() - promised.keys():
-            self.settle(uid)
-        for uid, allocation in promised.items():
+        for uid in self._pending.keys() - pending.keys():
+            self.remove_pending(uid)
+        for uid, allocation in pending.items():
             if self._pending.get(uid) is not allocation:
-                self.promise(uid, allocation)
+                self.add_pending(uid, allocation)
 
     def _count(self, allocation: AllocationResult, sign: int) -> None:
         if not self._is_loaded:

@@ -13,7 +13,7 @@ import numpy as np
 from kubestow.api.lazy import lazy
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray
 from kubestow.scheduler.cluster.nodes import NodeTable
-from kubestow.scheduler.cluster.nominated import NominatedBeside
+from kubestow.scheduler.cluster.nominated import CompetingNominations
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.whatif import WhatIf, what_if
 from kubestow.scheduler.framework.plugin import Change, FailedEvaluation, PodsRead
@@ -106,7 +106,7 @@ class AdaptingTrial(Trial):
         cycle: FailedEvaluation,
         trial: Trial,
         victims: PotentialVictims,
-        nominated: NominatedBeside | None,
+        nominated: CompetingNominations | None,
         names: Sequence[str],
     ) -> None:
         super().__init__(cycle, trial.view, victims, trial.of)
@@ -201,7 +201,9 @@ def make_trials(
         yield AdaptingTrial(cycle, trial, victims, nominated, adapting) if adapting else trial
 
 
-def _row_sets(cycle: FailedEvaluation, victims: PotentialVictims) -> Iterator[tuple[IntArray, NominatedBeside | None]]:
+def _row_sets(
+    cycle: FailedEvaluation, victims: PotentialVictims
+) -> Iterator[tuple[IntArray, CompetingNominations | None]]:
     """Yield the rows of each trial, with their nominated pods."""
     nominated = cycle.nominated
     if nominated is not None:

@@ -28,7 +28,7 @@ class PendingAllocations:
         return self._devices.pending(uid) if group is not None and group == group_key(pod) else None
 
     def add(self, pod: Pod, uid: str, allocation: AllocationResult) -> None:
-        self._devices.promise(uid, allocation)
+        self._devices.add_pending(uid, allocation)
         group = group_key(pod) if self._with_groups else ""
         if group:
             self._groups[uid], self._holders[uid] = group, {pod.metadata.uid}
@@ -48,4 +48,4 @@ class PendingAllocations:
             if holders:
                 return
             del self._holders[uid], self._groups[uid]
-        self._devices.settle(uid)
+        self._devices.remove_pending(uid)

@@ -69,13 +69,13 @@ def offered(pools: Sequence[PoolView]) -> list[tuple[DeviceEntry, PoolView, bool
     return [
         (device, pool, here)
         for pool in pools
-        if pool.trouble is None
+        if pool.problem is None
         for device, here in zip(pool.devices, pool.here, strict=True)
     ]
 
 
 def device_at(pools: Sequence[PoolView], position: int) -> DeviceEntry:
-    """Return the device at a position among all that are offered; pools in trouble have none."""
+    """Return the device at a position among all that are offered; pools with a problem have none."""
     for pool in pools:
         if position < len(pool.devices):
             return pool.devices[position]
@@ -155,8 +155,8 @@ class Search:
         positions: list[int] = []
         position = 0
         for pool in self._pools:
-            if pool.trouble is not None:
-                problem = f"asks for all devices, but resource pool {'/'.join(pool.id)} is {pool.trouble.value}"
+            if pool.problem is not None:
+                problem = f"asks for all devices, but resource pool {'/'.join(pool.id)} is {pool.problem.value}"
                 raise AllocationError(f"claim {claim}, request {option.own_name}: {problem}")
             for device, here in zip(pool.devices, pool.here, strict=True):
                 if self._is_selectable(option, device, here, claim) and self._has_capacity(option, device, pool):

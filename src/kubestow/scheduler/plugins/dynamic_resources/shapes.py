@@ -16,7 +16,7 @@ from kubestow.config.features import Features
 from kubestow.rng import Rng
 from kubestow.scheduler.cluster.arrays import ByteArray, IntArray, are_all_set, grown
 from kubestow.scheduler.cluster.devices import Devices
-from kubestow.scheduler.cluster.devices.pools import Trouble
+from kubestow.scheduler.cluster.devices.pools import PoolProblem
 from kubestow.scheduler.cluster.listers import Store, key_of
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError, AllocationTimeoutError
 from kubestow.scheduler.plugins.dynamic_resources.requests import Compiler, Option, WantedClaim
@@ -83,7 +83,7 @@ class Allocator:
 
     def shape_of(self, claims: Sequence[ResourceClaim]) -> Shape:
         """Return the shape of claims. Raises AllocationError if they are invalid."""
-        self._devices.keep_numbers_small()
+        self._devices.renumber_if_needed()
         if self._epoch != self._devices.epoch:
             self._epoch = self._devices.epoch
             self._shapes, self._latest = {}, None
@@ -135,7 +135,7 @@ class Allocator:
             shape.scores[situation] = sum(MAX_ALTERNATIVES - option.rank for option in search.chosen.values())
             shape.solutions[situation] = Solution(search.picks, _by_claim(search, len(claims)))
         else:
-            is_invalid = any(pool.trouble is Trouble.INVALID for pool in self._devices.pools_of(row))
+            is_invalid = any(pool.problem is PoolProblem.INVALID for pool in self._devices.pools_of(row))
             shape.kinds[situation] = INVALID_POOLS if is_invalid else INFEASIBLE
 
     def allocate(

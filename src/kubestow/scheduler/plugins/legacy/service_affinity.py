@@ -64,7 +64,7 @@ class ServiceAffinity:
         if len(given) == len(set(labels)) or not is_served:
             return State(given, given)
         question = PodQuery((Scope(frozenset((pod.namespace,)), selector_from_set(pod.labels)),), False)
-        return self._with_counts(given, self._cluster.matches.ask(question).by_row(self._cluster.nodes.size))
+        return self._with_counts(given, self._cluster.matches.count(question).by_row(self._cluster.nodes.size))
 
     def _with_counts(self, given: dict[str, str], counts: CountArray, added: tuple[int, ...] = ()) -> State:
         order = self._cluster.order.rows()
@@ -110,7 +110,7 @@ class ServiceAffinity:
             return np.zeros(row_count(rows), np.int64)
         # Only one of several services counts; the choice is deterministic.
         scope = Scope(frozenset((pod.namespace,)), min(selectors, key=str))
-        counts = self._cluster.matches.ask(PodQuery((scope,), skip_terminating=True))
+        counts = self._cluster.matches.count(PodQuery((scope,), skip_terminating=True))
         return counts.by_row(self._cluster.nodes.size)[view.source_rows()[rows]].astype(np.int64)
 
     def normalize(self, state: None, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:

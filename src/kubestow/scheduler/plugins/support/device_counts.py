@@ -48,7 +48,7 @@ class DeviceCounts:
         expressions = [self._expressions.of(selector) for selector in device_class.spec.selectors if selector.cel]
         total = held = 0
         try:
-            for device, usage in self._devices.usable_on(row):
+            for device, usage in self._devices.usable_devices(row):
                 if all(expression.matches(device) for expression in expressions):
                     total += 1
                     held += usage.holds(device.name)

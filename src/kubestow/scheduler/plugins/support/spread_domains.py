@@ -119,7 +119,7 @@ class Distributions:
         if constraint.selector.is_everything or constraint.selector.selects_nothing:
             return None
         scope = Scope(frozenset((pod.namespace,)), constraint.selector)
-        return self._cluster.matches.ask(PodQuery((scope,), skip_terminating=True))
+        return self._cluster.matches.count(PodQuery((scope,), skip_terminating=True))
 
     def by_domain(self, pod: PodInfo, constraint: Constraint, included: BoolArray | None) -> Domains:
         """Return the number of selected pods per domain, on the included rows (None: on all rows)."""
