@@ -171,7 +171,7 @@ class _CycleTimes(Observer):
     def __init__(self, times: list[float]) -> None:
         self._times = times
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+    def on_decision(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         del attempt, outcome
         self._times.append(seconds)
 

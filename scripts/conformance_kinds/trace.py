@@ -79,7 +79,7 @@ class LastDecision(Observer):
 
     last: tuple[Pod, Outcome]
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+    def on_decision(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         del seconds
         self.last = (attempt.queued.pod, outcome)
 

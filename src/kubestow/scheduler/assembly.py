@@ -208,7 +208,7 @@ def _queue(
         order=queue_order(next(iter(profiles.values()))),
         nominator=parts.nominator,
         on_arrival=parts.work_arrived.set,
-        on_move=outside.observer.moved,
+        on_move=outside.observer.on_pod_moved,
     )
 
 
@@ -231,7 +231,7 @@ def _binder(parts: _Parts, queue: SchedulingQueue) -> Binder:
         waiting=parts.waiting,
         stop_recording_events=queue.done,
         extenders=parts.extenders,
-        on_step=parts.outside.observer.step,
+        on_step=parts.outside.observer.on_binding_step,
         metrics=parts.outside.metrics,
         stopwatch=parts.outside.stopwatch,
         gate=parts.gate,

@@ -99,7 +99,7 @@ class Attempts:
 
     def conclude(self, attempt: Attempt, outcome: Outcome) -> None:
         """Carry out an outcome: start to bind a placed pod, requeue any other."""
-        self._observer.decided(attempt, outcome, self._stopwatch() - attempt.started)
+        self._observer.on_decision(attempt, outcome, self._stopwatch() - attempt.started)
         if isinstance(outcome, Placed):
             if log.is_enabled(3):
                 log.info(
@@ -141,7 +141,7 @@ class Attempts:
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None:
         """Undo Reserve for a pod that could not be bound, and requeue it."""
         uid, now = placed.pod.uid, self._stopwatch()
-        self._observer.step(placed, Step(FAILED, "", now, now, failed=failed))
+        self._observer.on_binding_step(placed, Step(FAILED, "", now, now, failed=failed))
         if not self._cycles.unreserve(attempt.profile, placed):
             # The pod was bound nevertheless, or deleted: no capacity becomes free here.
             self._handle_failure(attempt, failed)

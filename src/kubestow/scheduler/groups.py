@@ -98,7 +98,7 @@ class GroupScheduling:
     ) -> None:
         profile, seconds = attempts[0].profile, self._stopwatch() - started
         self._metrics.podgroup_scheduling_algorithm_seconds.observe(seconds)
-        self._observer.group_decided(group, profile, outcome, scheduled, seconds)
+        self._observer.on_group_decision(group, profile, outcome, scheduled, seconds)
         if outcome.victims and group.group is not None:
             # Before the pods are requeued: PreEnqueue gates them there while the victims are being evicted.
             preemption = Preemption.for_group(group.group.metadata.uid, group.pods, outcome.preempting_plugin)

@@ -16,24 +16,24 @@ class Observer:
     The methods are called on the event loop and must neither wait nor raise.
     """
 
-    def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
+    def on_pod_moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
         """Handle the arrival of a pod in a queue because of an event; `plugin` is the one whose hint returned true.
 
         Not called for a new pod that becomes active at once.
         """
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+    def on_decision(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         """Handle the outcome of a scheduling cycle that took `seconds`. A placed pod is already assumed."""
 
-    def group_decided(
+    def on_group_decision(
         self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
         """Handle the outcome of the cycle of a pod group; `scheduled` of its pods had a node before.
 
-        `decided` is called next for each pod.
+        `on_decision` is called next for each pod.
         """
 
-    def step(self, placed: Placed, step: Step) -> None:
+    def on_binding_step(self, placed: Placed, step: Step) -> None:
         """Handle a finished step of a binding."""
 
 
@@ -43,23 +43,23 @@ class Observers(Observer):
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
 
-    def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
+    def on_pod_moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
         for observer in self._observers:
-            observer.moved(queued, queue, event, plugin)
+            observer.on_pod_moved(queued, queue, event, plugin)
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+    def on_decision(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         for observer in self._observers:
-            observer.decided(attempt, outcome, seconds)
+            observer.on_decision(attempt, outcome, seconds)
 
-    def group_decided(
+    def on_group_decision(
         self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
         for observer in self._observers:
-            observer.group_decided(tried, profile, outcome, scheduled, seconds)
+            observer.on_group_decision(tried, profile, outcome, scheduled, seconds)
 
-    def step(self, placed: Placed, step: Step) -> None:
+    def on_binding_step(self, placed: Placed, step: Step) -> None:
         for observer in self._observers:
-            observer.step(placed, step)
+            observer.on_binding_step(placed, step)
 
 
 def combined(*observers: Observer) -> Observer:

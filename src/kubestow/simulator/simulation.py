@@ -66,7 +66,7 @@ class _DecisionCallbacks(Observer):
     def __init__(self, on_decision: Sequence[DecisionCallback]) -> None:
         self._on_decision = on_decision
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+    def on_decision(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         del seconds
         for callback in self._on_decision:
             callback(attempt.queued.pod, outcome)

@@ -52,7 +52,9 @@ class Recorded:
 
     def record(self, pod: PodInfo) -> Record:
         """Record the last cycle of the world."""
-        self.recorder.decided(Attempt(QueuedPod(pod.pod, 0.0), pod, self.world.profile, 0.0), self.world.outcome, 0.0)
+        self.recorder.on_decision(
+            Attempt(QueuedPod(pod.pod, 0.0), pod, self.world.profile, 0.0), self.world.outcome, 0.0
+        )
         return next(iter(self.recorder))
 
 

@@ -78,7 +78,7 @@ class Tracing(Observer):
         if options.plugins:
             _listen(metrics.plugin_execution_seconds, self._plugin_ended)
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+    def on_decision(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         noted, self._noted = self._noted, []
         if self._random() >= self._ratio:
             _current.set(None)
@@ -107,7 +107,7 @@ class Tracing(Observer):
         # The task that binds is created right after this, and inherits it.
         _current.set(self._bindings.get(attempt.queued.uid, cycle))
 
-    def group_decided(
+    def on_group_decision(
         self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
         del outcome, scheduled
@@ -118,7 +118,7 @@ class Tracing(Observer):
             span = self._span("podGroupCycle", None, end - seconds, about | {"pods": len(tried.pods)})
             span.end(self._nanoseconds(end))
 
-    def step(self, placed: Placed, step: Step) -> None:
+    def on_binding_step(self, placed: Placed, step: Step) -> None:
         binding = self._bindings.get(placed.pod.uid)
         if binding is None:
             return

@@ -58,7 +58,7 @@ class Record(Struct, gc=False, eq=False):
     permits: Mapping[str, float]
     """The plugins whose permission was missing, with their timeouts in seconds."""
     history: "array[float] | None" = None
-    """The pod's moves between queues, shared by all records of the pod; see `Recorder.moved`."""
+    """The pod's moves between queues, shared by all records of the pod; see `Recorder.on_pod_moved`."""
     moves: int = 1
     """The number of moves up to this decision."""
     answers: Answers | None = None

@@ -143,7 +143,7 @@ class Recorder(Observer):
         return self._last.get(uid)
 
     def moves_of(self, uid: str) -> "array[float] | None":
-        """Return the moves of a pod between queues, in the format of `moved`."""
+        """Return the moves of a pod between queues, in the format of `on_pod_moved`."""
         return self._moves.get(uid)
 
     def clock_offset(self) -> float:
@@ -155,7 +155,7 @@ class Recorder(Observer):
 
     # Observer
 
-    def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
+    def on_pod_moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
         """Record a move. The array has the number of moves that were dropped, then pairs of time and move number."""
         if queued.gate is not None and queue == "unschedulable":
             queue, plugin = "gated", queued.gate.plugin
@@ -176,7 +176,7 @@ class Recorder(Observer):
             moves[0] += 1
             del moves[1:3]
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+    def on_decision(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         queued = attempt.queued
         self._count += 1
         node, failed, permits = "", None, _NO_PERMITS
@@ -232,14 +232,14 @@ class Recorder(Observer):
     def _take_answers(self) -> Answers:
         return Answers(self.extenders.take(), self.plugins.take(), self.rng.take())
 
-    def group_decided(
+    def on_group_decision(
         self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
         answers = self._take_answers()
         self._answers_of_group, self._uncounted = (tried, answers), answers.nbytes
         self.groups.add(tried, profile, outcome, scheduled, seconds, answers)
 
-    def step(self, placed: Placed, step: Step) -> None:
+    def on_binding_step(self, placed: Placed, step: Step) -> None:
         uid = placed.pod.uid
         record = self._binding[uid]
         was_settled = bool(self.listeners) and record.is_settled

@@ -12,7 +12,7 @@ class DecisionLog(Observer):
         self.decisions: list[tuple[str, Placed | Failed]] = []
         """`(pod, outcome)`, in order."""
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+    def on_decision(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         del seconds
         self.decisions.append((attempt.queued.pod.key, outcome))
 
