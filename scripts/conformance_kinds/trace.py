@@ -195,7 +195,7 @@ class Trace:
         if key is None:
             return {"noop": True}
         attempt, placed = self._binder.assumed.pop(key)
-        self._core.scheduler.attempts.binding_failed(attempt, placed, Failed(Code.ERROR, "binding failed"))
+        self._core.scheduler.attempts.on_binding_failed(attempt, placed, Failed(Code.ERROR, "binding failed"))
         return {"popped": key}
 
     def _advance(self, op: dict[str, Any]) -> None:

@@ -116,7 +116,7 @@ class Attempts:
 
     # The end of a binding
 
-    def bound(self, attempt: Attempt, placed: Placed) -> None:
+    def on_bound(self, attempt: Attempt, placed: Placed) -> None:
         """Record that a pod was bound."""
         queued = attempt.queued
         if log.is_enabled(2):
@@ -138,7 +138,7 @@ class Attempts:
         if queued.was_flushed:
             self._metrics.pod_scheduled_after_flush.inc()
 
-    def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None:
+    def on_binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None:
         """Undo Reserve for a pod that could not be bound, and requeue it."""
         uid, now = placed.pod.uid, self._stopwatch()
         self._observer.on_binding_step(placed, Step(FAILED, "", now, now, failed=failed))

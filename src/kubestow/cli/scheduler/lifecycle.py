@@ -108,4 +108,4 @@ class Lifecycle(msgspec.Struct, frozen=True):
             await self.events.drain(WRITING_SECONDS)
         self.may_write.ended = True
         self.recorder.close()
-        scheduler.binder.abandon()
+        scheduler.binder.cancel_remaining()

@@ -209,7 +209,7 @@ class Reloader:
         changed = [name for name in names if core.profiles.get(name) is not profiles.get(name)]
         for name in changed:
             if name in core.profiles:
-                core.profiles[name].hand_over_evaluations(core.handle.metrics.plugin_evaluations)
+                core.profiles[name].flush_evaluations(core.handle.metrics.plugin_evaluations)
         core.profiles.clear()
         core.profiles.update(profiles)
         core.queue.reconfigure(

@@ -166,7 +166,7 @@ class Details:
             metrics=self._scheduler.metrics,
             **judging,
         )
-        return profile.made_for(handle, ReplayingGuard(answers.plugins, past.cluster.nodes)), extenders
+        return profile.with_handle(handle, ReplayingGuard(answers.plugins, past.cluster.nodes)), extenders
 
     def _run(self, record: Record, searched: Searched, only: IntArray | None = None, *, is_full: bool) -> EvaluationRun:
         """Evaluate a pod again, on all rows of the search or on `only` these; with PostFilter if `is_full`."""

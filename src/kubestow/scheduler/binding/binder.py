@@ -63,9 +63,9 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 class BindingListener(Protocol):
     """Handles the end of bindings. Exactly one of the methods is called for each binding."""
 
-    def bound(self, attempt: Attempt, placed: Placed) -> None: ...
+    def on_bound(self, attempt: Attempt, placed: Placed) -> None: ...
 
-    def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None: ...
+    def on_binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None: ...
 
 
 class Binder:
@@ -130,10 +130,10 @@ class Binder:
         self._waiting.remove(placed.pod.uid)
         failed = _failure_of(task)
         if failed is None:
-            listener.bound(attempt, placed)
+            listener.on_bound(attempt, placed)
             self._post_bind(attempt.profile, placed)
         else:
-            listener.binding_failed(attempt, placed, failed)
+            listener.on_binding_failed(attempt, placed, failed)
 
     async def _bind(
         self, profile: Profile, placed: Placed, extender_binding: "ExtenderBinding | None"
@@ -266,7 +266,7 @@ class Binder:
             await asyncio.wait(self._tasks.values(), timeout=seconds)
         return not self._tasks
 
-    def abandon(self) -> None:
+    def cancel_remaining(self) -> None:
         """Cancel the remaining bindings; their pods go back to the queue."""
         for task in self._tasks.values():
             task.cancel()

@@ -131,7 +131,7 @@ class Profile:
             return registration
         return replace(registration, hint=partial(self.caller.call, Hook(plugin, "hint", registration.hint, guard)))
 
-    def made_for(self, handle: Handle, guard: Guard) -> "Profile":
+    def with_handle(self, handle: Handle, guard: Guard) -> "Profile":
         """Return the same profile with new plugins, created for another handle."""
         return Profile(self._config, self._registry, handle, lambda: 0.0, guard)
 
@@ -149,7 +149,7 @@ class Profile:
             if hook.all_evaluations
         }
 
-    def hand_over_evaluations(self, counter: Counter) -> None:
+    def flush_evaluations(self, counter: Counter) -> None:
         """Add the number of evaluations to a counter, and set it to 0 here."""
         for key, count in self.evaluations().items():
             counter.add(count, *key)

@@ -82,7 +82,7 @@ class RunningCore:
     def cancel(self) -> None:
         """Stop scheduling and abandon all bindings."""
         self.task.cancel()
-        self._core.scheduler.binder.abandon()
+        self._core.scheduler.binder.cancel_remaining()
 
     def close(self) -> None:
         """Stop everything on the loop, and close it."""
