@@ -81,7 +81,7 @@ def test_unpublished_versions_do_not_appear_in_earlier_states(writes: list[tuple
     st.sampled_from([None, "a", "b", "c"]),
     st.one_of(st.none(), st.tuples(st.sampled_from(["a", "a-b"]), st.sampled_from("uvw"))),
 )
-def test_a_span_contains_the_keys_of_a_namespace_after_a_key(
+def test_a_key_range_contains_the_keys_of_a_namespace_after_a_key(
     keys: set[tuple[str, str]], namespace: str | None, after: tuple[str, str] | None
 ) -> None:
     """In the current state, and in an earlier one."""
@@ -90,11 +90,11 @@ def test_a_span_contains_the_keys_of_a_namespace_after_a_key(
         store.put("configmaps", {"metadata": {"name": name, "namespace": place, "uid": place + name}})
     wanted = sorted(key for key in keys if namespace in (None, key[0]) and (after is None or key > after))
     then, collection = store.rv, store.collection("configmaps")
-    assert collection.span(namespace, after=after)[1] == wanted
+    assert collection.key_range(namespace, after=after)[1] == wanted
     assert [key for key in collection._now()[1] if key in keys] == sorted(keys)
-    assert collection.span(namespace, after=after)[1] == wanted
+    assert collection.key_range(namespace, after=after)[1] == wanted
     store.put("configmaps", {"metadata": {"name": "x", "namespace": "b", "uid": "x"}})
-    assert collection.span(namespace, then, after)[1] == wanted
+    assert collection.key_range(namespace, then, after)[1] == wanted
 
 
 @SETTINGS

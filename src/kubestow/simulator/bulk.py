@@ -17,7 +17,7 @@ from kubestow.api.conditions import POD_SCHEDULED, with_condition
 from kubestow.api.pod import Pod, PodCondition
 from kubestow.api.timestamps import format_time
 from kubestow.apiserver.errors import already_exists
-from kubestow.apiserver.kubelets.lives import born
+from kubestow.apiserver.kubelets.lifecycles import lifecycle_of
 from kubestow.apiserver.kubelets.scripts import PREFIX, Pace, Script
 from kubestow.apiserver.kubelets.statuses import Addresses, report_pod
 from kubestow.apiserver.objects.intent import Intent
@@ -199,7 +199,7 @@ class BulkPods:
             status["nominatedNodeName"] = pod.status.nominatedNodeName
         if pod.spec.nodeName:
             full["spec"]["nodeName"] = pod.spec.nodeName
-            life = born(full, Script(full, self._pace), one.bound + _SETTLE_SECONDS)
+            life = lifecycle_of(full, Script(full, self._pace), one.bound + _SETTLE_SECONDS)
             now = self._plane.store.clock.now()
             life.advance(now)
             report_pod(full, life, Addresses(), now)

@@ -30,7 +30,10 @@ class Context:
         """Return the value of an expression; raises CelError."""
         if not self._values:
             write = self.write
-            self._values = [write.shown(write.new, self.resource), write.shown(write.old, self.resource)]
+            self._values = [
+                write.in_version_of(write.new, self.resource),
+                write.in_version_of(write.old, self.resource),
+            ]
             self._values += [self.namespace, *([self.params] if self.scope.params else [])]
             self._values += [request_of(write, self.resource), DefaultingMap({}, self._variable)]
         return compiled(source, self.scope).evaluate(*self._values)

@@ -42,7 +42,7 @@ class Write:
         key = "name" if self.resource.storage == "namespaces" else "namespace"
         return str(self.metadata.get(key, ""))
 
-    def shown(self, obj: Object | None, resource: Resource) -> Object | None:
+    def in_version_of(self, obj: Object | None, resource: Resource) -> Object | None:
         """Return an object in the version of a resource."""
         if obj is None or resource.conversion is None:
             return obj

@@ -37,7 +37,7 @@ class Rbac:
         self._store = store
         self._granted: dict[Subject, list[_Granted]] | None = None
         for kind in _KINDS:
-            store.collection(f"{kind}.{GROUP}").follow(self._invalidate, None)
+            store.collection(f"{kind}.{GROUP}").subscribe(self._invalidate, None)
 
     def _invalidate(self, _: Change) -> None:
         self._granted = None

@@ -62,7 +62,7 @@ def _resource(definition: Object, version: Object, stored: str) -> Resource:
             drop_status if "status" in subresources else lambda _: None,
             validate=lambda obj: _validate(obj, schema),
             validate_status=lambda obj, _: _validate(obj, schema),
-            judge=lambda new, old: broken_rules(new, old, schema, root=True),
+            validate_last=lambda new, old: broken_rules(new, old, schema, root=True),
         ),
         columns=_columns(version.get("additionalPrinterColumns")),
         conversion=conversion,

@@ -63,7 +63,7 @@ KINDS = (
         selectable="spec.signerName",
         rules=Rules(
             access.default_request,
-            sign=access.set_requester,
+            set_author=access.set_requester,
             validate=access.validate_request,
             validate_update=access.validate_request_update,
         ),

@@ -50,18 +50,18 @@ class Rules:
     prepare_status: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_status: Callable[[Object, Object], Iterator[Cause]] = _no_objection
     """Validate the new status when a request writes only the status."""
-    suits: Callable[[Object, dict[str, str]], Iterator[Cause]] | None = None
+    validate_in_namespace: Callable[[Object, dict[str, str]], Iterator[Cause]] | None = None
     """Validate a new object, given the labels of its namespace."""
-    judge: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
+    validate_last: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
     """Validate an object that passed all other rules, given the old object, if any."""
     drop_disabled_fields: Callable[[Object, Object | None, Features], None] = lambda _new, _old, _features: None
     """Remove fields whose feature gate is disabled, unless the old object, if any, uses them."""
-    gated: Callable[[Object, Features], Iterator[Cause]] = lambda _obj, _features: iter(())
+    validate_with_gates: Callable[[Object, Features], Iterator[Cause]] = lambda _obj, _features: iter(())
     """Validate an object, given the feature gates."""
     valid_name: names.Wrong = names.dns_subdomain
-    sign: Callable[[Object, User], None] = lambda _obj, _user: None
+    set_author: Callable[[Object, User], None] = lambda _obj, _user: None
     """Record the author in a new object."""
-    date: Callable[[Object, Object | None, str], None] = lambda _new, _old, _now: None
+    set_timestamps: Callable[[Object, Object | None, str], None] = lambda _new, _old, _now: None
     """Set timestamps inside an object, given the old object, if any, and the current time."""
 
 

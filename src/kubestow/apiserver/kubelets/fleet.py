@@ -17,8 +17,8 @@ from kubestow.api.timestamps import format_micro_time
 from kubestow.apiserver.controllers.api import Object, condition_of
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
-from kubestow.apiserver.kubelets import admission, claims, lives, resizing, statuses
-from kubestow.apiserver.kubelets.lives import NEVER, Life
+from kubestow.apiserver.kubelets import admission, claims, lifecycles, resizing, statuses
+from kubestow.apiserver.kubelets.lifecycles import NEVER, PodLifecycle
 from kubestow.apiserver.kubelets.scripts import Pace, Script
 from kubestow.apiserver.rules.pods import set_condition
 from kubestow.apiserver.store.collection import Key
@@ -62,8 +62,8 @@ class Fleet:
         """The states of nodes set by annotations: true, false, unknown or shutdown."""
         self._resized_nodes: set[str] = set()
         """Nodes whose capacity was changed by a user."""
-        self._lives: dict[str, Life] = {}
-        """The lives of pods with a pending change, by UID."""
+        self._lifecycles: dict[str, PodLifecycle] = {}
+        """The lifecycles of pods with a pending change, by UID."""
         self._idle: dict[str, int] = {}
         """Versions of pods without a pending change, by UID."""
         self._allocated: dict[str, dict[str, Object]] = {}
@@ -164,7 +164,7 @@ class Fleet:
         node = record.fields[NODE]
         if change.type == "DELETED":
             self._addresses.release(record.uid)
-            self._lives.pop(record.uid, None)
+            self._lifecycles.pop(record.uid, None)
             self._idle.pop(record.uid, None)
             self._allocated.pop(record.uid, None)
             waiting = self._deferred.pop(node, {})
@@ -192,7 +192,7 @@ class Fleet:
         state, now = self._states.get(node, b"true"), self._api.now()
         if state in (b"false", b"unknown"):
             return None
-        life = self._lives.get(record.uid)
+        life = self._lifecycles.get(record.uid)
         if state == b"true":
             if self._idle.get(record.uid) == record.rv:
                 return None
@@ -201,14 +201,14 @@ class Fleet:
         pod = record.object()
         if record.fields[PHASE] in DONE and "deletionTimestamp" not in pod["metadata"]:
             # A client has set the final phase.
-            self._lives.pop(record.uid, None)
+            self._lifecycles.pop(record.uid, None)
             return None
         if life is None:
             if admission.is_unscheduled(record) and self._reject(record, pod, node):
                 return None
             if claims.has_claims(record) and not self._prepare_claims(pod):
                 return None
-            life = self._lives[record.uid] = lives.born(pod, Script(pod, self._pace), now)
+            life = self._lifecycles[record.uid] = lifecycles.lifecycle_of(pod, Script(pod, self._pace), now)
         seconds = pod["spec"].get("activeDeadlineSeconds")
         life.deadline = life.seen + seconds if seconds is not None else NEVER
         self._stop_if_needed(pod, life, shutdown=state == b"shutdown")
@@ -223,7 +223,7 @@ class Fleet:
         if life.wakes != NEVER:
             return life.wakes - now
         self._idle[record.uid] = life.rv
-        del self._lives[record.uid]
+        del self._lifecycles[record.uid]
         return None
 
     def _reject(self, record: Record, pod: Object, node: str) -> bool:
@@ -248,7 +248,7 @@ class Fleet:
             self._api.event("kubelet", pod, "FailedPrepareDynamicResources", message, "Warning")
         return not error
 
-    def _stop_if_needed(self, pod: Object, life: Life, *, shutdown: bool) -> None:
+    def _stop_if_needed(self, pod: Object, life: PodLifecycle, *, shutdown: bool) -> None:
         metadata, now = pod["metadata"], self._api.now()
         if life.done:
             return
@@ -262,7 +262,7 @@ class Fleet:
                 life.reason, life.message = "NodeShutdown", "Pod was rejected as the node is shutting down."
             life.stop(now, float(pod["spec"].get("terminationGracePeriodSeconds", 30)) if life.started else 0.0)
 
-    def _report(self, pod: Object, life: Life, now: float) -> None:
+    def _report(self, pod: Object, life: PodLifecycle, now: float) -> None:
         metadata = pod["metadata"]
 
         def report(current: Object) -> None:
@@ -276,7 +276,7 @@ class Fleet:
 
         life.rv = self._api.update("pods", metadata["namespace"], metadata["name"], report, sub="status").rv
 
-    def _resize(self, pod: Object, life: Life, key: Key) -> None:
+    def _resize(self, pod: Object, life: PodLifecycle, key: Key) -> None:
         """Resize the containers of a pod according to its spec, if the node has enough free capacity."""
         previous = self._allocated.pop(pod["metadata"]["uid"], {})
         if not life.allocated and previous != resizing.resources(pod):

@@ -5,7 +5,7 @@ from typing import Any
 
 from kubestow.api import quantity
 from kubestow.api.timestamps import format_time
-from kubestow.apiserver.kubelets.lives import Life
+from kubestow.apiserver.kubelets.lifecycles import PodLifecycle
 from kubestow.apiserver.quota import pod_amounts, requested
 from kubestow.apiserver.rules.pods import set_condition
 
@@ -21,13 +21,13 @@ def resources(pod: Object) -> dict[str, Object]:
     }
 
 
-def is_needed(pod: Object, life: Life) -> bool:
+def is_needed(pod: Object, life: PodLifecycle) -> bool:
     """Return whether the allocated resources of a container differ from those in the spec."""
     wanted = resources(pod)
     return any(wanted.get(name, current) != current for name, current in life.allocated.items())
 
 
-def decide(pod: Object, life: Life, node: Object, others: Iterable[Object], now: float) -> str:
+def decide(pod: Object, life: PodLifecycle, node: Object, others: Iterable[Object], now: float) -> str:
     """Resize a pod; return `Infeasible` if it can never be done, `Deferred` if it cannot be done yet, else empty."""
     allocatable = {name: quantity.nano(text) for name, text in node.get("status", {}).get("allocatable", {}).items()}
     wanted = pod_amounts(pod["spec"], "requests")
@@ -73,7 +73,7 @@ def _must_restart(container: Object, old: Object, new: Object) -> bool:
     return bool(changed & restarting)
 
 
-def report(pod: Object, life: Life, now: float) -> None:
+def report(pod: Object, life: PodLifecycle, now: float) -> None:
     """Set the condition of a pending resize, or remove it if there is none."""
     reason, message = life.refused
     if reason:

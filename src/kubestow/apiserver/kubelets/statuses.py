@@ -4,7 +4,7 @@ import ipaddress
 from typing import Any
 
 from kubestow.api.timestamps import format_time
-from kubestow.apiserver.kubelets.lives import Life, Run
+from kubestow.apiserver.kubelets.lifecycles import PodLifecycle, Run
 from kubestow.apiserver.rules.pods import set_condition
 
 Object = dict[str, Any]
@@ -113,7 +113,7 @@ def _set(conditions: list[Object], type_: str, status: str, reason: str, message
     conditions.append(new)
 
 
-def report_pod(pod: Object, life: Life, addresses: Addresses, now: float) -> None:
+def report_pod(pod: Object, life: PodLifecycle, addresses: Addresses, now: float) -> None:
     """Write the status of a pod."""
     spec, status = pod["spec"], pod.setdefault("status", {})
     host = addresses.of_node(spec["nodeName"])
@@ -136,7 +136,7 @@ def report_pod(pod: Object, life: Life, addresses: Addresses, now: float) -> Non
     _report_conditions(pod, life, now)
 
 
-def _report_conditions(pod: Object, life: Life, now: float) -> None:
+def _report_conditions(pod: Object, life: PodLifecycle, now: float) -> None:
     text = format_time(now)
     runs = [run for run in life.runs if run.kind != "init"]
     unready = [run.name for run in runs if not life.is_ready(run, now)]
@@ -176,7 +176,7 @@ def _closed_gate(pod: Object) -> dict[str, str]:
     return {}
 
 
-def _container(container: Object, pod: Object, life: Life, run: Run, now: float) -> Object:
+def _container(container: Object, pod: Object, life: PodLifecycle, run: Run, now: float) -> Object:
     name, uid = container["name"], pod["metadata"]["uid"]
     identity = f"stand-in://{uid}/{name}/{run.restarts}" if run.started != float("inf") else ""
     if run.state == "running":

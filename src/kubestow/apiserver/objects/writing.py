@@ -86,16 +86,16 @@ class Writer:
         self._mutate(write)
         rules.prepare_create(obj)
         rules.drop_disabled_fields(obj, None, self.admission.features)
-        rules.sign(obj, intent.user)
-        rules.date(obj, None, self.store.now())
+        rules.set_author(obj, intent.user)
+        rules.set_timestamps(obj, None, self.store.now())
         rules.complete(obj)
         name = metadata["name"]
         wrong = [*check_name("metadata.name", name, rules.valid_name), *check_metadata(metadata)]
-        if rules.suits is not None:
-            wrong += rules.suits(obj, self._labels_of(namespace))
-        wrong += rules.gated(obj, self.admission.features)
+        if rules.validate_in_namespace is not None:
+            wrong += rules.validate_in_namespace(obj, self._labels_of(namespace))
+        wrong += rules.validate_with_gates(obj, self.admission.features)
         self._require_valid(resource, obj, [*wrong, *rules.validate(obj)], causes)
-        self._require_valid(resource, obj, list(rules.judge(obj, None)))
+        self._require_valid(resource, obj, list(rules.validate_last(obj, None)))
         if self.store.get(resource.storage, namespace, name) is not None:
             raise errors.already_exists(resource.group, resource.plural, name)
         self.admission.check(resource, obj)
@@ -209,8 +209,12 @@ class Writer:
                 self.admission.complete(resource, new)
             rules.prepare_update(new, old)
             rules.drop_disabled_fields(new, old, self.admission.features)
-            rules.date(new, old, self.store.now())
-            causes = [*check_metadata(metadata), *rules.validate(new), *rules.gated(new, self.admission.features)]
+            rules.set_timestamps(new, old, self.store.now())
+            causes = [
+                *check_metadata(metadata),
+                *rules.validate(new),
+                *rules.validate_with_gates(new, self.admission.features),
+            ]
             causes += (part.validate_update or rules.validate_update)(new, old)
             self._require_valid(resource, new, causes, wrong)
             if resource.counts_generation and _desired_state(new) != _desired_state(old):
@@ -225,7 +229,7 @@ class Writer:
             self._require_valid(resource, new, wrong)
         if new == old:
             return current
-        self._require_valid(resource, new, list(rules.judge(new, old)))
+        self._require_valid(resource, new, list(rules.validate_last(new, old)))
         self.admission.check(resource, new, old, sub)
         write.new = new
         if not reviewed:

@@ -110,7 +110,7 @@ def list_page(store: Store, resource: Resource, selected: Selection, query: dict
     rv = _version(store, query) if start is None else _version_of_page(store, start)
     after = (start.namespace, start.name) if start is not None else None
     try:
-        objects, keys = collection.span(selected.namespace, None if rv == store.rv else rv, after)
+        objects, keys = collection.key_range(selected.namespace, None if rv == store.rv else rv, after)
     except ApiError as error:
         if start is None or error.code != 410:
             raise

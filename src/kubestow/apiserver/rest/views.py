@@ -108,7 +108,7 @@ def watch_line(resource: Resource, change: Change, type_: str, form: str, includ
             # The object left the selection, not the store: send its previous state with the version of this change.
             obj = change.previous.object()
             obj["metadata"]["resourceVersion"] = str(change.rv)
-            record = change.previous.renewed(change.rv, encode(obj))
+            record = change.previous.next_version(change.rv, encode(obj))
         line = event_line(type_, single(resource, record, form, include))
         change.lines[key] = line
     return line

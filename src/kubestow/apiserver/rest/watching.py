@@ -149,8 +149,8 @@ class Watch:
                 line = self._line(change)
                 if line is not None:
                     lines.append(line)
-        self._collection.follow(self._change_callback, self._topic)
-        self._collection.enders.append(self._end_callback)
+        self._collection.subscribe(self._change_callback, self._topic)
+        self._collection.end_callbacks.append(self._end_callback)
         return lines
 
     def _line(self, change: Change) -> bytes | None:
@@ -198,6 +198,6 @@ class Watch:
         if self.timer is not None:
             self.timer.cancel()
         self._collection.unsubscribe(self._change_callback, self._topic)
-        if self._end_callback in self._collection.enders:
-            self._collection.enders.remove(self._end_callback)
+        if self._end_callback in self._collection.end_callbacks:
+            self._collection.end_callbacks.remove(self._end_callback)
         self._watchers.remove(self)

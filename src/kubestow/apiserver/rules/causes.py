@@ -13,7 +13,7 @@ from kubestow.apiserver.rules.names import (
     REQUIRED,
     Wrong,
     check_name,
-    shown,
+    quote_value,
 )
 
 PORTS = "must be between 1 and 65535, inclusive"
@@ -26,12 +26,16 @@ def required(path: str, why: str = "") -> Cause:
 
 def invalid(path: str, value: Any, why: str) -> Cause:
     """Return the cause of an invalid value."""
-    return path, INVALID, f"Invalid value: {shown(value)}: {why}"
+    return path, INVALID, f"Invalid value: {quote_value(value)}: {why}"
 
 
 def unsupported(path: str, value: Any, known: Sequence[str]) -> Cause:
     """Return the cause of a value that is not in an enumeration."""
-    return path, NOT_SUPPORTED, f"Unsupported value: {shown(value)}: supported values: {', '.join(map(shown, known))}"
+    return (
+        path,
+        NOT_SUPPORTED,
+        f"Unsupported value: {quote_value(value)}: supported values: {', '.join(map(quote_value, known))}",
+    )
 
 
 def forbidden(path: str, why: str) -> Cause:
@@ -41,7 +45,7 @@ def forbidden(path: str, why: str) -> Cause:
 
 def duplicate(path: str, value: Any) -> Cause:
     """Return the cause of a repeated value."""
-    return path, DUPLICATE, f"Duplicate value: {shown(value)}"
+    return path, DUPLICATE, f"Duplicate value: {quote_value(value)}"
 
 
 def check_amount(path: str, amount: str, *, whole: bool) -> Iterator[Cause]:

@@ -20,7 +20,7 @@ from kubestow.apiserver.rules.names import (
     dns_label,
     dns_subdomain,
     qualified_name,
-    shown,
+    quote_value,
 )
 from kubestow.apiserver.rules.placement import check_node_selector
 from kubestow.apiserver.rules.slices import MAX_ATTRIBUTES, MAX_VALUE_LENGTH
@@ -246,7 +246,7 @@ def _check_selectors(selectors: Sequence[dict[str, Any]], path: str, features: F
         try:
             selector = compile_selector(expression, features.dra_list_type_attributes, features.dra_consumable_capacity)
         except CompileError as error:
-            yield where, INVALID, f"Invalid value: {shown(expression)}: {error}"
+            yield where, INVALID, f"Invalid value: {quote_value(expression)}: {error}"
             continue
         if max_selector_cost(selector) > _MAX_COST:
             yield forbidden(where, "too complex, exceeds cost limit")

@@ -97,7 +97,7 @@ def path_segment(name: str) -> Sequence[str]:
     return [f"may not contain '{one}'" for one in "/%" if one in name]
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """Return a value as messages quote it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
@@ -105,7 +105,7 @@ def shown(value: Any) -> str:
 def check_name(path: str, text: str, name_format: Wrong) -> Iterator[Cause]:
     """Check the format of the text in a field."""
     for message in name_format(text):
-        yield path, INVALID, f"Invalid value: {shown(text)}: {message}"
+        yield path, INVALID, f"Invalid value: {quote_value(text)}: {message}"
 
 
 def check_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:

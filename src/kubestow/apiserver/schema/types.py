@@ -50,7 +50,7 @@ class Scalar(Type):
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if not self.accepts(value):
-            report.wrong.append((path, f"must be {self.description}, not {shown(value)}"))
+            report.wrong.append((path, f"must be {self.description}, not {quote_value(value)}"))
 
 
 @dataclass(slots=True, eq=False)
@@ -61,10 +61,10 @@ class Choice(Type):
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if type(value) is not str:
-            report.wrong.append((path, f"must be a string, not {shown(value)}"))
+            report.wrong.append((path, f"must be a string, not {quote_value(value)}"))
         elif value not in self.values and value != "":
             known = ", ".join(f'"{one}"' for one in sorted(self.values))
-            reason = f"Unsupported value: {shown(value)}: supported values: {known}"
+            reason = f"Unsupported value: {quote_value(value)}: supported values: {known}"
             report.invalid.append((path, "FieldValueNotSupported", reason))
 
 
@@ -76,7 +76,7 @@ class ListOf(Type):
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if type(value) is not list:
-            report.wrong.append((path, f"must be a list, not {shown(value)}"))
+            report.wrong.append((path, f"must be a list, not {quote_value(value)}"))
             return
         item = self.item
         if isinstance(item, Scalar):
@@ -97,7 +97,7 @@ class MapOf(Type):
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if type(value) is not dict:
-            report.wrong.append((path, f"must be an object, not {shown(value)}"))
+            report.wrong.append((path, f"must be an object, not {quote_value(value)}"))
             return
         inner = self.value
         if inner is SCALARS["quantity"]:
@@ -169,7 +169,7 @@ class Struct(Type):
 
     def check(self, value: Any, path: str, report: Report) -> None:
         if type(value) is not dict:
-            report.wrong.append((path, f"must be an object, not {shown(value)}"))
+            report.wrong.append((path, f"must be an object, not {quote_value(value)}"))
             return
         table = self.table
         drop: list[str] | None = None
@@ -206,7 +206,7 @@ class Struct(Type):
                     report.invalid.append((where, "FieldValueRequired", "Required value"))
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """Return a value as text for messages: as JSON, with long strings cut."""
     if value is None:
         return "null"

@@ -36,7 +36,7 @@ class Collection:
         self.floor = 0
         """Changes up to this version were dropped from the log: reading from an older version gets 410 Expired."""
         self.subscribers: list[Callback] = []
-        self.enders: list[Callable[[], None]] = []
+        self.end_callbacks: list[Callable[[], None]] = []
         """Callbacks that run when the resource is no longer served."""
         self._retain = retain
         self._order: list[Key] | None = None
@@ -46,7 +46,7 @@ class Collection:
         """Changes in memory that are not published yet."""
         self._by_topic: dict[Topic, dict[Callback, None]] = {}
 
-    def follow(self, callback: Callback, topic: Topic | None) -> None:
+    def subscribe(self, callback: Callback, topic: Topic | None) -> None:
         """Call a function for changes of objects that match a topic before or after it; None: for all."""
         if topic is None:
             self.subscribers.append(callback)
@@ -76,7 +76,7 @@ class Collection:
                 for callback in tuple(self._by_topic[topic]):
                     callback(change)
 
-    def reshape(self, resource: Resource) -> None:
+    def convert_to(self, resource: Resource) -> None:
         """Convert all objects to the schema of a changed custom resource, as if they were written now."""
         self.resource = resource
         self._past = None
@@ -127,10 +127,10 @@ class Collection:
 
     def ordered(self, namespace: str | None, rv: int | None = None) -> list[Record]:
         """Return the objects in the order of namespace and name, now or at a retained earlier version."""
-        objects, keys = self.span(namespace, rv)
+        objects, keys = self.key_range(namespace, rv)
         return [objects[key] for key in keys]
 
-    def span(
+    def key_range(
         self, namespace: str | None, rv: int | None = None, after: Key | None = None
     ) -> tuple[dict[Key, Record], list[Key]]:
         """Return the objects now or at an earlier version, and the ordered keys of a namespace after a key."""

@@ -41,7 +41,7 @@ class Record:
         obj: dict[str, Any] = decode(self.body)
         return obj
 
-    def renewed(self, rv: int, body: bytes) -> "Record":
+    def next_version(self, rv: int, body: bytes) -> "Record":
         """Return the next version of an object whose labels, owners and selectable fields did not change."""
         copy = Record.__new__(Record)
         for slot in ("storage", "namespace", "name", "uid", "labels", "owners", "fields"):

@@ -85,7 +85,7 @@ class Store:
             collection.floor = self.rv
             collection.subscribers.extend(self.custom_subscribers)
         if resource.is_custom:
-            collection.reshape(resource)
+            collection.convert_to(resource)
 
     def custom_collections(self) -> Iterator[Collection]:
         """Return the collections of all current custom resources."""
@@ -105,7 +105,7 @@ class Store:
 
     def drop(self, storage: str) -> None:
         """Remove a custom resource without objects."""
-        for end in list(self.collections.pop(storage).enders):
+        for end in list(self.collections.pop(storage).end_callbacks):
             end()
 
     def collection(self, storage: str) -> Collection:
@@ -128,7 +128,7 @@ class Store:
     def renew(self, storage: str, previous: Record, body: Callable[[int], bytes]) -> Record:
         """Write the next version of an object whose labels, owners and selectable fields did not change."""
         self.rv = rv = self.rv + 1
-        record = previous.renewed(rv, body(rv))
+        record = previous.next_version(rv, body(rv))
         self._replace(storage, self.collections[storage], record)
         return record
 
@@ -145,7 +145,7 @@ class Store:
         self.rv = rv = self.rv + 1
         obj = previous.object()
         obj["metadata"]["resourceVersion"] = str(rv)
-        last = previous.renewed(rv, encode(obj))
+        last = previous.next_version(rv, encode(obj))
         self._unindex(storage, previous)
         collection.remove(previous)
         self._changed(collection, Change("DELETED", last, previous))

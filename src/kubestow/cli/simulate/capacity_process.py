@@ -135,8 +135,8 @@ def _made(manifest: Manifest) -> Manifest:
         causes = check(resource, tree, intent)
         resource.rules.default(tree)
         causes += resource.rules.validate(tree)
-        if resource.rules.gated is not None:
-            causes += resource.rules.gated(tree, config.Features())
+        if resource.rules.validate_with_gates is not None:
+            causes += resource.rules.validate_with_gates(tree, config.Features())
         if causes:
             raise invalid(resource.group, resource.kind, manifest.name, causes)
     except ApiError as error:

@@ -38,7 +38,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Life:
+class PodLifecycle:
     """The state of one pod on its node."""
 
     script: Script
@@ -191,11 +191,11 @@ class Life:
         self._end(at, "Succeeded" if finished else "Failed", code)
 
 
-def born(pod: Object, script: Script, now: float) -> Life:
+def lifecycle_of(pod: Object, script: Script, now: float) -> PodLifecycle:
     """Return the life of a pod: a new one, or one restored from its status."""
     spec, status = pod["spec"], pod.get("status", {})
     seen = parse_time(status["startTime"]) if status.get("startTime") else now
-    life = Life(script, spec.get("restartPolicy", "Always"), seen)
+    life = PodLifecycle(script, spec.get("restartPolicy", "Always"), seen)
     if status.get("startTime"):
         life.phase, life.reason, life.message = status["phase"], status.get("reason", ""), status.get("message", "")
     statuses = {one["name"]: one for kind in ("c", "initC") for one in status.get(f"{kind}ontainerStatuses", ())}
@@ -212,7 +212,7 @@ def born(pod: Object, script: Script, now: float) -> Life:
     return life
 
 
-def _restore(life: Life, run: Run, status: Object) -> None:
+def _restore(life: PodLifecycle, run: Run, status: Object) -> None:
     state = status.get("state", {})
     run.restarts = status.get("restartCount", 0)
     if run.restarts:
