@@ -161,11 +161,11 @@ class ApiClient:
             auth = await self._renew(None, deadline)
         connection, response, ended = await self._open_stream(path, auth, deadline, sink)
         if response.status == 401:
-            self._pool.put_back(connection)
+            self._pool.release(connection)
             renewed = await self._renew(auth, deadline)
             connection, response, ended = await self._open_stream(path, renewed, deadline, sink)
         if response.status != 200:
-            self._pool.put_back(connection)
+            self._pool.release(connection)
             raise api_error(f"GET {path}", response.status, response.body, _retry_delay(response))
         try:
             yield ended
@@ -175,7 +175,7 @@ class ApiClient:
                 connection.close()
             elif not ended.cancelled():
                 ended.exception()  # marks it as retrieved, also if the caller was cancelled meanwhile
-            self._pool.put_back(connection)
+            self._pool.release(connection)
 
     def _message(self, method: str, path: str, auth: bytes, body: bytes, content_type: str) -> bytes:
         start = f"{method} {self._prefix}{path}".encode()
@@ -197,7 +197,7 @@ class ApiClient:
             code = str(response.status)
         except BaseException as error:
             connection.close()
-            self._pool.put_back(connection)
+            self._pool.release(connection)
             if isinstance(error, ConnectionLostError) and connection.served > 1:
                 # The server closed an idle connection just as it was taken; try another one.
                 return await self._open_stream(path, auth, deadline, sink)

@@ -78,7 +78,7 @@ class Pool:
             self._set_timer(min(waiting.deadline for waiting in (*self._queue, *self._low_priority)))
 
     def take_idle(self) -> Connection | None:
-        """Return an idle connection for one request or stream, if there is one; return it with `put_back`."""
+        """Return an idle connection for one request or stream, if there is one; return it with `release`."""
         while self._idle:
             connection = self._idle.pop()
             if connection.reusable and self._loop.time() - connection.opened_at <= AGE_SECONDS:
@@ -88,12 +88,12 @@ class Pool:
         return None
 
     async def dial(self, deadline: float) -> Connection:
-        """Open a new connection for one request or stream; return it with `put_back`."""
+        """Open a new connection for one request or stream; return it with `release`."""
         connection = await self._dial(deadline)
         self._busy.add(connection)
         return connection
 
-    def put_back(self, connection: Connection) -> None:
+    def release(self, connection: Connection) -> None:
         self._busy.discard(connection)
         if not connection.reusable:
             # Otherwise it would stay open until the server closes it.
@@ -152,13 +152,13 @@ class Pool:
             oldest = self._loop.time() - AGE_SECONDS
             if connection is None or not connection.reusable or connection.opened_at < oldest:
                 if connection is not None:
-                    self.put_back(connection)
+                    self.release(connection)
                 connection = self.take_idle()
             self._start(request, connection)
             return
         self._free_slots += 1
         if connection is not None:
-            self.put_back(connection)
+            self.release(connection)
 
     def _next(self) -> _Request | None:
         if self._low_priority and (not self._queue or self._is_low_priority_turn()):
