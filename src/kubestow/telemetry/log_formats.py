@@ -24,8 +24,8 @@ class TextFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created)  # noqa: DTZ006 - klog writes local time
         file = record.pathname.rpartition("/")[2]
         head = f"{_severity(record)}{moment:%m%d %H:%M:%S.%f} {record.process or 0:7d} {file}:{record.lineno}] "
-        text = message.shown_text()
-        return head + (text if message.plain and text.isprintable() else quote(text)) + message.shown_values()
+        text = message.redacted_text()
+        return head + (text if message.plain and text.isprintable() else quote(text)) + message.formatted_values()
 
 
 class JsonFormatter(logging.Formatter):
@@ -36,13 +36,13 @@ class JsonFormatter(logging.Formatter):
         fields: dict[str, Any] = {
             "ts": round(record.created * 1000, 4),
             "caller": f"{'/'.join(record.pathname.split('/')[-2:])}:{record.lineno}",
-            "msg": message.shown_text(),
+            "msg": message.redacted_text(),
         }
         if record.levelno < logging.ERROR:
             fields["v"] = verbosity_of(record)
         fields.update((name, _reference(name, redact(name, value))) for name, value in message.values.items())
         if message.err is not None:
-            fields["err"] = message.shown_error()
+            fields["err"] = message.redacted_error()
         return encode(fields)
 
 

@@ -42,20 +42,20 @@ class Message:
         self.plain = plain
 
     def __str__(self) -> str:
-        return self.shown_text() + self.shown_values()
+        return self.redacted_text() + self.formatted_values()
 
-    def shown_text(self) -> str:
+    def redacted_text(self) -> str:
         """Return the text without secrets."""
         return redact_text(self.text)
 
-    def shown_error(self) -> str:
+    def redacted_error(self) -> str:
         """Return the text of the error without secrets, or its type if it has no text."""
         return redact_text(str(self.err) or type(self.err).__name__)
 
-    def shown_values(self) -> str:
+    def formatted_values(self) -> str:
         """Return the error and the values in klog's form, each after a space."""
-        error = "" if self.err is None else f" err{_shown(self.shown_error())}"
-        return error + "".join(f" {name}{_shown(redact(name, value))}" for name, value in self.values.items())
+        error = "" if self.err is None else f" err{_format_value(self.redacted_error())}"
+        return error + "".join(f" {name}{_format_value(redact(name, value))}" for name, value in self.values.items())
 
 
 def quote(text: str) -> str:
@@ -82,7 +82,7 @@ def _escape(character: str) -> str:
     return f"\\u{code:04x}" if code <= _LAST_BMP else f"\\U{code:08x}"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return _lines(value) if "\n" in value else "=" + quote(value)
     if value is None:

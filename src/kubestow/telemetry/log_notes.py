@@ -21,7 +21,7 @@ class _Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.msg
-        text = message.shown_error() if isinstance(message, Message) and message.err else record.getMessage()
+        text = message.redacted_error() if isinstance(message, Message) and message.err else record.getMessage()
         now = self._clock.now()
         if now - self._noted.get(text, -math.inf) >= _REMINDER_SECONDS:
             recent = {noted: time for noted, time in self._noted.items() if now - time < _REMINDER_SECONDS}

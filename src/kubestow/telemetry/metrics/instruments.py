@@ -65,7 +65,7 @@ class Family(ABC):
         """The arguments of the constructor that two metrics of the same name must share."""
         return (self.text, self.labels)
 
-    def shown(self, key: Key) -> Key:
+    def replace_disallowed(self, key: Key) -> Key:
         """Return the label values with those that are not allowed replaced."""
         if not self.allowed:
             return key
@@ -76,7 +76,7 @@ class Family(ABC):
 
     def replaced(self, key: Key) -> int:
         """Return the number of label values that are not allowed."""
-        return sum(value != shown for value, shown in zip(key, self.shown(key), strict=True))
+        return sum(value != shown for value, shown in zip(key, self.replace_disallowed(key), strict=True))
 
     @abstractmethod
     def unexpected(self) -> float:
@@ -99,7 +99,7 @@ class Numbers(Family):
         """Return the numbers by label values."""
         merged: dict[Key, float] = {}
         for key, value in self._numbers():
-            shown = self.shown(key)
+            shown = self.replace_disallowed(key)
             merged[shown] = merged.get(shown, 0) + value
         return merged
 
@@ -149,7 +149,7 @@ class Gauge(Numbers):
     def unexpected(self) -> float:
         # Once each: the changes of a number that is read at its source cannot be counted.
         if self.allowed:
-            self._replaced.update(key for key, _ in self._numbers() if self.shown(key) != key)
+            self._replaced.update(key for key, _ in self._numbers() if self.replace_disallowed(key) != key)
         return sum(map(self.replaced, self._replaced))
 
 
@@ -226,7 +226,7 @@ class Histogram(Family):
         """Return the observed values by label values."""
         merged: dict[Key, Distribution] = {}
         for key, found in self._observations.items():
-            shown, counts, total = self.shown(key), found.count().counts.tolist(), found.total
+            shown, counts, total = self.replace_disallowed(key), found.count().counts.tolist(), found.total
             before = merged.get(shown)
             if before is not None:
                 counts = [one + other for one, other in zip(before.counts, counts, strict=True)]
