@@ -113,13 +113,13 @@ _NODE, _POD = msgspec.json.Decoder(KnownNode), msgspec.json.Decoder(PodValue)
 
 
 @contextmanager
-def kept(simulation: Simulation, folder: Path, every: float, configuration: dict[str, Any]) -> Iterator[None]:
+def record_moments(simulation: Simulation, folder: Path, every: float, configuration: dict[str, Any]) -> Iterator[None]:
     """Write changes and moments of a simulation to a folder: a moment each `every` seconds, and one at the end."""
     # Without a timestamp, the same simulation produces the same bytes.
     with atomic_file(folder / MOMENTS) as raw, gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, raw, mtime=0) as file:
         writer = _MomentWriter(simulation, cast("BinaryIO", file), every)
         writer.write(Header("moments", VERSION, configuration))
-        writer.look(simulation)
+        writer.record(simulation)
         yield
         writer.write_moment(anyway=True)
         for pod in simulation.core.intake.pending_pods():
@@ -145,11 +145,11 @@ class _MomentWriter:
         """A fork is not recorded."""
         return self
 
-    def look(self, simulation: Simulation) -> None:
+    def record(self, simulation: Simulation) -> None:
         """Write a moment, and schedule the next one."""
         if simulation is self._simulation:
             self.write_moment()
-            simulation.at(simulation.time + self._every, self.look)
+            simulation.at(simulation.time + self._every, self.record)
 
     def write(self, line: Header | Change | Moment) -> None:
         """Write a line."""

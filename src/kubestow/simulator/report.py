@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kubestow.simulator.measuring import Measures
-from kubestow.simulator.results import span, summary
+from kubestow.simulator.results import format_duration, summary
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 860, 220, 56, 24
 _COLOURS = ("var(--a)", "var(--b)", "var(--c)")
@@ -37,11 +37,11 @@ def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, 
     times = [one.time for one in samples]
     pods, waits = results["pods"], results["waits"]
     cards = {
-        "simulated": span(results["seconds"]),
+        "simulated": format_duration(results["seconds"]),
         "pods bound": f"{pods['bound']:,}",
         "still pending": f"{pods['pending']:,}",
-        "median wait": span(waits["p50"]),
-        "99 % wait within": span(waits["p99"]),
+        "median wait": format_duration(waits["p50"]),
+        "99 % wait within": format_duration(waits["p99"]),
         "evicted by preemption": f"{pods['victims']:,}",
     }
     usage = {
@@ -106,7 +106,9 @@ def _waits(what: str, groups: dict[str, dict[str, float]]) -> str:
     if not groups:
         return "<p>No pod was bound.</p>"
     columns = ("p50", "p90", "p95", "p99", "max")
-    rows = [(key, f"{one['count']:,}", *(span(one[name]) for name in columns)) for key, one in groups.items()]
+    rows = [
+        (key, f"{one['count']:,}", *(format_duration(one[name]) for name in columns)) for key, one in groups.items()
+    ]
     return table((what, "pods", "median", "90 %", "95 %", "99 %", "longest"), rows)
 
 
@@ -139,7 +141,7 @@ def _lines(times: Sequence[float], series: dict[str, list[float]], *, percent: b
         at = times[0] + (times[-1] - times[0]) * step / 4
         anchor = "end" if step == 4 else "middle"
         x = _LEFT + (at - times[0]) * across
-        when = span(at) if at else "0"
+        when = format_duration(at) if at else "0"
         parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{when}</text>')
     keys = ""
     for (label, values), colour in zip(series.items(), _COLOURS, strict=False):
@@ -176,7 +178,7 @@ def _heat(times: Sequence[float], measures: Measures) -> str:
     total = rows * height
     frame = f'<rect x="{_LEFT}" y="0" width="{_WIDTH - _LEFT - 10}" height="{total:.1f}" fill="var(--card)"/>'
     label = f'<text x="{_LEFT - 6}" y="12" text-anchor="end">nodes</text>'
-    end = f'<text x="{_WIDTH - 10}" y="{total + 16:.1f}" text-anchor="end">{span(times[-1])}</text>'
+    end = f'<text x="{_WIDTH - 10}" y="{total + 16:.1f}" text-anchor="end">{format_duration(times[-1])}</text>'
     return f'<svg viewBox="0 0 {_WIDTH} {total + 22:.0f}" role="img">{frame}{"".join(cells)}{label}{end}</svg>'
 
 

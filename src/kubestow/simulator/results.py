@@ -84,11 +84,11 @@ def summary(tree: dict[str, Any]) -> list[str]:
     pods, waits, usage = tree["pods"], tree["waits"], tree["utilisation"]
     ends = "" if tree["complete"] else ", then interrupted"
     fates = ", ".join(f"{pods[name]} {name}" for name in ("created", "bound", "succeeded", "failed", "deleted"))
-    longest = f"95 % within {span(waits['p95'])}, longest {span(waits['max'])}"
+    longest = f"95 % within {format_duration(waits['p95'])}, longest {format_duration(waits['max'])}"
     lines = [
-        f"Simulated {span(tree['seconds'])}{ends} (seed {tree['seed']}).",
+        f"Simulated {format_duration(tree['seconds'])}{ends} (seed {tree['seed']}).",
         f"Pods: {fates}, {pods['pending']} pending; {pods['victims']} evicted by preemption.",
-        f"Wait for a node: median {span(waits['p50'])}, {longest}.",
+        f"Wait for a node: median {format_duration(waits['p50'])}, {longest}.",
     ]
     if usage:
         lines.append(
@@ -102,7 +102,7 @@ def summary(tree: dict[str, Any]) -> list[str]:
     return lines
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration for people, such as `90 s` or `1.5 h`."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"

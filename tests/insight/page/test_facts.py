@@ -15,7 +15,7 @@ from kubestow.insight.page.scenes import all_objects
 from kubestow.insight.page.watching import Watch, Watched
 from kubestow.simulator import Simulation
 from kubestow.simulator import page_files as files
-from kubestow.simulator.page_files import kept, read
+from kubestow.simulator.page_files import read, record_moments
 
 GROUP = {
     "apiVersion": "scheduling.k8s.io/v1alpha2",
@@ -106,7 +106,7 @@ def test_every_moment_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with Simulation(record_bytes=limit) as simulation:
         core, features = simulation.core, config.Features()
         configuration = configuration_told(config.default(features), features)
-        with kept(simulation, tmp_path, 0.5, configuration):
+        with record_moments(simulation, tmp_path, 0.5, configuration):
             for happens in steps(simulation):
                 happens()
                 simulation.run_for(1.0)

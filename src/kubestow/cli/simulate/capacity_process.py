@@ -39,7 +39,7 @@ from kubestow.insight.explain.reading import RESOURCE_CLAIM_TEMPLATES
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.cluster.listers import key_of
 from kubestow.simulator.capacity import Capacity, capacity, scheduler
-from kubestow.simulator.headroom import HEAD, SORTS, Headroom, Room, headroom
+from kubestow.simulator.utilization import HEAD, SORTS, ClusterUtilization, Utilization, cluster_utilization
 
 _LISTED = 10
 _FITTED = (Pod, PodGroup, ResourceClaimTemplate)
@@ -77,7 +77,7 @@ def tell(request: Request) -> None:
         objects += [obj for obj in asked if isinstance(obj, ResourceClaimTemplate)]
         _warn(objects, request)
         if not pods:
-            _tell_headroom(headroom(objects, request.exclude), request)
+            _tell_headroom(cluster_utilization(objects, request.exclude), request)
             return
         features = config.Features() if gang is None else _GANGS
         chosen = load_configuration(request.configuration, request.plugins, features)
@@ -207,29 +207,31 @@ async def _list(client: ApiClient, resource: Resource[Any]) -> list[Any]:
         return []
 
 
-# Headroom
+# Utilization
 
 
-def _tell_headroom(found: Headroom, request: Request) -> None:
+def _tell_headroom(found: ClusterUtilization, request: Request) -> None:
     if request.output is not None:
         parts = {"nodes": found.nodes, "nodeGroups": found.kinds, "namespaces": found.namespaces}
         tree: dict[str, Any] = {"total": found.total._asdict()}
-        tree |= {name: [room._asdict() for room in _ordered(rooms, request)] for name, rooms in parts.items()}
+        tree |= {
+            name: [one._asdict() for one in _ordered(utilizations, request)] for name, utilizations in parts.items()
+        }
         _tell_tree(tree, request.output)
         return
     rows = [(found.total.name, *found.total.cells())]
-    for room in _ordered(found.nodes, request):
-        rows.append((room.name, *room.cells()))
+    for one in _ordered(found.nodes, request):
+        rows.append((one.name, *one.cells()))
         if request.with_pods:
-            rows += [(f"  {pod.name}", *pod.cells()) for pod in _ordered(found.pods[room.name], request)]
+            rows += [(f"  {pod.name}", *pod.cells()) for pod in _ordered(found.pods[one.name], request)]
     _tell_table(("NODE", *HEAD), rows)
-    for title, rooms in (("NODE GROUP", found.kinds), ("NAMESPACE", found.namespaces)):
+    for title, utilizations in (("NODE GROUP", found.kinds), ("NAMESPACE", found.namespaces)):
         click.echo()
-        _tell_table((title, *HEAD), [(room.name, *room.cells()) for room in _ordered(rooms, request)])
+        _tell_table((title, *HEAD), [(one.name, *one.cells()) for one in _ordered(utilizations, request)])
 
 
-def _ordered(rooms: list[Room], request: Request) -> list[Room]:
-    return sorted(rooms, key=SORTS[request.sort])
+def _ordered(utilizations: list[Utilization], request: Request) -> list[Utilization]:
+    return sorted(utilizations, key=SORTS[request.sort])
 
 
 def _tell_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -20,10 +20,10 @@ from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.simulator import running
 from kubestow.simulator.contents import ObjectError
 from kubestow.simulator.decision_lines import NODES
-from kubestow.simulator.page_files import kept
+from kubestow.simulator.page_files import record_moments
 from kubestow.simulator.recording.files import is_recording
 from kubestow.simulator.recording.replaying import Replay
-from kubestow.simulator.results import span, summary
+from kubestow.simulator.results import format_duration, summary
 from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.reading import Scenario, read
 
@@ -57,7 +57,7 @@ def simulate(
             length = source.longest if source.duration is None else source.duration
             every = min(max(length / _MOMENTS, 1.0), source.sample)
             watching = partial(
-                kept, folder=out, every=every, configuration=configuration_told(chosen, features, plugins)
+                record_moments, folder=out, every=every, configuration=configuration_told(chosen, features, plugins)
             )
         with _progress() as progress:
             return running.run(
@@ -159,6 +159,12 @@ def _progress() -> Iterator[running.Progress | None]:
         task = bar.add_task("simulating", total=None, pods=0)
 
         def update(seconds: float, end: float, bound: int) -> None:
-            bar.update(task, completed=seconds, total=end, pods=bound, description=f"{span(seconds)} of {span(end)}")
+            bar.update(
+                task,
+                completed=seconds,
+                total=end,
+                pods=bound,
+                description=f"{format_duration(seconds)} of {format_duration(end)}",
+            )
 
         yield update

@@ -30,13 +30,13 @@ def command(file: Path, kubeconfig: str, context: str, hash_names: bool) -> None
     from kubestow.client.kubeconfig import find_access
     from kubestow.clock import SystemClock
     from kubestow.simulator.recording.files import RecordingWriter
-    from kubestow.simulator.recording.following import follow, reach
+    from kubestow.simulator.recording.following import check_access, follow
     from kubestow.simulator.recording.scrubbing import Hasher
     from kubestow.telemetry.log_notes import noting
 
     async def main() -> None:
         access, clock = find_access(kubeconfig, context=context), SystemClock()
-        await reach(access, clock)
+        await check_access(access, clock)
         writer = RecordingWriter(file)
         hasher = Hasher(os.urandom(16)) if hash_names else None
 

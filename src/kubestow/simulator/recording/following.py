@@ -65,7 +65,7 @@ class _Recorder:
         return tree if self._hasher is None else self._hasher.hashed(tree)
 
 
-async def reach(access: Access, clock: Clock) -> None:
+async def check_access(access: Access, clock: Clock) -> None:
     """Raise CallError unless nodes and pods can be listed; a recording would wait for them for ever."""
     channel = open_channel(access, clock=clock)
     try:

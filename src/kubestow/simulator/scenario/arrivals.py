@@ -8,7 +8,7 @@ from typing import Any
 
 from kubestow.apiserver.errors import ApiError
 from kubestow.simulator.bulk import Template
-from kubestow.simulator.results import span
+from kubestow.simulator.results import format_duration
 from kubestow.simulator.scenario import traces
 from kubestow.simulator.scenario.format import Arrival, Distribution, Object, Span, seconds
 from kubestow.simulator.scenario.places import Place
@@ -45,7 +45,7 @@ class Stream:
         """Raises ObjectsError for a pod that the API server would reject."""
         self._arrival = arrival
         self._place = place.at("object" if arrival.pod is None else "pod")
-        self._rows = sorted(rows, key=traces.at)
+        self._rows = sorted(rows, key=traces.arrival_seconds)
         self._times = sorted(seconds(one) for one in arrival.times or ())
         self._rng = random.Random(f"{seed}/arrivals/{arrival.name}")
         self._run_time = sampler(arrival.run, default_run)
@@ -75,7 +75,7 @@ class Stream:
         if arrival.poisson is not None:
             self._at += self._rng.expovariate(self._rate)
         elif number < len(self._rows):
-            self._at = self._begin + traces.at(self._rows[number])
+            self._at = self._begin + traces.arrival_seconds(self._rows[number])
         elif number < len(self._times):
             self._at = self._begin + self._times[number]
         else:
@@ -89,7 +89,7 @@ class Stream:
         self._number += 1
         try:
             if self._arrival.pod is not None:
-                run = traces.span(row["run"]) if row.get("run") else self._run_time(self._rng)
+                run = traces.parse_duration(row["run"]) if row.get("run") else self._run_time(self._rng)
                 simulation.bulk.create(self._template(simulation, row), name, run)
             else:
                 obj = self._arrival.object or {}
@@ -111,7 +111,9 @@ class Stream:
                 raise
             if simulation is not None and not self._is_noted:
                 self._is_noted = True
-                simulation.notes.append(self._place.describe(f"from {span(simulation.time)} on, {error.message}"))
+                simulation.notes.append(
+                    self._place.describe(f"from {format_duration(simulation.time)} on, {error.message}")
+                )
 
     def _template(self, simulation: Simulation, row: Row) -> Template:
         size = (row.get("cpu") or "", row.get("memory") or "")

@@ -11,7 +11,7 @@ from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.scripts import Pace
 from kubestow.simulator.contents import ObjectError
 from kubestow.simulator.in_memory.virtual_loop import START
-from kubestow.simulator.results import span
+from kubestow.simulator.results import format_duration
 from kubestow.simulator.scenario import events, traces
 from kubestow.simulator.scenario.arrivals import Stream
 from kubestow.simulator.scenario.autoscaling import Autoscaler
@@ -116,7 +116,7 @@ def _last_arrival(arrival: Arrival, rows: list[traces.Row]) -> float:
     """Return the time of the last arrival."""
     if arrival.until is not None:
         return seconds(arrival.until)
-    times = [*map(seconds, arrival.times or ()), *map(traces.at, rows)]
+    times = [*map(seconds, arrival.times or ()), *map(traces.arrival_seconds, rows)]
     if arrival.poisson is not None and arrival.count is not None:
         times.append(seconds(arrival.poisson.every) * (arrival.count + _DEVIATIONS * math.sqrt(arrival.count)))
     return seconds(arrival.begin) + max(times, default=0.0)
@@ -127,10 +127,13 @@ def _late_notes(scenario: Scenario, end: float) -> Iterator[str]:
     spec = scenario.spec
     begins = {f"spec.events[{index}].at": seconds(event.at) for index, event in enumerate(spec.events)}
     for index, arrival in enumerate(spec.arrivals):
-        times = [*map(seconds, arrival.times or ()), *map(traces.at, scenario.traces.get(arrival.name, []))]
+        times = [
+            *map(seconds, arrival.times or ()),
+            *map(traces.arrival_seconds, scenario.traces.get(arrival.name, [])),
+        ]
         begins[f"spec.arrivals[{index}]"] = seconds(arrival.begin) + min(times, default=0.0)
     for path, begin in begins.items():
         if begin > end:
             yield scenario.place.at(path).describe(
-                f"does not happen: it is due at {span(begin)}, but the run ends at {span(end)}"
+                f"does not happen: it is due at {format_duration(begin)}, but the run ends at {format_duration(end)}"
             )

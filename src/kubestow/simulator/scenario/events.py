@@ -11,7 +11,7 @@ from kubestow.apiserver.objects.eviction import evict
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.resources import BY_KIND
 from kubestow.simulator.contents import ObjectError
-from kubestow.simulator.results import span
+from kubestow.simulator.results import format_duration
 from kubestow.simulator.scenario.foreign import Planned
 from kubestow.simulator.scenario.format import Event, Nodes, Object, seconds
 from kubestow.simulator.scenario.places import Place
@@ -54,7 +54,7 @@ def _happen(event: Event, place: Place, seed: str, simulation: Simulation) -> No
 
 
 def _missing(place: Place, what: str, simulation: Simulation) -> ObjectsError:
-    return ObjectsError([place.describe(f"there is no {what} at {span(simulation.time)}")])
+    return ObjectsError([place.describe(f"there is no {what} at {format_duration(simulation.time)}")])
 
 
 def apply(simulation: Simulation, obj: Object) -> None:
@@ -123,12 +123,12 @@ def _chosen(nodes: Nodes, place: Place, seed: str, simulation: Simulation) -> li
         wanted = nodes.labels.items()
         found = [name for name, node in present.items() if wanted <= node.metadata.labels.items()]
         if not found:
-            note = f"no node had these labels at {span(simulation.time)}, so nothing happened"
+            note = f"no node had these labels at {format_duration(simulation.time)}, so nothing happened"
             simulation.notes.append(place.at("labels").describe(note))
         return found
     count = nodes.count or 0
     if count > len(present):
-        note = f"there were only {len(present)} nodes at {span(simulation.time)}"
+        note = f"there were only {len(present)} nodes at {format_duration(simulation.time)}"
         simulation.notes.append(place.at("count").describe(note))
     return random.Random(seed).sample(list(present), min(count, len(present)))
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from kubestow.apiserver.kubelets import description
-from kubestow.simulator.results import span
+from kubestow.simulator.results import format_duration
 from kubestow.simulator.scenario.format import Event, Object, seconds
 from kubestow.simulator.scenario.reading import Scenario
 from kubestow.simulator.scenario.rules import NODE_ACTIONS, Problem
@@ -40,7 +40,7 @@ def missing_objects(scenario: Scenario) -> Iterator[Problem]:
     for index, event, field, (kind, name) in named:
         time = seconds(event.at)
         if since.get((kind, name), time + 1) > time and (kind, re.sub(r"-\d+$", "", name)) not in numbered:
-            yield f"spec.events[{index}].{field}", f"there is no {kind} {name} at {span(time)}"
+            yield f"spec.events[{index}].{field}", f"there is no {kind} {name} at {format_duration(time)}"
 
 
 def _key(kind: str, name: str, namespace: str = "default") -> Key:

@@ -41,7 +41,7 @@ def _check(row: Row, column: str) -> None:
     text = row.get(column) or ""
     if column in ("at", "run"):
         if text or column == "at":
-            span(text)
+            parse_duration(text)
     elif text and column == "name":
         for wrong in dns_subdomain(text):
             raise ValueError(f"{text!r}: {wrong}")
@@ -49,7 +49,7 @@ def _check(row: Row, column: str) -> None:
         raise ValueError("must not be negative")
 
 
-def span(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Return the seconds of a duration in a row; raises ValueError."""
     given: Span = text
     try:
@@ -59,6 +59,6 @@ def span(text: str) -> float:
     return seconds(given)
 
 
-def at(row: Row) -> float:
+def arrival_seconds(row: Row) -> float:
     """Return the time of a row in seconds."""
-    return span(row["at"])
+    return parse_duration(row["at"])

@@ -14,7 +14,7 @@ from kubestow.simulator.capacity import node_kind
 _MEBI = 1 << 20
 
 
-class Room(NamedTuple):
+class Utilization(NamedTuple):
     """Resources of a node or group. CPU in thousandths of a core, memory in bytes."""
 
     name: str
@@ -25,10 +25,10 @@ class Room(NamedTuple):
     memory_requests: int = 0
     memory_limits: int = 0
 
-    def plus(self, *others: "Room") -> "Room":
+    def plus(self, *others: "Utilization") -> "Utilization":
         """Return the sum of all, under this one's name."""
         sums = (sum(values) for values in zip(*(one[1:] for one in (self, *others)), strict=True))
-        return Room(self.name, *sums)
+        return Utilization(self.name, *sums)
 
     def cells(self) -> tuple[str, str, str, str]:
         """Return requests and limits of CPU and memory, with their share of the total."""
@@ -54,47 +54,53 @@ def _share(part: int, whole: int) -> str:
     return f" ({part * 100 // whole}%)" if whole else ""
 
 
-class Headroom(NamedTuple):
+class ClusterUtilization(NamedTuple):
     """The resources of a cluster."""
 
-    total: Room
-    nodes: list[Room]
-    kinds: list[Room]
-    namespaces: list[Room]
-    pods: dict[str, list[Room]]
+    total: Utilization
+    nodes: list[Utilization]
+    kinds: list[Utilization]
+    namespaces: list[Utilization]
+    pods: dict[str, list[Utilization]]
     """By node."""
 
 
-def headroom(objects: Iterable[Any], exclude: Iterable[str] = ()) -> Headroom:
+def cluster_utilization(objects: Iterable[Any], exclude: Iterable[str] = ()) -> ClusterUtilization:
     """Add up the pods that are bound and have not ended."""
-    excluded, nodes, kinds, pods = set(exclude), dict[str, Room](), dict[str, str](), list[Pod]()
+    excluded, nodes, kinds, pods = set(exclude), dict[str, Utilization](), dict[str, str](), list[Pod]()
     for obj in objects:
         if isinstance(obj, Node) and obj.metadata.name not in excluded:
             allocatable = resource_amounts(obj.status.allocatable)
-            nodes[obj.metadata.name] = Room(obj.metadata.name, allocatable.get(CPU, 0), allocatable.get(MEMORY, 0))
+            nodes[obj.metadata.name] = Utilization(
+                obj.metadata.name, allocatable.get(CPU, 0), allocatable.get(MEMORY, 0)
+            )
             kinds[obj.metadata.name] = node_kind(obj)
         elif isinstance(obj, Pod) and obj.spec.nodeName and not pod_is_terminal(obj):
             pods.append(obj)
     cpu, memory = sum(use.cpu for use in nodes.values()), sum(use.memory for use in nodes.values())
-    by_node: dict[str, list[Room]] = {name: [] for name in nodes}
-    by_namespace: dict[str, list[Room]] = {}
+    by_node: dict[str, list[Utilization]] = {name: [] for name in nodes}
+    by_namespace: dict[str, list[Utilization]] = {}
     for pod in pods:
         if pod.spec.nodeName in nodes:
             used = _pod_resources(pod)
             by_node[pod.spec.nodeName].append(used)
             by_namespace.setdefault(pod.metadata.namespace, []).append(used)
     full = {name: use.plus(*by_node[name]) for name, use in nodes.items()}
-    by_kind: dict[str, list[Room]] = {}
+    by_kind: dict[str, list[Utilization]] = {}
     for name, use in full.items():
         by_kind.setdefault(kinds[name], []).append(use)
-    spaces = [Room(name, cpu, memory).plus(*used) for name, used in by_namespace.items()]
-    grouped = [Room(kind, 0, 0).plus(*rooms) for kind, rooms in by_kind.items()]
-    return Headroom(Room("*", 0, 0).plus(*full.values()), list(full.values()), grouped, spaces, by_node)
+    spaces = [Utilization(name, cpu, memory).plus(*used) for name, used in by_namespace.items()]
+    grouped = [Utilization(kind, 0, 0).plus(*rows) for kind, rows in by_kind.items()]
+    return ClusterUtilization(
+        Utilization("*", 0, 0).plus(*full.values()), list(full.values()), grouped, spaces, by_node
+    )
 
 
-def _pod_resources(pod: Pod) -> Room:
+def _pod_resources(pod: Pod) -> Utilization:
     requests, limits = pod_requests(pod).amounts, pod_requests(_limits_as_requests(pod)).amounts
-    return Room(pod.key, 0, 0, requests.get(CPU, 0), limits.get(CPU, 0), requests.get(MEMORY, 0), limits.get(MEMORY, 0))
+    return Utilization(
+        pod.key, 0, 0, requests.get(CPU, 0), limits.get(CPU, 0), requests.get(MEMORY, 0), limits.get(MEMORY, 0)
+    )
 
 
 def _limits_as_requests(pod: Pod) -> Pod:
