@@ -10,7 +10,7 @@ from typing import Any
 from bench_rows import MILLIS, Row
 from kubestow.insight.page.events import Events
 from kubestow.insight.page.history import PageHistory
-from kubestow.insight.page.watching import Watch, Watched
+from kubestow.insight.page.watching import Watch, WatchedScheduler
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 NODES = 5_000
@@ -44,7 +44,7 @@ def _measure(pending: int, moments: int, readers: int) -> Row:
         assert archive is not None
         history = PageHistory(world.core.cluster, world.core.queue.nominator, archive.recorder.history)
         events, reader = Events(history), _Reader()
-        watched = Watched(world.core, world.metrics, archive.recorder, world.clock)
+        watched = WatchedScheduler(world.core, world.metrics, archive.recorder, world.clock)
         watch, spent = Watch(watched), 0.0
         for number in range(NODES):
             labels = {"kubernetes.io/hostname": f"n{number}", "zone": f"z{number % 3}"}
@@ -69,7 +69,7 @@ def _measure(pending: int, moments: int, readers: int) -> Row:
 
 
 def _record_moment(watch: Watch, history: PageHistory, events: Events) -> None:
-    moment = watch.look()
+    moment = watch.next_moment()
     assert moment is not None
     history.add(moment)
-    events.tell(moment)
+    events.publish(moment)

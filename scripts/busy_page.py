@@ -22,12 +22,12 @@ from typing import TypeVar
 import uvloop
 
 from kubestow import config
-from kubestow.cli.scheduler.page import Looking, live_run
+from kubestow.cli.scheduler.page import PagePoller, live_run
 from kubestow.insight.explain.world import Setup
 from kubestow.insight.page.api import Api
 from kubestow.insight.page.local import LocalServer
 from kubestow.insight.page.pages import Site
-from kubestow.insight.page.watching import Watch, Watched
+from kubestow.insight.page.watching import Watch, WatchedScheduler
 from kubestow.server.http.messages import Request
 from kubestow.server.pages import Answer
 from kubestow.telemetry.memory import GC_THRESHOLDS
@@ -80,12 +80,12 @@ class Meter:
 METER = Meter()
 
 
-class MeteredLooking(Looking):
+class MeteredPoller(PagePoller):
     """Records and sends changes, and measures the CPU time of both."""
 
-    def look(self) -> float:
+    def poll(self) -> float:
         with METER:
-            return super().look()
+            return super().poll()
 
 
 class MeteredApi(Api):
@@ -111,9 +111,11 @@ async def serve(figures: Path) -> None:
         await world.until_idle()
         setup = Setup(config.default(features), features)
         run = live_run("busy", world.core, archive, world.clock, lambda: setup)
-        looking = MeteredLooking(Watch(Watched(world.core, world.metrics, archive.recorder, world.clock)), run.history)
-        print(await LocalServer(Site(MeteredApi([run], looking.events))).start(0), flush=True)
-        task = asyncio.create_task(looking.run())
+        poller = MeteredPoller(
+            Watch(WatchedScheduler(world.core, world.metrics, archive.recorder, world.clock)), run.history
+        )
+        print(await LocalServer(Site(MeteredApi([run], poller.events))).start(0), flush=True)
+        task = asyncio.create_task(poller.run())
         begin, created = loop.time(), 0
         while not task.result():
             due = int((loop.time() - begin) * RATE)

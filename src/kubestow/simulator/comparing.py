@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubestow.insight.decisions import schema
-from kubestow.insight.decisions.moved import FIGURES, Moved, Scores, pair_pods, scores, why
+from kubestow.insight.decisions.moved import FIGURES, Moved, Scores, pair_pods, reason_for_move, scores
 from kubestow.simulator import results
 from kubestow.simulator.running import DECISIONS
 
@@ -158,7 +158,7 @@ def _explain(under_a: str, under_b: str, a: _Run, b: _Run, seed: int, causes: di
     one, two = a.decision(under_a), b.decision(under_b)
     places = a.places.get(under_a, ""), b.places.get(under_b, "")
     other = under_b if under_a and under_b != under_a else ""
-    moved = Moved(under_a or under_b, *places, why(one, two).text, other)
+    moved = Moved(under_a or under_b, *places, reason_for_move(one, two).text, other)
     cause = causes.get(moved.why)
     if cause is None:
         nodes = (moved.a, moved.b)

@@ -45,7 +45,7 @@ from kubestow.insight.page.moments import Moment
 from kubestow.insight.page.run import Run
 from kubestow.insight.page.scenes import Scene, all_objects
 from kubestow.insight.page.trying import DryRuns
-from kubestow.insight.page.watching import Watch, Watched
+from kubestow.insight.page.watching import Watch, WatchedScheduler
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.cluster.history import NODE, POD, History
 from kubestow.scheduler.cluster.past import Past
@@ -136,7 +136,9 @@ class _MomentWriter:
         self._file = file
         self._every = every
         self._encode = msgspec.json.Encoder().encode
-        self._watch = Watch(Watched(simulation.core, simulation.metrics, archive.recorder, simulation.loop.clock))
+        self._watch = Watch(
+            WatchedScheduler(simulation.core, simulation.metrics, archive.recorder, simulation.loop.clock)
+        )
         self._history = archive.recorder.history
         self._history.on_drop.append(self._write_changes)
         self._revision = 0
@@ -157,7 +159,7 @@ class _MomentWriter:
 
     def write_moment(self, *, anyway: bool = False) -> None:
         """Write what has changed since the last moment, if anything has."""
-        moment = self._watch.look(anyway=anyway)
+        moment = self._watch.next_moment(anyway=anyway)
         if moment is not None:
             self._write_changes()
             # The reader counts the revisions that are written.

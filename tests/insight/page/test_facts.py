@@ -10,9 +10,9 @@ from kubestow import config
 from kubestow.insight.page import tables
 from kubestow.insight.page.history import PageHistory, State
 from kubestow.insight.page.moments import Moment
-from kubestow.insight.page.run import configuration_told
+from kubestow.insight.page.run import page_configuration
 from kubestow.insight.page.scenes import all_objects
-from kubestow.insight.page.watching import Watch, Watched
+from kubestow.insight.page.watching import Watch, WatchedScheduler
 from kubestow.simulator import Simulation
 from kubestow.simulator import page_files as files
 from kubestow.simulator.page_files import read, record_moments
@@ -79,14 +79,14 @@ def by_uid(objects: list[Any]) -> dict[str, Any]:
 class RecordingWatch(Watch):
     """Makes moments, and keeps all responses at each of them."""
 
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self, watched: WatchedScheduler) -> None:
         super().__init__(watched)
         core = watched.core
         self._history = PageHistory(core.cluster, core.queue.nominator, watched.recorder.history)
         self.answers: dict[float, bytes] = {}
 
-    def look(self, *, anyway: bool = False) -> Moment | None:
-        moment = super().look(anyway=anyway)
+    def next_moment(self, *, anyway: bool = False) -> Moment | None:
+        moment = super().next_moment(anyway=anyway)
         if moment is not None:
             self._history.add(moment)
             self.answers[moment.time] = responses(self._history.now)
@@ -98,14 +98,14 @@ def test_every_moment_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Nodes and pods are added, changed and deleted; with a small limit, changes are dropped soon."""
     seen: list[RecordingWatch] = []
 
-    def watch(watched: Watched) -> RecordingWatch:
+    def watch(watched: WatchedScheduler) -> RecordingWatch:
         seen.append(RecordingWatch(watched))
         return seen[0]
 
     monkeypatch.setattr(files, "Watch", watch)
     with Simulation(record_bytes=limit) as simulation:
         core, features = simulation.core, config.Features()
-        configuration = configuration_told(config.default(features), features)
+        configuration = page_configuration(config.default(features), features)
         with record_moments(simulation, tmp_path, 0.5, configuration):
             for happens in steps(simulation):
                 happens()

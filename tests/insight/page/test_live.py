@@ -75,14 +75,14 @@ def test_slow_moments_are_made_less_often(monkeypatch: pytest.MonkeyPatch) -> No
     async def do(page: LivePage) -> None:
         nonlocal passes
         monkeypatch.setattr("kubestow.cli.scheduler.page.time.thread_time", passing)
-        assert page.looking.look() == live.SECONDS
+        assert page.poller.poll() == live.SECONDS
         reader: Any = object()
-        page.looking.events._readers.add(reader)
-        assert page.looking.look() == SHORTEST_SECONDS
+        page.poller.events._readers.add(reader)
+        assert page.poller.poll() == SHORTEST_SECONDS
         passes = 0.1
-        assert page.looking.look() == pytest.approx(0.1 / MOST_SHARE)
-        page.looking.events._readers.clear()
-        assert page.looking.look() == LONGEST_SECONDS
+        assert page.poller.poll() == pytest.approx(0.1 / MOST_SHARE)
+        page.poller.events._readers.clear()
+        assert page.poller.poll() == LONGEST_SECONDS
         monkeypatch.undo()
 
     during(do)
@@ -98,11 +98,11 @@ def test_a_new_reader_gets_a_moment_immediately(monkeypatch: pytest.MonkeyPatch)
         return LONGEST_SECONDS
 
     async def do(page: LivePage) -> None:
-        monkeypatch.setattr(page.looking, "look", look)
+        monkeypatch.setattr(page.poller, "poll", look)
         async with page:
             await asyncio.sleep(LONGEST_SECONDS / 2)
             assert looks == 1
-            page.looking.events.follow(None, b"{}")(Mock())
+            page.poller.events.follow(None, b"{}")(Mock())
             await asyncio.sleep(1.0)
             assert looks == 2
 
@@ -115,15 +115,15 @@ def test_a_failed_moment_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def do(page: LivePage) -> None:
         nonlocal failures
-        look = page.looking.watch.look
+        look = page.poller.watch.next_moment
 
         def fail() -> None:
             nonlocal failures
             failures += 1
-            monkeypatch.setattr(page.looking.watch, "look", look)
+            monkeypatch.setattr(page.poller.watch, "next_moment", look)
             raise RuntimeError("something unforeseen")
 
-        monkeypatch.setattr(page.looking.watch, "look", fail)
+        monkeypatch.setattr(page.poller.watch, "next_moment", fail)
         async with page as site:
             await asyncio.sleep(1.0)
             assert read(site, "/queue")["rows"] == []

@@ -16,7 +16,7 @@ from kubestow.insight.page.history import RING_BYTES, PageHistory
 from kubestow.insight.page.local import HOST, LocalServer
 from kubestow.insight.page.moments import Moment
 from kubestow.insight.page.pages import Site
-from kubestow.insight.page.watching import Watch, Watched
+from kubestow.insight.page.watching import Watch, WatchedScheduler
 from kubestow.testing import SchedulerHarness
 
 TOKEN = "let-me-in"
@@ -39,14 +39,14 @@ class PageHarness:
             world.core.cluster, world.core.queue.nominator, archive.recorder.history, limit
         )
         self.events = Events(self.history)
-        self._watch = Watch(Watched(world.core, world.metrics, archive.recorder, world.clock), number=1000)
+        self._watch = Watch(WatchedScheduler(world.core, world.metrics, archive.recorder, world.clock), number=1000)
 
     def make_moment(self) -> Moment | None:
         """Make the next moment, and send it to all readers."""
-        moment = self._watch.look()
+        moment = self._watch.next_moment()
         if moment is not None:
             self.history.add(moment)
-            self.events.tell(moment)
+            self.events.publish(moment)
         return moment
 
     def add_objects(self, world: SchedulerHarness, *objects: Any) -> None:

@@ -29,13 +29,13 @@ from kubestow.cli.cluster_files import cluster_in
 from kubestow.cli.explain import screen as explain_screen
 from kubestow.cli.explain.extenders import asker, not_asked
 from kubestow.cli.explain.group_screen import group_lines_of
-from kubestow.cli.explain.running_scheduler import RunningScheduler, ServedSettings, configuration_told
+from kubestow.cli.explain.running_scheduler import RunningScheduler, ServedSettings, parse_reported_configuration
 from kubestow.client.access import Access
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
 from kubestow.config.writing import yaml_text
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, VERSION
-from kubestow.insight.explain.dry_run import DryRun, take
+from kubestow.insight.explain.dry_run import DryRun, assume_and_reserve
 from kubestow.insight.explain.explanation import Explanation, GroupExplanation, explain_group_run, explained
 from kubestow.insight.explain.group_run import GroupRun, assume_group
 from kubestow.insight.explain.manifests import read_pods
@@ -157,7 +157,7 @@ def _offline(request: Request) -> list[Explanation | GroupExplanation]:
 
 def _is_strange(node: str, found: Iterable[Explanation | GroupExplanation]) -> bool:
     """Return whether no explanation covers a node, so that it may not exist."""
-    return not any(isinstance(one, GroupExplanation) or one.knows(node) for one in found)
+    return not any(isinstance(one, GroupExplanation) or one.has_node(node) for one in found)
 
 
 def _manifests(request: Request) -> list[Manifest]:
@@ -186,7 +186,7 @@ def _setup(request: Request, served: ServedSettings, *, with_groups: bool) -> tu
         except ConfigError as error:
             raise ExplainError("\n".join(f"{request.configuration}: {one}" for one in error.problems)) from None
     elif served.configuration is not None:
-        configuration, more = configuration_told(served.configuration, features, request.plugins)
+        configuration, more = parse_reported_configuration(served.configuration, features, request.plugins)
         notes += more
     else:
         configuration = config.default(features)
@@ -220,7 +220,7 @@ def _tried(
             run = _dry_run(request, world, pod)
             about = _replaced(on_nodes.get(pod.key)) + _priority(world, pod) + _claims(pod) + _unasked(request, world)
             yield explained(run, request.against, notes + about)
-            take(run)
+            assume_and_reserve(run)
 
 
 def _replaced(node: str | None) -> tuple[str, ...]:
@@ -319,7 +319,7 @@ async def _live(request: Request) -> None:
     try:
         while True:
             found = await live.explanations(manifests)
-            news = [one.undated() for one in found]
+            news = [one.without_times() for one in found]
             if news != shown:
                 say(_form(request, found), clear=request.watch)
             if not request.watch:
@@ -433,7 +433,7 @@ class _Live:
             setup, notes = _setup(request, await asking, with_groups=with_groups)
         finally:
             asking.cancel()
-        reading = Reading([], notes).joined(reading).joined(await self._cluster.read_gated(setup.features))
+        reading = Reading([], notes).union(reading).union(await self._cluster.read_gated(setup.features))
         world = _world(setup, reading.objects)
         for kind, problem in reading.unreadable:
             world.set_unreadable(kind, problem)

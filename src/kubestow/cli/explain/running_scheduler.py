@@ -116,7 +116,7 @@ def _unread(reasons: dict[str, str]) -> tuple[str, ...]:
     return (f"{what}; {_instead(list(reasons))}",)
 
 
-def configuration_told(
+def parse_reported_configuration(
     tree: dict[str, Any], features: Features, plugins: PluginCollection
 ) -> tuple[SchedulerConfiguration, tuple[str, ...]]:
     """Return the configuration that a scheduler reports, or the default one and a note with the reason."""

@@ -20,10 +20,10 @@ from kubestow.insight.page.decisions import Recorded
 from kubestow.insight.page.events import Events
 from kubestow.insight.page.history import PageHistory
 from kubestow.insight.page.pages import Site
-from kubestow.insight.page.run import Run, configuration_told
+from kubestow.insight.page.run import Run, page_configuration
 from kubestow.insight.page.scenes import Scene, all_objects
 from kubestow.insight.page.trying import DryRuns
-from kubestow.insight.page.watching import Watch, Watched
+from kubestow.insight.page.watching import Watch, WatchedScheduler
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.assembly import Core
 from kubestow.telemetry.logs import get_logger
@@ -39,7 +39,7 @@ SHARE_ALONE = 0.005
 _AFTER_FAILURE = 10.0
 
 
-class Looking:
+class PagePoller:
     """Polls a scheduler for changes."""
 
     def __init__(self, watch: Watch, history: PageHistory) -> None:
@@ -51,7 +51,7 @@ class Looking:
         """Poll until cancelled."""
         while True:
             try:
-                pause = self.look()
+                pause = self.poll()
             except Exception as error:
                 log.unexpected("Updating the page failed", err=error)
                 pause = _AFTER_FAILURE
@@ -60,13 +60,13 @@ class Looking:
                     await self.events.came.wait()
             self.events.came.clear()
 
-    def look(self) -> float:
+    def poll(self) -> float:
         """Poll once; return the seconds until the next poll."""
         begin = time.thread_time()
-        moment = self.watch.look()
+        moment = self.watch.next_moment()
         if moment is not None:
             self._history.add(moment)
-            self.events.tell(moment)
+            self.events.publish(moment)
         spent = time.thread_time() - begin
         if self.events:
             return max(SHORTEST_SECONDS, spent / MOST_SHARE)
@@ -90,7 +90,7 @@ def live_run(
         nonlocal shown
         in_use, features, _ = setup()
         if shown is None or shown[0] is not in_use:
-            shown = in_use, configuration_told(in_use, features, plugins())
+            shown = in_use, page_configuration(in_use, features, plugins())
         return shown[1]
 
     def scene() -> Scene:
@@ -122,14 +122,14 @@ class LivePage:
         run = live_run(name, core, archive, options.clock, setup, plugins)
         # A restarted scheduler must not reuse numbers that readers have seen.
         first = int(options.clock.now()) * 10
-        watched = Watched(core, scheduler.metrics.scheduler, archive.recorder, options.clock)
-        self.looking = Looking(Watch(watched, first), run.history)
-        self._site = Site(Api([run], self.looking.events))
+        watched = WatchedScheduler(core, scheduler.metrics.scheduler, archive.recorder, options.clock)
+        self.poller = PagePoller(Watch(watched, first), run.history)
+        self._site = Site(Api([run], self.poller.events))
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Site:
         """Start polling."""
-        self._task = asyncio.create_task(self.looking.run(), name="page")
+        self._task = asyncio.create_task(self.poller.run(), name="page")
         return self._site
 
     async def __aexit__(self, *_: object) -> None:

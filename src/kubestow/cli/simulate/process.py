@@ -14,7 +14,7 @@ from kubestow import config
 from kubestow.api.files import ObjectsError
 from kubestow.cli import configuration_file
 from kubestow.config import ConfigError, SchedulerConfiguration
-from kubestow.insight.page.run import configuration_told
+from kubestow.insight.page.run import page_configuration
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.simulator import running
@@ -57,7 +57,7 @@ def simulate(
             length = source.longest if source.duration is None else source.duration
             every = min(max(length / _MOMENTS, 1.0), source.sample)
             watching = partial(
-                record_moments, folder=out, every=every, configuration=configuration_told(chosen, features, plugins)
+                record_moments, folder=out, every=every, configuration=page_configuration(chosen, features, plugins)
             )
         with _progress() as progress:
             return running.run(

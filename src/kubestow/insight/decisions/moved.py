@@ -102,7 +102,7 @@ def scores(decision: Decision | None, nodes: tuple[str, str]) -> Scores:
     )
 
 
-def why(a: Decision | None, b: Decision | None) -> Reason:
+def reason_for_move(a: Decision | None, b: Decision | None) -> Reason:
     """Return the reason why a pod moved, equal for all pods that moved for the same reason."""
     for side, decision, kind in (("A", a, PLACED), ("B", b, UNPLACED)):
         if decision is None:
@@ -125,7 +125,7 @@ def why(a: Decision | None, b: Decision | None) -> Reason:
     return _difference(a, b)
 
 
-def leads(decision: Decision | None, one: str, other: str) -> dict[str, int]:
+def score_leads(decision: Decision | None, one: str, other: str) -> dict[str, int]:
     """Return by plugin how much higher it scores one node than another; empty if either was not scored."""
     results = [None, None] if decision is None else [decision.by_node.get(one), decision.by_node.get(other)]
     mine, others = (None if result is None else result.plugins for result in results)
@@ -136,7 +136,7 @@ def leads(decision: Decision | None, one: str, other: str) -> dict[str, int]:
 
 def _difference(a: Decision, b: Decision) -> Reason:
     """Return the plugin whose lead of A's node over B's node is larger under A than under B by most."""
-    under_a, under_b = (leads(decision, a.chosen or "", b.chosen or "") for decision in (a, b))
+    under_a, under_b = (score_leads(decision, a.chosen or "", b.chosen or "") for decision in (a, b))
     if sum(under_a.values()) == sum(under_b.values()) == 0:
         return Reason("random choice: both nodes have equal scores under A and B", TIE)
     names = sorted({*under_a, *under_b})

@@ -35,8 +35,8 @@ class DecisionPages:
         recorder, details = archive.recorder, archive.details()
         self._details = details
         # Without details about nodes, which are too large for thousands of decisions per second.
-        self._pods = _Followers[Record](recorder.listeners, lambda record: archive.decision(record, nodes=False))
-        self._groups = _Followers[GroupRecord](recorder.groups.listeners, lambda record: record.decision)
+        self._pods = _Readers[Record](recorder.listeners, lambda record: archive.decision(record, nodes=False))
+        self._groups = _Readers[GroupRecord](recorder.groups.listeners, lambda record: record.decision)
 
     def answer(self, request: Request) -> Response | Stream:
         """Return the list, or the decisions about one pod or group, or a stream. Raises ApiError."""
@@ -79,7 +79,7 @@ def _listed(found: Listed, recorded: Callable[[], Listed], kind: str, name: list
     return Response(200, msgspec.json.encode(found))
 
 
-class _Followers(Generic[AnyRecord]):
+class _Readers(Generic[AnyRecord]):
     """The clients that follow new decisions, each with its query."""
 
     def __init__(

@@ -24,7 +24,7 @@ from kubestow.scheduler.framework.results import unresolvable
 _NAMED = 5
 
 
-class Landing(Suggestion, frozen=True, omit_defaults=True):
+class OpeningChange(Suggestion, frozen=True, omit_defaults=True):
     """A change after which the node is feasible."""
 
     chosen: str | None = None
@@ -47,7 +47,7 @@ class Against(msgspec.Struct, frozen=True, omit_defaults=True):
     """Difference between the highest score and the score of the node."""
     behindBy: dict[str, int] = {}
     """Differences by plugin, and `extenders`, to a node with the highest score; negative: this node is better."""
-    changes: tuple[Landing, ...] = ()
+    changes: tuple[OpeningChange, ...] = ()
     """Single changes: first those that send the pod to the node, then by size."""
     together: tuple[str, ...] = ()
     """If no single change sends the pod to the node for certain: a combination of changes that does."""
@@ -66,7 +66,7 @@ def against(run: DryRun, node: str) -> Against:
         by = {name: others[name] - mine.get(name, 0) for name in others if others[name] != mine.get(name, 0)}
         if best.extenders != result.extenders:
             by["extenders"] = best.extenders - result.extenders
-        pinned = () if run.chosen == node else _landings(world, pod, node, [_pinned(world, pod, node)])
+        pinned = () if run.chosen == node else _opening_changes(world, pod, node, [_pinned(world, pod, node)])
         changes = tuple(one for one in pinned if one.sends_to(node))
         return Against(node, None, result.total, best.total - result.total, by, changes)
     rejected = _pod_rejection(run) if result is None or result.rejected is None else result.rejected
@@ -74,7 +74,7 @@ def against(run: DryRun, node: str) -> Against:
     several = [] if single else enough_together(world, pod, node)
     if len(several) == 1:
         single, several = several, []
-    changes = _landings(world, pod, node, single)
+    changes = _opening_changes(world, pod, node, single)
     together = () if any(one.sends_to(node) for one in changes) else _sent(world, pod, node, single, several)
     return Against(node, rejected, changes=changes, together=together)
 
@@ -98,18 +98,18 @@ def _pinned(world: World, pod: Pod, node: str) -> Change:
     return Change(POD, f"node selector {HOSTNAME_LABEL}={host} added", 0.3, pod=replace(pod, spec=spec))
 
 
-def _landings(world: World, pod: Pod, node: str, changes: Sequence[Change]) -> tuple[Landing, ...]:
+def _opening_changes(world: World, pod: Pod, node: str, changes: Sequence[Change]) -> tuple[OpeningChange, ...]:
     """Return the results of changes, first those after which the pod is scheduled on the node for certain."""
-    found = [_landing(world, pod, node, change) for change in changes]
+    found = [_opening_change(world, pod, node, change) for change in changes]
     return tuple(sorted(found, key=lambda landing: not landing.sends_to(node)))
 
 
-def _landing(world: World, pod: Pod, node: str, change: Change) -> Landing:
+def _opening_change(world: World, pod: Pod, node: str, change: Change) -> OpeningChange:
     with changed(world, change):
         run = DryRun(world, PodInfo(pod if change.pod is None else change.pod))
         feasible, best, chosen = sorted(run.feasible), set(run.best), run.chosen
     ties = len(best) - 1 if {chosen, node} <= best else 0
-    return Landing(change.side, change.text, len(feasible), tuple(feasible[:_NAMED]), chosen=chosen, ties=ties)
+    return OpeningChange(change.side, change.text, len(feasible), tuple(feasible[:_NAMED]), chosen=chosen, ties=ties)
 
 
 def _sent(world: World, pod: Pod, node: str, single: list[Change], several: list[Change]) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def _sent(world: World, pod: Pod, node: str, single: list[Change], several: list
         with changed(world, opening):
             pinned = _pinned(world, pod if opening.pod is None else opening.pod, node)
         for way in (steps, [*steps, pinned]):
-            if _landing(world, pod, node, as_one(way)).sends_to(node):
+            if _opening_change(world, pod, node, as_one(way)).sends_to(node):
                 return _texts(way)
     return _texts(several)
 

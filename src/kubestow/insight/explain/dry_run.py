@@ -144,7 +144,7 @@ class DryRun:
         return schema.Choice(reason, tuple(best))
 
 
-def take(run: DryRun) -> None:
+def assume_and_reserve(run: DryRun) -> None:
     """Assume and reserve the pod on its chosen node, like a scheduler; if a plugin rejects or fails, forget the pod."""
     cluster, profile, node = run.world.cluster, run.profile, run.chosen
     if node is None:

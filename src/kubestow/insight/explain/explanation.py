@@ -29,7 +29,7 @@ class Explanation(NamedTuple):
     is_stuck: bool = False
     """Whether changes were tried, and none of them helps."""
 
-    def knows(self, node: str) -> bool:
+    def has_node(self, node: str) -> bool:
         """Return whether a node was evaluated."""
         return node in self.decision.by_node
 
@@ -40,7 +40,7 @@ class Explanation(NamedTuple):
             raise ExplainError(f"node {node} did not exist when pod {decision.pod} was evaluated")
         return self._replace(decision=replace(decision, nodes={node: nodes[node]} if node in nodes else {}))
 
-    def undated(self) -> Self:
+    def without_times(self) -> Self:
         """Return the explanation of a dry run without times; that of a recorded decision unchanged."""
         if self.source != "dry run":
             return self
@@ -69,7 +69,7 @@ class GroupExplanation(NamedTuple):
         pod = next(iter(self.decision.members), "NAMESPACE/POD")
         raise ExplainError(f"--node applies to pods: use a pod of the group, kubestow explain {pod} --node {node}")
 
-    def undated(self) -> Self:
+    def without_times(self) -> Self:
         """Return the explanation of a dry run without times; that of a recorded decision unchanged."""
         return self if self.source != "dry run" else self._replace(decision=replace(self.decision, time=""))
 

@@ -38,7 +38,7 @@ class Reading(NamedTuple):
     forbidden: tuple[str, ...] = ()
     """Resources that the user may not list."""
 
-    def joined(self, other: "Reading") -> "Reading":
+    def union(self, other: "Reading") -> "Reading":
         """Return the union of two readings."""
         return Reading(
             self.objects + other.objects,
@@ -109,7 +109,7 @@ class LiveCluster:
     async def _read(self, *resources: Resource[Any]) -> Reading:
         # One list at a time: the user shares the server with others.
         answers = [await self._list(resource) for resource in resources]
-        return reduce(Reading.joined, answers, Reading([]))
+        return reduce(Reading.union, answers, Reading([]))
 
     async def _list(self, resource: Resource[Any]) -> Reading:
         try:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kubestow.insight.decisions.moved import FIGURES, Reason, leads, pair_pods, why
+from kubestow.insight.decisions.moved import FIGURES, Reason, pair_pods, reason_for_move, score_leads
 from kubestow.insight.decisions.reading import Query
 from kubestow.insight.decisions.schema import Decision
 from kubestow.insight.page.decisions import Attempt
@@ -18,7 +18,7 @@ def comparison(
     """Return which of a number of pods moved and why; a decision is None for a pod without attempts."""
     groups: dict[Reason, list[dict[str, Any]]] = {}
     for one, two in moved:
-        groups.setdefault(why(one, two), []).append(_moved(one, two))
+        groups.setdefault(reason_for_move(one, two), []).append(_moved(one, two))
     ordered = sorted(groups.items(), key=lambda entry: -len(entry[1]))
     return {
         "a": a,
@@ -35,7 +35,7 @@ def comparison(
 
 def _moved(a: Decision | None, b: Decision | None) -> dict[str, Any]:
     nodes = tuple("" if one is None else one.chosen or "" for one in (a, b))
-    under_a, under_b = (leads(one, *nodes) for one in (a, b))
+    under_a, under_b = (score_leads(one, *nodes) for one in (a, b))
     known = {**under_a, **under_b} if under_a and under_b else {}
     by = {name: change for name in known if (change := under_a.get(name, 0) - under_b.get(name, 0))}
     first = next(one for one in (a, b) if one is not None)

@@ -34,7 +34,7 @@ class Events:
         """Return the number of readers."""
         return len(self._readers)
 
-    def tell(self, moment: Moment) -> None:
+    def publish(self, moment: Moment) -> None:
         """Send the last moment, right after it was added to the history."""
         if moment.layout != self._layout:
             self._layout, rows = moment.layout, live_rows(self._history.now.cluster.nodes)

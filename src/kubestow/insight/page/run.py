@@ -37,7 +37,7 @@ class Run:
     cluster: ClusterTable = field(default_factory=ClusterTable)
 
 
-def configuration_told(
+def page_configuration(
     configuration: SchedulerConfiguration, features: Features, known: PluginPoints = IN_TREE
 ) -> dict[str, Any]:
     """Return a configuration in the format of the API, with the plugins that its profiles enable."""

@@ -18,7 +18,7 @@ from kubestow.api.pod import Pod
 from kubestow.config import ConfigError
 from kubestow.insight.decisions.reading import Query
 from kubestow.insight.decisions.schema import SCHEDULED, Decision, GroupDecision
-from kubestow.insight.explain.dry_run import DryRun, take
+from kubestow.insight.explain.dry_run import DryRun, assume_and_reserve
 from kubestow.insight.explain.explanation import Explanation, explain_group_run, explained
 from kubestow.insight.explain.group_run import GroupRun
 from kubestow.insight.explain.manifests import read_pods
@@ -139,7 +139,7 @@ def _tried(world: World, pods: Iterable[Pod]) -> Iterator[dict[str, Any]]:
         missing = pod.spec.priorityClassName if pod.spec.priorityClassName not in world.priority_classes else ""
         notes = (f"no pod has priority class {missing}, so its value is unknown; 0 is assumed",) if missing else ()
         yield _to_dict(explained(run, notes=notes))
-        take(run)
+        assume_and_reserve(run)
 
 
 def _to_dict(found: Explanation) -> dict[str, Any]:

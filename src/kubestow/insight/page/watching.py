@@ -37,7 +37,7 @@ _PLUGIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedScheduler:
     """The parts of a scheduler that moments are made from."""
 
     core: Core
@@ -49,7 +49,7 @@ class Watched:
 class Watch:
     """Makes the moments of a scheduler."""
 
-    def __init__(self, watched: Watched, number: int = 0) -> None:
+    def __init__(self, watched: WatchedScheduler, number: int = 0) -> None:
         """The first moment has the number `number + 1`."""
         self._watched = watched
         self._number = number
@@ -62,7 +62,7 @@ class Watch:
         self._plugin_seconds: dict[str, float] = {}
         self._plugins_at = self._time
 
-    def look(self, *, anyway: bool = False) -> Moment | None:
+    def next_moment(self, *, anyway: bool = False) -> Moment | None:
         """Return the next moment; None if nothing has changed and the last one is recent, unless `anyway` is set."""
         now, waiting, revision = self._watched.clock.now(), self._waiting, self._watched.recorder.history.revision
         waiting.update()
@@ -97,7 +97,7 @@ class Watch:
         except ForgottenError:
             return True
         return resources != self._resources or any(
-            part is NODE and _shown(before) != _shown(after) for part, _, before, after in changes
+            part is NODE and _node_data(before) != _node_data(after) for part, _, before, after in changes
         )
 
     def _count(self) -> tuple[int, int, int, int]:
@@ -166,7 +166,7 @@ def percentiles(values: list[float], percents: Sequence[int]) -> dict[str, float
     return {f"p{percent}": round(ordered[last * percent // 100], 6) if ordered else None for percent in percents}
 
 
-def _shown(known: KnownNode | None) -> object:
+def _node_data(known: KnownNode | None) -> object:
     """Return the data of a node that the page shows, and its row."""
     if known is None:
         return None
@@ -178,7 +178,7 @@ def _shown(known: KnownNode | None) -> object:
 class _Waiting:
     """Pods in the queue and in flight."""
 
-    watched: Watched
+    watched: WatchedScheduler
     rows: list[WaitingPod] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
