@@ -36,7 +36,7 @@ def _table(group: str, flags: tuple[Flag, ...]) -> str:
     for flag in flags:
         name = f"`-{flag.short}`, `--{flag.name}`" if flag.short else f"`--{flag.name}`"
         text = flag.help + (f" **No effect**: {flag.ignored}." if flag.ignored else "")
-        default = f"`{flag.shown_default}`" if flag.shown_default else ""
+        default = f"`{flag.default_text}`" if flag.default_text else ""
         lines.append(f"| {name} | {flag.type.name or 'bool'} | {default} | {text.replace('|', chr(92) + '|')} |")
     return "\n".join(lines) + "\n"
 

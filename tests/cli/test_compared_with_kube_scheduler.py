@@ -32,7 +32,7 @@ def test_every_flag_of_kube_scheduler_is_there() -> None:
     """With its type and default; the page lists exactly these as flags of kube-scheduler."""
     recorded = _recorded()
     assert recorded.pop("help") == ("bool", "")
-    mine = {flag.name: (flag.type.name or "bool", flag.shown_default) for flag in FLAGS.values()}
+    mine = {flag.name: (flag.type.name or "bool", flag.default_text) for flag in FLAGS.values()}
     assert {name: mine[name] for name in recorded} == recorded
     own = {
         flag.name

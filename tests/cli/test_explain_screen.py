@@ -12,7 +12,7 @@ import click
 import pytest
 
 from kubestow.cli.explain.lines import shortened
-from kubestow.cli.explain.process import say
+from kubestow.cli.explain.process import print_text
 from kubestow.cli.explain.screen import lines_of
 from kubestow.insight.decisions.schema import (
     Binding,
@@ -118,7 +118,7 @@ def test_watching_clears_the_screen_and_colours_nothing_unasked(
     monkeypatch.setattr(screen, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("NO_COLOR", no_color)
-    say("\x1b[1ma\x1b[0m", clear=True)
+    print_text("\x1b[1ma\x1b[0m", clear=True)
     assert screen.getvalue() == expected
 
 

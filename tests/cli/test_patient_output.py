@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from kubestow.cli import patient_output
-from kubestow.cli.patient_output import PatientOutput
+from kubestow.cli import nonblocking_output
+from kubestow.cli.nonblocking_output import NonBlockingOutput
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def pipe() -> Iterator[tuple[int, int]]:
             os.close(end)
 
 
-def read(pipe: tuple[int, int], output: PatientOutput) -> str:
+def read(pipe: tuple[int, int], output: NonBlockingOutput) -> str:
     """All that there is for a reader who comes back."""
     found = b""
     with suppress(BlockingIOError):
@@ -33,20 +33,20 @@ def read(pipe: tuple[int, int], output: PatientOutput) -> str:
 
 def test_lines_come_as_they_were_said(pipe: tuple[int, int]) -> None:
     """In order, and a line that is longer than a pipe takes at once comes whole."""
-    output = PatientOutput(pipe[1])
+    output = NonBlockingOutput(pipe[1])
     said = ["one", "x" * 100_000, "three"]
     for line in said:
-        output.say(line)
+        output.write(line)
     output.flush()
     assert read(pipe, output).splitlines() == said
 
 
 def test_output_does_not_wait_for_a_slow_reader(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """With a full pipe, flush returns; a reader that continues gets the kept lines and the number of omitted ones."""
-    monkeypatch.setattr(patient_output, "MOST", 5_000)
-    output = PatientOutput(pipe[1])
+    monkeypatch.setattr(nonblocking_output, "MOST", 5_000)
+    output = NonBlockingOutput(pipe[1])
     for number in range(20_000):
-        output.say(f"line {number}")
+        output.write(f"line {number}")
         if number % 100 == 0:
             output.flush()
     *lines, last = read(pipe, output).splitlines()
@@ -57,8 +57,8 @@ def test_output_does_not_wait_for_a_slow_reader(pipe: tuple[int, int], monkeypat
 
 def test_a_reader_that_left_is_reported(pipe: tuple[int, int]) -> None:
     """The caller can then stop writing."""
-    output = PatientOutput(pipe[1])
+    output = NonBlockingOutput(pipe[1])
     os.close(pipe[0])
-    output.say("hello")
+    output.write("hello")
     with pytest.raises(BrokenPipeError):
         output.flush()

@@ -71,7 +71,7 @@ OWN = ("Plugin", "Decision", "Tracing")
 def test_the_flags_are_those_of_kube_scheduler() -> None:
     """Groups, names and defaults, in order; those about a Policy are of its last version that had one."""
     listed = [
-        f"{group}: " + " ".join(f"{flag.name}={flag.shown_default}".removesuffix("=") for flag in flags)
+        f"{group}: " + " ".join(f"{flag.name}={flag.default_text}".removesuffix("=") for flag in flags)
         for group, flags in GROUPS.items()
         if group not in OWN
     ]

@@ -56,7 +56,7 @@ timings_option: Decorator = click.option(
 )
 
 
-def demand_out(out: "Path | None") -> None:
+def require_out(out: "Path | None") -> None:
     """Raise UsageError if flags about output are given without `out`."""
     context = click.get_current_context()
     for name, flag in (("timed", "--timings"), ("decision_nodes", "--decision-nodes")):

@@ -238,7 +238,7 @@ class Checks:
         paths = sorted(path for path in differing if not path.startswith(ignored))
         advice = "pass the same file with --config, or the same flags" if self._setting.configuration is None else ""
         for path in paths:
-            what = f"{path} is {_told(there, path)} there and {_told(here, path)} here"
+            what = f"{path} is {_value_at(there, path)} there and {_value_at(here, path)} here"
             yield Finding(NOTE, what, advice)
         if not paths:
             yield Finding(OK, "the configurations are the same")
@@ -265,7 +265,7 @@ def _seconds(written: str) -> float:
     return datetime.fromisoformat(written).timestamp()
 
 
-def _told(values: dict[str, Any], path: str) -> Any:
+def _value_at(values: dict[str, Any], path: str) -> Any:
     """Return a value in the spelling of the configuration file."""
     value = values.get(path, "not set")
     return str(value).lower() if isinstance(value, bool) else value

@@ -15,7 +15,7 @@ from kubestow.scheduler.extenders.extender import Answer, Call
 from kubestow.telemetry.secrets import redact_text
 
 
-def asker(configured: Sequence[Extender]) -> AskNow:
+def extender_caller(configured: Sequence[Extender]) -> AskNow:
     """Return a function that calls extenders on its own event loop: the caller may have a running loop or none."""
 
     async def ask(calls: Sequence[Call]) -> Sequence[Answer]:
@@ -35,7 +35,7 @@ def asker(configured: Sequence[Extender]) -> AskNow:
     return wait
 
 
-def not_asked(configured: Sequence[Extender], *, can_be: bool) -> tuple[str, ...]:
+def notes_on_uncalled_extenders(configured: Sequence[Extender], *, can_be: bool) -> tuple[str, ...]:
     """Return a note that extenders were not called; nothing if none filters or scores nodes."""
     urls = [redact_text(one.urlPrefix) for one in configured if one.filterVerb or one.prioritizeVerb]
     if not urls:

@@ -68,12 +68,12 @@ def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 # Numbers, times and names
 
 
-def nodes_said(count: int) -> str:
+def format_node_count(count: int) -> str:
     """Return a number of nodes as text."""
     return f"{count} node" if count == 1 else f"{count} nodes"
 
 
-def others_said(count: int) -> str:
+def format_other_count(count: int) -> str:
     """Return a number of others as text."""
     return "1 other" if count == 1 else f"{count} others"
 
@@ -85,7 +85,7 @@ def to_the_second(time: str) -> str:
 
 def examples(names: Sequence[str]) -> str:
     """Return the first names, and the number of further ones."""
-    shown = told_apart(names[:SHOWN_NAMES])
+    shown = distinct_short_names(names[:SHOWN_NAMES])
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return ", ".join(shown) + more
 
@@ -98,7 +98,7 @@ def headings(names: Sequence[str]) -> list[str]:
     return [shortened(name, _NAME_WIDTH) for name in names]
 
 
-def told_apart(names: Sequence[str]) -> list[str]:
+def distinct_short_names(names: Sequence[str]) -> list[str]:
     """Return short names if they stay distinct, otherwise longer ones."""
     short = [shortened(name, _NAME_WIDTH) for name in names]
     return short if len(set(short)) == len(names) else [shortened(name, _LONGEST_NAME) for name in names]

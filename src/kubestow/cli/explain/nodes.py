@@ -8,9 +8,9 @@ from kubestow.cli.explain.lines import (
     SHOWN_NAMES,
     WIDTH,
     examples,
+    format_node_count,
+    format_other_count,
     headings,
-    nodes_said,
-    others_said,
     row,
     shortened,
     table,
@@ -35,7 +35,7 @@ def rejected_pod(decision: Decision) -> Iterator[str]:
         yield from row(decision.nodeCount, _refusal(refused), "on all nodes: no node was evaluated")
 
 
-def why_not(decision: Decision) -> Iterator[str]:
+def rejection_reasons(decision: Decision) -> Iterator[str]:
     """Yield the reasons of rejected nodes and their counts; nothing where the pod itself was rejected."""
     groups, left_out = _groups(decision), list(not_evaluated(decision))
     if decision.preFilter.rejected is not None or not (groups or left_out or decision.nodesDropped):
@@ -113,7 +113,7 @@ def scores(decision: Decision) -> Iterator[str]:
     names = headings([name for name, _ in scored[:_MOST_SCORED]])
     width = max(8, *(len(name) for name in names)) + 2
     shown = max(1, (WIDTH - _SCORE_COLUMN - 2) // width)
-    yield title("Scores") + f" of the best {min(shown, len(scored))} of {nodes_said(len(scored))}, weighted"
+    yield title("Scores") + f" of the best {min(shown, len(scored))} of {format_node_count(len(scored))}, weighted"
     yield f"  {'':{_SCORE_COLUMN}}" + "".join(f"{name:>{width}}" for name in names[:shown])
     for plugin in plugins:
         cells = ((result.plugins or {}).get(plugin) for _, result in scored[:shown])
@@ -162,7 +162,7 @@ def one_node(decision: Decision, name: str) -> Iterator[str]:
     else:
         totals = [scored.total or 0 for _, scored in _scored(decision)]
         higher, same = sum(total > result.total for total in totals), totals.count(result.total) - 1
-        like = f", with {others_said(same)}" if same else ""
+        like = f", with {format_other_count(same)}" if same else ""
         yield f"  is feasible; rank {higher + 1} of {len(totals)} by score{like}"
         yield f"  {'':{_SCORE_COLUMN}}{'raw':>16}{'normalised':>12}{'weighted':>12}"
         for plugin, score in (result.plugins or {}).items():

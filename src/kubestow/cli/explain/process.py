@@ -27,7 +27,7 @@ from kubestow.api.priority import pod_is_terminal
 from kubestow.cli import configuration_file
 from kubestow.cli.cluster_files import cluster_in
 from kubestow.cli.explain import screen as explain_screen
-from kubestow.cli.explain.extenders import asker, not_asked
+from kubestow.cli.explain.extenders import extender_caller, notes_on_uncalled_extenders
 from kubestow.cli.explain.group_screen import group_lines_of
 from kubestow.cli.explain.running_scheduler import RunningScheduler, ServedSettings, parse_reported_configuration
 from kubestow.client.access import Access
@@ -88,7 +88,7 @@ class Request(NamedTuple):
 def explain(request: Request) -> None:
     """Run a request. Raises ExplainError."""
     if request.cluster:
-        say(_form(request, _offline(request)))
+        print_text(_form(request, _offline(request)))
         return
     try:
         asyncio.run(_live(request))
@@ -118,7 +118,7 @@ def _screen(request: Request, one: Explanation | GroupExplanation) -> str:
     return explain_screen.lines_of(one, request.node, wide=wide)
 
 
-def say(text: str, *, clear: bool = False) -> None:
+def print_text(text: str, *, clear: bool = False) -> None:
     """Print a text, with colours on a terminal; `clear` clears the terminal first."""
     on_screen = sys.stdout is not None and sys.stdout.isatty()
     if clear and on_screen:
@@ -142,7 +142,7 @@ def _offline(request: Request) -> list[Explanation | GroupExplanation]:
     notes: tuple[str, ...] = () if world.cluster.nodes.count else (f"{', '.join(request.cluster)} has no nodes.",)
     if request.group:
         group = _named_group(request, world, "")
-        notes += not_asked(world.extenders, can_be=False)
+        notes += notes_on_uncalled_extenders(world.extenders, can_be=False)
         return [explain_group_run(GroupRun(world, group), request.against, notes)]
     if pods:
         found = list(_tried(request, world, pods, notes))
@@ -214,7 +214,9 @@ def _tried(
             continue
         if group is not None:
             together = GroupRun(world, group)
-            yield explain_group_run(together, request.against, notes + not_asked(world.extenders, can_be=False))
+            yield explain_group_run(
+                together, request.against, notes + notes_on_uncalled_extenders(world.extenders, can_be=False)
+            )
             assume_group(together)
         else:
             run = _dry_run(request, world, pod)
@@ -235,10 +237,10 @@ def _priority(world: World, pod: Pod) -> tuple[str, ...]:
 
 
 def _claims(pod: Pod) -> tuple[str, ...]:
-    return tuple(f"there is no ResourceClaimTemplate {template} here." for _, template in _unmade(pod))
+    return tuple(f"there is no ResourceClaimTemplate {template} here." for _, template in _missing_claims(pod))
 
 
-def _unmade(pod: Pod) -> Iterator[tuple[str, str]]:
+def _missing_claims(pod: Pod) -> Iterator[tuple[str, str]]:
     """Yield the claims that are not yet created, and the keys of their templates."""
     made = {one.name for one in pod.status.resourceClaimStatuses}
     for one in pod.spec.resourceClaims:
@@ -248,7 +250,9 @@ def _unmade(pod: Pod) -> Iterator[tuple[str, str]]:
 
 def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
     try:
-        return DryRun(world, world.remove_for_scheduling(pod), asker(world.extenders) if request.extenders else None)
+        return DryRun(
+            world, world.remove_for_scheduling(pod), extender_caller(world.extenders) if request.extenders else None
+        )
     except NoProfileError as error:
         if request.configuration is not None:
             raise
@@ -256,7 +260,7 @@ def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
 
 
 def _unasked(request: Request, world: World) -> tuple[str, ...]:
-    return () if request.extenders else not_asked(world.extenders, can_be=True)
+    return () if request.extenders else notes_on_uncalled_extenders(world.extenders, can_be=True)
 
 
 def _named(request: Request, world: World) -> Pod:
@@ -301,7 +305,9 @@ def _notes(pod: Pod) -> tuple[str, ...]:
     if pod.spec.nodeName:
         where = "has finished on node {}" if pod_is_terminal(pod) else "is on node {} already"
         return (f"it {where.format(pod.spec.nodeName)}; this is where it would go if it were scheduled now.",)
-    claims = tuple(f"claim {name} will be created from ResourceClaimTemplate {of}." for name, of in _unmade(pod))
+    claims = tuple(
+        f"claim {name} will be created from ResourceClaimTemplate {of}." for name, of in _missing_claims(pod)
+    )
     name = group_name(pod)
     command = f"kubestow explain podgroup/{name} -n {pod.metadata.namespace}"
     return (*claims, f"it is scheduled together with its pod group; see {command}") if name else claims
@@ -321,7 +327,7 @@ async def _live(request: Request) -> None:
             found = await live.explanations(manifests)
             news = [one.without_times() for one in found]
             if news != shown:
-                say(_form(request, found), clear=request.watch)
+                print_text(_form(request, found), clear=request.watch)
             if not request.watch:
                 return
             shown = news
@@ -410,7 +416,7 @@ class _Live:
             if kind is Pod:
                 raise ExplainError(f"pods cannot be listed: {problem}")
         notes += reading.notes
-        unasked = not_asked(world.extenders, can_be=False)
+        unasked = notes_on_uncalled_extenders(world.extenders, can_be=False)
         run = explain_group_run(GroupRun(world, group), request.against, notes + unasked)
         if decision is None or request.against:
             return run

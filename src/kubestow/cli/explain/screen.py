@@ -7,12 +7,12 @@ from kubestow.cli.explain import nodes as explain_nodes
 from kubestow.cli.explain.lines import (
     SHOWN_NAMES,
     change_lines,
-    nodes_said,
-    others_said,
+    distinct_short_names,
+    format_node_count,
+    format_other_count,
     sentence,
     title,
     to_the_second,
-    told_apart,
     wrapped,
 )
 from kubestow.insight.decisions.schema import SCHEDULED, Decision
@@ -56,7 +56,7 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
     elif not node:
         sections += [
             list(explain_nodes.rejected_pod(decision)),
-            list(explain_nodes.why_not(decision)),
+            list(explain_nodes.rejection_reasons(decision)),
             list(explain_nodes.scores(decision)),
             list(_preemption(decision)),
         ]
@@ -90,7 +90,9 @@ def _headline(explanation: Explanation) -> Iterator[str]:
         yield from sentence(
             f"Pod {decision.pod} is pending: it was refused{by} {where}.", bold | {"refused": {"fg": "red"}}
         )
-        yield from wrapped(f"{decision.feasible} of {nodes_said(decision.evaluated)} evaluated were feasible.", "  ")
+        yield from wrapped(
+            f"{decision.feasible} of {format_node_count(decision.evaluated)} evaluated were feasible.", "  "
+        )
     else:
         fits = "would fit nowhere" if dry else "is pending: it fits nowhere"
         text = f"Pod {decision.pod} {fits}{_on_nodes(decision)}."
@@ -120,10 +122,12 @@ def _tries(decision: Decision) -> Iterator[str]:
 
 
 def _choice(decision: Decision, *, dry: bool) -> str:
-    choice, count = decision.choice, nodes_said(decision.nodeCount)
+    choice, count = decision.choice, format_node_count(decision.nodeCount)
     if choice is None:
         return ""
-    looked_at = count if decision.evaluated == decision.nodeCount else f"{nodes_said(decision.evaluated)} evaluated"
+    looked_at = (
+        count if decision.evaluated == decision.nodeCount else f"{format_node_count(decision.evaluated)} evaluated"
+    )
     if choice.reason == "only":
         is_cut_short = not decision.preFilter.narrowedBy and decision.placement is None
         return f"It is the only feasible one of {looked_at if is_cut_short else count}."
@@ -140,7 +144,7 @@ def _choice(decision: Decision, *, dry: bool) -> str:
 
 
 def _on_nodes(decision: Decision) -> str:
-    return f" on {nodes_said(decision.nodeCount)}" if decision.nodeCount else ""
+    return f" on {format_node_count(decision.nodeCount)}" if decision.nodeCount else ""
 
 
 # Preemption
@@ -188,8 +192,8 @@ def _would_fit(explanation: Explanation, most: int | None) -> Iterator[str]:
 
 def _opens(suggestion: Suggestion) -> str:
     more = suggestion.opens - len(suggestion.nodes[:SHOWN_NAMES])
-    names = ", ".join(told_apart(suggestion.nodes[:SHOWN_NAMES]))
-    opens = f"opens {nodes_said(suggestion.opens)}: {names}{f' and {more} more' if more > 0 else ''}"
+    names = ", ".join(distinct_short_names(suggestion.nodes[:SHOWN_NAMES]))
+    opens = f"opens {format_node_count(suggestion.opens)}: {names}{f' and {more} more' if more > 0 else ''}"
     others = suggestion.alike - 1
     alike = "1 more node lacks" if others == 1 else f"{others} more nodes lack"
     return f"{opens}; {alike} only this" if others > 0 else opens
@@ -210,7 +214,7 @@ def _against(against: Against) -> Iterator[str]:
     for landing in against.changes[:_SUGGESTIONS]:
         if landing.ties:
             score = "scores" if landing.ties == 1 else "score"
-            effect = f"it may be placed there: {others_said(landing.ties)} {score} the same"
+            effect = f"it may be placed there: {format_other_count(landing.ties)} {score} the same"
         elif landing.chosen == against.node:
             effect = "it would be placed there"
         elif landing.chosen is None:

@@ -84,8 +84,8 @@ def _row(flag: Flag) -> tuple[str, str]:
     words = flag.help
     if flag.ignored:
         words += f" No effect: {flag.ignored}."
-    if flag.shown_default:
-        words += f" (default {flag.shown_default})"
+    if flag.default_text:
+        words += f" (default {flag.default_text})"
     return f"{name} {flag.type.name}".rstrip(), words
 
 

@@ -39,7 +39,7 @@ class Flag(msgspec.Struct, frozen=True):
         return self.name.replace("-", "_")
 
     @property
-    def shown_default(self) -> str:
+    def default_text(self) -> str:
         """The default as help shows it; empty if there is none."""
         if self.default in ("", (), 0, False) and self.type not in (
             types.INT32_SLICE,

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from kubestow.cli.scheduler.live import LiveScheduler
 from kubestow.cli.scheduler.serving import Serving
-from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, listening_of, written
+from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, flag_values, listening_of
 from kubestow.server.authentication import FrontProxies
 from kubestow.server.authorities import configured_authorities
 from kubestow.server.options import ServingOptions
@@ -75,7 +75,7 @@ def _options(flags: Flags, set_verbosity: Callable[[int], None]) -> ServingOptio
         allowed_seconds=flags["authorization-webhook-cache-authorized-ttl"].seconds,
         denied_seconds=flags["authorization-webhook-cache-unauthorized-ttl"].seconds,
         open_paths=flags["authorization-always-allow-paths"],
-        flags=written(flags),
+        flags=flag_values(flags),
         set_verbosity=set_verbosity,
         has_page=flags["ui"],
     )

@@ -21,7 +21,7 @@ from kubestow.cli.scheduler.early_signals import EarlySignals
 from kubestow.cli.scheduler.flags import FLAGS
 from kubestow.cli.scheduler.options import DecisionOptions
 from kubestow.cli.scheduler.policy_source import WARNING, policy_source
-from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, has_server, written
+from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, flag_values, has_server
 from kubestow.cli.scheduler.watches import prepare_watches
 from kubestow.client.clients import configured_access
 from kubestow.client.kubeconfig import load_kubeconfig
@@ -167,7 +167,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _log_flags(flags: Flags) -> None:
-    for name, value in written(flags).items():
+    for name, value in flag_values(flags).items():
         log.line(f'FLAG: --{name}="{value}"', v=1)
     for name in sorted(flags.given):
         if FLAGS[name].ignored:

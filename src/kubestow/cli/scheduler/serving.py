@@ -27,7 +27,7 @@ from kubestow.telemetry.logs import get_logger
 log = get_logger(__name__)
 
 
-class More(Protocol):
+class ExtraPages(Protocol):
     """Additional pages below one path."""
 
     @property
@@ -46,7 +46,7 @@ class More(Protocol):
 class Serving:
     """The HTTPS server of a live scheduler."""
 
-    def __init__(self, options: ServingOptions, live: LiveScheduler, more: More | None = None) -> None:
+    def __init__(self, options: ServingOptions, live: LiveScheduler, more: ExtraPages | None = None) -> None:
         self._options = options
         self._live = live
         self._more = more

@@ -161,7 +161,7 @@ def listening_of(flags: Flags) -> "Listening":
     return Listening(flags["bind-address"], flags["secure-port"], flags["permit-port-sharing"])
 
 
-def written(flags: Flags) -> dict[str, str]:
+def flag_values(flags: Flags) -> dict[str, str]:
     """Return the value of every flag as text."""
     return {name: FLAGS[name].type.write(value) for name, value in flags.items()}
 

@@ -38,11 +38,11 @@ def command(cluster: tuple[str, ...], kubeconfig: str, context: str, exclude_nod
         if cluster and value:
             raise click.UsageError(f"{option} applies to a live cluster, --cluster to files; give one of them")
     # Imported only now: help and usage errors must stay fast.
-    from kubestow.cli.simulate.capacity_process import Request, tell
+    from kubestow.cli.simulate.capacity_process import Request, report_capacity
     from kubestow.cli.simulate.process import SimulateError
 
     excluded = tuple(name.strip() for name in exclude_nodes.split(",") if name.strip())
     try:
-        tell(Request(cluster=cluster, kubeconfig=kubeconfig, context=context, exclude=excluded, **options))
+        report_capacity(Request(cluster=cluster, kubeconfig=kubeconfig, context=context, exclude=excluded, **options))
     except SimulateError as error:
         fail(error)

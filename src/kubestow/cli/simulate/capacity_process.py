@@ -68,7 +68,7 @@ class Request:
     sort: str
 
 
-def tell(request: Request) -> None:
+def report_capacity(request: Request) -> None:
     """Print the result. Raises SimulateError."""
     with problems():
         asked = _asked(request.podspec)
@@ -77,7 +77,7 @@ def tell(request: Request) -> None:
         objects += [obj for obj in asked if isinstance(obj, ResourceClaimTemplate)]
         _warn(objects, request)
         if not pods:
-            _tell_headroom(cluster_utilization(objects, request.exclude), request)
+            _print_utilization(cluster_utilization(objects, request.exclude), request)
             return
         features = config.Features() if gang is None else _GANGS
         chosen = load_configuration(request.configuration, request.plugins, features)
@@ -88,9 +88,9 @@ def tell(request: Request) -> None:
         make = partial(scheduler, chosen, own, features)
         found = capacity(objects, pods, request.limit, request.exclude, make, gang)
     if request.output is not None:
-        _tell_tree(_review(found, request), request.output)
+        _print_tree(_review(found, request), request.output)
     else:
-        _tell_capacity(found, request)
+        _print_capacity(found, request)
 
 
 def _gang(asked: list[Any]) -> PodGroup | None:
@@ -116,14 +116,14 @@ def _pods(files: tuple[str, ...], asked: list[Any]) -> list[Pod]:
 
 def _asked(files: tuple[str, ...]) -> list[Any]:
     """Return the objects to place, with the defaults of an API server. Raises ObjectsError."""
-    found = decode(map(_made, read(files))) if files else Decoded([], Counter())
+    found = decode(map(_validated, read(files))) if files else Decoded([], Counter())
     left_out = found.skipped + Counter(type(one).__name__ for one in found.objects if not isinstance(one, _FITTED))
     for kind, count in sorted(left_out.items()):
         _warning(f"--podspec: ignored {count} of kind {kind}; only pods, pod groups and claim templates are used")
     return found.objects
 
 
-def _made(manifest: Manifest) -> Manifest:
+def _validated(manifest: Manifest) -> Manifest:
     resource = _MADE.get((manifest.api_version, manifest.kind))
     if resource is None:
         return manifest
@@ -210,31 +210,31 @@ async def _list(client: ApiClient, resource: Resource[Any]) -> list[Any]:
 # Utilization
 
 
-def _tell_headroom(found: ClusterUtilization, request: Request) -> None:
+def _print_utilization(found: ClusterUtilization, request: Request) -> None:
     if request.output is not None:
         parts = {"nodes": found.nodes, "nodeGroups": found.kinds, "namespaces": found.namespaces}
         tree: dict[str, Any] = {"total": found.total._asdict()}
         tree |= {
             name: [one._asdict() for one in _ordered(utilizations, request)] for name, utilizations in parts.items()
         }
-        _tell_tree(tree, request.output)
+        _print_tree(tree, request.output)
         return
     rows = [(found.total.name, *found.total.cells())]
     for one in _ordered(found.nodes, request):
         rows.append((one.name, *one.cells()))
         if request.with_pods:
             rows += [(f"  {pod.name}", *pod.cells()) for pod in _ordered(found.pods[one.name], request)]
-    _tell_table(("NODE", *HEAD), rows)
+    _print_table(("NODE", *HEAD), rows)
     for title, utilizations in (("NODE GROUP", found.kinds), ("NAMESPACE", found.namespaces)):
         click.echo()
-        _tell_table((title, *HEAD), [(one.name, *one.cells()) for one in _ordered(utilizations, request)])
+        _print_table((title, *HEAD), [(one.name, *one.cells()) for one in _ordered(utilizations, request)])
 
 
 def _ordered(utilizations: list[Utilization], request: Request) -> list[Utilization]:
     return sorted(utilizations, key=SORTS[request.sort])
 
 
-def _tell_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
@@ -245,7 +245,7 @@ def _tell_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 # Capacity
 
 
-def _tell_capacity(found: Capacity, request: Request) -> None:
+def _print_capacity(found: Capacity, request: Request) -> None:
     names, what = ", ".join(found.on_nodes), found.unit
     click.echo(f"{found.replicas} more {f'{what} fits' if found.replicas == 1 else f'{what}s fit'}: {names}")
     if len(found.on_nodes) > 1:
@@ -290,7 +290,7 @@ def _review(found: Capacity, request: Request) -> dict[str, Any]:
     }
 
 
-def _tell_tree(tree: Any, form: str) -> None:
+def _print_tree(tree: Any, form: str) -> None:
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(tree), indent=2))
     else:

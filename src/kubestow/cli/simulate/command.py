@@ -7,10 +7,10 @@ import click
 
 from kubestow.cli.support import (
     decision_nodes_option,
-    demand_out,
     fail,
     feature_gates_option,
     plugin_option,
+    require_out,
     timings_option,
 )
 
@@ -42,7 +42,7 @@ def command(out: Path | None, **options: Any) -> None:
     SCENARIO is files or folders, `-` is standard input: Kubernetes objects, as kubectl writes them, and a Scenario that
     lists events and their times. Ctrl-C ends a run early; its results so far are reported.
     """
-    demand_out(out)
+    require_out(out)
     # Imported only now: help and usage errors must stay fast.
     from kubestow.cli.simulate.process import SimulateError, report, simulate
 

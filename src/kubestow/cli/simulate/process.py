@@ -85,7 +85,7 @@ def report(done: running.Run, out: Path | None) -> None:
         click.echo(f"See it: kubestow view {shlex.quote(str(out))}")
 
 
-def demand_recording(file: str) -> None:
+def require_recording(file: str) -> None:
     """Raise SimulateError if a file is not a recording."""
     with problems():
         Path(file).open("rb").close()

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kubestow.cli.support import decision_nodes_option, demand_out, fail, plugin_option, timings_option
+from kubestow.cli.support import decision_nodes_option, fail, plugin_option, require_out, timings_option
 
 
 @click.command("replay", context_settings={"max_content_width": 120})
@@ -27,12 +27,12 @@ from kubestow.cli.support import decision_nodes_option, demand_out, fail, plugin
 @plugin_option
 def command(file: str, out: Path | None, **options: Any) -> None:
     """Replay a recording: the cluster changes as recorded, and the scheduler decides again."""
-    demand_out(out)
+    require_out(out)
     # Imported only now: help and usage errors must stay fast.
-    from kubestow.cli.simulate.process import SimulateError, demand_recording, report, simulate
+    from kubestow.cli.simulate.process import SimulateError, report, require_recording, simulate
 
     try:
-        demand_recording(file)
+        require_recording(file)
         report(simulate((file,), out=out, **options), out)
     except SimulateError as error:
         fail(error)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
-from kubestow.cli.patient_output import PatientOutput
+from kubestow.cli.nonblocking_output import NonBlockingOutput
 from kubestow.insight.decisions.record import Record
 from kubestow.insight.decisions.schema import SCHEDULED
 
@@ -19,14 +19,14 @@ _NODE, _PHASE = _FIELDS.index("spec.nodeName"), _FIELDS.index("status.phase")
 _CORDONED = BY_STORAGE["nodes"].selectable_fields.index("spec.unschedulable")
 
 
-async def tell(store: Store, decisions: Iterable[Record], output: PatientOutput) -> None:
+async def write_lines(store: Store, decisions: Iterable[Record], output: NonBlockingOutput) -> None:
     """Write new events until cancelled or until writing fails."""
     lines = Lines(decisions)
     store.collection("pods").subscribers.append(lines.pod_changed)
     store.collection("nodes").subscribers.append(lines.node_changed)
     while True:
         for line in lines.take():
-            output.say(line)
+            output.write(line)
         output.flush()
         await asyncio.sleep(SECONDS)
 
@@ -36,7 +36,7 @@ class Lines:
 
     def __init__(self, decisions: Iterable[Record]) -> None:
         self._decisions = decisions
-        self._told: Record | None = None
+        self._last_written: Record | None = None
         self._rejected: dict[str, str] = {}
         self._lines: list[tuple[float, str]] = []
 
@@ -44,11 +44,11 @@ class Lines:
         """Return the lines since the last call, in order."""
         fresh = []
         for record in self._decisions:
-            if record is self._told:
+            if record is self._last_written:
                 break
             fresh.append(record)
         if fresh:
-            self._told = fresh[0]
+            self._last_written = fresh[0]
         self._lines += [(record.time, line) for record in reversed(fresh) if (line := self._decided(record))]
         self._lines.sort(key=lambda entry: entry[0])
         lines = [f"{time.strftime('%H:%M:%S', time.localtime(when))} {line}" for when, line in self._lines]

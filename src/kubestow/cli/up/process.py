@@ -30,7 +30,7 @@ from kubestow.api.failures import CallError
 from kubestow.api.files import ObjectsError
 from kubestow.apiserver import ControlPlane, Options, StartError
 from kubestow.cli import configuration_file
-from kubestow.cli.patient_output import PatientOutput
+from kubestow.cli.nonblocking_output import NonBlockingOutput
 from kubestow.cli.scheduler.live import LiveOptions, LiveScheduler, ReloadOptions
 from kubestow.cli.scheduler.options import DecisionOptions
 from kubestow.cli.scheduler.policy_source import WARNING
@@ -101,7 +101,7 @@ def run(settings: Settings) -> None:
         raise UpError(str(error)) from None
     console = Console()
     full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == WARNINGS_ONLY
-    warnings = _Warnings(passed_on=not full_screen)
+    warnings = _Warnings(forwarded=not full_screen)
     # Without -v only warnings and errors are logged; but reloads are reported, too.
     logs = msgspec.structs.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reload", 0)))
     output = LogOutput(logs, err=warnings)
@@ -112,7 +112,7 @@ def run(settings: Settings) -> None:
         uvloop.run(_main(settings, configuration, manifests, console if full_screen else None, warnings))
     finally:
         output.close()
-        warnings.pass_on()
+        warnings.forward()
 
 
 def _configuration(settings: Settings, plugins: PluginCollection) -> SchedulerConfiguration:
@@ -158,13 +158,13 @@ async def _main(
     console: Console | None,
     warnings: "_Warnings",
 ) -> None:
-    output = PatientOutput(sys.stdout.fileno())
+    output = NonBlockingOutput(sys.stdout.fileno())
     serving = asyncio.create_task(_serve(settings, configuration, manifests, console, warnings, output), name="cluster")
     _handle_signals(serving)
     try:
         await serving
     except asyncio.CancelledError:
-        output.say("stopped")
+        output.write("stopped")
         output.flush()
     except (StartError, ObjectsError, ProfileError, CallError, ListenError) as error:
         raise UpError(str(error)) from None
@@ -189,7 +189,7 @@ async def _serve(
     manifests: list[Applicable],
     console: Console | None,
     warnings: "_Warnings",
-    output: PatientOutput,
+    output: NonBlockingOutput,
 ) -> None:
     async with ControlPlane(_options(settings, manifests)) as plane:
         access = find_access(str(plane.kubeconfig_path), "")
@@ -213,7 +213,7 @@ async def _serve(
                         head = up_view.Head(plane.url, address, kubeconfig, COMMANDS)
                         await up_view.show(console, overview, head, warnings.last)
                     else:
-                        await _tell(plane, scheduler, output)
+                        await _write_lines(plane, scheduler, output)
                 scheduling.cancel()
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
@@ -256,10 +256,10 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-async def _tell(plane: ControlPlane, scheduler: LiveScheduler, output: PatientOutput) -> None:
+async def _write_lines(plane: ControlPlane, scheduler: LiveScheduler, output: NonBlockingOutput) -> None:
     """Write lines until the reader is gone."""
     try:
-        await up_lines.tell(plane.store, () if scheduler.decisions is None else scheduler.decisions, output)
+        await up_lines.write_lines(plane.store, () if scheduler.decisions is None else scheduler.decisions, output)
     except BrokenPipeError:
         # Python would raise again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -268,9 +268,9 @@ async def _tell(plane: ControlPlane, scheduler: LiveScheduler, output: PatientOu
 class _Warnings(io.StringIO):
     """The log output for warnings and errors: passed to standard error, at once or after the screen is closed."""
 
-    def __init__(self, *, passed_on: bool) -> None:
+    def __init__(self, *, forwarded: bool) -> None:
         super().__init__()
-        self._kept: deque[str] | None = None if passed_on else deque(maxlen=_KEPT_WARNINGS)
+        self._kept: deque[str] | None = None if forwarded else deque(maxlen=_KEPT_WARNINGS)
 
     def write(self, text: str) -> int:
         if self._kept is None:
@@ -284,7 +284,7 @@ class _Warnings(io.StringIO):
             return ""
         return self._kept[-1].splitlines()[0].partition("] ")[2]
 
-    def pass_on(self) -> None:
+    def forward(self) -> None:
         """Write all kept and all later output to standard error."""
         kept, self._kept = self._kept, None
         for text in kept or ():

@@ -13,7 +13,7 @@ _PIECE = select.PIPE_BUF
 """Number of bytes that a writable pipe accepts without blocking."""
 
 
-class PatientOutput:
+class NonBlockingOutput:
     """A file, a terminal or a pipe."""
 
     def __init__(self, descriptor: int) -> None:
@@ -21,7 +21,7 @@ class PatientOutput:
         self._lines: deque[bytes] = deque()
         self._left_out = 0
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Buffer one or more lines."""
         if len(self._lines) < MOST:
             self._lines.append(f"{text}\n".encode(errors="replace"))
