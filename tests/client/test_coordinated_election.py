@@ -14,14 +14,14 @@ from kubestow.client.election import Elector, Terms
 from kubestow.client.leases import LeaseLock
 from kubestow.client.requests import Requests
 from support.client.doubles import SkewedClock
-from support.client.leasehouse import LeaseHouse
+from support.client.lease_server import LeaseServer
 from support.client.scripted import Answer, Request, opened, serving
 from support.client.virtualtime import run
 
 LATER = "2999-01-01T00:00:00.000000Z"
 
 
-class Coordinator(LeaseHouse):
+class Coordinator(LeaseServer):
     """A server that also stores candidates; the test chooses among them."""
 
     def __init__(self) -> None:

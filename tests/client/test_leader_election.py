@@ -14,7 +14,7 @@ from kubestow.client.election import Elector, Terms
 from kubestow.client.leases import LeaseLock
 from kubestow.client.requests import Requests
 from support.client.doubles import SkewedClock
-from support.client.leasehouse import LeaseHouse
+from support.client.lease_server import LeaseServer
 from support.client.scripted import ScriptedServer, opened, serving
 from support.client.virtualtime import run
 
@@ -58,9 +58,9 @@ class Contender:
 @contextlib.asynccontextmanager
 async def contest(
     *names: str, skew: float = 0.0
-) -> AsyncIterator[tuple[LeaseHouse, list[Contender], Callable[[], None]]]:
+) -> AsyncIterator[tuple[LeaseServer, list[Contender], Callable[[], None]]]:
     """Run contenders at one server, started one after the other; the last value checks that at most one may act."""
-    house = LeaseHouse()
+    house = LeaseServer()
     async with serving(house) as server:
         contenders: list[Contender] = []
         for number, name in enumerate(names):
@@ -152,7 +152,7 @@ def test_lease_is_kept_until_the_work_has_ended() -> None:
     """While the leader finishes its work after a stop, it renews, so that no other starts before its end."""
 
     async def main() -> None:
-        house = LeaseHouse()
+        house = LeaseServer()
         ended = asyncio.Event()
 
         async def lead() -> None:
@@ -263,7 +263,7 @@ def test_end_of_the_work_ends_the_lead() -> None:
         raise ZeroDivisionError
 
     async def main() -> None:
-        house = LeaseHouse()
+        house = LeaseServer()
         async with serving(house) as server:
             with opened(server) as channel:
                 lock = LeaseLock(Requests(ApiClient(channel, user_agent="one")), "ns", "lease", "one")

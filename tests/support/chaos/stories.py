@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from support.chaos.claims import devices_and_volumes
-from support.chaos.hardships import killed_while_writing, little_memory
 from support.chaos.observer import last_lease_writer
 from support.chaos.planes import Embedded, Scheduler
+from support.chaos.process_faults import killed_while_writing, little_memory
 from support.chaos.proxy import AFTER, BEFORE
 from support.chaos.world import ALONE, ELECTION, Planes, Row, World, running_world
 from support.integration.cluster import PODS, pod

@@ -34,7 +34,7 @@ from kubestow.telemetry.metrics.client import ClientMetrics
 from kubestow.telemetry.metrics.reload import ReloadMetrics
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.client.doubles import FixedClock, SkewedClock
-from support.client.leasehouse import LeaseHouse
+from support.client.lease_server import LeaseServer
 from support.client.scripted import Answer, Request, client_of, opened, serving
 from support.client.virtualtime import run
 from support.plugins.device_world import device, device_class, device_slice
@@ -154,7 +154,7 @@ async def _requests(metrics: ClientMetrics) -> None:
 
 async def _election(metrics: ClientMetrics) -> None:
     """Run a leader whose lease is changed by another client."""
-    house = LeaseHouse()
+    house = LeaseServer()
     async with serving(house) as server:
         with opened(server) as channel:
             lock = LeaseLock(Requests(client_of(channel)), "kube-system", "kube-scheduler", "one")

@@ -6,7 +6,7 @@ from typing import Any
 from support.client.scripted import Answer, Request
 
 
-class LeaseHouse:
+class LeaseServer:
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
         self.version = 100
