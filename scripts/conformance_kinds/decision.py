@@ -16,7 +16,7 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.post_filter import run_post_filter
 from kubestow.scheduler.extenders.extender import PausedConversation, run_until_calls
-from kubestow.scheduler.framework.detached import StillClock
+from kubestow.scheduler.framework.detached import FixedClock
 from kubestow.scheduler.framework.profile import Profile, ProfileError
 from kubestow.scheduler.framework.results import PluginError, Rejection
 from kubestow.scheduler.in_tree import in_tree_registry
@@ -56,7 +56,7 @@ class World:
             pod = convert(Pod, manifest)
             if pod.status.nominatedNodeName:
                 self.nominator.nominate(pod)
-        handle = offline_handle(self.cluster, FEATURES, nominator=self.nominator, clock=StillClock(NOW))
+        handle = offline_handle(self.cluster, FEATURES, nominator=self.nominator, clock=FixedClock(NOW))
         configuration = configuration or configuration_of(case)
         self.profiles = build_profiles(configuration, in_tree_registry(), handle, lambda: 0.0)
 
@@ -110,7 +110,7 @@ class World:
         self, profile: Profile, evaluation: Evaluation, pod: PodInfo, node: str, expected: dict[str, Any]
     ) -> str | None:
         self.cluster.assume(pod, node)
-        reserving = [hook for hook in profile.reserve if hook.concerns(evaluation.states)]
+        reserving = [hook for hook in profile.reserve if hook.applies_to(evaluation.states)]
         for hook in reserving:
             rejection = hook.plugin.reserve(evaluation.states.get(hook.name), pod, node)
             if rejection is not None:

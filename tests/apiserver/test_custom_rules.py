@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.apiserver.custom.expressions import broken_rules, wrong_rules
+from kubestow.apiserver.custom.expressions import rule_errors, rule_violations
 from support.apiserver.crontabs import CRONTABS, DEFINITIONS, V1, define, definition
 from support.apiserver.running import Client, Running
 
@@ -20,12 +20,12 @@ def ruled(*rules: Any, **properties: Any) -> dict[str, Any]:
 
 def messages(value: Any, schema: dict[str, Any], old: Any = None) -> list[str]:
     """Return the errors of a value as messages."""
-    return [f"{field}: {message}" for field, _, message in broken_rules(value, old, schema)]
+    return [f"{field}: {message}" for field, _, message in rule_violations(value, old, schema)]
 
 
 def complaints(schema: dict[str, Any]) -> str:
     """Return the errors of a schema's rules."""
-    return "\n".join(f"{field}: {message}" for field, _, message in wrong_rules(schema, "schema", 1))
+    return "\n".join(f"{field}: {message}" for field, _, message in rule_errors(schema, "schema", 1))
 
 
 def test_a_broken_rule_is_reported() -> None:

@@ -13,8 +13,8 @@ def fewest_nodes(fewest: int) -> Iterator[None]:
     """Stop the search at this number of feasible nodes; afterwards, the previous setting is restored."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "MIN_FEASIBLE_NODES", fewest)
-        order.enough_nodes.cache_clear()
+        order.feasible_nodes_to_find.cache_clear()
         try:
             yield
         finally:
-            order.enough_nodes.cache_clear()
+            order.feasible_nodes_to_find.cache_clear()

@@ -88,7 +88,7 @@ class Intake:
 
     def _apply(self, old: Any, new: Any) -> None:
         if self._gate.is_closed:
-            self._gate.hold(self._apply, old, new)
+            self._gate.defer(self._apply, old, new)
             return
         obj = old if new is None else new
         if isinstance(obj, Pod):
@@ -102,7 +102,7 @@ class Intake:
     def access_changed(self, kind: type, problem: str) -> None:
         """Record that objects of a kind cannot be read because of `problem`; if that is empty, they can."""
         if self._gate.is_closed:
-            self._gate.hold(self.access_changed, kind, problem)
+            self._gate.defer(self.access_changed, kind, problem)
             return
         # Scheduling does not start before pods and nodes can be read.
         if not issubclass(kind, Pod | Node):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubestow.insight.decisions import schema
-from kubestow.insight.decisions.moved import FIGURES, Moved, Scores, pair_pods, reason_for_move, scores
+from kubestow.insight.decisions.moved import FIGURES, MovedPod, Scores, pair_pods, reason_for_move, scores
 from kubestow.simulator import results
 from kubestow.simulator.running import DECISIONS
 
@@ -51,7 +51,7 @@ class Cause(NamedTuple):
     pods: int
     """Number of pods, over all seeds."""
     seed: int
-    first: Moved
+    first: MovedPod
     a: Scores
     b: Scores
 
@@ -64,7 +64,7 @@ class Comparison:
     versions: tuple[str, str] = ("", "")
     """Program versions of A and B."""
     figures: list[Figure] = field(default_factory=list)
-    moved: dict[int, list[Moved]] = field(default_factory=dict)
+    moved: dict[int, list[MovedPod]] = field(default_factory=dict)
     """By seed, in the order of A's decisions."""
     pods: dict[int, int] = field(default_factory=dict)
     """Number of pods with a decision, by seed."""
@@ -153,12 +153,12 @@ def compare(
     return found
 
 
-def _explain(under_a: str, under_b: str, a: _Run, b: _Run, seed: int, causes: dict[str, Cause]) -> Moved:
+def _explain(under_a: str, under_b: str, a: _Run, b: _Run, seed: int, causes: dict[str, Cause]) -> MovedPod:
     """Explain why a pod moved, given its names under A and B, and count it in `causes`."""
     one, two = a.decision(under_a), b.decision(under_b)
     places = a.places.get(under_a, ""), b.places.get(under_b, "")
     other = under_b if under_a and under_b != under_a else ""
-    moved = Moved(under_a or under_b, *places, reason_for_move(one, two).text, other)
+    moved = MovedPod(under_a or under_b, *places, reason_for_move(one, two).text, other)
     cause = causes.get(moved.why)
     if cause is None:
         nodes = (moved.a, moved.b)

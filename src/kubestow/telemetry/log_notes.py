@@ -30,7 +30,7 @@ class _Notes(logging.Handler):
 
 
 @contextmanager
-def noting(package: str, note: Callable[[str], None], clock: Clock) -> Iterator[None]:
+def forward_warnings(package: str, note: Callable[[str], None], clock: Clock) -> Iterator[None]:
     """Call `note` for the warnings and errors of a package until the context ends."""
     logger, notes = logging.getLogger(package), _Notes(note, clock)
     logger.addHandler(notes)

@@ -23,9 +23,9 @@ from kubestow.insight.decisions.schema import Rejected
 from kubestow.scheduler.binding.binder import Attempt
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
-from kubestow.scheduler.cycle.outcome import Searched
+from kubestow.scheduler.cycle.outcome import SearchedNodes
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
-from kubestow.scheduler.framework.detached import FirstRng, StillClock
+from kubestow.scheduler.framework.detached import FirstRng, FixedClock
 from kubestow.scheduler.framework.results import PluginError
 from kubestow.scheduler.queue.queued_pod import QueuedPod
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
@@ -45,7 +45,7 @@ class Recorded:
     """A world that shares results between equal pods and records its decisions."""
 
     def __init__(self, profile: str, percentage: int, upcoming: Any) -> None:
-        self.recorder = Recorder(clock=StillClock(), stopwatch=lambda: 0.0, rng=FirstRng(), limit=1 << 40)
+        self.recorder = Recorder(clock=FixedClock(), stopwatch=lambda: 0.0, rng=FirstRng(), limit=1 << 40)
         self.world = world = World(profile, percentage, sharing=True, upcoming=upcoming, history=self.recorder.history)
         scheduled = SchedulerParts(world.cluster, world.nominator, world.features, SchedulerMetrics())
         self.archive = Archive(self.recorder, scheduled)
@@ -58,7 +58,7 @@ class Recorded:
         return next(iter(self.recorder))
 
 
-def expected(world: World, pod: PodInfo, searched: Searched, *, preempts: bool) -> EvaluationRun:
+def expected(world: World, pod: PodInfo, searched: SearchedNodes, *, preempts: bool) -> EvaluationRun:
     """Evaluate a pod in the current state of a cluster, on the rows that a cycle evaluated."""
     evaluation = Evaluation(world.profile, world.cluster, world.nominator, pod)
     order = searched.order if searched.start is None else world.cluster.order.rows_from(searched.start)

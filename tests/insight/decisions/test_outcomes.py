@@ -10,7 +10,7 @@ from kubestow import config
 from kubestow.insight.decisions import schema
 from kubestow.insight.decisions.recorder import Recorder
 from kubestow.scheduler.cluster.pods import PodInfo
-from kubestow.scheduler.framework.detached import FirstRng, StillClock
+from kubestow.scheduler.framework.detached import FirstRng, FixedClock
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.results import Rejection, Wait, unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
@@ -469,7 +469,7 @@ def test_pods_of_a_group() -> None:
 
 def test_the_times_of_steps_do_not_depend_on_when_they_are_read() -> None:
     """Clock and stopwatch are not read at the same instant, so small differences are ignored; a set clock counts."""
-    clock = StillClock()
+    clock = FixedClock()
     recorder = Recorder(clock=clock, stopwatch=lambda: 0.0, rng=FirstRng())
     before = recorder.clock_offset()
     clock.seconds += 0.000_002

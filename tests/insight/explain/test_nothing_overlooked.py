@@ -112,7 +112,7 @@ def test_a_domain_that_helps_is_found_among_many() -> None:
 
 def test_the_time_limit_applies_after_the_first_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "_TIME_LIMIT", -1.0)
-    assert list(changes.in_time(range(5))) == [0]
+    assert list(changes.until_time_limit(range(5))) == [0]
 
 
 # Several constraints on one label

@@ -15,7 +15,7 @@ from kubestow import config
 from kubestow.api.codec import convert
 from kubestow.api.node import Node, Taint
 from kubestow.api.pod import Affinity, Pod, Toleration
-from kubestow.insight.explain.changes import CLUSTER, NODE, POD, Change, as_one, feasible_after, feasible_nodes
+from kubestow.insight.explain.changes import CLUSTER, NODE, POD, Change, combine_changes, feasible_after, feasible_nodes
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.together import enough_together
 from kubestow.insight.explain.world import Setup, World
@@ -266,7 +266,7 @@ def test_a_combination_of_changes_opens_a_node(objects: list[Any], pod: Pod) -> 
     world = World(SETUP, objects, 0.0)
     assume("n0" not in feasible_nodes(world, pod))
     steps = enough_together(world, pod, "n0")
-    change = as_one(steps)
+    change = combine_changes(steps)
     assert "n0" in feasible_nodes(after(objects, change), change.pod or pod), change.text
     assert feasible_nodes(world, pod) == feasible_nodes(World(SETUP, objects, 0.0), pod)
 

@@ -9,7 +9,7 @@ def test_deferred_changes_are_applied_in_order() -> None:
 
     def change(name: str) -> None:
         if gate.is_closed:
-            gate.hold(change, name)
+            gate.defer(change, name)
             return
         if name == "bad":
             raise ValueError(name)

@@ -8,7 +8,7 @@ import pytest
 
 from kubestow.config import configuration
 from kubestow.config.configuration import Plugin, Plugins, PluginSet
-from kubestow.scheduler.cluster.order import enough_nodes
+from kubestow.scheduler.cluster.order import feasible_nodes_to_find
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.outcome import Placed
@@ -41,7 +41,7 @@ from support.scheduler.troupe import Binder, Refuses, Scores, Sorter, registry_o
 )
 def test_the_limit_of_a_search(nodes: int, percentage: int | None, enough: int) -> None:
     """It is a percentage of all nodes, by default 50 less one per 125 nodes, at least 5; and at least 100 nodes."""
-    assert enough_nodes(nodes, percentage) == enough
+    assert feasible_nodes_to_find(nodes, percentage) == enough
 
 
 def cluster_of(count: int, *zones: str) -> Cluster:

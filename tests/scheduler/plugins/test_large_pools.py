@@ -51,12 +51,12 @@ def test_one_pool_for_all_nodes(spec: dict[str, Any], monkeypatch: pytest.Monkey
     cluster.set_object(device_class())
     for number in range(MANY):
         cluster.set_node(make_node(f"n{number}"))
-    cluster.devices.situations(np.arange(MANY))
+    cluster.devices.row_states(np.arange(MANY))
     for entry in slices(**spec):
         cluster.set_object(entry)
     for number in range(MANY):
         cluster.set_object(allocated(f"c{number}", "one", f"d{number}"))
-    found = cluster.devices.situations(np.arange(MANY))
+    found = cluster.devices.row_states(np.arange(MANY))
     assert len(set(found.tolist())) == 1
     assert calls["_touch"] <= 3 * MANY
     assert calls["_view"] == (1 if spec else MANY)

@@ -8,7 +8,7 @@ from kubestow.insight.decisions import schema
 from kubestow.insight.decisions.archive import Archive
 from kubestow.insight.decisions.record import Record
 from kubestow.scheduler.cluster.pods import PodInfo
-from kubestow.scheduler.cycle.outcome import Failed, Searched
+from kubestow.scheduler.cycle.outcome import Failed, SearchedNodes
 from kubestow.scheduler.framework.results import Code
 from kubestow.testing import SchedulerHarness, make_pod
 
@@ -40,7 +40,7 @@ def made(
         initial_attempt=None,
         time=time,
         seconds=seconds,
-        searched=Searched(0, evaluated=evaluated, feasible=feasible),
+        searched=SearchedNodes(0, evaluated=evaluated, feasible=feasible),
         node=node,
         failed=failed,
         permits={},

@@ -16,7 +16,7 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.post_filter import run_post_filter
 from kubestow.scheduler.extenders.extender import run_until_calls
-from kubestow.scheduler.framework.detached import StillClock
+from kubestow.scheduler.framework.detached import FixedClock
 from kubestow.scheduler.framework.results import PostFilterResult
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.scheduler.offline_handle import offline_handle
@@ -41,7 +41,7 @@ class World:
             self.cluster,
             Features(**features),
             nominator=self.nominator,
-            clock=StillClock(NOW),
+            clock=FixedClock(NOW),
             rng=random.Random(seed),
             is_preempting=self.preempting.__contains__,
         )

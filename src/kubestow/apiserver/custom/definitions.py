@@ -107,10 +107,10 @@ def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0, runs: f
         message = "Required value: must not be empty if x-kubernetes-list-type is map"
         yield f"{path}.x-kubernetes-list-map-keys", REQUIRED, message
     if "default" in schema:
-        for _, _, message in values.wrong_value(schema["default"], schema, "default"):
+        for _, _, message in values.value_errors(schema["default"], schema, "default"):
             yield f"{path}.default", INVALID, f"Invalid value: {values.as_json(schema['default'])}: {message}"
     below = list(_wrong_below(schema, path, depth + 1, runs))
-    yield from below or expressions.wrong_rules(schema, path, runs, root=depth == 0)
+    yield from below or expressions.rule_errors(schema, path, runs, root=depth == 0)
 
 
 def _wrong_below(schema: Object, path: str, depth: int, runs: float) -> Iterator[Cause]:

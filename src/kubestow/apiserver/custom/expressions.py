@@ -60,7 +60,7 @@ def _compile(rule: Schema, schema: Schema) -> Rule:
     return _compiled(encode(bare), rule.get("rule", ""), message, bool(rule.get("optionalOldSelf")))
 
 
-def wrong_rules(schema: Schema, path: str, runs: float, *, root: bool = False) -> Iterator[Cause]:
+def rule_errors(schema: Schema, path: str, runs: float, *, root: bool = False) -> Iterator[Cause]:
     """Yield the errors of the rules of a schema whose values occur at most `runs` times in an object."""
     seen = with_identity(schema) if root else schema
     for index, rule in enumerate(schema.get(RULES, ())):
@@ -81,7 +81,7 @@ def wrong_rules(schema: Schema, path: str, runs: float, *, root: bool = False) -
             yield f"{here}.rule", FORBIDDEN, f"Forbidden: {why}"
 
 
-def broken_rules(value: Any, old: Any, schema: Schema, path: str = "", *, root: bool = False) -> Iterator[Cause]:
+def rule_violations(value: Any, old: Any, schema: Schema, path: str = "", *, root: bool = False) -> Iterator[Cause]:
     """Yield the violations of rules by a value and the values below it."""
     if value is None:
         return
@@ -97,12 +97,12 @@ def broken_rules(value: Any, old: Any, schema: Schema, path: str = "", *, root: 
         for name, inner in value.items():
             below = properties.get(name) if name in properties else values
             if isinstance(below, dict) and not (root and name == "metadata"):
-                yield from broken_rules(inner, before.get(name), below, f"{path}.{name}" if path else name)
+                yield from rule_violations(inner, before.get(name), below, f"{path}.{name}" if path else name)
     elif isinstance(value, list):
         old_items = _items_by_identity(old, schema)
         for index, item in enumerate(value):
             old_item = old_items.get(_identity(item, schema)) if old_items else None
-            yield from broken_rules(item, old_item, schema.get("items", {}), f"{path}[{index}]")
+            yield from rule_violations(item, old_item, schema.get("items", {}), f"{path}[{index}]")
 
 
 def _items_by_identity(old: Any, schema: Schema) -> dict[bytes, Any]:

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from kubestow.apiserver.custom import definitions
-from kubestow.apiserver.custom.expressions import broken_rules
+from kubestow.apiserver.custom.expressions import rule_violations
 from kubestow.apiserver.custom.structure import Custom, set_defaults
-from kubestow.apiserver.custom.values import as_json, wrong_value
+from kubestow.apiserver.custom.values import as_json, value_errors
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.kinds.resource import Conversion, Resource, Rules, Scale, drop_status
 from kubestow.apiserver.printing import cells, paths
@@ -62,7 +62,7 @@ def _resource(definition: Object, version: Object, stored: str) -> Resource:
             drop_status if "status" in subresources else lambda _: None,
             validate=lambda obj: _validate(obj, schema),
             validate_status=lambda obj, _: _validate(obj, schema),
-            validate_last=lambda new, old: broken_rules(new, old, schema, root=True),
+            validate_last=lambda new, old: rule_violations(new, old, schema, root=True),
         ),
         columns=_columns(version.get("additionalPrinterColumns")),
         conversion=conversion,
@@ -95,7 +95,7 @@ def _default(obj: Object, schema: Object) -> None:
 def _validate(obj: Object, schema: Object) -> Iterator[Cause]:
     body = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
     own = {**schema, "required": [one for one in schema.get("required", ()) if one not in obj]}
-    yield from wrong_value(body, own, "")
+    yield from value_errors(body, own, "")
 
 
 def _columns(given: list[Object] | None) -> Columns:

@@ -54,7 +54,7 @@ def as_json(value: Any) -> str:
     return encode(value).decode()
 
 
-def wrong_value(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
+def value_errors(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
     """Yield the errors of a value, and of the values below it."""
     if value is None and schema.get("nullable"):
         return
@@ -128,16 +128,16 @@ def _wrong_fields(value: Schema, schema: Schema, path: str) -> Iterator[Cause]:
     known, values = schema.get("properties", {}), schema.get("additionalProperties")
     for name, inner in value.items():
         if name in known:
-            yield from wrong_value(inner, known[name], prefix + name)
+            yield from value_errors(inner, known[name], prefix + name)
         elif isinstance(values, dict):
-            yield from wrong_value(inner, values, prefix + name)
+            yield from value_errors(inner, values, prefix + name)
 
 
 def _wrong_items(value: list[Any], schema: Schema, path: str) -> Iterator[Cause]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys", ())
     seen: set[bytes] = set()
     for index, item in enumerate(value):
-        yield from wrong_value(item, schema.get("items", {}), f"{path}[{index}]")
+        yield from value_errors(item, schema.get("items", {}), f"{path}[{index}]")
         identity: Any = None
         if kind == "set" or schema.get("uniqueItems"):
             identity = item
@@ -153,7 +153,7 @@ def _wrong_items(value: list[Any], schema: Schema, path: str) -> Iterator[Cause]
 
 def _wrong_choice(value: Any, schema: Schema, path: str) -> Iterator[str]:
     def holds(inner: Schema) -> bool:
-        return next(wrong_value(value, inner, path), None) is None
+        return next(value_errors(value, inner, path), None) is None
 
     if not all(holds(inner) for inner in schema.get("allOf", ())):
         yield "must validate all the schemas (allOf)"

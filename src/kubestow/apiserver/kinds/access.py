@@ -4,10 +4,10 @@ from functools import partial
 
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.printing.columns import at, count, pair, printed
+from kubestow.apiserver.printing.columns import count, pair_at, printed, value_at
 from kubestow.apiserver.rules import access, admission, names
 
-_PARAMETER_KIND = pair("spec.paramKind", "apiVersion", "kind", none="<unset>")
+_PARAMETER_KIND = pair_at("spec.paramKind", "apiVersion", "kind", none="<unset>")
 _review = partial(Resource, cluster=True, verbs=("create",))
 _roles = partial(
     Resource, "rbac.authorization.k8s.io/v1", rules=Rules(validate=access.validate_role, valid_name=names.path_segment)
@@ -22,7 +22,7 @@ _role_bindings = partial(
         valid_name=names.path_segment,
     ),
     columns=printed(
-        ("Role", pair("roleRef", "kind", "name")),
+        ("Role", pair_at("roleRef", "kind", "name")),
         wide=(
             ("Users", lambda obj: cells.subjects(obj, "User")),
             ("Groups", lambda obj: cells.subjects(obj, "Group")),
@@ -35,7 +35,7 @@ _policies = partial(_admission, rules=Rules(admission.default_policy, validate=a
 _policy_bindings = partial(
     _admission,
     rules=Rules(validate=admission.validate_policy_binding),
-    columns=printed(("PolicyName", "spec.policyName"), ("ParamRef", at("spec.paramRef.name", "<unset>"))),
+    columns=printed(("PolicyName", "spec.policyName"), ("ParamRef", value_at("spec.paramRef.name", "<unset>"))),
 )
 _webhooks = partial(
     _admission,
@@ -70,7 +70,7 @@ KINDS = (
         columns=printed(
             after=(
                 ("SignerName", "spec.signerName"),
-                ("Requestor", at("spec.username", none="")),
+                ("Requestor", value_at("spec.username", none="")),
                 ("RequestedDuration", cells.requested_duration),
                 ("Condition", cells.certificate_state),
             )
@@ -105,8 +105,8 @@ KINDS = (
         rules=Rules(access.default_level),
         columns=printed(
             ("Type", "spec.type"),
-            ("NominalConcurrencyShares", at("spec.limited.nominalConcurrencyShares")),
-            ("Queues", at("spec.limited.limitResponse.queuing.queues")),
+            ("NominalConcurrencyShares", value_at("spec.limited.nominalConcurrencyShares")),
+            ("Queues", value_at("spec.limited.limitResponse.queuing.queues")),
         ),
     ),
 )

@@ -5,7 +5,7 @@ from functools import partial
 from kubestow.apiserver.kinds import conversions
 from kubestow.apiserver.kinds.resource import Resource, Rules, set_status
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.printing.columns import WORKLOAD, at, column, count, printed, zero
+from kubestow.apiserver.printing.columns import WORKLOAD, column, count, number_at, printed, value_at
 from kubestow.apiserver.rules import cluster, configuration, limits, names, pods, services, storage, workloads
 from kubestow.apiserver.rules.causes import immutable
 
@@ -33,10 +33,10 @@ _events = partial(
     ),
     columns=(
         column("Last Seen", cells.last_seen),
-        column("Type", at("type", none="")),
-        column("Reason", at("reason", none="")),
+        column("Type", value_at("type", none="")),
+        column("Reason", value_at("reason", none="")),
         column("Object", cells.event_object),
-        column("+Subobject", at("involvedObject.fieldPath", none="")),
+        column("+Subobject", value_at("involvedObject.fieldPath", none="")),
         column("+Source", cells.event_source),
         column("Message", lambda obj: str(obj.get("message", "")).strip()),
         column("+First Seen", lambda obj: cells.age(obj.get("firstTimestamp") or obj.get("eventTime"))),
@@ -158,9 +158,9 @@ KINDS = (
             ("Reclaim Policy", "spec.persistentVolumeReclaimPolicy"),
             ("Status", "status.phase"),
             ("Claim", cells.claim_of),
-            ("StorageClass", at("spec.storageClassName", none="")),
-            ("VolumeAttributesClass", at("spec.volumeAttributesClassName", none="<unset>")),
-            ("Reason", at("status.reason", none="")),
+            ("StorageClass", value_at("spec.storageClassName", none="")),
+            ("VolumeAttributesClass", value_at("spec.volumeAttributesClassName", none="<unset>")),
+            ("Reason", value_at("status.reason", none="")),
             wide=(("VolumeMode", "spec.volumeMode"),),
         ),
     ),
@@ -175,11 +175,11 @@ KINDS = (
         ),
         columns=printed(
             ("Status", "status.phase"),
-            ("Volume", at("spec.volumeName", none="")),
-            ("Capacity", at("status.capacity.storage", none="")),
+            ("Volume", value_at("spec.volumeName", none="")),
+            ("Capacity", value_at("status.capacity.storage", none="")),
             ("Access Modes", lambda obj: cells.access_modes(obj.get("status", {}).get("accessModes", ()))),
-            ("StorageClass", at("spec.storageClassName", none="")),
-            ("VolumeAttributesClass", at("spec.volumeAttributesClassName", none="<unset>")),
+            ("StorageClass", value_at("spec.storageClassName", none="")),
+            ("VolumeAttributesClass", value_at("spec.volumeAttributesClassName", none="<unset>")),
             wide=(("VolumeMode", "spec.volumeMode"),),
         ),
     ),
@@ -204,9 +204,9 @@ KINDS = (
         categories=ALL,
         rules=Rules(workloads.default_replication_controller, validate=workloads.validate_replication_controller),
         columns=printed(
-            ("Desired", zero("spec.replicas")),
-            ("Current", zero("status.replicas")),
-            ("Ready", zero("status.readyReplicas")),
+            ("Desired", number_at("spec.replicas")),
+            ("Current", number_at("status.replicas")),
+            ("Ready", number_at("status.readyReplicas")),
             wide=(
                 *WORKLOAD[:2],
                 ("Selector", lambda obj: cells.plain_selector(obj.get("spec", {}).get("selector"))),

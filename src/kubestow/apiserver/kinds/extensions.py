@@ -3,7 +3,7 @@
 from kubestow.apiserver.custom import definitions
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.printing.columns import at, pair, printed
+from kubestow.apiserver.printing.columns import pair_at, printed, value_at
 from kubestow.apiserver.rules import cluster
 
 KINDS = (
@@ -15,7 +15,7 @@ KINDS = (
         categories=("api-extensions",),
         rules=Rules(validate=cluster.validate_api_service),
         columns=printed(
-            ("Service", pair("spec.service", "namespace", "name", none="Local")), ("Available", cells.availability)
+            ("Service", pair_at("spec.service", "namespace", "name", none="Local")), ("Available", cells.availability)
         ),
     ),
     Resource(
@@ -32,6 +32,6 @@ KINDS = (
             prepare_update=definitions.add_stored_version,
             validate_update=definitions.keep_identity,
         ),
-        columns=printed(("Created At", at("metadata.creationTimestamp")))[:2],
+        columns=printed(("Created At", value_at("metadata.creationTimestamp")))[:2],
     ),
 )

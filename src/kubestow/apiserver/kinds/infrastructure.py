@@ -4,7 +4,7 @@ from functools import partial
 
 from kubestow.apiserver.kinds.resource import Resource, Rules, set_status
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.printing.columns import at, count, each, printed, truth, zero
+from kubestow.apiserver.printing.columns import boolean_at, count, joined_at, number_at, printed, value_at
 from kubestow.apiserver.rules import claim_defaults, cluster, devices, networking, pod_groups, policy, slices, storage
 from kubestow.apiserver.rules.causes import immutable
 from kubestow.apiserver.rules.defaults import fill
@@ -26,8 +26,8 @@ KINDS = (
             validate_update=policy.validate_priority_class_update,
         ),
         columns=printed(
-            ("Value", zero("value")),
-            ("Global-Default", truth("globalDefault")),
+            ("Value", number_at("value")),
+            ("Global-Default", boolean_at("globalDefault")),
             after=(("PreemptionPolicy", "preemptionPolicy"),),
         ),
     ),
@@ -65,7 +65,7 @@ KINDS = (
             ("Provisioner", "provisioner"),
             ("ReclaimPolicy", "reclaimPolicy"),
             ("VolumeBindingMode", "volumeBindingMode"),
-            ("AllowVolumeExpansion", truth("allowVolumeExpansion")),
+            ("AllowVolumeExpansion", boolean_at("allowVolumeExpansion")),
         ),
     ),
     _storage("CSINode csinodes", columns=printed(("Drivers", count("spec.drivers")))),
@@ -73,11 +73,11 @@ KINDS = (
         "CSIDriver csidrivers",
         rules=Rules(storage.default_driver),
         columns=printed(
-            ("AttachRequired", truth("spec.attachRequired", none=True)),
-            ("PodInfoOnMount", truth("spec.podInfoOnMount")),
-            ("StorageCapacity", truth("spec.storageCapacity")),
-            ("TokenRequests", each("spec.tokenRequests", "audience", "<unset>")),
-            ("RequiresRepublish", truth("spec.requiresRepublish")),
+            ("AttachRequired", boolean_at("spec.attachRequired", none=True)),
+            ("PodInfoOnMount", boolean_at("spec.podInfoOnMount")),
+            ("StorageCapacity", boolean_at("spec.storageCapacity")),
+            ("TokenRequests", joined_at("spec.tokenRequests", "audience", "<unset>")),
+            ("RequiresRepublish", boolean_at("spec.requiresRepublish")),
             ("Modes", lambda obj: cells.joined(obj.get("spec", {}).get("volumeLifecycleModes", ()))),
         ),
     ),
@@ -89,7 +89,7 @@ KINDS = (
             ("Attacher", "spec.attacher"),
             ("PV", "spec.source.persistentVolumeName"),
             ("Node", "spec.nodeName"),
-            ("Attached", truth("status.attached")),
+            ("Attached", boolean_at("status.attached")),
         ),
         kept_with_status=None,
     ),
@@ -102,7 +102,7 @@ KINDS = (
         "coordination.k8s.io/v1",
         "Lease leases",
         rules=Rules(validate=cluster.validate_lease),
-        columns=printed(("Holder", at("spec.holderIdentity", none=""))),
+        columns=printed(("Holder", value_at("spec.holderIdentity", none=""))),
     ),
     Resource(
         "discovery.k8s.io/v1",

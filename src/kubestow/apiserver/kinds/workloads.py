@@ -6,12 +6,12 @@ from kubestow.apiserver.kinds import conversions
 from kubestow.apiserver.kinds.core import ALL
 from kubestow.apiserver.kinds.resource import Resource, Rules, set_status
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.printing.columns import WORKLOAD, at, count, each, pair, printed, zero
+from kubestow.apiserver.printing.columns import WORKLOAD, count, joined_at, number_at, pair_at, printed, value_at
 from kubestow.apiserver.rules import jobs, names, policy, workloads
 from kubestow.apiserver.rules.causes import immutable
 from kubestow.apiserver.rules.defaults import fill
 
-_READY = ("Ready", lambda obj: f"{zero('status.readyReplicas')(obj)}/{zero('spec.replicas')(obj)}")
+_READY = ("Ready", lambda obj: f"{number_at('status.readyReplicas')(obj)}/{number_at('spec.replicas')(obj)}")
 _apps = partial(Resource, "apps/v1", generation=True, categories=ALL)
 _batch = partial(Resource, "batch/v1", generation=True, categories=ALL)
 _autoscalers = partial(
@@ -21,11 +21,11 @@ _autoscalers = partial(
     categories=ALL,
     rules=Rules(policy.default_autoscaler, set_status(desiredReplicas=0), validate=policy.validate_autoscaler),
     columns=printed(
-        ("Reference", pair("spec.scaleTargetRef", "kind", "name")),
+        ("Reference", pair_at("spec.scaleTargetRef", "kind", "name")),
         ("Targets", cells.scale_targets),
-        ("MinPods", at("spec.minReplicas", none="<unset>")),
+        ("MinPods", value_at("spec.minReplicas", none="<unset>")),
         ("MaxPods", "spec.maxReplicas"),
-        ("Replicas", zero("status.currentReplicas")),
+        ("Replicas", number_at("status.currentReplicas")),
     ),
 )
 
@@ -43,9 +43,9 @@ KINDS = (
             validate_update=_KEEP_SELECTOR,
         ),
         columns=printed(
-            ("Desired", zero("spec.replicas")),
-            ("Current", zero("status.replicas")),
-            ("Ready", zero("status.readyReplicas")),
+            ("Desired", number_at("spec.replicas")),
+            ("Current", number_at("status.replicas")),
+            ("Ready", number_at("status.readyReplicas")),
             wide=WORKLOAD,
         ),
     ),
@@ -60,8 +60,8 @@ KINDS = (
         ),
         columns=printed(
             _READY,
-            ("Up-to-date", zero("status.updatedReplicas")),
-            ("Available", zero("status.availableReplicas")),
+            ("Up-to-date", number_at("status.updatedReplicas")),
+            ("Available", number_at("status.availableReplicas")),
             wide=WORKLOAD,
         ),
         kept_with_status=("labels",),
@@ -88,19 +88,19 @@ KINDS = (
             validate_update=_KEEP_SELECTOR,
         ),
         columns=printed(
-            ("Desired", zero("status.desiredNumberScheduled")),
-            ("Current", zero("status.currentNumberScheduled")),
-            ("Ready", zero("status.numberReady")),
-            ("Up-to-date", zero("status.updatedNumberScheduled")),
-            ("Available", zero("status.numberAvailable")),
-            ("Node Selector", lambda obj: cells.plain_selector(at("spec.template.spec.nodeSelector", {})(obj))),
+            ("Desired", number_at("status.desiredNumberScheduled")),
+            ("Current", number_at("status.currentNumberScheduled")),
+            ("Ready", number_at("status.numberReady")),
+            ("Up-to-date", number_at("status.updatedNumberScheduled")),
+            ("Available", number_at("status.numberAvailable")),
+            ("Node Selector", lambda obj: cells.plain_selector(value_at("spec.template.spec.nodeSelector", {})(obj))),
             wide=WORKLOAD,
         ),
     ),
     Resource(
         "apps/v1",
         "ControllerRevision controllerrevisions",
-        columns=printed(("Controller", cells.controller), ("Revision", zero("revision"))),
+        columns=printed(("Controller", cells.controller), ("Revision", number_at("revision"))),
     ),
     _batch(
         "Job jobs",
@@ -131,9 +131,9 @@ KINDS = (
             ("Active", count("status.active")),
             ("Last Schedule", cells.last_schedule),
             wide=(
-                ("Containers", each("spec.jobTemplate.spec.template.spec.containers", "name")),
-                ("Images", each("spec.jobTemplate.spec.template.spec.containers", "image")),
-                ("Selector", lambda obj: cells.selector(at("spec.jobTemplate.spec.selector", {})(obj))),
+                ("Containers", joined_at("spec.jobTemplate.spec.template.spec.containers", "name")),
+                ("Images", joined_at("spec.jobTemplate.spec.template.spec.containers", "image")),
+                ("Selector", lambda obj: cells.selector(value_at("spec.jobTemplate.spec.selector", {})(obj))),
             ),
         ),
     ),
@@ -152,9 +152,9 @@ KINDS = (
             validate=policy.validate_budget,
         ),
         columns=printed(
-            ("Min Available", at("spec.minAvailable", none="N/A")),
-            ("Max Unavailable", at("spec.maxUnavailable", none="N/A")),
-            ("Allowed Disruptions", zero("status.disruptionsAllowed")),
+            ("Min Available", value_at("spec.minAvailable", none="N/A")),
+            ("Max Unavailable", value_at("spec.maxUnavailable", none="N/A")),
+            ("Allowed Disruptions", number_at("status.disruptionsAllowed")),
         ),
     ),
 )

@@ -33,7 +33,7 @@ def column(title: str, value: Value | str) -> Column:
     name = title.lstrip("+")
     kind = "integer" if name in _NUMBERS else "string"
     form = "name" if title == "Name" else ""
-    return Column(name, at(value) if isinstance(value, str) else value, title.startswith("+"), kind, form)
+    return Column(name, value_at(value) if isinstance(value, str) else value, title.startswith("+"), kind, form)
 
 
 def printed(*given: Titled, after: tuple[Titled, ...] = (), wide: tuple[Titled, ...] = ()) -> Columns:
@@ -42,7 +42,7 @@ def printed(*given: Titled, after: tuple[Titled, ...] = (), wide: tuple[Titled, 
     return (NAME, *(column(*one) for one in given), AGE, *(column(*one) for one in (*after, *hidden)))
 
 
-def at(path: str, none: Any = NONE) -> Value:
+def value_at(path: str, none: Any = NONE) -> Value:
     """Return a function that reads the value at a path such as status.phase."""
     keys = path.split(".")
 
@@ -55,32 +55,32 @@ def at(path: str, none: Any = NONE) -> Value:
     return value
 
 
-def zero(path: str) -> Value:
+def number_at(path: str) -> Value:
     """Return a cell function that reads a number at a path; a missing number is 0."""
-    return at(path, none=0)
+    return value_at(path, none=0)
 
 
-def truth(path: str, none: bool = False) -> Value:
+def boolean_at(path: str, none: bool = False) -> Value:
     """Return a function that reads a boolean at a path, as `true` or `false`."""
-    value = at(path, none=none)
+    value = value_at(path, none=none)
     return lambda obj: str(bool(value(obj))).lower()
 
 
 def count(path: str) -> Value:
     """Return a function that counts the items at a path."""
-    value = at(path, none=())
+    value = value_at(path, none=())
     return lambda obj: len(value(obj))
 
 
-def each(path: str, key: str, none: str = NONE) -> Value:
+def joined_at(path: str, key: str, none: str = NONE) -> Value:
     """Return a function that joins a field of each object in the list at a path with commas."""
-    value = at(path, none=())
+    value = value_at(path, none=())
     return lambda obj: cells.joined((one.get(key, "") for one in value(obj)), none)
 
 
-def pair(path: str, first: str, second: str, none: str = "/") -> Value:
+def pair_at(path: str, first: str, second: str, none: str = "/") -> Value:
     """Return a function that joins two fields of the object at a path with a slash; `none` if there is no object."""
-    value = at(path)
+    value = value_at(path)
 
     def shown(obj: Object) -> str:
         found = value(obj)
@@ -90,8 +90,8 @@ def pair(path: str, first: str, second: str, none: str = "/") -> Value:
 
 
 WORKLOAD: tuple[Titled, ...] = (
-    ("Containers", each("spec.template.spec.containers", "name")),
-    ("Images", each("spec.template.spec.containers", "image")),
+    ("Containers", joined_at("spec.template.spec.containers", "name")),
+    ("Images", joined_at("spec.template.spec.containers", "image")),
     ("Selector", lambda obj: cells.selector(obj.get("spec", {}).get("selector"))),
 )
 NAME = column("Name", "metadata.name")

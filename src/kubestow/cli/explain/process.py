@@ -100,7 +100,7 @@ def explain(request: Request) -> None:
 
 def _form(request: Request, found: Sequence[Explanation | GroupExplanation]) -> str:
     # A node that is unknown is an error in every form.
-    alone = [one.about(request.node) for one in found] if request.node else found
+    alone = [one.for_node(request.node) for one in found] if request.node else found
     if request.output not in ("json", "yaml"):
         return "\n\n".join(_screen(request, one) for one in found) + "\n"
     trees = [one.tree() for one in alone]

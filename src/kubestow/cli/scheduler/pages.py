@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from kubestow.cli.scheduler.live import LiveScheduler
 from kubestow.cli.scheduler.serving import Serving
-from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, flag_values, listening_of
+from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, flag_values, listening_address
 from kubestow.server.authentication import FrontProxies
 from kubestow.server.authorities import configured_authorities
 from kubestow.server.options import ServingOptions
@@ -47,7 +47,7 @@ def check_certificates(flags: Flags) -> None:
 
 def _options(flags: Flags, set_verbosity: Callable[[int], None]) -> ServingOptions:
     return ServingOptions(
-        listening=listening_of(flags),
+        listening=listening_address(flags),
         tls=ServerTls(
             cert_file=flags["tls-cert-file"],
             key_file=flags["tls-private-key-file"],

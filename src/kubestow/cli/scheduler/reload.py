@@ -170,7 +170,7 @@ class Reloader:
                 done.set_exception(error)
 
         if self._core.gate.is_closed:
-            self._core.gate.hold(make)
+            self._core.gate.defer(make)
         else:
             make()
         return await done
@@ -259,7 +259,7 @@ class Reloader:
 
     def _roll_back(self, version: _Version, message: str) -> None:
         if self._core.gate.is_closed:
-            self._core.gate.hold(self._roll_back, version, message)
+            self._core.gate.defer(self._roll_back, version, message)
         elif self._current is version:
             self._swap(self._proven)
             log.error("Configuration rolled back to the previous one", err=message)

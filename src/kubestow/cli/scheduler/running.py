@@ -18,7 +18,7 @@ from kubestow.cli.scheduler.settings import (
     Settings,
     SettingsError,
     configuration_of,
-    listening_of,
+    listening_address,
     plugins_of,
 )
 from kubestow.cli.scheduler.watches import Watches
@@ -64,7 +64,7 @@ async def run(settings: Settings, metrics: Metrics, clock: Clock, watches: Watch
 
 def _listener(flags: Flags) -> socket.socket:
     try:
-        return listening_of(flags).open()
+        return listening_address(flags).open()
     except ListenError as error:
         raise SettingsError(str(error)) from None
 

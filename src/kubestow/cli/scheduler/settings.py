@@ -153,7 +153,7 @@ def has_server(flags: Flags) -> bool:
     return bool(port)
 
 
-def listening_of(flags: Flags) -> "Listening":
+def listening_address(flags: Flags) -> "Listening":
     """Return the address to serve on."""
     # Imported only now: help and usage errors must not pay for it.
     from kubestow.server.listening import Listening

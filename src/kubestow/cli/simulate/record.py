@@ -32,7 +32,7 @@ def command(file: Path, kubeconfig: str, context: str, hash_names: bool) -> None
     from kubestow.simulator.recording.files import RecordingWriter
     from kubestow.simulator.recording.following import check_access, follow
     from kubestow.simulator.recording.scrubbing import Hasher
-    from kubestow.telemetry.log_notes import noting
+    from kubestow.telemetry.log_notes import forward_warnings
 
     async def main() -> None:
         access, clock = find_access(kubeconfig, context=context), SystemClock()
@@ -47,7 +47,7 @@ def command(file: Path, kubeconfig: str, context: str, hash_names: bool) -> None
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, following.cancel)
         try:
-            with noting("kubestow.client", note, clock):
+            with forward_warnings("kubestow.client", note, clock):
                 await following
         except asyncio.CancelledError:
             click.echo(f"Recorded to {file}.", err=True)

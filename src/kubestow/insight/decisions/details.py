@@ -28,9 +28,9 @@ from kubestow.scheduler.cluster.past import Past
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.group_counts import count
-from kubestow.scheduler.cycle.outcome import Searched
+from kubestow.scheduler.cycle.outcome import SearchedNodes
 from kubestow.scheduler.extenders.protocol import ExtenderReport, Extenders
-from kubestow.scheduler.framework.detached import StillClock, detached_handle
+from kubestow.scheduler.framework.detached import FixedClock, detached_handle
 from kubestow.scheduler.framework.profile import Profile, ProfileError
 from kubestow.scheduler.framework.results import PluginError, Rejection
 from kubestow.scheduler.queue.nominator import Nominator
@@ -161,14 +161,16 @@ class Details:
             past.cluster,
             self._scheduler.features,
             nominator=past.nominator,
-            clock=StillClock(time),
+            clock=FixedClock(time),
             rng=_RecordedDraws(answers.draws),
             metrics=self._scheduler.metrics,
             **judging,
         )
         return profile.with_handle(handle, ReplayingGuard(answers.plugins, past.cluster.nodes)), extenders
 
-    def _run(self, record: Record, searched: Searched, only: IntArray | None = None, *, is_full: bool) -> EvaluationRun:
+    def _run(
+        self, record: Record, searched: SearchedNodes, only: IntArray | None = None, *, is_full: bool
+    ) -> EvaluationRun:
         """Evaluate a pod again, on all rows of the search or on `only` these; with PostFilter if `is_full`."""
         past = self._at(searched.revision)
         answers = record.answers or _NO_ANSWERS
@@ -188,7 +190,7 @@ class Details:
         )
 
 
-def _searched_rows(cluster: Cluster, searched: Searched) -> IntArray:
+def _searched_rows(cluster: Cluster, searched: SearchedNodes) -> IntArray:
     """Return the rows that a search evaluated, in search order; `cluster` is at the revision of the search."""
     order = searched.order
     if searched.start is not None:
@@ -196,7 +198,7 @@ def _searched_rows(cluster: Cluster, searched: Searched) -> IntArray:
     return NO_ROWS if order is None else order[: searched.evaluated]
 
 
-def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -> tuple[Evaluation, Find | None]:
+def _search(evaluation: Evaluation, searched: SearchedNodes, only: IntArray | None) -> tuple[Evaluation, Find | None]:
     """Return an evaluation, and a function that repeats the search in it, on all rows or on `only` these."""
     placement = searched.placement
     if not searched.is_done:
@@ -214,7 +216,7 @@ def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -
     return evaluation, find
 
 
-def _counted(evaluation: Evaluation, searched: Searched) -> tuple[Evaluation, Find | None]:
+def _counted(evaluation: Evaluation, searched: SearchedNodes) -> tuple[Evaluation, Find | None]:
     """Return the evaluation and the search of a pod of a group whose feasible nodes were only counted."""
     assert searched.group is not None
     counts = count(evaluation.profile, evaluation.cluster, evaluation.nominator, searched.group)

@@ -21,7 +21,7 @@ from kubestow.scheduler.extenders.extender import (
     run_until_calls,
 )
 from kubestow.scheduler.extenders.protocol import ExtenderReport, Extenders
-from kubestow.scheduler.framework.results import PluginError, PostFilterResult, Weighed
+from kubestow.scheduler.framework.results import PluginError, PostFilterResult, WeighedCandidates
 
 T = TypeVar("T")
 
@@ -193,7 +193,7 @@ def preemption_of(result: PostFilterResult, names: Sequence[str]) -> schema.Pree
     )
 
 
-def _candidates(weighed: Weighed | None, names: Sequence[str]) -> tuple[schema.Candidate, ...]:
+def _candidates(weighed: WeighedCandidates | None, names: Sequence[str]) -> tuple[schema.Candidate, ...]:
     if weighed is None:
         return ()
     return tuple(

@@ -17,7 +17,7 @@ class AnswerTape:
     def __init__(self) -> None:
         self.recorded: Answers = {}
 
-    def around(self, ask: CallExtenders) -> CallExtenders:
+    def wrap(self, ask: CallExtenders) -> CallExtenders:
         """Return a function that calls `ask` and records the answers."""
 
         async def recording(calls: Sequence[Call]) -> Sequence[Answer]:

@@ -36,7 +36,7 @@ class Reason(NamedTuple):
     plugin: str = ""
 
 
-class Moved(NamedTuple):
+class MovedPod(NamedTuple):
     """A pod whose node differs between two runs; the node is empty if the pod was not scheduled."""
 
     pod: str

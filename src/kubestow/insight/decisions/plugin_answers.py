@@ -61,8 +61,8 @@ class RecordingGuard(Guard):
         answers, self.recorded = self.recorded, {}
         return answers
 
-    def around(self, function: Callable[..., Any], plugin: str, method: str, *, columns: bool) -> Callable[..., Any]:
-        guarded = super().around(function, plugin, method, columns=columns)
+    def wrap(self, function: Callable[..., Any], plugin: str, method: str, *, columns: bool) -> Callable[..., Any]:
+        guarded = super().wrap(function, plugin, method, columns=columns)
         if method not in _ABOUT_PODS + _ABOUT_ROWS:
             return guarded
 
@@ -90,14 +90,14 @@ class ReplayingGuard(Guard):
         self._answers = answers
         self._table = table
 
-    def around(self, function: Callable[..., Any], plugin: str, method: str, *, columns: bool) -> Callable[..., Any]:
+    def wrap(self, function: Callable[..., Any], plugin: str, method: str, *, columns: bool) -> Callable[..., Any]:
         if method == "with_changes":
             # A state is only needed by the plugin itself, which is not called.
             return lambda *_args: None
         if method == "counted_rows":
             return lambda *_args: np.ones(self._table.size, np.bool_)
         if method not in _ABOUT_PODS + _ABOUT_ROWS:
-            return super().around(function, plugin, method, columns=columns)
+            return super().wrap(function, plugin, method, columns=columns)
 
         def replayed(*args: Any) -> Any:
             uid, rows, is_what_if = _subject(method, args)

@@ -10,7 +10,7 @@ from kubestow.insight.decisions import extender_answers, plugin_answers
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE
 from kubestow.scheduler.binding.binder import Step
 from kubestow.scheduler.cluster.pods import PodInfo
-from kubestow.scheduler.cycle.outcome import Failed, Searched
+from kubestow.scheduler.cycle.outcome import Failed, SearchedNodes
 from kubestow.scheduler.framework.profile import Profile
 
 WAITING = "waiting"
@@ -50,7 +50,7 @@ class Record(Struct, gc=False, eq=False):
     initial_attempt: float | None
     time: float
     seconds: float
-    searched: Searched | None
+    searched: SearchedNodes | None
     node: str
     """The chosen node; empty if there is none."""
     failed: Failed | None

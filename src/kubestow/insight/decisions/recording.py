@@ -42,7 +42,7 @@ def build_recorded(
             history=recorder.history,
             plugin_rng=recorder.rng,
             guard=recorder.plugins,
-            ask_in_cycles=recorder.extenders.around(outside.ask),
+            ask_in_cycles=recorder.extenders.wrap(outside.ask),
             observer=combined(recorder, outside.observer),
         )
     )

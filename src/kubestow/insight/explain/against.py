@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kubestow.api.pod import Pod
 from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.insight.decisions.schema import Rejected
-from kubestow.insight.explain.changes import POD, Change, as_one, changed
+from kubestow.insight.explain.changes import POD, Change, changed, combine_changes
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.together import enough_together
 from kubestow.insight.explain.world import ExplainError, World
@@ -32,7 +32,7 @@ class OpeningChange(Suggestion, frozen=True, omit_defaults=True):
     ties: int = 0
     """Number of other nodes with the same score, if this is the highest one: the choice among them is random."""
 
-    def sends_to(self, node: str) -> bool:
+    def places_on(self, node: str) -> bool:
         """Return whether the pod would be scheduled on the node for certain."""
         return self.chosen == node and not self.ties
 
@@ -67,7 +67,7 @@ def against(run: DryRun, node: str) -> Against:
         if best.extenders != result.extenders:
             by["extenders"] = best.extenders - result.extenders
         pinned = () if run.chosen == node else _opening_changes(world, pod, node, [_pinned(world, pod, node)])
-        changes = tuple(one for one in pinned if one.sends_to(node))
+        changes = tuple(one for one in pinned if one.places_on(node))
         return Against(node, None, result.total, best.total - result.total, by, changes)
     rejected = _pod_rejection(run) if result is None or result.rejected is None else result.rejected
     single = [one.change for one in Search(world, pod, node).ranked()]
@@ -75,7 +75,7 @@ def against(run: DryRun, node: str) -> Against:
     if len(several) == 1:
         single, several = several, []
     changes = _opening_changes(world, pod, node, single)
-    together = () if any(one.sends_to(node) for one in changes) else _sent(world, pod, node, single, several)
+    together = () if any(one.places_on(node) for one in changes) else _sent(world, pod, node, single, several)
     return Against(node, rejected, changes=changes, together=together)
 
 
@@ -101,7 +101,7 @@ def _pinned(world: World, pod: Pod, node: str) -> Change:
 def _opening_changes(world: World, pod: Pod, node: str, changes: Sequence[Change]) -> tuple[OpeningChange, ...]:
     """Return the results of changes, first those after which the pod is scheduled on the node for certain."""
     found = [_opening_change(world, pod, node, change) for change in changes]
-    return tuple(sorted(found, key=lambda landing: not landing.sends_to(node)))
+    return tuple(sorted(found, key=lambda landing: not landing.places_on(node)))
 
 
 def _opening_change(world: World, pod: Pod, node: str, change: Change) -> OpeningChange:
@@ -118,11 +118,11 @@ def _sent(world: World, pod: Pod, node: str, single: list[Change], several: list
     If nothing sends the pod there, return the changes that make the node feasible.
     """
     for steps in [several] if several else [[change] for change in single]:
-        opening = as_one(steps)
+        opening = combine_changes(steps)
         with changed(world, opening):
             pinned = _pinned(world, pod if opening.pod is None else opening.pod, node)
         for way in (steps, [*steps, pinned]):
-            if _opening_change(world, pod, node, as_one(way)).sends_to(node):
+            if _opening_change(world, pod, node, combine_changes(way)).places_on(node):
                 return _texts(way)
     return _texts(several)
 

@@ -42,7 +42,7 @@ class Change(NamedTuple):
     """Other objects to replace by name."""
 
 
-def as_one(changes: Sequence[Change]) -> Change:
+def combine_changes(changes: Sequence[Change]) -> Change:
     """Combine changes, each of which was found in the world after the previous ones."""
     return Change(
         CLUSTER,
@@ -59,7 +59,7 @@ FeasibleAfter = Callable[[Change], list[str]]
 """Returns the nodes that are feasible after a change."""
 
 
-def in_time(several: Iterable[T]) -> Iterator[T]:
+def until_time_limit(several: Iterable[T]) -> Iterator[T]:
     """Yield items until the time limit for one kind of change has passed, but at least one item."""
     end = 0.0
     for one in several:

@@ -12,7 +12,7 @@ from kubestow.api.node import Node, NodeSelector, NodeSelectorRequirement, NodeS
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolume, VolumeNodeAffinity
 from kubestow.api.topology import HOSTNAME_LABEL
-from kubestow.insight.explain.changes import CLUSTER, Change, FeasibleAfter, changed, feasible_nodes, in_time
+from kubestow.insight.explain.changes import CLUSTER, Change, FeasibleAfter, changed, feasible_nodes, until_time_limit
 from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
@@ -82,7 +82,7 @@ def devices_freed(world: World, pod: Pod, feasible_after: FeasibleAfter) -> Iter
         return
     taken = [claim for claim in world.cluster.listers.resource_claims if claim.status.allocation is not None]
     parts = [taken] if taken else []
-    for part in in_time(_popped(parts)):
+    for part in until_time_limit(_popped(parts)):
         # If freeing several claims together does not help, none of them does.
         if not feasible_after(freed := _freed(part)):
             continue

@@ -13,7 +13,7 @@ import numpy as np
 from kubestow.api.labels import compile_selector
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.insight.explain.changes import Change, FeasibleAfter, evaluate, in_time, smallest
+from kubestow.insight.explain.changes import Change, FeasibleAfter, evaluate, smallest, until_time_limit
 from kubestow.insight.explain.cluster_changes import removal
 from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -48,7 +48,7 @@ def blockers_removed(world: World, pod: Pod, target: str, feasible_after: Feasib
         for position in positions.tolist()
     )
     places = {blockers.domains_of(node) for node in rejected if node is not None and target in ("", node.metadata.name)}
-    for domains in in_time(sorted(places, key=lambda domains: (blockers.size(domains), domains))):
+    for domains in until_time_limit(sorted(places, key=lambda domains: (blockers.size(domains), domains))):
         change = blockers.cleared(domains, feasible_after)
         if change is not None:
             yield change

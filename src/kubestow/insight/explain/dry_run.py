@@ -151,7 +151,7 @@ def assume_and_reserve(run: DryRun) -> None:
         return
     pod, states = run.pod.placed_on(node), run.evaluation.states
     cluster.assume(pod, node)
-    acting = [hook for hook in profile.reserve if hook.concerns(states)]
+    acting = [hook for hook in profile.reserve if hook.applies_to(states)]
     try:
         is_reserved = all(profile.caller.call(hook, states.get(hook.name), pod, node) is None for hook in acting)
         if not is_reserved:

@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
         """Return whether a node was evaluated."""
         return node in self.decision.by_node
 
-    def about(self, node: str) -> Self:
+    def for_node(self, node: str) -> Self:
         """Return the explanation limited to one node. Raises ExplainError if the node certainly did not exist."""
         decision, nodes = self.decision, self.decision.by_node
         if node not in nodes and nodes and decision.evaluated == decision.nodeCount:
@@ -64,7 +64,7 @@ class GroupExplanation(NamedTuple):
     is_stuck: bool = False
     """Whether changes were tried, and none of them helps."""
 
-    def about(self, node: str) -> Self:
+    def for_node(self, node: str) -> Self:
         """Raise ExplainError: only explanations of pods can be limited to a node."""
         pod = next(iter(self.decision.members), "NAMESPACE/POD")
         raise ExplainError(f"--node applies to pods: use a pod of the group, kubestow explain {pod} --node {node}")

@@ -17,7 +17,7 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
-from kubestow.scheduler.framework.detached import StillClock
+from kubestow.scheduler.framework.detached import FixedClock
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.registry import Registry
 from kubestow.scheduler.in_tree import in_tree_registry
@@ -68,7 +68,7 @@ class World:
         self.extenders = setup.configuration.extenders
         for obj in objects:
             self.add(obj)
-        handle = offline_handle(self.cluster, setup.features, nominator=self.nominator, clock=StillClock(now))
+        handle = offline_handle(self.cluster, setup.features, nominator=self.nominator, clock=FixedClock(now))
         self.profiles = build_profiles(setup.configuration, setup.registry, handle, lambda: 0.0)
 
     def add(self, obj: Any) -> None:

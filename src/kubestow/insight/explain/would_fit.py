@@ -15,7 +15,7 @@ import msgspec
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.insight.explain import amounts
-from kubestow.insight.explain.changes import NODE, POD, Change, evaluate, feasible_after, in_time
+from kubestow.insight.explain.changes import NODE, POD, Change, evaluate, feasible_after, until_time_limit
 from kubestow.insight.explain.cluster_changes import (
     claims_freed,
     devices_freed,
@@ -138,7 +138,7 @@ class Search:
 
     def _first(self, changes: Iterable[tuple[Change, int]]) -> Iterator[Found]:
         """Yield the first change that helps; each comes with the number of nodes that lack only that."""
-        tried = ((change, alike, self._feasible_after(change)) for change, alike in in_time(changes))
+        tried = ((change, alike, self._feasible_after(change)) for change, alike in until_time_limit(changes))
         yield from islice((Found(change, nodes, alike) for change, alike, nodes in tried if nodes), 1)
 
     def _tolerations(self) -> Iterator[Found]:
@@ -149,7 +149,7 @@ class Search:
         # If a spread constraint only counts tolerated nodes, removing a taint may help where tolerating it does not.
         found = (
             list(self._without(obstacle)) or list(self._at_nodes(obstacle, names))
-            for obstacle in in_time(taints(single, self._pod))
+            for obstacle in until_time_limit(taints(single, self._pod))
         )
         yield from chain.from_iterable(islice(filter(None, found), _MOST_OF_A_KIND))
 

@@ -124,7 +124,7 @@ class Binder:
     ) -> None:
         # A task that is cancelled before it starts ends here, too, so no pod is lost.
         if self._gate.is_closed:
-            self._gate.hold(self._on_task_done, attempt, placed, listener, task)
+            self._gate.defer(self._on_task_done, attempt, placed, listener, task)
             return
         del self._tasks[placed.pod.uid]
         self._waiting.remove(placed.pod.uid)

@@ -1,12 +1,12 @@
 """Pods counted by row and by topology domain.
 
-`MatchCounts` counts the pods that match a question ("pods of these namespaces that match this selector"); a question
+`MatchCounts` counts the pods that match a query ("pods of these namespaces that match this selector"); a query
 is counted once when it is first asked, and updated by each pod event from then on. `CarriedTerms` counts the pods that
 carry an affinity term, for every distinct term. Both return counts per row and per domain of a topology key, so that
 a cycle costs O(nodes), never O(pods).
 
 Pods with the same namespace and labels match the same questions. They are kept together, so that a pod event looks up
-its kind instead of evaluating selectors, and a new question is evaluated once per kind.
+its kind instead of evaluating selectors, and a new query is evaluated once per kind.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -139,10 +139,10 @@ class _PodsOfKind:
         return other
 
 
-def _covers(question: PodQuery, kind: _Kind, labels: Mapping[str, str]) -> bool:
-    if question.skip_terminating and kind.terminating:
+def _covers(query: PodQuery, kind: _Kind, labels: Mapping[str, str]) -> bool:
+    if query.skip_terminating and kind.terminating:
         return False
-    return all(scope.covers(kind.namespace, labels) for scope in question.scopes)
+    return all(scope.covers(kind.namespace, labels) for scope in query.scopes)
 
 
 class MatchCounts:
@@ -160,29 +160,29 @@ class MatchCounts:
         other._pods_by_kind = {kind: pods.copy() for kind, pods in self._pods_by_kind.items()}
         return other
 
-    def count(self, question: PodQuery) -> RowCounts:
+    def count(self, query: PodQuery) -> RowCounts:
         """Return the number of matching pods on each row."""
-        answer = self._answers.pop(question, None)
+        answer = self._answers.pop(query, None)
         if answer is None:
             if len(self._answers) >= _MAX_QUESTIONS:
                 self._drop(next(iter(self._answers)))
-            answer = self._count(question)
+            answer = self._count(query)
         # Ordered by the last use: the first one is the next to be dropped.
-        self._answers[question] = answer
+        self._answers[query] = answer
         return answer
 
-    def _count(self, question: PodQuery) -> RowCounts:
+    def _count(self, query: PodQuery) -> RowCounts:
         answer = RowCounts(self._column_of)
         for kind, pods in self._pods_by_kind.items():
-            if _covers(question, kind, pods.labels):
+            if _covers(query, kind, pods.labels):
                 pods.answers.append(answer)
                 answer.add_rows(pods.rows)
-        self._index.add(question.scopes[0].selector, question)
+        self._index.add(query.scopes[0].selector, query)
         return answer
 
-    def _drop(self, question: PodQuery) -> None:
-        answer = self._answers.pop(question)
-        self._index.remove(question.scopes[0].selector, question)
+    def _drop(self, query: PodQuery) -> None:
+        answer = self._answers.pop(query)
+        self._index.remove(query.scopes[0].selector, query)
         for pods in self._pods_by_kind.values():
             if answer in pods.answers:
                 pods.answers.remove(answer)
@@ -205,9 +205,9 @@ class MatchCounts:
 
     def _first_of(self, kind: _Kind, labels: Mapping[str, str]) -> _PodsOfKind:
         pods = _PodsOfKind(labels)
-        for question in self._index.matching(labels):
-            if _covers(question, kind, labels):
-                pods.answers.append(self._answers[question])
+        for query in self._index.matching(labels):
+            if _covers(query, kind, labels):
+                pods.answers.append(self._answers[query])
         return pods
 
     def items(self) -> Iterable[tuple[PodQuery, RowCounts]]:

@@ -17,7 +17,7 @@ class Gate:
         """Whether changes must be deferred."""
         self._held: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
 
-    def hold(self, change: Callable[..., None], *args: Any) -> None:
+    def defer(self, change: Callable[..., None], *args: Any) -> None:
         """Defer a change until the gate opens."""
         self._held.append((change, args))
 

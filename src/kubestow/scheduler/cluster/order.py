@@ -22,7 +22,7 @@ NODES_PER_PERCENT = 125
 
 
 @lru_cache(maxsize=64)
-def enough_nodes(node_count: int, percentage: int | None) -> int:
+def feasible_nodes_to_find(node_count: int, percentage: int | None) -> int:
     """Return the number of feasible nodes at which a search stops. 0 or None: computed from the number of nodes."""
     if node_count < MIN_FEASIBLE_NODES:
         return node_count

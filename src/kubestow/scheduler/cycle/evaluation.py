@@ -17,7 +17,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.cluster.whatif import what_if
-from kubestow.scheduler.cycle.outcome import none_available
+from kubestow.scheduler.cycle.outcome import no_nodes_message
 from kubestow.scheduler.framework.caller import check_range
 from kubestow.scheduler.framework.filtering import refuse, run_filters
 from kubestow.scheduler.framework.handle import Nominator
@@ -393,7 +393,7 @@ class Evaluation:
             left_out = 0 if self.verdicts is None else count - len(self.verdicts.rows)
             if left_out and self.narrowed_to is not None:
                 reasons = reasons + Counter({self.left_out_reason: left_out})
-            message = none_available(count, reasons)
+            message = no_nodes_message(count, reasons)
         return f"{message} {post_filter}" if post_filter else message
 
     @property

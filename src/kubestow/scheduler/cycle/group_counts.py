@@ -17,7 +17,7 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cluster.whatif import what_if
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.group_outcome import UNSCHEDULABLE_GROUP, Trial
-from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed, Searched, none_available
+from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed, SearchedNodes, no_nodes_message
 from kubestow.scheduler.cycle.post_filter import run_post_filter
 from kubestow.scheduler.extenders.extender import PausedConversation, run_until_calls
 from kubestow.scheduler.framework.filtering import run_filters
@@ -98,7 +98,7 @@ class GroupCounts:
             counted = Counter[str]()
             for rejection, number in zip(rejections, np.bincount(numbers[placement.rows]).tolist(), strict=False):
                 counted.update({reason: number for reason in rejection.reasons if number})
-            found.append((none_available(len(placement.rows), counted),))
+            found.append((no_nodes_message(len(placement.rows), counted),))
         return found
 
     def evaluation_of_pod(self, within: IntArray | None, *, fits: bool) -> Evaluation:
@@ -116,13 +116,13 @@ class GroupCounts:
             result.verdicts.rows = rows[result.verdicts.rows]
         return result
 
-    def _searched(self, placement: Placement | None, within: IntArray | None, *, fits: bool = True) -> Searched:
+    def _searched(self, placement: Placement | None, within: IntArray | None, *, fits: bool = True) -> SearchedNodes:
         verdicts = self._evaluation.verdicts
         assert verdicts is not None
         rows = verdicts.rows if within is None else within
         feasible = int(np.count_nonzero(self._copies[rows])) if fits else 0
         count = self._evaluation.cluster.nodes.count
-        return Searched(
+        return SearchedNodes(
             self._revision,
             node_count=count,
             order=rows,
@@ -133,7 +133,7 @@ class GroupCounts:
             is_counted=True,
         )
 
-    def _waiting(self, searched: Searched) -> Placed | None:
+    def _waiting(self, searched: SearchedNodes) -> Placed | None:
         """Return the outcome of a pod that fits and waits for the others; None if it need not wait."""
         profile, pod = self._evaluation.profile, self._evaluation.pod
         for hook in profile.permit:
@@ -142,7 +142,7 @@ class GroupCounts:
                 return Placed(pod, "", {}, searched, {hook.name: answer.seconds}, answer.reason)
         return None
 
-    def _failed(self, within: IntArray | None, searched: Searched) -> Failed | None:
+    def _failed(self, within: IntArray | None, searched: SearchedNodes) -> Failed | None:
         """Return the outcome of a pod that finds all nodes full; None if it might preempt other pods."""
         full = self.evaluation_of_pod(within, fits=False)
         result = run_until_calls(run_post_filter(full.profile, full, None))

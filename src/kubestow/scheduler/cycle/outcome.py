@@ -15,13 +15,13 @@ from kubestow.scheduler.framework.results import Code, PluginError, Rejection
 NO_NODES = "no nodes available to schedule pods"
 
 
-def none_available(count: int, reasons: Mapping[str, int]) -> str:
+def no_nodes_message(count: int, reasons: Mapping[str, int]) -> str:
     """Return the message that none of `count` nodes is feasible, with the number of nodes for each reason."""
     listed = ", ".join(sorted([f"{number} {reason}" for reason, number in reasons.items()]))
     return f"0/{count} nodes are available: {listed}." if listed else f"0/{count} nodes are available:"
 
 
-class Searched(msgspec.Struct, eq=False, gc=False):
+class SearchedNodes(msgspec.Struct, eq=False, gc=False):
     """The nodes that a cycle evaluated, and the state of the cluster. The cycle fills it in."""
 
     revision: int
@@ -68,7 +68,7 @@ class Placed(msgspec.Struct):
     node: str
     states: dict[str, Any]
     """The states that PreFilter returned, by plugin; for PreBind, PostBind and Unreserve."""
-    searched: Searched
+    searched: SearchedNodes
     waits: dict[str, float] = msgspec.field(default_factory=dict)
     """The plugins whose permission is missing, with the timeout of each in seconds."""
     wait_reason: str = ""
@@ -93,7 +93,7 @@ class Failed(msgspec.Struct, frozen=True):
     """The plugin that chose the victims."""
     failing_plugin: str = ""
     """The plugin that raised an exception or returned an invalid answer."""
-    searched: Searched | None = None
+    searched: SearchedNodes | None = None
     """None for a pod that had no cycle."""
     is_conflict: bool = False
     """Whether the API server rejected the binding because of a conflict (409)."""
@@ -107,7 +107,7 @@ class Failed(msgspec.Struct, frozen=True):
 Outcome = Placed | Failed
 
 
-def refusal(refused: Rejection | PluginError, searched: Searched) -> Failed:
+def refusal(refused: Rejection | PluginError, searched: SearchedNodes) -> Failed:
     """Return the outcome for a pod that Reserve or Permit rejected on the chosen node."""
     if isinstance(refused, PluginError):
         return Failed(Code.ERROR, str(refused), failing_plugin=refused.plugin, searched=searched)

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from kubestow.config.configuration import Extender
 from kubestow.rng import Rng
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray
-from kubestow.scheduler.cluster.order import Search, enough_nodes, first_passing, search_for
+from kubestow.scheduler.cluster.order import Search, feasible_nodes_to_find, first_passing, search_for
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
-from kubestow.scheduler.cycle.outcome import NO_NODES, Failed, Outcome, Placed, Searched, refusal
+from kubestow.scheduler.cycle.outcome import NO_NODES, Failed, Outcome, Placed, SearchedNodes, refusal
 from kubestow.scheduler.cycle.post_filter import run_post_filter
 from kubestow.scheduler.cycle.sharing import Sharing, Upcoming
 from kubestow.scheduler.extenders.configured import ConfiguredExtenders
@@ -136,7 +136,7 @@ class SchedulingCycles:
         not run, and a failure has no message.
         """
         node_count = self._cluster.nodes.count
-        searched = Searched(self._cluster.revision, self._extenders.configured, node_count)
+        searched = SearchedNodes(self._cluster.revision, self._extenders.configured, node_count)
         try:
             if node_count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES, searched=searched)
@@ -179,7 +179,7 @@ class SchedulingCycles:
 
     def _search_in(self, profile: Profile, order: IntArray) -> Search:
         percentage = profile.percentage_of_nodes_to_score
-        enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
+        enough = feasible_nodes_to_find(len(order), self._percentage if percentage is None else percentage)
         # Without scores, the first feasible node is taken.
         extenders = self._extenders.current
         has_scores = bool(profile.score) or (extenders is not None and extenders.evaluates_nodes)
@@ -194,7 +194,7 @@ class SchedulingCycles:
         return evaluation if evaluation.pre_filter() else None
 
     def _find(
-        self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, searched: Searched, *, explain: bool
+        self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, searched: SearchedNodes, *, explain: bool
     ) -> Conversation[int | None]:
         """Return the row of the best node, None if no node is feasible; fill in `searched`."""
         # 1. The pod's nominated node, if it is feasible.
@@ -263,7 +263,7 @@ class SchedulingCycles:
             return None
         return row
 
-    def _post_filter(self, evaluation: Evaluation, searched: Searched) -> Conversation[Failed]:
+    def _post_filter(self, evaluation: Evaluation, searched: SearchedNodes) -> Conversation[Failed]:
         plugins = frozenset(evaluation.rejecting_plugins)
         if not evaluation.profile.post_filter:
             return Failed(Code.UNSCHEDULABLE, evaluation.message(), plugins, searched=searched)
@@ -281,7 +281,7 @@ class SchedulingCycles:
 
     # Assume, Reserve, Permit
 
-    def _reserve_row(self, evaluation: Evaluation, row: int, searched: Searched) -> Outcome:
+    def _reserve_row(self, evaluation: Evaluation, row: int, searched: SearchedNodes) -> Outcome:
         profile, node = evaluation.profile, self._cluster.nodes.names[row]
         # Keep only the states that are needed later: others may be large, and thousands of pods may be binding.
         states = {name: state for name, state in evaluation.states.items() if name in profile.acting}
@@ -347,7 +347,7 @@ class SchedulingCycles:
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         for hook in reversed(profile.reserve):
             assert hook.unreserve is not None
-            if not hook.concerns(placed.states):
+            if not hook.applies_to(placed.states):
                 continue
             try:
                 caller.call(hook.unreserve, placed.states.get(hook.name), placed.pod, placed.node)

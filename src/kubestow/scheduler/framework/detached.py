@@ -13,7 +13,7 @@ from kubestow.scheduler.framework.handle import ApiPort, Handle
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 
-class StillClock:
+class FixedClock:
     """A clock that shows the time that it was set to."""
 
     def __init__(self, seconds: float = 0.0) -> None:
@@ -89,7 +89,7 @@ def detached_handle(cluster: Cluster, features: Features | None = None, **parts:
     api: ApiPort = NoApi()  # type: ignore[assignment]
     defaults: dict[str, Any] = {
         "features": features or Features(),
-        "clock": StillClock(),
+        "clock": FixedClock(),
         "rng": FirstRng(),
         "nominator": NoNominations(),
         "api": api,

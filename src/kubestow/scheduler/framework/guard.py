@@ -110,7 +110,7 @@ class Guard:
     allows_single_rows = True
     """Whether a filter may be called for single rows, or for a mask without reasons."""
 
-    def around(self, function: Callable[..., Any], plugin: str, method: str, *, columns: bool) -> Callable[..., Any]:
+    def wrap(self, function: Callable[..., Any], plugin: str, method: str, *, columns: bool) -> Callable[..., Any]:
         """Return the function with protected arguments; `columns`: also make columns read-only."""
         del plugin
         # Scores are often normalized in place; these scores are used by this call only.

@@ -24,7 +24,7 @@ class Hook:
         self.method = method
         called = getattr(plugin, method) if function is None else function
         self.function: Callable[..., Any] = (
-            called if guard is None else guard.around(called, self.name, method, columns=function is None)
+            called if guard is None else guard.wrap(called, self.name, method, columns=function is None)
         )
         self.is_trusted = guard is None
         self.check = contract.check if guard is not None or Hook.checks_trusted else None
@@ -53,7 +53,7 @@ class Hook:
         self.unreserve = companion("unreserve")
         self.pre_bind_needed = companion("pre_bind_needed")
 
-    def concerns(self, states: Mapping[str, Any]) -> bool:
+    def applies_to(self, states: Mapping[str, Any]) -> bool:
         """Return whether it must be called for a pod with these states."""
         return not self.needs_state or self.name in states
 

@@ -125,7 +125,7 @@ class Wait(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class Weighed(NamedTuple):
+class WeighedCandidates(NamedTuple):
     """The candidate nodes of a preemption, by row, with their costs."""
 
     rows: IntArray
@@ -150,7 +150,7 @@ class PostFilterResult(NamedTuple):
     to_unnominate: tuple[PodInfo, ...] = ()
     plugin: str = ""
     """The plugin that returned the result; set by the framework."""
-    weighed: Weighed | None = None
+    weighed: WeighedCandidates | None = None
     """The candidates of the plugin, for explanations."""
 
 

@@ -3,9 +3,9 @@
 A claim counts with the allocation that it was received or is assumed with; one that is being written counts as
 `pending` from the moment its node was chosen, so that no other pod gets the same device.
 
-All that an allocation on a row can depend on is summarized in one number, the row's `situation`: rows in the same
-situation allow the same allocations, except for device names. So an allocation is tried once per situation, not once
-per node, and after an allocation only the situation of the pod's node is computed again.
+All that an allocation on a row can depend on is summarized in one number, the row's `row_state`: rows in the same
+row state allow the same allocations, except for device names. So an allocation is tried once per row state, not once
+per node, and after an allocation only the row state of the pod's node is computed again.
 """
 
 import sys
@@ -25,11 +25,11 @@ from kubestow.scheduler.cluster.listers import Listers, key_of
 from kubestow.scheduler.cluster.nodes import NodeTable
 
 _MAX_NUMBERS = 1_000_000
-"""Number of distinct situations, or devices, at which all of them are numbered again."""
+"""Number of distinct row states, or devices, at which all of them are numbered again."""
 
 
 class Devices:
-    """The devices offered, the devices allocated, and the situation of each row."""
+    """The devices offered, the devices allocated, and the row state of each row."""
 
     def __init__(self, nodes: NodeTable, listers: Listers, features: Features, history: History | None = None) -> None:
         self._nodes = nodes
@@ -42,7 +42,7 @@ class Devices:
         self.classes: dict[str, DeviceClass] = {}
         """The device class of each extended resource."""
         self.epoch = 0
-        """Incremented when all results cached by situation or content become invalid."""
+        """Incremented when all results cached by row state or content become invalid."""
         self._numbers = DeviceNumbers()
         self._pools: dict[tuple[str, str], Pool] = {}
         self._slices: dict[str, SliceEntry] = {}
@@ -66,8 +66,8 @@ class Devices:
         self._pending: dict[str, AllocationResult] = {}
         """The allocations that are being written, by the UID of the claim."""
         self._max_numbers = _MAX_NUMBERS
-        self._states, self._situations = Numbers(), Numbers()
-        self._situation: IntArray = np.zeros(0, np.int64)
+        self._states, self._row_state_numbers = Numbers(), Numbers()
+        self._row_states: IntArray = np.zeros(0, np.int64)
         self._stale: BoolArray = np.zeros(0, np.bool_)
         listers.resource_claims.on_change = self._claim_changed
         listers.resource_slices.on_change = self._slice_changed
@@ -92,44 +92,44 @@ class Devices:
 
     # Rows
 
-    def situations(self, rows: IntArray) -> IntArray:
-        """Return the situation of each row."""
+    def row_states(self, rows: IntArray) -> IntArray:
+        """Return the row state of each row."""
         if self._needs_refresh:
             self._refresh()
         if len(self._stale) < self._nodes.size:
-            self._situation = grown(self._situation, self._nodes.capacity)
+            self._row_states = grown(self._row_states, self._nodes.capacity)
             known = len(self._stale)
             self._stale = grown(self._stale, self._nodes.capacity)
             self._stale[known:] = True
         stale = self._stale.take(rows)
         if is_any_set(stale):
             for row in rows[stale].tolist():
-                self._update_situation(row)
-        return self._situation.take(rows)
+                self._update_row_state(row)
+        return self._row_states.take(rows)
 
-    def situation(self, row: int) -> int:
-        """Return the situation of one row."""
+    def row_state(self, row: int) -> int:
+        """Return the row state of one row."""
         if row >= len(self._stale):
-            return int(self.situations(np.array([row]))[0])
+            return int(self.row_states(np.array([row]))[0])
         if self._needs_refresh:
             self._refresh()
         if self._stale.item(row):
-            self._update_situation(row)
-        return self._situation.item(row)
+            self._update_row_state(row)
+        return self._row_states.item(row)
 
-    def _update_situation(self, row: int) -> None:
+    def _update_row_state(self, row: int) -> None:
         numbers = tuple([view.state_number(self._states) for view in self.pools_of(row)])
-        self._situation[row] = self._situations.of(numbers)
+        self._row_states[row] = self._row_state_numbers.of(numbers)
         self._stale[row] = False
 
     @property
-    def situation_count(self) -> int:
-        """Number of situations so far; they are numbered from 0."""
-        return len(self._situations)
+    def row_state_count(self) -> int:
+        """Number of row states so far; they are numbered from 0."""
+        return len(self._row_state_numbers)
 
     def renumber_if_needed(self) -> None:
         """Number everything again if the limit is reached; must be called before results cached by number are used."""
-        if len(self._situations) > self._max_numbers or len(self._states) > self._max_numbers:
+        if len(self._row_state_numbers) > self._max_numbers or len(self._states) > self._max_numbers:
             self._renumber()
 
     def pools_of(self, row: int) -> tuple[PoolView, ...]:
@@ -206,7 +206,7 @@ class Devices:
 
     def _renumber(self) -> None:
         self.epoch += 1
-        self._states, self._situations = Numbers(), Numbers()
+        self._states, self._row_state_numbers = Numbers(), Numbers()
         self._numbers = DeviceNumbers()
         self._max_numbers = sys.maxsize
         for entry in self._listers.resource_slices:

@@ -8,18 +8,18 @@ for every pod, so the outcome is always that of a full evaluation. A property te
 it, and those that read only the sums of these pods' requests. PreFilter and PreScore turn a group into
 `PreparedPlugins` for a pod. Results for rows come from a `RowResults`. There are three kinds, which can be stacked:
 
-- `Direct` calls the plugins for the requested rows;
-- `Cached` stores the results for all rows, and calls the plugins again for rows that have changed
+- `DirectResults` calls the plugins for the requested rows;
+- `CachedResults` stores the results for all rows, and calls the plugins again for rows that have changed
   (`cluster.change_log`);
-- `Prefetched` computes the results of several upcoming pods in the same array operations, each on the rows where its
-  search is expected to start. It serves pods of many sizes, whose results cannot be cached.
+- `PrefetchedResults` computes the results of several upcoming pods in the same array operations, each on the rows where
+  its search is expected to start. It serves pods of many sizes, whose results cannot be cached.
 
-    pod with a known signature        Cached(pods, sums) on Cached(nodes)
-    pod with a new signature          Direct(pods, sums) on Cached(nodes)
-    ... with more of them upcoming    Prefetched(sums) on Direct(pods) on Cached(nodes)
+    pod with a known signature        CachedResults(pods, sums) on CachedResults(nodes)
+    pod with a new signature          DirectResults(pods, sums) on CachedResults(nodes)
+    ... with more of them upcoming    PrefetchedResults(sums) on DirectResults(pods) on CachedResults(nodes)
 
-`Cached(nodes)` is shared by all pods that are equal for the plugins of its group, whatever they request. All caches are
-an `Lru`. A signature is cached when it occurs for the second time.
+`CachedResults(nodes)` is shared by all pods that are equal for the plugins of its group, whatever they request. All
+caches are an `Lru`. A signature is cached when it occurs for the second time.
 
 **When nothing is shared.** If a PreFilter rejects the pod or narrows the nodes, or a plugin with `sign` fails, the pod
 gets a full evaluation. That reuses the PreFilter answers of the first try, so PreFilter runs once per cycle.

@@ -18,10 +18,10 @@ _NO_ROWS: IntArray = np.zeros(0, np.int64)
 _NO_FLAGS: BoolArray = np.zeros(0, np.bool_)
 
 
-class Cached:
+class CachedResults:
     """The results of prepared plugins for all rows, combined with other cached results."""
 
-    def __init__(self, plugins: PreparedPlugins, changes: ChangeLog, below: "Cached | None" = None) -> None:
+    def __init__(self, plugins: PreparedPlugins, changes: ChangeLog, below: "CachedResults | None" = None) -> None:
         """`changes` are the changes of rows that may affect the answers of these plugins."""
         self.plugins = plugins
         self._row_filters = [(hook, plugins.states.get(hook.name)) for hook in plugins.filters]
@@ -172,7 +172,7 @@ class CachedWithNominated:
         self._passing = _NO_FLAGS
         self._seen = -1
 
-    def passing(self, evaluation: Evaluation, rows: IntArray, without: Cached) -> BoolArray:
+    def passing(self, evaluation: Evaluation, rows: IntArray, without: CachedResults) -> BoolArray:
         """Return which of the rows pass; `without` has the results without nominated pods."""
         if evaluation.nominated is None:
             return without.passing(evaluation, rows)
@@ -186,7 +186,7 @@ class CachedWithNominated:
         self._seen = changes.last
         return self._passing[rows]
 
-    def _update(self, evaluation: Evaluation, rows: IntArray, without: Cached) -> None:
+    def _update(self, evaluation: Evaluation, rows: IntArray, without: CachedResults) -> None:
         passing = without.passing(evaluation, rows)
         evaluation.refuse_for_nominated(passing, rows)
         self._passing[rows] = passing
@@ -201,7 +201,7 @@ class CachedVerdicts:
         self._nodes_seen = -1
         self._refuse_all = False
 
-    def refuse_all(self, evaluation: Evaluation, results: Cached) -> bool:
+    def refuse_all(self, evaluation: Evaluation, results: CachedResults) -> bool:
         """Return whether all rows are still rejected; False without a check if they were not at the last call."""
         if self._refuse_all:
             try:
@@ -211,7 +211,7 @@ class CachedVerdicts:
                 self._refuse_all = False
         return self._refuse_all
 
-    def current(self, evaluation: Evaluation, results: Cached) -> Verdicts:
+    def current(self, evaluation: Evaluation, results: CachedResults) -> Verdicts:
         """Return the verdicts on all rows, for a pod without filters other than those with `sign`."""
         table = evaluation.cluster.nodes
         if self._verdicts is None or self._nodes_seen != table.node_changes.last:

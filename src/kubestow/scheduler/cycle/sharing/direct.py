@@ -6,7 +6,7 @@ from kubestow.scheduler.cycle.sharing.prepared import PreparedPlugins
 from kubestow.scheduler.cycle.sharing.results import RowResults
 
 
-class Direct:
+class DirectResults:
     """The results of prepared plugins, combined with other results."""
 
     def __init__(self, plugins: PreparedPlugins, below: RowResults) -> None:

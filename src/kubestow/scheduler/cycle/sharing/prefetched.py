@@ -53,7 +53,7 @@ class _Batch:
         self.scores[rows] = plugins.score(evaluation, rows, passing)
 
 
-class Prefetched:
+class PrefetchedResults:
     """The prefetched results for a pod, on the rows where its search is expected to start."""
 
     def __init__(self, pod: PodInfo, plugins: PreparedPlugins, number: int, batch: _Batch) -> None:
@@ -70,7 +70,7 @@ class Prefetched:
         is_recent = table.changes.last - batch.seen <= _CHANGES_LIMIT and table.layout == batch.layout
         return is_recent and self.pod is pod
 
-    def on(self, below: RowResults) -> "Prefetched":
+    def on(self, below: RowResults) -> "PrefetchedResults":
         """Combine with other results; return self."""
         self._below = below
         return self
@@ -109,14 +109,14 @@ class Prefetcher:
 
     def __init__(self, upcoming: Upcoming) -> None:
         self.upcoming = upcoming
-        self._prefetched: dict[str, Prefetched] = {}
+        self._prefetched: dict[str, PrefetchedResults] = {}
         self._last_was_new = False
 
     def reset(self) -> None:
         """Do not prefetch for the next pod; called for a pod with a cached signature, which others probably share."""
         self._last_was_new = False
 
-    def take(self, pod: PodInfo, group: PluginGroup, table: NodeTable) -> Prefetched | None:
+    def take(self, pod: PodInfo, group: PluginGroup, table: NodeTable) -> PrefetchedResults | None:
         """Return the prefetched results for a pod whose cycle has started; None if there are no valid ones."""
         found = self._prefetched.pop(pod.uid, None)
         if found is None or not found.is_valid_for(pod, table):
@@ -128,7 +128,7 @@ class Prefetcher:
 
     def prefetch(
         self, evaluation: Evaluation, group: PluginGroup, plugins: PreparedPlugins, search: Search
-    ) -> Prefetched | None:
+    ) -> PrefetchedResults | None:
         """Compute results for a pod and the next ones by the plugins of a group; None if that is not worthwhile."""
         last_was_new, self._last_was_new = self._last_was_new, True
         limit = min(len(search.order) // search.enough, _BATCH_LIMIT)
@@ -141,7 +141,7 @@ class Prefetcher:
             return None
         if batch is None:
             return None
-        first, *others = (Prefetched(pod, own, number, batch) for number, (pod, own) in enumerate(pods))
+        first, *others = (PrefetchedResults(pod, own, number, batch) for number, (pod, own) in enumerate(pods))
         self._prefetched = {prefetched.pod.uid: prefetched for prefetched in others}
         return first
 

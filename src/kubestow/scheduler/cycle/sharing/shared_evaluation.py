@@ -8,7 +8,7 @@ import numpy as np
 
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, are_all_set
 from kubestow.scheduler.cycle.evaluation import Evaluation
-from kubestow.scheduler.cycle.sharing.cached import Cached, CachedVerdicts, CachedWithNominated
+from kubestow.scheduler.cycle.sharing.cached import CachedResults, CachedVerdicts, CachedWithNominated
 from kubestow.scheduler.cycle.sharing.plugin_groups import PluginGroup
 from kubestow.scheduler.cycle.sharing.prepared import Scoring, prepare_scores
 from kubestow.scheduler.cycle.sharing.results import RowResults
@@ -32,7 +32,7 @@ class SharedResults(msgspec.Struct, frozen=True):
 class PodClass(msgspec.Struct, frozen=True):
     """The cached results for pods with the same signature."""
 
-    results: Cached
+    results: CachedResults
     with_nominated: CachedWithNominated
     verdicts: CachedVerdicts
 

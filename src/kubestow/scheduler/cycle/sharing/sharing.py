@@ -4,8 +4,8 @@ from collections.abc import Hashable
 
 from kubestow.scheduler.cluster.order import Search
 from kubestow.scheduler.cycle.evaluation import Evaluation
-from kubestow.scheduler.cycle.sharing.cached import Cached, CachedVerdicts, CachedWithNominated
-from kubestow.scheduler.cycle.sharing.direct import Direct
+from kubestow.scheduler.cycle.sharing.cached import CachedResults, CachedVerdicts, CachedWithNominated
+from kubestow.scheduler.cycle.sharing.direct import DirectResults
 from kubestow.scheduler.cycle.sharing.lru import Lru
 from kubestow.scheduler.cycle.sharing.plugin_groups import PluginGroups, plugin_groups_of
 from kubestow.scheduler.cycle.sharing.prefetched import Prefetcher, Upcoming
@@ -30,7 +30,7 @@ class Sharing:
         self._prefetcher = Prefetcher(upcoming)
         self._signatures = Signatures()
         self._classes: Lru[Hashable, SharedResults] = Lru()
-        self._nodes: Lru[Hashable, Cached] = Lru()
+        self._nodes: Lru[Hashable, CachedResults] = Lru()
         """Results by the part of the signature for plugins that read only the node."""
         self._pods: Lru[Hashable, PreparedPlugins] = Lru()
         """Plugins by the part of the signature for plugins that read the pods on a node."""
@@ -98,7 +98,7 @@ class Sharing:
         states = {**nodes.plugins.states, **pods.states, **sums.states}
         skipped = nodes.plugins.skipped | pods.skipped | sums.skipped
         if is_repeated:
-            cached = Cached(pods.merged_with(sums), table.changes, nodes)
+            cached = CachedResults(pods.merged_with(sums), table.changes, nodes)
             made = SharedResults(cached, states, skipped, PodClass(cached, CachedWithNominated(), CachedVerdicts()))
             for _ in range(self._classes.put(signature.whole, made, limit)):
                 self._metrics.batch_cache_flushed.inc(profile.name, "expired")
@@ -107,8 +107,8 @@ class Sharing:
             return made
         if prefetched is None and evaluation.nominated_row is None and not signature.declined:
             prefetched = self._prefetcher.prefetch(evaluation, groups.sums, sums, search)
-        below = Direct(pods, nodes)
-        results = Direct(sums, below) if prefetched is None else prefetched.on(below)
+        below = DirectResults(pods, nodes)
+        results = DirectResults(sums, below) if prefetched is None else prefetched.on(below)
         return SharedResults(results, states, skipped)
 
     def _pod_plugins(
@@ -124,7 +124,7 @@ class Sharing:
 
     def _node_results(
         self, signature: Signature, groups: PluginGroups, evaluation: Evaluation, limit: int
-    ) -> Cached | None:
+    ) -> CachedResults | None:
         """Return the results of the plugins that read only the node.
 
         None if one of them rejects the pod or narrows the nodes, or the signature has not occurred before.
@@ -133,7 +133,7 @@ class Sharing:
         if found is None and _is_repeated(self._nodes_seen_once, signature.nodes, limit):
             plugins = prepare(evaluation, groups.nodes)
             if plugins is not None:
-                found = Cached(plugins, evaluation.cluster.nodes.node_changes)
+                found = CachedResults(plugins, evaluation.cluster.nodes.node_changes)
                 self._nodes.put(signature.nodes, found, limit)
         return found
 

@@ -17,7 +17,7 @@ from kubestow.scheduler.framework.results import (
     PostFilterResult,
     Rejection,
     Victims,
-    Weighed,
+    WeighedCandidates,
     unresolvable,
 )
 from kubestow.scheduler.plugins.default_preemption.choice import cost_of, least_costly
@@ -48,7 +48,7 @@ class Evaluator:
         if len(candidates):
             if self._handle.extenders_judge_preemption(pod):
                 return Candidates(self._victims(candidates, findings), partial(self._choose, pod))
-            weighed = Weighed(candidates, findings.cost.take(candidates, axis=1))
+            weighed = WeighedCandidates(candidates, findings.cost.take(candidates, axis=1))
             row = int(candidates[least_costly(weighed.cost, self._handle.clock.now())])
             return self._preempt(pod, cluster.nodes.names[row], findings.victims(row, cluster.ranking), weighed)
         problems = search.problems()
@@ -82,10 +82,12 @@ class Evaluator:
         row_of = self._handle.cluster.nodes.row_of
         cost = np.array([cost_of(victims) for victims in left.values()]).T
         node = list(left)[least_costly(cost, self._handle.clock.now())]
-        weighed = Weighed(np.array([row_of[name] for name in left]), cost)
+        weighed = WeighedCandidates(np.array([row_of[name] for name in left]), cost)
         return self._preempt(pod, node, left[node].pods, weighed)
 
-    def _preempt(self, pod: PodInfo, node: str, victims: tuple[PodInfo, ...], weighed: Weighed) -> PostFilterResult:
+    def _preempt(
+        self, pod: PodInfo, node: str, victims: tuple[PodInfo, ...], weighed: WeighedCandidates
+    ) -> PostFilterResult:
         nominated = self._handle.nominator.nominated_on(node)
         return PostFilterResult(
             Code.SUCCESS,

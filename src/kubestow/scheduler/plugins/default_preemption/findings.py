@@ -30,7 +30,7 @@ class Findings:
         """The number of rows allocated."""
         self.kind: Kinds = np.zeros(capacity, np.int8)
         self.cost: FloatArray = np.empty((5, capacity), np.float64)
-        """The cost of candidates by criterion and row, as in `Weighed`; NOT_STARTED for pods that have not started."""
+        """The cost of candidates by criterion and row, as in `WeighedCandidates`; NOT_STARTED for pods not started."""
         self._is_victim: BoolArray = np.empty((0, capacity), np.bool_)
         """The victims of candidates, by rank of the pod and row."""
         self._reason: IdArray = np.empty(capacity, np.int32)

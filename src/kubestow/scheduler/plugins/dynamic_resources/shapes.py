@@ -1,6 +1,6 @@
-"""Cached search results for claims of one shape: the situations in which they can be allocated, and the scores.
+"""Cached search results for claims of one shape: the row states in which they can be allocated, and the scores.
 
-Claims with equal requests and constraints have one shape. Rows with equal devices are in one situation, so that one
+Claims with equal requests and constraints have one shape. Rows with equal devices are in one row state, so that one
 search serves all of them.
 """
 
@@ -25,7 +25,7 @@ from kubestow.scheduler.plugins.dynamic_resources.search import Pick, Rules, Sea
 from kubestow.scheduler.plugins.dynamic_resources.selection import Selectors
 
 UNKNOWN, FEASIBLE, INFEASIBLE, INVALID_POOLS, FAILED = range(5)
-"""Results of a situation."""
+"""Results of a row state."""
 
 MAX_ALTERNATIVES = 8
 """Maximum number of alternatives of a request; the first has the highest score."""
@@ -34,14 +34,14 @@ _MAX_SHAPES = 1_024
 
 
 class Solution(NamedTuple):
-    """The devices found in a situation, by their position, and the chosen alternatives, by claim."""
+    """The devices found in a row state, by their position, and the chosen alternatives, by claim."""
 
     picks: Sequence[Sequence[Pick]]
     chosen: Sequence[Mapping[int, Option]]
 
 
 class Shape:
-    """Compiled claims with their results by situation."""
+    """Compiled claims with their results by row state."""
 
     def __init__(self, wanted: Sequence[WantedClaim]) -> None:
         self.wanted = wanted
@@ -49,7 +49,7 @@ class Shape:
         self.kinds: ByteArray = np.zeros(0, np.uint8)
         self.scores: IntArray = np.zeros(0, np.int64)
         self.has_failed = False
-        """Whether the search failed with an error in some situation."""
+        """Whether the search failed with an error in some row state."""
 
 
 class Allocator:
@@ -103,52 +103,52 @@ class Allocator:
 
     def evaluate(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> ByteArray:
         """Return by row whether the claims can be allocated: FEASIBLE, INFEASIBLE, INVALID_POOLS or FAILED."""
-        situations = self._devices.situations(rows)
-        count = self._devices.situation_count
+        row_states = self._devices.row_states(rows)
+        count = self._devices.row_state_count
         if count > len(shape.kinds):
             shape.kinds = grown(shape.kinds, 2 * count)
             shape.scores = grown(shape.scores, 2 * count)
-        kinds = shape.kinds.take(situations)
+        kinds = shape.kinds.take(row_states)
         if not are_all_set(kinds):
             unknown = np.flatnonzero(kinds == UNKNOWN)
-            for situation, first in zip(*np.unique(situations[unknown], return_index=True), strict=True):
-                self._evaluate(shape, claims, int(situation), int(rows[unknown[first]]))
-            kinds = shape.kinds.take(situations)
+            for row_state, first in zip(*np.unique(row_states[unknown], return_index=True), strict=True):
+                self._evaluate(shape, claims, int(row_state), int(rows[unknown[first]]))
+            kinds = shape.kinds.take(row_states)
         return kinds
 
     def scores(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> IntArray:
         """Return the score of the chosen alternatives by row."""
         self.evaluate(shape, claims, rows)
-        return shape.scores[self._devices.situations(rows)]
+        return shape.scores[self._devices.row_states(rows)]
 
-    def _evaluate(self, shape: Shape, claims: Sequence[ResourceClaim], situation: int, row: int) -> None:
+    def _evaluate(self, shape: Shape, claims: Sequence[ResourceClaim], row_state: int, row: int) -> None:
         try:
             search = self._search(shape, claims, row)
         except AllocationTimeoutError:
             raise
         except AllocationError:
-            shape.kinds[situation] = FAILED
+            shape.kinds[row_state] = FAILED
             shape.has_failed = True
             return
         if search is not None:
-            shape.kinds[situation] = FEASIBLE
-            shape.scores[situation] = sum(MAX_ALTERNATIVES - option.rank for option in search.chosen.values())
-            shape.solutions[situation] = Solution(search.picks, _by_claim(search, len(claims)))
+            shape.kinds[row_state] = FEASIBLE
+            shape.scores[row_state] = sum(MAX_ALTERNATIVES - option.rank for option in search.chosen.values())
+            shape.solutions[row_state] = Solution(search.picks, _by_claim(search, len(claims)))
         else:
             is_invalid = any(pool.problem is PoolProblem.INVALID for pool in self._devices.pools_of(row))
-            shape.kinds[situation] = INVALID_POOLS if is_invalid else INFEASIBLE
+            shape.kinds[row_state] = INVALID_POOLS if is_invalid else INFEASIBLE
 
     def allocate(
         self, shape: Shape, claims: Sequence[ResourceClaim], row: int, node: str
     ) -> list[AllocationResult] | None:
         """Return the allocations of the claims on a node; None if not all can be allocated. Raises AllocationError."""
-        solution = shape.solutions.get(self._devices.situation(row))
+        solution = shape.solutions.get(self._devices.row_state(row))
         if solution is None:
             search = self._search(shape, claims, row)
             if search is None:
                 return None
             solution = Solution(search.picks, _by_claim(search, len(claims)))
-        # The positions may have been found on another node in the same situation; the devices are those of this node.
+        # The positions may have been found on another node in the same row state; the devices are those of this node.
         pools = self._devices.pools_of(row)
         return [
             allocation_of(
