@@ -250,7 +250,7 @@ def test_an_interrupted_comparison(folder: Path, monkeypatch: pytest.MonkeyPatch
     def stopped(*_args: object, **_more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kubestow.cli.simulate.compare_process.run", stopped)
+    monkeypatch.setattr("kubestow.cli.simulate.compare.run", stopped)
     out = str(folder / "out")
     ran = CliRunner().invoke(main, ["compare", "default", "default", "--on", str(folder / "s.yaml"), "--out", out])
     assert ran.exit_code == 130

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from kubestow.api.files import ObjectsError
 from kubestow.cli import main
-from kubestow.cli.simulate import record
+from kubestow.cli.simulate import commands
 from kubestow.client.access import Access
 from kubestow.simulator.recording import files, following
 from kubestow.simulator.recording.files import RecordingWriter
@@ -220,7 +220,7 @@ def test_driver_names_and_labels_are_kept() -> None:
 def test_a_recording_with_hashed_names_is_not_continued(tmp_path: Path) -> None:
     """Its names would have other hashes from then on."""
     (tmp_path / "rec.gz").write_bytes(b"anything")
-    done = CliRunner().invoke(record.command, [str(tmp_path / "rec.gz"), "--hash-names"])
+    done = CliRunner().invoke(commands.record, [str(tmp_path / "rec.gz"), "--hash-names"])
     assert done.exit_code == 2
     assert "rec.gz exists and has hashes with another salt: name a new file" in done.output
 

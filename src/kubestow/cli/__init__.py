@@ -1,7 +1,6 @@
 """The command `kubestow`.
 
-Each subcommand is a module with a click command named `command`. It is imported only when it is invoked, so that help
-and version stay fast.
+The module of a subcommand is imported only when it is invoked, so that help and version stay fast.
 """
 
 import errno
@@ -22,13 +21,16 @@ class _Entry(NamedTuple):
     help: str
     stores_early_signals: bool = False
     """Whether signals that arrive while the command is loading are stored for it."""
+    attribute: str = "command"
+    """The name of the click command in the module."""
 
 
+_SIMULATIONS = "kubestow.cli.simulate.commands"
 _SUBCOMMANDS = {
     "apiserver": _Entry("kubestow.cli.apiserver", "Run the embedded Kubernetes API server."),
-    "capacity": _Entry("kubestow.cli.simulate.capacity", "Show cluster utilization and how many more pods fit."),
+    "capacity": _Entry(_SIMULATIONS, "Show cluster utilization and how many more pods fit.", attribute="capacity"),
     "compare": _Entry(
-        "kubestow.cli.simulate.compare", "Run two configurations on one scenario and show the differences."
+        _SIMULATIONS, "Run two configurations on one scenario and show the differences.", attribute="compare"
     ),
     "config": _Entry("kubestow.cli.config", "Write, check, complete and translate scheduler configurations."),
     "doctor": _Entry("kubestow.cli.doctor.command", "Check a cluster before Kubestow replaces kube-scheduler."),
@@ -37,16 +39,18 @@ _SUBCOMMANDS = {
     ),
     "plugin": _Entry("kubestow.cli.plugin.command", "Create, check and list plugins written in Python."),
     "record": _Entry(
-        "kubestow.cli.simulate.record", "Record the objects of a live cluster and their changes in a file."
+        _SIMULATIONS, "Record the objects of a live cluster and their changes in a file.", attribute="record"
     ),
-    "replay": _Entry("kubestow.cli.simulate.replay", "Replay a recording with this scheduler and a configuration."),
+    "replay": _Entry(_SIMULATIONS, "Replay a recording with this scheduler and a configuration.", attribute="replay"),
     "scheduler": _Entry(
         "kubestow.cli.scheduler.command", "Schedule the pods of a cluster: a replacement for kube-scheduler.", True
     ),
-    "simulate": _Entry("kubestow.cli.simulate.command", "Simulate a cluster in virtual time and report the results."),
-    "sweep": _Entry("kubestow.cli.simulate.sweep", "Simulate many configurations and rank the results."),
+    "simulate": _Entry(
+        _SIMULATIONS, "Simulate a cluster in virtual time and report the results.", attribute="simulate"
+    ),
+    "sweep": _Entry(_SIMULATIONS, "Simulate many configurations and rank the results.", attribute="sweep"),
     "up": _Entry("kubestow.cli.up.command", "Run a whole cluster: API server, nodes and scheduler."),
-    "view": _Entry("kubestow.cli.simulate.view", "Show the results of a simulation, or a recording, on a web page."),
+    "view": _Entry(_SIMULATIONS, "Show the results of a simulation, or a recording, on a web page.", attribute="view"),
 }
 
 
@@ -67,7 +71,8 @@ class _LazyGroup(click.Group):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         # Imported modules stay alive: collecting them is wasted time.
         gc.set_threshold(100_000)
-        command: click.Command = importlib.import_module(_SUBCOMMANDS[cmd_name].module).command
+        entry = _SUBCOMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(entry.module), entry.attribute)
         return command
 
     def resolve_command(

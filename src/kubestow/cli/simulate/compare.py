@@ -1,68 +1,112 @@
-"""`kubestow compare`: two configurations, plugin files or versions on one scenario or recording."""
+"""The process of `kubestow compare`: each side runs in this process, or in another version of the program."""
 
-import sys
+import subprocess
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
-from kubestow.cli.support import Decorator, fail
+from kubestow.cli.simulate.process import SimulateError, load_configuration, problems, source_of
+from kubestow.cli.support import report_count
+from kubestow.config import Features
+from kubestow.config.features import FeatureGateError
+from kubestow.plugin.loading import PluginCollection, PluginLoadError
+from kubestow.simulator import comparison_report, running
+from kubestow.simulator.comparing import NODES, CompareError, Comparison, RunSeed, compare
+from kubestow.simulator.results import as_json as encoded
+from kubestow.simulator.results import write_atomically
+from kubestow.simulator.running import Source
 
 
-def _plugin_option(flag: str, text: str) -> Decorator:
-    return click.option(flag, metavar="FILE|MODULE", multiple=True, help=f"{text}; repeatable.")
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of the comparison, A or B."""
+
+    configuration: str
+    """A file, or `default`."""
+    plugins: tuple[str, ...]
+    python: str | None
+    """The interpreter that has the version of kubestow to run; None: this one."""
 
 
-def _python_option(side: str) -> Decorator:
-    text = f"Run {side} with the kubestow of this Python, such as old/bin/python."
-    return click.option(f"--python-{side.lower()}", metavar="PYTHON", help=text)
-
-
-@click.command("compare", context_settings={"max_content_width": 120})
-@click.argument("a", metavar="CONFIG_A")
-@click.argument("b", metavar="CONFIG_B")
-@click.option("--on", "files", metavar="FILE", multiple=True, required=True, help="Scenario or recording; repeatable.")
-@click.option(
-    "--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of seeds, starting at 1."
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for report.html, results.json and all runs."
-)
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Output format.")
-@_plugin_option("--plugin", "Custom plugins for both")
-@_plugin_option("--plugin-a", "Custom plugins for A only")
-@_plugin_option("--plugin-b", "Custom plugins for B only")
-@_python_option("A")
-@_python_option("B")
-@click.option("--feature-gates", metavar="A=true,B=false", multiple=True, help="Features to turn on or off, for both.")
-def command(
-    a: str,
-    b: str,
-    files: tuple[str, ...],
-    seeds: int,
-    out: Path | None,
-    output: str | None,
-    plugin: tuple[str, ...],
-    plugin_a: tuple[str, ...],
-    plugin_b: tuple[str, ...],
-    python_a: str | None,
-    python_b: str | None,
-    feature_gates: tuple[str, ...],
+def run(
+    sides: tuple[Side, Side], files: tuple[str, ...], seeds: int, out: Path | None, gates: str, *, as_json: bool
 ) -> None:
-    """Run two schedulers on the same scenario or recording, and show the differences and their reasons.
+    """Compare and print the result. Raises SimulateError."""
+    with problems(), TemporaryDirectory(prefix="kubestow-compare-") as scratch:
+        if "-" in files and any(side.python for side in sides):
+            raise SimulateError("standard input can be read only once: --python-a and --python-b need files")
+        source = None if all(side.python for side in sides) else source_of(files)
+        run_a, run_b = (_runner(side, files, source, gates) for side in sides)
+        try:
+            found = compare(run_a, run_b, list(range(1, seeds + 1)), out or Path(scratch), report_count)
+        except CompareError as error:
+            raise SimulateError(str(error)) from None
+        names = [_name(side, found.versions[number]) for number, side in enumerate(sides)]
+        if out is not None:
+            _write(out, found, f"A: {names[0]}, B: {names[1]}")
+    if as_json:
+        click.echo(encoded(comparison_report.as_tree(found)), nl=False)
+        return
+    click.echo(f"A: {names[0]}\nB: {names[1]}")
+    for line in comparison_report.lines(found):
+        click.echo(line)
+    if out is not None:
+        click.echo(f"Wrote {out / 'report.html'}, results.json and all runs.")
 
-    CONFIG_A and CONFIG_B are files, or `default`. The two may differ in configuration, in custom plugins (which a
-    configuration enables by name), or in the version of kubestow, installed in another Python.
-    """
-    # Imported only now: help and usage errors must stay fast.
-    from kubestow.cli.simulate.compare_process import Side, run
-    from kubestow.cli.simulate.process import SimulateError
 
-    sides = Side(a, (*plugin, *plugin_a), python_a), Side(b, (*plugin, *plugin_b), python_b)
+def _name(side: Side, version: str) -> str:
+    plugins = f" with {', '.join(side.plugins)}" if side.plugins else ""
+    return f"{side.configuration}{plugins}" + (f" (kubestow {version} of {side.python})" if side.python else "")
+
+
+def _write(out: Path, found: Comparison, title: str) -> None:
+    write_atomically(out / "results.json", encoded(comparison_report.as_tree(found)))
+    write_atomically(out / "report.html", comparison_report.page_of(found, title).encode())
+
+
+def _runner(side: Side, files: tuple[str, ...], source: Source | None, gates: str) -> RunSeed:
+    """Return the runner of a side. Raises SimulateError if its configuration or plugins are invalid."""
+    if side.python is not None:
+        return partial(_run_elsewhere, side.python, _arguments(side, files, gates))
+    assert source is not None
     try:
-        run(sides, files, seeds, out, ",".join(feature_gates), as_json=output is not None)
-    except SimulateError as error:
-        fail(error)
-    except KeyboardInterrupt:
-        kept = "" if out is None else f"; the completed runs are in {out}"
-        click.echo(f"Stopped: nothing was compared{kept}.", err=True)
-        sys.exit(130)
+        plugins, features = PluginCollection(side.plugins), Features.parse(gates)
+    except (PluginLoadError, FeatureGateError) as error:
+        raise SimulateError(str(error)) from None
+    file = None if side.configuration == "default" else side.configuration
+    configuration = load_configuration(file, plugins, features)
+
+    def run_here(seed: int, folder: Path) -> None:
+        running.run(
+            source,
+            folder,
+            decision_nodes=NODES,
+            seed=seed,
+            configuration=configuration,
+            plugin_sources=side.plugins,
+            features=features,
+        )
+
+    return run_here
+
+
+def _arguments(side: Side, files: tuple[str, ...], gates: str) -> list[str]:
+    found = ["simulate", *files, "--decision-nodes", str(NODES)]
+    if gates:
+        found += ["--feature-gates", gates]
+    if side.configuration != "default":
+        found += ["--config", side.configuration]
+    for plugin in side.plugins:
+        found += ["--plugin", plugin]
+    return found
+
+
+def _run_elsewhere(python: str, arguments: list[str], seed: int, folder: Path) -> None:
+    command = [python, "-m", "kubestow", *arguments, "--seed", str(seed), "--out", str(folder)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 what the user names
+    if ran.returncode:
+        said = ran.stderr.strip().splitlines()[-5:] or [f"ended with exit code {ran.returncode}"]
+        raise SimulateError("\n".join(f"{python}: {line.removeprefix('Error: ')}" for line in said))

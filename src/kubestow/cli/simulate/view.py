@@ -1,32 +1,54 @@
-"""`kubestow view`: serves a web page with the results of a simulation, or of a recording that is replayed."""
+"""The process of `kubestow view`: reads results, replays recordings into temporary folders, and serves the page."""
 
+import asyncio
+import signal
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import click
+import uvloop
 
-from kubestow.cli.support import fail, plugin_option
+from kubestow.cli.simulate.process import simulate
+from kubestow.insight.page.api import Api
+from kubestow.insight.page.local import LocalServer
+from kubestow.insight.page.pages import Site
+from kubestow.insight.page.run import Run
+from kubestow.plugin.loading import PluginCollection
+from kubestow.simulator.page_files import ViewError, read
+from kubestow.simulator.recording.files import is_recording
 
 
-@click.command("view", context_settings={"max_content_width": 120})
-@click.argument("results", metavar="DIR|RECORDING", type=click.Path(path_type=Path))
-@click.argument("other", metavar="[DIR|RECORDING]", required=False, type=click.Path(path_type=Path))
-@click.option("--port", default=0, type=click.IntRange(0, 65535), help="Port of the page; 0: any free port.")
-@click.option("--config", "configuration", metavar="FILE", help="Configuration to replay recordings with.")
-@plugin_option
-def command(results: Path, other: Path | None, **options: Any) -> None:
-    """Show the results of `kubestow simulate --out DIR` or `kubestow replay --out DIR`, or a recording.
+def serve(paths: list[Path], port: int, configuration: str | None, plugins: PluginCollection) -> None:
+    """Serve until a signal arrives. Raises ViewError, SimulateError, ListenError."""
+    with ExitStack() as stack:
+        runs = [_run(path, configuration, plugins, stack) for path in paths]
+        uvloop.run(_serve_runs(runs, port))
 
-    A recording is replayed first. With two arguments, the differences are shown, too. Prints the address of the page,
-    which only this machine can reach. Press Ctrl-C to stop.
-    """
-    # Imported only now: help and usage errors must stay fast.
-    from kubestow.cli.simulate.process import SimulateError
-    from kubestow.cli.simulate.view_process import view
-    from kubestow.server.http.listening import ListenError
-    from kubestow.simulator.page_files import ViewError
 
+def _run(path: Path, configuration: str | None, plugins: PluginCollection, stack: ExitStack) -> Run:
+    if not path.exists():
+        raise ViewError(f"{path}: there is no such file or folder")
+    if path.is_dir():
+        return read(path, plugins)
+    if not is_recording(str(path)):
+        raise ViewError(f"{path}: is neither a recording nor a folder of results")
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="kubestow-view-")))
+    click.echo(f"Running {path} again ...", err=True)
+    simulate((str(path),), 0, folder, configuration, plugins)
+    run = read(folder, plugins)
+    run.name = str(path)
+    return run
+
+
+async def _serve_runs(runs: list[Run], port: int) -> None:
+    server = LocalServer(Site(Api(runs)))
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     try:
-        view([results] if other is None else [results, other], **options)
-    except (ViewError, SimulateError, ListenError) as error:
-        fail(error)
+        address = await server.start(port)
+        click.echo(f"See it at {address}\nCtrl-C stops it.")
+        await stopped.wait()
+    finally:
+        await server.stop()
