@@ -15,7 +15,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as answers
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as rpc
 
-from kubestow.cli.scheduler.tracing_options import TracingOptions, tracing_options
+from kubestow.cli.scheduler.options import TracingOptions, tracing_options
 from kubestow.telemetry.metrics.catalogue import Metrics
 from support.apiserver.running import run_bare
 from support.client.scripted import Answer, Request, opened, serving

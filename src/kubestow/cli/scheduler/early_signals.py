@@ -1,6 +1,6 @@
 """Stores signals that arrive while the process is loading, and would otherwise terminate it.
 
-They are handled once the scheduler exists.
+They are handled once the scheduler exists. A small module of its own: it is loaded before anything else.
 """
 
 import signal

@@ -14,7 +14,7 @@ import msgspec
 
 from kubestow.cli.scheduler.file_watch import FileWatch
 from kubestow.cli.scheduler.lifecycle import Lifecycle, Permission
-from kubestow.cli.scheduler.options import DecisionOptions
+from kubestow.cli.scheduler.options import DecisionOptions, TracingOptions
 from kubestow.cli.scheduler.reload import Reloader, Setup
 from kubestow.cli.scheduler.watches import Watches, prepare_watches
 from kubestow.client.access import Access
@@ -43,7 +43,6 @@ from kubestow.telemetry.metrics.catalogue import Metrics
 if TYPE_CHECKING:
     from kubestow.cli.scheduler.annotator import Annotator
     from kubestow.cli.scheduler.tracing import Tracing
-    from kubestow.cli.scheduler.tracing_options import TracingOptions
     from kubestow.insight.decisions.log import DecisionLog
 
 
@@ -78,7 +77,7 @@ class LiveOptions(msgspec.Struct, frozen=True):
     reload: ReloadOptions | None = None
     """None: no reload."""
     decisions: DecisionOptions = msgspec.field(default_factory=DecisionOptions)
-    tracing: "TracingOptions | None" = None
+    tracing: TracingOptions | None = None
     """None: no spans."""
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 from kubestow.api.failures import CallError, LeaseLostError
 from kubestow.cli.scheduler.early_signals import EarlySignals
 from kubestow.cli.scheduler.flags import FLAGS
-from kubestow.cli.scheduler.options import DecisionOptions
+from kubestow.cli.scheduler.options import DecisionOptions, TracingOptions, tracing_options
 from kubestow.cli.scheduler.policy_source import WARNING, policy_source
 from kubestow.cli.scheduler.settings import Flags, Settings, SettingsError, flag_values, has_server
 from kubestow.cli.scheduler.watches import prepare_watches
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kubestow.cli.scheduler.live import LiveScheduler
     from kubestow.cli.scheduler.reload import Reloader
     from kubestow.cli.scheduler.running import Run
-    from kubestow.cli.scheduler.tracing_options import TracingOptions
 
 log = get_logger(__name__)
 
@@ -135,18 +134,16 @@ def decision_options(flags: Flags) -> DecisionOptions:
     return DecisionOptions(record_bytes, path, size, backups, nodes, flags["annotate-decisions"])
 
 
-def _tracing_options(flags: Flags) -> "TracingOptions | None":
+def _tracing_options(flags: Flags) -> TracingOptions | None:
     """Return the options of tracing, None if it is off. Raises SettingsError."""
     path = flags["tracing-config-file"]
     if not path:
         if flags["tracing-plugins"]:
             raise SettingsError("--tracing-plugins: there are no spans without --tracing-config-file")
         return None
-    # Imported only now: few want it.
-    from kubestow.cli.scheduler.tracing_options import tracing_options
-
     try:
         found = tracing_options(Path(path).read_text(encoding="utf-8"), plugins=flags["tracing-plugins"])
+        # Imported only now: few want it.
         import kubestow.cli.scheduler.tracing  # noqa: F401 to check that it is possible
     except OSError as error:
         raise SettingsError(f"--tracing-config-file: cannot read {path}: {error.strerror}") from None

@@ -20,8 +20,7 @@ from kubestow.telemetry.log_setup import LogOptions, parse_modules
 from kubestow.telemetry.metrics.options import MetricOptions, MetricOptionsError, metric_options
 
 if TYPE_CHECKING:
-    from kubestow.cli.scheduler.options import DecisionOptions
-    from kubestow.cli.scheduler.tracing_options import TracingOptions
+    from kubestow.cli.scheduler.options import DecisionOptions, TracingOptions
     from kubestow.client.access import Access
     from kubestow.plugin.loading import PluginCollection
     from kubestow.server.listening import Listening

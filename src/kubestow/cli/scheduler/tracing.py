@@ -25,7 +25,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from kubestow.api.failures import CallError
-from kubestow.cli.scheduler.tracing_options import TracingOptions
+from kubestow.cli.scheduler.options import TracingOptions
 from kubestow.client.api import ApiClient
 from kubestow.client.connection import Response
 from kubestow.scheduler.binding.binder import FAILED, Attempt, Step
