@@ -1,5 +1,6 @@
 """Initial objects: namespaces, priority classes, roles, nodes, and the service through which pods reach this server."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,9 @@ from kubestow.apiserver.objects.intent import Intent, internal
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rules.services import SERVICE_ADDRESS, SERVICES
+from kubestow.telemetry.logs import get_logger
+
+log = get_logger(__name__)
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITIES = {
@@ -66,13 +70,14 @@ def advertise(writer: Writer, address: str, port: int) -> None:
         },
     }
     for storage, obj in objects.items():
-        current = writer.store.get(storage, "default", "kubernetes")
+        resource, current = BY_STORAGE[storage], writer.store.get(storage, "default", "kubernetes")
         if current is None:
-            writer.create(BY_STORAGE[storage], "default", obj, internal())
+            write = partial(writer.create, resource, "default", obj, internal())
         else:
             # An earlier run may have used another port.
             obj["metadata"] = current.object()["metadata"]
-            writer.update(BY_STORAGE[storage], "default", "kubernetes", partial(_replacement, obj), internal())
+            write = partial(writer.update, resource, "default", "kubernetes", partial(_replacement, obj), internal())
+        _attempt(write, storage, obj)
 
 
 def _replacement(new: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
@@ -93,4 +98,12 @@ def add_nodes(writer: Writer, nodes: list[dict[str, Any]]) -> None:
 
 def _ensure(writer: Writer, storage: str, obj: dict[str, Any]) -> None:
     if writer.store.get(storage, "", obj["metadata"]["name"]) is None:
-        writer.create(BY_STORAGE[storage], "", obj, internal())
+        _attempt(partial(writer.create, BY_STORAGE[storage], "", obj, internal()), storage, obj)
+
+
+def _attempt(write: Callable[[], Any], storage: str, obj: dict[str, Any]) -> None:
+    """Write an initial object; log an error, such as that of a stored admission policy, which must not stop a start."""
+    try:
+        write()
+    except Exception as error:
+        log.unexpected("An initial object was not written", err=error, resource=storage, object=obj["metadata"]["name"])

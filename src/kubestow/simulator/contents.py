@@ -100,6 +100,7 @@ class Contents:
         obj = _copied(obj)
         _require_pod_limit(resource, obj)
         check(resource, obj, Intent(validation="Ignore"))
+        resource.add_spec(obj)
         if resource.conversion is not None:
             obj = resource.conversion.to_stored(obj)
         resource = BY_STORAGE[resource.storage]

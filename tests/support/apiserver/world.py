@@ -18,6 +18,7 @@ from kubestow.apiserver.objects.removal import DeleteOptions, Remover
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
+from kubestow.apiserver.store.sqlite import SqliteJournal
 from kubestow.apiserver.store.store import Store
 from kubestow.config import Features
 
@@ -83,9 +84,11 @@ class World:
         schedules: bool = True,
         seed: int = 1,
         gates: str = "",
+        journal: SqliteJournal | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self.clock = Clock()
-        self.store = Store(clock=self.clock, random=random.Random(seed).randbytes)
+        self.clock = clock or Clock()
+        self.store = Store(journal, clock=self.clock, random=random.Random(seed).randbytes)
         features = Features.parse(gates)
         protects = ["PodGroupProtection"] if features.generic_workload else []
         self.writer, self.remover = (

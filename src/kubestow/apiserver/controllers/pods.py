@@ -98,8 +98,7 @@ class Pods:
         self._on_node: dict[str, dict[Key, None]] = {}
         collection = api.store.collection("pods")
         collection.subscribers.append(self._track)
-        for record in collection.objects.values():
-            self._track(Change("ADDED", record, None))
+        collection.replay(self._track)
 
     def _track(self, change: Change) -> None:
         record = change.record

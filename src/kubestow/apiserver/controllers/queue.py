@@ -68,8 +68,7 @@ class Controllers:
             watched = [self._store.collection(storage)]
             watched[0].subscribers.append(notify)
         for collection in watched:
-            for record in list(collection.objects.values()):
-                notify(Change("ADDED", record, None))
+            collection.replay(notify)
 
     def _schedule(self, controller: Controller, key: Key, seconds: float) -> None:
         at = self._store.clock.now() + seconds

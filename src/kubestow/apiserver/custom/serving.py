@@ -17,6 +17,9 @@ from kubestow.apiserver.objects.removal import DeleteOptions, Remover
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
+from kubestow.telemetry.logs import get_logger
+
+log = get_logger(__name__)
 
 Object = dict[str, Any]
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -43,7 +46,13 @@ class CustomKinds:
         self._loop.call_soon(self._update, change.record.name)
 
     def _update(self, name: str) -> None:
-        """Update the served resources of a definition, and its status."""
+        """Update the served resources of a definition, and its status; a failure is logged."""
+        try:
+            self._synchronize(name)
+        except Exception as error:
+            log.unexpected("A definition cannot be served", err=error, definition=name)
+
+    def _synchronize(self, name: str) -> None:
         record = self._store.get(_DEFINITIONS, "", name)
         if record is None:
             self._serve(name, ())

@@ -172,5 +172,15 @@ class Resource:
         """The schema of this resource's objects."""
         return structs()[openapi_name(self.api_version, self.kind)]
 
+    def add_spec(self, obj: Object) -> None:
+        """Add an empty spec to an object without one if its kind has a spec, as in Kubernetes."""
+        if self._has_spec:
+            obj.setdefault("spec", {})
+
+    @cached_property
+    def _has_spec(self) -> bool:
+        spec = None if self.is_custom else self.schema.fields.get("spec")
+        return spec is not None and isinstance(spec.type, Struct)
+
     def __repr__(self) -> str:
         return f"<Resource {self.qualified}/{self.version}>"

@@ -8,8 +8,8 @@ from kubestow.apiserver.rules.pods import validate_resize
 
 def _status(new: Object, old: Object, resource: Resource) -> Object:
     merged = {key: value for key, value in old.items() if key != "status"}
-    if "status" in new:
-        merged["status"] = new["status"]
+    if "status" in new or not resource.is_custom:
+        merged["status"] = new.get("status", {})
     # For most resources, metadata may change along with the status, as in kube-apiserver.
     kept = resource.kept_with_status
     if kept is None:

@@ -76,9 +76,11 @@ class Writer:
         """Create an object. Raises ApiError if it is rejected."""
         causes = [] if intent.trusted else check(resource, obj, intent)
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+        resource.add_spec(obj)
         if resource.conversion is not None:
             obj = resource.conversion.to_stored(obj)
         metadata = self._new_metadata(resource, namespace, obj)
+        ownership.drop_invalid(obj)
         rules = resource.rules
         rules.default(obj)
         self.admission.change(resource, obj)
@@ -193,6 +195,7 @@ class Writer:
         new = change(current.object() if conversion is None else conversion.from_stored(current.object()))
         wrong = [] if intent.trusted else check(resource, new, intent)
         new["apiVersion"], new["kind"] = resource.api_version, resource.kind
+        resource.add_spec(new)
         if conversion is not None:
             new = conversion.to_stored(new)
         write = Write("UPDATE", resource, new, old, intent, sub)

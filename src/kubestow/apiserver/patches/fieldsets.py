@@ -77,6 +77,22 @@ def key_of(item: Any, field: Field) -> str:
     return f"k:{_text(keys)}"
 
 
+def is_tree(value: Any) -> bool:
+    """Return whether a value has the format of a tree."""
+    return isinstance(value, dict) and all(_is_key(key) and is_tree(below) for key, below in value.items())
+
+
+def _is_key(key: str) -> bool:
+    kind, colon, name = key.partition(":")
+    if kind not in ("k", "v"):
+        return key == "." or (kind == "f" and bool(colon))
+    try:
+        selected = msgspec.json.decode(name.encode())
+    except msgspec.DecodeError:
+        return False
+    return kind == "v" or isinstance(selected, dict)
+
+
 def union(left: Tree, right: Tree) -> Tree:
     """Return the fields in either tree."""
     merged = dict(left)

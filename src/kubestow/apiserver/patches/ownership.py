@@ -39,6 +39,12 @@ def managed(obj: Object) -> list[Object]:
     return found
 
 
+def drop_invalid(obj: Object) -> None:
+    """Remove the managedFields of a new object if they are invalid, as kube-apiserver does."""
+    if not all(_is_valid(line) for line in managed(obj)):
+        del obj["metadata"]["managedFields"]
+
+
 def track_create(resource: Resource, obj: Object, intent: Intent, now: str) -> None:
     """Make the creator of an object the owner of all its fields, including defaults."""
     owned = {key: value for key, value in obj.items() if key != "status" or not resource.has_status}
@@ -92,7 +98,7 @@ def _is_valid(line: Object) -> bool:
         line.get("manager")
         and line.get("operation") in ("Apply", "Update")
         and line.get("apiVersion")
-        and isinstance(line.get("fieldsV1", {}), dict)
+        and fieldsets.is_tree(line.get("fieldsV1", {}))
     )
 
 

@@ -288,7 +288,7 @@ def certificate_state(request: Object) -> str:
 def subjects(binding: Object, kind: str) -> str:
     """Return the subjects of one kind in a role binding."""
     return ", ".join(
-        f"{one['namespace']}/{one['name']}" if kind == "ServiceAccount" else one.get("name", "")
+        f"{one.get('namespace', '')}/{one.get('name', '')}" if kind == "ServiceAccount" else one.get("name", "")
         for one in binding.get("subjects", ())
         if one.get("kind") == kind
     )

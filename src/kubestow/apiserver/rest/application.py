@@ -64,11 +64,8 @@ class Application:
         try:
             request.user = self._authenticate(request, connection)
             response = self._answer(request, connection)
-        except ApiError as error:
-            response = _failure(error)
         except Exception as error:
-            log.unexpected("Request failed", err=error, method=request.method, path=request.path)
-            response = _failure(errors.internal(f"{type(error).__name__}; see the server's log"))
+            response = _failure_of(error, request)
         if self.audit is not None:
             self.audit.record(request, self.registry, response)
         if response is None:
@@ -143,7 +140,9 @@ class Application:
             raise errors.method_not_allowed(request.method)
         if paths.verb_of(request, target) == "watch":
             chosen = reading.selection(resource, target.namespace, target.name, query)
-            self._open_watch(connection, lambda: self.watchers.open(request, connection, resource, chosen, form))
+            self._open_watch(
+                request, connection, lambda: self.watchers.open(request, connection, resource, chosen, form)
+            )
             return None
         if target.name:
             record = reading.get(self.store, resource, target.namespace or "", target.name)
@@ -153,12 +152,12 @@ class Application:
         include = query.get("includeObject", "Metadata")
         return Response(200, views.listing(resource, page.records, page.metadata, form, include))
 
-    def _open_watch(self, connection: Connection, opened: Callable[[], None]) -> None:
+    def _open_watch(self, request: Request, connection: Connection, opened: Callable[[], None]) -> None:
         def begin() -> None:
             try:
                 opened()
-            except ApiError as error:
-                connection.respond(_failure(error))
+            except Exception as error:
+                connection.respond(_failure_of(error, request))
 
         self.store.when_durable(self.store.rv, begin, lambda: self._fail(connection))
 
@@ -247,6 +246,14 @@ class Application:
         if path == "/":
             return encode({"paths": _PATHS})
         return None
+
+
+def _failure_of(error: Exception, request: Request) -> Response:
+    """Return the response to a request that failed; an error that is not for clients is logged."""
+    if isinstance(error, ApiError):
+        return _failure(error)
+    log.unexpected("Request failed", err=error, method=request.method, path=request.raw_path.decode("latin-1"))
+    return _failure(errors.internal(f"{type(error).__name__}; see the server's log"))
 
 
 def _failure(error: ApiError) -> Response:

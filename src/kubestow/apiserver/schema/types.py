@@ -28,6 +28,7 @@ class Report:
     invalid: list[tuple[str, str, str]] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     lenient: bool = False
+    """Whether a required field that is missing becomes empty, as in the status of an object."""
 
 
 class Type(ABC):
@@ -199,11 +200,23 @@ class Struct(Type):
         if drop is not None:
             for key in drop:
                 del value[key]
-        if not report.lenient:
-            for name in self.required:
-                if name not in value:
-                    where = f"{path}.{name}" if path else name
+        for name in self.required:
+            if name not in value:
+                where = f"{path}.{name}" if path else name
+                if not report.lenient:
                     report.invalid.append((where, "FieldValueRequired", "Required value"))
+                elif (empty := _empty(self.fields[name].type)) is not None:
+                    value[name] = empty
+                    self.fields[name].type.check(empty, where, report)
+
+
+def _empty(type_: Type) -> Any:
+    """Return the empty value of a type; None if it has none."""
+    if isinstance(type_, Struct | MapOf):
+        return {}
+    if isinstance(type_, ListOf):
+        return []
+    return "" if isinstance(type_, Choice) or type_ is SCALARS["string"] else None
 
 
 def quote_value(value: Any) -> str:

@@ -5,17 +5,21 @@ is the current one with all later changes undone. The earlier state requested la
 by page.
 
 A subscriber receives all changes, or only those of objects with a certain namespace, name or field value (a topic), so
-that the cost of thousands of subscribers depends only on the changes they receive.
+that the cost of thousands of subscribers depends only on the changes they receive. An exception in a subscriber is
+logged: it affects neither the writer nor other subscribers.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubestow.apiserver.errors import expired
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Change, Record, encode
+from kubestow.telemetry.logs import get_logger
+
+log = get_logger(__name__)
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -63,29 +67,36 @@ class Collection:
             if not self._by_topic[topic]:
                 del self._by_topic[topic]
 
+    def replay(self, callback: Callback) -> None:
+        """Notify a function of all current objects, as if they were added now."""
+        for record in list(self.objects.values()):
+            _notify((callback,), Change("ADDED", record, None))
+
     def publish(self, change: Change) -> None:
         """Notify all subscribers of a change, and those of the topics that the object matches."""
-        for callback in self.subscribers:
-            callback(change)
+        _notify(self.subscribers, change)
         if self._by_topic:
             record = change.record
             topics = {(NAMESPACE, record.namespace), (NAME, record.name), *enumerate(record.fields)}
             if change.previous is not None:
                 topics.update(enumerate(change.previous.fields))
             for topic in topics & self._by_topic.keys():
-                for callback in tuple(self._by_topic[topic]):
-                    callback(change)
+                _notify(tuple(self._by_topic.get(topic, ())), change)
 
     def convert_to(self, resource: Resource) -> None:
         """Convert all objects to the schema of a changed custom resource, as if they were written now."""
         self.resource = resource
         self._past = None
         for key, record in self.objects.items():
-            obj = record.object()
-            resource.schema.check(obj, "", Report())
-            resource.rules.default(obj)
-            self.objects[key] = renewed = Record(resource, obj, record.rv, encode(obj))
-            self.by_namespace[record.namespace][record.name] = renewed
+            try:
+                obj = record.object()
+                resource.schema.check(obj, "", Report())
+                resource.rules.default(obj)
+                renewed = Record(resource, obj, record.rv, encode(obj))
+            except Exception as error:
+                _report(Change("MODIFIED", record, record), error)
+                continue
+            self.objects[key] = self.by_namespace[record.namespace][record.name] = renewed
 
     def set(self, record: Record) -> None:
         """Add an object, or replace its previous version."""
@@ -169,3 +180,17 @@ class Collection:
 
 def _rv(change: Change) -> int:
     return change.rv
+
+
+def _notify(callbacks: Iterable[Callback], change: Change) -> None:
+    for callback in callbacks:
+        try:
+            callback(change)
+        except Exception as error:
+            _report(change, error)
+
+
+def _report(change: Change, error: Exception) -> None:
+    record = change.record
+    name = f"{record.namespace}/{record.name}" if record.namespace else record.name
+    log.unexpected("A change was not processed", err=error, resource=record.storage, object=name, change=change.type)

@@ -16,9 +16,12 @@ from kubestow.apiserver.resources import BY_STORAGE, Registry, Resource
 from kubestow.apiserver.store.collection import Collection
 from kubestow.apiserver.store.records import Change, Record, Row, decode, encode
 from kubestow.clock import Clock, SystemClock
+from kubestow.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from kubestow.apiserver.store.sqlite import SqliteJournal
+
+log = get_logger(__name__)
 
 DEFAULT_RETAIN = 10_000
 
@@ -163,7 +166,7 @@ class Store:
     def _on_failure(self) -> None:
         self._failed = True
         while self._waiting:
-            self._waiting.popleft()[2]()
+            _call(self._waiting.popleft()[2])
 
     def _changed(self, collection: Collection, change: Change) -> None:
         if self._journal is None:
@@ -183,7 +186,7 @@ class Store:
             self._publish(collection, change)
         waiting = self._waiting
         while waiting and waiting[0][0] <= rv:
-            waiting.popleft()[1]()
+            _call(waiting.popleft()[1])
 
     def _publish(self, collection: Collection, change: Change) -> None:
         dropped = collection.append(change)
@@ -230,7 +233,12 @@ class Store:
                 self.add(Resource(f"{group}/v1", f"{plural} {plural}"))
                 collection = self.collections[row.resource]
                 collection.floor = floors.get(row.resource, 0)
-            record = Record(collection.resource, decode(row.body), row.rv, row.body)
+            obj, body = decode(row.body), row.body
+            if "spec" not in obj and row.resource in BY_STORAGE:
+                # Earlier versions stored such objects of kinds that have a spec.
+                collection.resource.add_spec(obj)
+                body = encode(obj)
+            record = Record(collection.resource, obj, row.rv, body)
             previous = collection.objects.get((record.namespace, record.name))
             if row.type == "DELETED":
                 if previous is not None:
@@ -242,3 +250,11 @@ class Store:
             if row.rv > collection.floor:
                 collection.log.append(Change(row.type, record, previous))
         self.durable_rv = self.rv
+
+
+def _call(callback: Callable[[], None]) -> None:
+    """Call a function that waited for a version; the others must be called even if it fails."""
+    try:
+        callback()
+    except Exception as error:
+        log.unexpected("Request failed", err=error)
