@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED, Resource
-from support.apiserver.running import Client, Running, pod
+from support.apiserver.running import TOKEN, Client, Running, pod
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PODS = "/api/v1/namespaces/default/pods"
@@ -13,6 +13,7 @@ TOKENS = """\
 t-jane,jane,1,"devs"
 t-joe,joe,2,""
 t-scheduler,system:kube-scheduler,3,""
+t-prometheus,prometheus,5,"system:monitoring"
 t-account,system:serviceaccount:default:robot,4,"system:serviceaccounts"
 """
 
@@ -46,6 +47,32 @@ def test_everything_is_forbidden_without_a_role(plane: Running) -> None:
     )
     assert plane.client("t-joe").call("GET", "/apis")[0] == 200
     assert plane.client("t-joe").call("GET", "/metrics")[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("token", "page", "part", "metrics"),
+    [(None, 200, 403, 403), ("t-joe", 200, 403, 403), ("t-prometheus", 200, 200, 200), (TOKEN, 200, 200, 200)],
+)
+def test_health_pages_are_open_and_their_parts_are_not(
+    plane: Running, token: str | None, page: int, part: int, metrics: int
+) -> None:
+    """As by the default roles of kube-apiserver: parts and metrics are for monitoring."""
+    client = plane.client(token)
+    for path in ("/healthz", "/livez", "/readyz", "/version"):
+        assert client.call("GET", path)[0] == page
+        assert client.call("GET", f"{path}/" if path == "/version" else f"{path}?verbose")[0] == page
+    for path in ("/healthz/ping", "/livez/etcd", "/readyz/ping"):
+        assert client.call("GET", path)[0] == part
+    assert (client.call("GET", "/metrics")[0] == 403) == (metrics == 403)
+
+
+def test_anonymous_users_may_be_granted_permissions(plane: Running) -> None:
+    """By a binding to system:anonymous or to system:unauthenticated."""
+    admin = plane.client()
+    _role(admin, "reader", _rule("get list", "pods"))
+    assert plane.client(token=None).call("GET", PODS)[0] == 403
+    _bind(admin, "reader", {"kind": "User", "name": "system:anonymous"})
+    assert plane.client(token=None).call("GET", PODS)[0] == 200
 
 
 def test_a_role_applies_in_its_namespace(plane: Running) -> None:

@@ -38,9 +38,9 @@ def add_roles(writer: Writer) -> None:
     """Create the default RBAC roles and bindings: for all authenticated users, for schedulers, and roles to bind."""
     for name, rules in policy.ROLES.items():
         _ensure(writer, "clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": name}, "rules": rules})
-    for role, subject in policy.ROLE_BINDINGS.items():
+    for role, subjects in policy.ROLE_BINDINGS.items():
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
-        body = {"metadata": {"name": role}, "roleRef": reference, "subjects": [subject]}
+        body = {"metadata": {"name": role}, "roleRef": reference, "subjects": subjects}
         _ensure(writer, "clusterrolebindings.rbac.authorization.k8s.io", body)
 
 

@@ -19,6 +19,7 @@ from kubestow.apiserver.auth import certificates, kubeconfig
 from kubestow.apiserver.auth.certificates import Certificates, write_private
 from kubestow.apiserver.auth.escalation import Escalation
 from kubestow.apiserver.auth.identities import Identities, TokenFileError
+from kubestow.apiserver.auth.impersonation import keeps_header
 from kubestow.apiserver.auth.policy import Authorizer, FixedPolicy
 from kubestow.apiserver.auth.rbac import Rbac
 from kubestow.apiserver.controllers import standard
@@ -197,7 +198,7 @@ class ControlPlane:
         devices.add(writer)
         self._driver = Driver(Controllers(self.store, self._controllers(writer, remover, devices)), self.store.clock)
         listener = listen(options.bind_address, options.port, "--port, 0 for any that is free")
-        self._server = Server(self.application, options.limits)
+        self._server = Server(self.application, options.limits, kept_headers=keeps_header)
         self.port = self._server.start(listener, self._certificates.server_context())
         host = "127.0.0.1" if options.bind_address in ("0.0.0.0", "::", "") else options.bind_address  # noqa: S104
         bootstrap.advertise(writer, host, self.port)

@@ -88,7 +88,8 @@ def _causes(causes: Iterable[Cause]) -> list[dict[str, str]]:
 def forbidden(group: str, plural: str, name: str, why: str) -> ApiError:
     """Return the error for an operation that authorization, admission or the state of the cluster does not permit."""
     what = f'{_qualified(group, plural)} "{name}"' if name else _qualified(group, plural)
-    return ApiError(403, "Forbidden", f"{what} is forbidden: {why}", details=_details(group, plural, name))
+    message = f"{what} is forbidden: {why}" if plural else f"forbidden: {why}"
+    return ApiError(403, "Forbidden", message, details=_details(group, plural, name) if plural else {})
 
 
 def unauthorized() -> ApiError:

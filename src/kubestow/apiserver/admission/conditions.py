@@ -69,7 +69,7 @@ def _kind(resource: Resource, sub: str) -> Object:
 
 def request_of(write: Write, resource: Resource) -> Object:
     """Return the request of a write, as policies and webhooks see it."""
-    own, user = write.resource, write.intent.user
+    own = write.resource
     return {
         "kind": _kind(resource, write.sub),
         "resource": {"group": resource.group, "version": resource.version, "resource": resource.plural},
@@ -80,7 +80,7 @@ def request_of(write: Write, resource: Resource) -> Object:
         "name": write.metadata.get("name", ""),
         "namespace": write.namespace,
         "operation": write.operation,
-        "userInfo": {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": {}},
+        "userInfo": {"uid": "", "extra": {}, **write.intent.user.info()},
         "dryRun": write.intent.dry_run,
         "options": {},
     }

@@ -15,7 +15,7 @@ from kubestow.apiserver.admission.writes import Write
 from kubestow.apiserver.auth.policy import EVERYTHING, Attempt
 from kubestow.apiserver.auth.rbac import GROUP, Rbac
 from kubestow.apiserver.errors import not_found
-from kubestow.apiserver.objects.intent import User
+from kubestow.apiserver.objects.intent import MASTERS, User
 
 Object = dict[str, Any]
 _ROLES = ("roles", "clusterroles")
@@ -41,7 +41,7 @@ class Escalation:
     def check(self, write: Write) -> str | None:
         """Return why a write must be denied, if it must; raises ApiError if the role does not exist."""
         kind, user, new = write.resource.plural, write.intent.user, write.new
-        if write.resource.group != GROUP or new is None or "system:masters" in user.groups:
+        if write.resource.group != GROUP or new is None or MASTERS in user.groups:
             return None
         if write.old is not None and _comparable(write.old) == _comparable(new):
             return None

@@ -1,4 +1,4 @@
-"""Authentication: users by client certificate or bearer token, and impersonation of other users.
+"""Authentication: users by client certificate or bearer token.
 
 Tokens are random strings kept in memory: the administrator's, those of a token file, and those issued for service
 accounts, which expire.
@@ -10,12 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kubestow.apiserver import errors
-from kubestow.apiserver.auth.policy import Attempt, Authorizer
-from kubestow.apiserver.objects.intent import User
-
-AUTHENTICATED = "system:authenticated"
-_ACCOUNT = "system:serviceaccount:"
+from kubestow.apiserver.objects.intent import AUTHENTICATED, User
 
 
 class TokenFileError(ValueError):
@@ -66,10 +61,11 @@ class Identities:
             return None
         return user
 
-    def by_header(self, header: bytes) -> User | None:
-        """Return the user of an Authorization header, or None."""
-        scheme, _, token = header.partition(b" ")
-        return self.by_token(token.strip()) if scheme.lower() == b"bearer" else None
+
+def bearer_token(header: bytes) -> bytes:
+    """Return the token of an Authorization header; empty if it has none, as with another scheme."""
+    scheme, _, rest = header.strip().partition(b" ")
+    return rest.partition(b" ")[0] if scheme.lower() == b"bearer" else b""
 
 
 def by_certificate(certificate: dict[str, Any] | None) -> User | None:
@@ -85,23 +81,3 @@ def by_certificate(certificate: dict[str, Any] | None) -> User | None:
             elif key == "organizationName":
                 groups.append(value)
     return User(name, (*groups, AUTHENTICATED)) if name else None
-
-
-def resolve_impersonation(headers: dict[bytes, bytes], author: User, authorizer: Authorizer) -> User:
-    """Return the user that a request impersonates, else its author; raises ApiError if that is not allowed."""
-    name = headers.get(b"impersonate-user", b"").decode(errors="replace")
-    given = headers.get(b"impersonate-group", b"").decode(errors="replace").split(",")
-    groups = tuple(group.strip() for group in given if group.strip())
-    if not name:
-        if groups:
-            raise errors.bad_request("requested impersonation of groups without impersonating a user")
-        return author
-    namespace, _, account = name.removeprefix(_ACCOUNT).partition(":") if name.startswith(_ACCOUNT) else ("", "", "")
-    wanted = [("serviceaccounts", account) if account else ("users", name), *(("groups", group) for group in groups)]
-    for resource, one in wanted:
-        if not authorizer.allowed(author, Attempt("impersonate", resource, namespace=namespace, name=one)):
-            why = f'User "{author.name}" cannot impersonate resource "{resource}" in API group "" at the cluster scope'
-            raise errors.forbidden("", resource, one, why)
-    if account and not groups:
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-    return User(name, (*groups, AUTHENTICATED))

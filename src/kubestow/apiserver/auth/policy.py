@@ -1,14 +1,16 @@
 """Authorization without RBAC: a small fixed policy.
 
 Members of `system:masters` may do everything. `system:kube-scheduler` has the permissions of a scheduler. All other
-authenticated users may read everything except secrets, and review their own access. Anonymous users have no
-permissions: paths that are open to all are served without authorization.
+authenticated users may read everything except secrets, and review their own access. Anonymous users may only read the
+health and version of the server.
 """
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubestow.apiserver.objects.intent import User
+from kubestow.apiserver import errors
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.intent import AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 
 Rule = dict[str, list[str]]
 _READ = frozenset(("get", "list", "watch"))
@@ -55,6 +57,17 @@ class Attempt:
     name: str = ""
 
 
+def denial(user: User, attempt: Attempt, why: str = "") -> ApiError:
+    """Return the error for an attempt that is not allowed; `why` is an additional reason."""
+    what, reason = f'User "{user.name}" cannot {attempt.verb}', f": {why}" if why else ""
+    if not attempt.resource:
+        return errors.forbidden("", "", "", f'{what} path "{attempt.path}"{reason}')
+    where = f'in the namespace "{attempt.namespace}"' if attempt.namespace else "at the cluster scope"
+    resource = f'resource "{attempt.resource}" in API group "{attempt.group}"'
+    plural = attempt.resource.partition("/")[0]
+    return errors.forbidden(attempt.group, plural, attempt.name, f"{what} {resource} {where}{reason}")
+
+
 class Authorizer(Protocol):
     """Decides on the actions of users."""
 
@@ -69,10 +82,10 @@ class FixedPolicy:
     """The policy without roles."""
 
     def allowed(self, user: User, attempt: Attempt) -> bool:
-        if "system:masters" in user.groups:
+        if MASTERS in user.groups:
             return True
-        if "system:unauthenticated" in user.groups:
-            return False
+        if AUTHENTICATED not in user.groups:
+            return not attempt.resource and attempt.verb == "get" and attempt.path in _PUBLIC
         if not attempt.resource:
             return attempt.verb == "get"
         base = attempt.resource.partition("/")[0]
@@ -83,8 +96,10 @@ class FixedPolicy:
         return user.name == "system:kube-scheduler" and attempt.verb in _SCHEDULER_WRITES.get(attempt.resource, ())
 
     def rules_for(self, user: User, namespace: str) -> list[Rule]:  # noqa: ARG002 the same in all namespaces
-        if "system:masters" in user.groups:
+        if MASTERS in user.groups:
             return [EVERYTHING[0], _GET_PATHS]
+        if AUTHENTICATED not in user.groups:
+            return [{"verbs": ["get"], "nonResourceURLs": _PUBLIC}]
         scheduler = _SCHEDULER_RULES if user.name == "system:kube-scheduler" else []
         return [{"verbs": ["get", "list", "watch"], **_ALL}, _SELF_REVIEWS, *scheduler, _GET_PATHS]
 
@@ -94,8 +109,9 @@ _READABLE += ["pods", "pods/log", "pods/status", "replicationcontrollers", "reso
 _READABLE += ["limitranges", "services"]
 _SCHEDULER_READS = ["apps", "coordination.k8s.io", "events.k8s.io", "policy", "resource.k8s.io", "scheduling.k8s.io"]
 _SCHEDULER_READS += ["storage.k8s.io"]
-_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/"]
-_DISCOVERY += ["/healthz", "/livez", "/readyz"]
+_PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC]
+_MONITORING = ["/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*"]
 ROLES: dict[str, list[Rule]] = {
     "cluster-admin": EVERYTHING,
     "view": [
@@ -108,6 +124,8 @@ ROLES: dict[str, list[Rule]] = {
     ],
     "system:basic-user": [_SELF_REVIEWS],
     "system:discovery": [{"verbs": ["get"], "nonResourceURLs": _DISCOVERY}],
+    "system:monitoring": [{"verbs": ["get"], "nonResourceURLs": _MONITORING}],
+    "system:public-info-viewer": [{"verbs": ["get"], "nonResourceURLs": _PUBLIC}],
     "system:kube-scheduler": [
         {"verbs": sorted(_READ), "apiGroups": [""], "resources": _READABLE},
         {"verbs": sorted(_READ), "apiGroups": _SCHEDULER_READS, "resources": ["*"]},
@@ -116,12 +134,14 @@ ROLES: dict[str, list[Rule]] = {
 }
 """The predefined ClusterRoles, with RBAC."""
 ROLE_BINDINGS = {
-    role: {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
-    for role, kind, name in (
-        ("cluster-admin", "Group", "system:masters"),
-        ("system:basic-user", "Group", "system:authenticated"),
-        ("system:discovery", "Group", "system:authenticated"),
+    role: [{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name} for name in names]
+    for role, kind, *names in (
+        ("cluster-admin", "Group", MASTERS),
+        ("system:basic-user", "Group", AUTHENTICATED),
+        ("system:discovery", "Group", AUTHENTICATED),
         ("system:kube-scheduler", "User", "system:kube-scheduler"),
+        ("system:monitoring", "Group", "system:monitoring"),
+        ("system:public-info-viewer", "Group", AUTHENTICATED, UNAUTHENTICATED),
     )
 }
-"""The subject of each of these roles, by role."""
+"""The subjects of each of these roles, by role."""

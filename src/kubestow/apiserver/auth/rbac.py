@@ -12,7 +12,7 @@ from kubestow.api import codec
 from kubestow.api.labels import compile_selector
 from kubestow.api.meta import LabelSelector
 from kubestow.apiserver.auth.policy import EVERYTHING, Attempt
-from kubestow.apiserver.objects.intent import User
+from kubestow.apiserver.objects.intent import MASTERS, User
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
 
@@ -44,13 +44,13 @@ class Rbac:
 
     def allowed(self, user: User, attempt: Attempt) -> bool:
         """Return whether a user may perform an action."""
-        if "system:masters" in user.groups:
+        if MASTERS in user.groups:
             return True
         return any(_allows(rule, attempt) for rule in self._rules(user, attempt.namespace))
 
     def rules_for(self, user: User, namespace: str) -> list[Object]:
         """Return the rules that apply to a user in a namespace."""
-        if "system:masters" in user.groups:
+        if MASTERS in user.groups:
             return [*EVERYTHING]
         return list(self._rules(user, namespace))
 

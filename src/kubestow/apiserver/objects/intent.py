@@ -1,7 +1,10 @@
 """The user and the options of a write."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+MASTERS, AUTHENTICATED, UNAUTHENTICATED = "system:masters", "system:authenticated", "system:unauthenticated"
 
 
 @dataclass(slots=True, frozen=True)
@@ -11,9 +14,21 @@ class User:
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    def info(self) -> dict[str, Any]:
+        """Return the user as in reviews and in the audit log."""
+        info: dict[str, Any] = {"username": self.name, "groups": list(self.groups)}
+        if self.uid:
+            info["uid"] = self.uid
+        if self.extra:
+            info["extra"] = {key: list(values) for key, values in self.extra.items()}
+        return info
 
 
-SYSTEM = User("system:control-plane", ("system:masters",))
+SYSTEM = User("system:control-plane", (MASTERS,))
+ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
+"""The user of requests without credentials."""
 
 
 @dataclass(slots=True)

@@ -6,12 +6,13 @@ from msgspec.structs import replace
 
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
-from kubestow.apiserver.auth.identities import Identities, by_certificate, resolve_impersonation
-from kubestow.apiserver.auth.policy import Attempt, Authorizer, FixedPolicy
+from kubestow.apiserver.auth import impersonation
+from kubestow.apiserver.auth.identities import Identities, bearer_token, by_certificate
+from kubestow.apiserver.auth.policy import Attempt, Authorizer, FixedPolicy, denial
 from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.kinds.subresources import SUBRESOURCES
-from kubestow.apiserver.objects.intent import Intent, User
+from kubestow.apiserver.objects.intent import ANONYMOUS, MASTERS, Intent, User
 from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.rest import bodies, discovery, health, paths, reading, reviews, views
 from kubestow.apiserver.rest.auditing import AuditLog
@@ -30,7 +31,6 @@ from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 
-_OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _PATHS = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 
@@ -81,26 +81,23 @@ class Application:
         connection.respond(_failure(errors.internal(self.unhealthy() or "the write is not durable")))
 
     def _authenticate(self, request: Request, connection: Connection) -> User:
-        header = request.headers.get(b"authorization")
-        if header is not None:
-            user = self.identities.by_header(header)
-        else:
-            if connection.identity is None:
-                connection.identity = by_certificate(connection.peer_certificate)
-            user = connection.identity
-        if user is None:
-            if request.path.partition("?")[0] in _OPEN_PATHS or request.path.startswith(
-                ("/livez/", "/readyz/", "/healthz/")
-            ):
-                return User("system:anonymous", ("system:unauthenticated",))
-            raise errors.unauthorized()
-        return resolve_impersonation(request.headers, user, self._authorizer)
+        """Return the user of the token, else of the certificate; raise ApiError if the token is invalid."""
+        token = bearer_token(request.headers.get(b"authorization", b""))
+        if token:
+            user = self.identities.by_token(token)
+            if user is None:
+                raise errors.unauthorized()
+            return user
+        if connection.identity is None:
+            connection.identity = by_certificate(connection.peer_certificate) or ANONYMOUS
+        identity: User = connection.identity
+        return identity
 
     def _answer(self, request: Request, connection: Connection) -> Response | None:
         target = paths.parse(request.path, self.registry)
+        self._authorize(request, target)
         if target is None:
             return self._answer_non_resource(request)
-        self._authorize(request, target)
         reads = request.method in ("GET", "HEAD")
         warnings = [target.resource.deprecation] if target.resource.deprecation else []
         response: Response | None
@@ -118,20 +115,21 @@ class Application:
             response = replace(response, headers=headers)
         return response
 
-    def _authorize(self, request: Request, target: Target) -> None:
+    def _authorize(self, request: Request, target: Target | None) -> None:
+        """Replace the user by the one that the request impersonates; raise ApiError if the user may not send it."""
         user: User = request.user
-        if "system:masters" in user.groups:
+        attempt: Attempt | None = None
+        if any(key.startswith(impersonation.PREFIX) for key in request.headers):
+            attempt = _attempt(request, target)
+            found = impersonation.resolve(request.headers, user, attempt, self._authorizer)
+            if found is not None:
+                request.impersonation = found
+                request.user = user = found.user
+        if MASTERS in user.groups:
             return
-        verb = paths.verb_of(request, target)
-        resource = target.resource
-        name = f"{resource.plural}/{target.sub}" if target.sub else resource.plural
-        attempt = Attempt(verb, name, "", resource.group, target.namespace or "", target.name)
+        attempt = attempt or _attempt(request, target)
         if not self._authorizer.allowed(user, attempt):
-            where = f' in the namespace "{target.namespace}"' if target.namespace else " at the cluster scope"
-            raise errors.forbidden(
-                resource.group, resource.plural, target.name,
-                f'User "{user.name}" cannot {verb} resource "{name}" in API group "{resource.group}"{where}',
-            )  # fmt: skip
+            raise denial(user, attempt)
 
     def _read(self, request: Request, connection: Connection, target: Target) -> Response | None:
         resource, query = target.resource, request.query
@@ -213,10 +211,6 @@ class Application:
     def _answer_non_resource(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
-        user: User = request.user
-        anonymous = "system:unauthenticated" in user.groups
-        if not anonymous and not self._authorizer.allowed(user, Attempt(request.method.lower(), "", path)):
-            raise errors.forbidden("", "", "", f'User "{user.name}" cannot {request.method.lower()} path "{path}"')
         if request.method not in ("GET", "HEAD"):
             raise errors.no_such_path() if parts[0] in ("api", "apis") else errors.method_not_allowed(request.method)
         if parts[0] in ("healthz", "livez", "readyz"):
@@ -246,6 +240,16 @@ class Application:
         if path == "/":
             return encode({"paths": _PATHS})
         return None
+
+
+def _attempt(request: Request, target: Target | None) -> Attempt:
+    """Return what a request does, for authorization."""
+    if target is None:
+        return Attempt(request.method.lower(), "", request.path)
+    resource = target.resource
+    name = f"{resource.plural}/{target.sub}" if target.sub else resource.plural
+    verb = paths.verb_of(request, target)
+    return Attempt(verb, name, "", resource.group, target.namespace or "", target.name)
 
 
 def _failure_of(error: Exception, request: Request) -> Response:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubestow.api.timestamps import format_micro_time
 from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.intent import User
 from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.rest import paths
 from kubestow.apiserver.store.records import encode
@@ -64,8 +65,14 @@ class AuditLog:
                 key: value if isinstance(value, str) else encode(value).decode()
                 for key, value in request.annotations.items()
             }
-        if request.user is not None:
-            line["user"] = {"username": request.user.name, "groups": list(request.user.groups)}
+        user: User | None = request.user
+        if request.impersonation is not None:
+            line["impersonatedUser"] = request.impersonation.user.info()
+            if request.impersonation.constraint:
+                line["authenticationMetadata"] = {"impersonationConstraint": request.impersonation.constraint}
+            user = request.impersonation.author
+        if user is not None:
+            line["user"] = user.info()
         try:
             self._file.write(encode(line) + b"\n")
         except OSError as error:

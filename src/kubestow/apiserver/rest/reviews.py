@@ -22,7 +22,7 @@ def answer(
         review["status"] = _token_status(spec, identities)
     elif kind == "SelfSubjectReview":
         review["metadata"]["creationTimestamp"] = now
-        review["status"] = {"userInfo": _user_info(user)}
+        review["status"] = {"userInfo": user.info()}
     elif kind == "SelfSubjectRulesReview":
         rules = authorizer.rules_for(user, spec.get("namespace", ""))
         review["status"] = {
@@ -54,14 +54,7 @@ def _token_status(spec: Object, identities: Identities) -> Object:
     user = identities.by_token(str(spec.get("token", "")).encode())
     if user is None:
         return {"user": {}, "authenticated": False, "error": "unknown or expired token"}
-    status: Object = {"authenticated": True, "user": _user_info(user)}
+    status: Object = {"authenticated": True, "user": user.info()}
     if spec.get("audiences"):
         status["audiences"] = spec["audiences"]
     return status
-
-
-def _user_info(user: User) -> Object:
-    info: Object = {"username": user.name, "groups": list(user.groups)}
-    if user.uid:
-        info["uid"] = user.uid
-    return info

@@ -79,11 +79,7 @@ def set_requester(obj: dict[str, Any], user: User) -> None:
     spec = obj["spec"]
     for part in ("username", "uid", "groups", "extra"):
         spec.pop(part, None)
-    spec["username"] = user.name
-    if user.uid:
-        spec["uid"] = user.uid
-    if user.groups:
-        spec["groups"] = list(user.groups)
+    spec.update(user.info())
 
 
 def validate_request(obj: dict[str, Any]) -> Iterator[Cause]:

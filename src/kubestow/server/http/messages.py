@@ -22,6 +22,7 @@ class Request:
         self.headers = headers
         self.body = body
         self.user: Any = None
+        self.impersonation: Any = None
         self.annotations: dict[str, Any] = {}
         """The annotations of the request in the audit log."""
         raw_path, _, self.raw_query = target.partition(b"?")

@@ -20,12 +20,12 @@ COMMON_HEADERS = frozenset(
         b"authorization",
         b"content-type",
         b"user-agent",
-        b"impersonate-user",
-        b"impersonate-group",
         b"if-none-match",
     )
 )
 """The headers of a request that are kept; all others are ignored."""
+_UNLISTED = b"impersonate-"
+"""The start of headers whose values may contain commas: the values of repeated ones are separated by line feeds."""
 _FRAMING = frozenset((b"content-length", b"transfer-encoding", b"expect"))
 _EMPTY_LINE = b"\r\n\r\n"
 
@@ -169,7 +169,7 @@ class Receiver:
         key = name.lower()
         if (self._keeps(key) or key in _FRAMING) and not self.in_body:
             if key in self._headers and key != b"authorization":
-                value = self._headers[key] + b"," + value
+                value = self._headers[key] + (b"\n" if key.startswith(_UNLISTED) else b",") + value
             self._headers[key] = value
 
     def on_body(self, data: bytes) -> None:
