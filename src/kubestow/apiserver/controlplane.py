@@ -162,12 +162,12 @@ class ControlPlane:
             addresses = (*addresses, options.bind_address)
         self._certificates = certificates.ensure(folder / "pki", addresses)
         self.admin_token = options.token or _stored_token(folder / "pki" / "admin.token")
-        self.identities = Identities(self.admin_token)
-        if options.token_file is not None:
-            self.identities.add_file(options.token_file)
         if options.data_dir is not None:
             self._journal = SqliteJournal(options.data_dir)
         self.store = Store(self._journal, retain=options.retained_changes)
+        self.identities = Identities(self.admin_token, self.store)
+        if options.token_file is not None:
+            self.identities.add_file(options.token_file)
         self._watchers = Watchers(self.store, max_watches=options.max_watches)
         disabled = options.disable_admission_plugins
         if not standard.is_chosen("node-lifecycle-controller", self._chosen()):

@@ -44,7 +44,7 @@ class Direct:
     def __init__(self, store: Store | None = None) -> None:
         self.store = store or Store()
         self.watchers = Watchers(self.store, max_watches=1000)
-        self.application = Application(self.store, Identities("token"), self.watchers)
+        self.application = Application(self.store, Identities("token", self.store), self.watchers)
         bootstrap.add_initial_objects(self.application.mutations.writer)
 
     def send(

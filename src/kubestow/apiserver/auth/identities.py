@@ -1,33 +1,72 @@
 """Authentication: users by client certificate or bearer token.
 
 Tokens are random strings kept in memory: the administrator's, those of a token file, and those issued for service
-accounts, which expire.
+accounts. An issued token is valid for its audiences, until it expires or an object is gone to which it is bound: the
+service account, and the pod, secret or node that its request named. An object of the same name is another one.
 """
 
 import csv
 import secrets
-import time
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.objects.intent import AUTHENTICATED, User
+from kubestow.apiserver.store.records import Record
+from kubestow.apiserver.store.store import Store
+
+API_AUDIENCES = ("https://kubernetes.default.svc.cluster.local",)
+"""The audiences of this server."""
+_DELETION_LEEWAY = 60.0
+"""Seconds after the deletion timestamp of an object for which tokens bound to it are valid."""
+_PRUNED_FROM = 1_000
 
 
 class TokenFileError(ValueError):
     """A token file that cannot be read; the message names file and line."""
 
 
+class Authenticated(NamedTuple):
+    """The user of a token, and the requested audiences for which the token is valid."""
+
+    user: User
+    audiences: tuple[str, ...]
+
+
+class _Bound(NamedTuple):
+    storage: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class _Token(NamedTuple):
+    user: User
+    until: float
+    audiences: tuple[str, ...]
+    bound_to: tuple[_Bound, ...]
+
+
 class Identities:
     """The users that the server can authenticate."""
 
-    def __init__(self, admin_token: str) -> None:
-        self._tokens: dict[bytes, tuple[User, float]] = {}
-        self.add_token(admin_token, User("kubernetes-admin", ("system:masters",)))
+    def __init__(self, admin_token: str, store: Store) -> None:
+        self._store = store
+        self._tokens: dict[bytes, _Token] = {}
+        self._prune_at = _PRUNED_FROM
+        self._add(admin_token, User("kubernetes-admin", ("system:masters",)))
 
-    def add_token(self, token: str, user: User, lifetime: float = float("inf")) -> None:
-        """Add a token that authenticates a user; `lifetime` is in seconds."""
-        known = User(user.name, (*user.groups, AUTHENTICATED), user.uid)
-        self._tokens[token.encode()] = (known, time.time() + lifetime)
+    def _add(
+        self,
+        token: str,
+        user: User,
+        until: float = float("inf"),
+        audiences: tuple[str, ...] = API_AUDIENCES,
+        bound_to: tuple[_Bound, ...] = (),
+    ) -> None:
+        known = User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
+        self._tokens[token.encode()] = _Token(known, until, audiences, bound_to)
 
     def add_file(self, path: Path) -> None:
         """Read a token file: lines of token,user,uid[,"group1,group2"]; raises TokenFileError."""
@@ -41,25 +80,52 @@ class Identities:
             if len(row) < 3 or not row[0] or not row[1]:
                 raise TokenFileError(f'{path}:{number}: expected token,user,uid[,"group1,group2"]')
             groups = tuple(group.strip() for group in row[3].split(",")) if len(row) > 3 else ()
-            self.add_token(row[0], User(row[1], groups, row[2]))
+            self._add(row[0], User(row[1], groups, row[2]))
 
-    def issue(self, namespace: str, name: str, uid: str, lifetime: float) -> str:
-        """Return a new token for a service account; `lifetime` is in seconds."""
+    def issue(
+        self,
+        account: Record,
+        lifetime: float,
+        audiences: tuple[str, ...],
+        bound_to: Record | None,
+        extra: Mapping[str, tuple[str, ...]],
+    ) -> str:
+        """Return a new token for a service account, bound to it and to another object, if any.
+
+        `lifetime` is in seconds; `extra` are the extra values of the user.
+        """
+        if len(self._tokens) >= self._prune_at:
+            self._tokens = {token: entry for token, entry in self._tokens.items() if self._is_valid(entry)}
+            self._prune_at = max(_PRUNED_FROM, 2 * len(self._tokens))
         token = f"kubestow.{secrets.token_urlsafe(32)}"
+        namespace = account.namespace
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-        self.add_token(token, User(f"system:serviceaccount:{namespace}:{name}", groups, uid), lifetime)
+        user = User(f"system:serviceaccount:{namespace}:{account.name}", groups, account.uid, extra)
+        records = (account,) if bound_to is None else (account, bound_to)
+        bound = tuple(_Bound(one.storage, one.namespace, one.name, one.uid) for one in records)
+        self._add(token, user, self._store.clock.now() + lifetime, audiences, bound)
         return token
 
-    def by_token(self, token: bytes) -> User | None:
-        """Return the user of a token; None if it is unknown or has expired."""
+    def by_token(self, token: bytes, audiences: Collection[str] = API_AUDIENCES) -> Authenticated | None:
+        """Return the user of a token; None if it is not valid, or for none of the audiences."""
         entry = self._tokens.get(token)
-        if entry is None:
+        if entry is None or not self._is_valid(entry):
             return None
-        user, until = entry
-        if time.time() > until:
-            del self._tokens[token]
-            return None
-        return user
+        accepted = tuple(one for one in entry.audiences if one in audiences)
+        return Authenticated(entry.user, accepted) if accepted else None
+
+    def _is_valid(self, token: _Token) -> bool:
+        now = self._store.clock.now()
+        return now <= token.until and all(self._exists(one, now) for one in token.bound_to)
+
+    def _exists(self, bound: _Bound, now: float) -> bool:
+        current = self._store.get(bound.storage, bound.namespace, bound.name)
+        if current is None or current.uid != bound.uid:
+            return False
+        if b'"deletionTimestamp"' not in current.body:
+            return True
+        deleted = current.object()["metadata"].get("deletionTimestamp")
+        return deleted is None or parse_time(deleted) >= now - _DELETION_LEEWAY
 
 
 def bearer_token(header: bytes) -> bytes:

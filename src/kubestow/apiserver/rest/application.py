@@ -84,10 +84,10 @@ class Application:
         """Return the user of the token, else of the certificate; raise ApiError if the token is invalid."""
         token = bearer_token(request.headers.get(b"authorization", b""))
         if token:
-            user = self.identities.by_token(token)
-            if user is None:
+            found = self.identities.by_token(token)
+            if found is None:
                 raise errors.unauthorized()
-            return user
+            return found.user
         if connection.identity is None:
             connection.identity = by_certificate(connection.peer_certificate) or ANONYMOUS
         identity: User = connection.identity

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubestow.apiserver.auth.identities import Identities
+from kubestow.apiserver.auth.identities import API_AUDIENCES, Identities
 from kubestow.apiserver.auth.policy import Attempt, Authorizer
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import User
@@ -51,10 +51,7 @@ def _attempt(spec: Object) -> Attempt:
 
 
 def _token_status(spec: Object, identities: Identities) -> Object:
-    user = identities.by_token(str(spec.get("token", "")).encode())
-    if user is None:
-        return {"user": {}, "authenticated": False, "error": "unknown or expired token"}
-    status: Object = {"authenticated": True, "user": user.info()}
-    if spec.get("audiences"):
-        status["audiences"] = spec["audiences"]
-    return status
+    found = identities.by_token(str(spec.get("token", "")).encode(), spec.get("audiences") or API_AUDIENCES)
+    if found is None:
+        return {"user": {}, "authenticated": False, "error": "the token is unknown, expired or for another audience"}
+    return {"authenticated": True, "user": found.user.info(), "audiences": list(found.audiences)}

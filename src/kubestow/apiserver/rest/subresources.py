@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from kubestow.api.timestamps import format_time
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.writes import Write
 from kubestow.apiserver.auth.identities import Identities
@@ -15,7 +14,7 @@ from kubestow.apiserver.objects.removal import Remover
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.patches import json_patch, merge_patch
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.rest import bodies, reading
+from kubestow.apiserver.rest import bodies, reading, tokens
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.schema.reader import struct_named
 from kubestow.apiserver.schema.types import Report
@@ -86,25 +85,10 @@ class Subresources:
 
     def token(self, request: Request, target: Target, intent: Intent) -> Response:  # noqa: ARG002
         """Issue a token for a service account."""
-        record = reading.get(self.store, target.resource, target.namespace or "", target.name)
+        account = reading.get(self.store, target.resource, target.namespace or "", target.name)
         document = bodies.read_object(request)
         _require_valid(document, "authentication.v1", "TokenRequest")
-        spec = document.get("spec", {})
-        seconds = spec.get("expirationSeconds", 3600)
-        if not 600 <= seconds <= 2**32:
-            what = "may not specify a duration " + ("less than 10 minutes" if seconds < 600 else "above 2^32 seconds")
-            cause = ("spec.expirationSeconds", "FieldValueInvalid", f"Invalid value: {seconds}: {what}")
-            raise errors.invalid("authentication.k8s.io", "TokenRequest", "", [cause])
-        token = self.identities.issue(record.namespace, record.name, record.uid, seconds)
-        status = {"token": token, "expirationTimestamp": format_time(self.store.clock.now() + seconds)}
-        body: Object = {
-            "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": record.name, "namespace": record.namespace, "creationTimestamp": self.store.now()},
-            "spec": {**spec, "audiences": spec.get("audiences") or ["kubestow"], "expirationSeconds": seconds},
-            "status": status,
-        }
-        return Response(201, encode(body))
+        return Response(201, encode(tokens.issue(self.store, self.identities, account, document)))
 
     def scale(self, request: Request, target: Target, intent: Intent) -> Response:
         """Return the Scale of a workload, after writing it in the case of an update or a patch."""
