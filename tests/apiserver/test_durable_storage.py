@@ -182,7 +182,9 @@ def test_a_failed_disk_rejects_writes(start: Callable[..., Running], tmp_path: P
     status, body = client.call("POST", PODS, pod("after"))
     assert (status, "cannot write" in body["message"]) == (500, True)
     assert client.call("POST", PODS, pod("later"))[0] == 500
-    status, text = client.call("GET", "/readyz")
+    status, text = plane.client(token=None).call("GET", "/readyz")
+    assert (status, text) == (500, b"[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n")
+    status, text = client.call("GET", "/readyz/etcd")
     assert (status, b"cannot write" in text) == (500, True)
 
 

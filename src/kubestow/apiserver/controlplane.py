@@ -16,7 +16,7 @@ from typing import Self
 from kubestow.apiserver import bootstrap
 from kubestow.apiserver.admission.chain import Admission, AdmissionError
 from kubestow.apiserver.auth import certificates, kubeconfig
-from kubestow.apiserver.auth.certificates import Certificates, write_private
+from kubestow.apiserver.auth.certificates import Certificates
 from kubestow.apiserver.auth.escalation import Escalation
 from kubestow.apiserver.auth.identities import Identities, TokenFileError
 from kubestow.apiserver.auth.impersonation import keeps_header
@@ -30,6 +30,7 @@ from kubestow.apiserver.controllers.queue import Controller, Controllers
 from kubestow.apiserver.controllers.standard import ControllersError
 from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.driver import Driver
+from kubestow.apiserver.files import ForeignLinkError, replace_file, require_own_link, restrict
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.description import NodesFileError
 from kubestow.apiserver.kubelets.devices import DeviceDriver, Devices, DevicesError
@@ -48,6 +49,8 @@ from kubestow.server.http.listening import ListenError, listen
 from kubestow.server.http.server import Server
 
 _PROTECTION = "PodGroupProtection"
+_STORED = ("objects.db", "objects.db-wal", "objects.db-shm", "pki", "lost+found")
+"""What a data folder contains, and a new volume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,7 @@ class ControlPlane:
             await self._start()
         except (
             StorageError,
+            ForeignLinkError,
             ListenError,
             TokenFileError,
             NodesFileError,
@@ -225,12 +229,22 @@ class ControlPlane:
     def _folder(self) -> Path:
         if self.options.data_dir is not None:
             try:
-                self.options.data_dir.mkdir(parents=True, exist_ok=True)
+                self._secure(self.options.data_dir)
             except OSError as error:
                 raise StorageError(f"cannot use data folder {self.options.data_dir}: {error.strerror}") from error
             return self.options.data_dir
         self._temporary = Path(tempfile.mkdtemp(prefix="kubestow-"))
         return self._temporary
+
+    def _secure(self, folder: Path) -> None:
+        """Create the data folder. One that contains nothing else becomes private. Raises OSError, ForeignLinkError."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        given = (self.options.audit_log, self.options.kubeconfig, self.options.token_file)
+        own = {*_STORED, *(path.name for path in given if path is not None)}
+        if {entry.name for entry in folder.iterdir()} <= own:
+            restrict(folder, 0o700)
+        for path in (*(folder / name for name in _STORED), *(folder / "pki").glob("*")):
+            require_own_link(path)
 
     async def stop(self) -> None:
         """Stop all parts. With a data folder, every acknowledged write is on disk afterwards."""
@@ -264,5 +278,5 @@ def _stored_token(path: Path) -> str:
     if path.exists():
         return path.read_text(encoding="ascii").strip()
     token = secrets.token_urlsafe(24)
-    write_private(path, token.encode())
+    replace_file(path, token.encode())
     return token

@@ -5,6 +5,7 @@ not on the page itself, which is open to all, but on the page of the check and i
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -60,6 +61,11 @@ class HealthPage:
         self.checks = tuple(checks) or (PING,)
         self._metrics = metrics
 
+    def pages(self) -> dict[str, Callable[[Request], Response]]:
+        """Return this page and those of its checks, by path."""
+        checks = {f"/{self.name}/{check.name}": partial(self.answer_check, check) for check in self.checks}
+        return {f"/{self.name}": self.answer, **checks}
+
     def answer(self, request: Request) -> Response:
         """Run the checks and return the page."""
         wanted = parse_qsl(request.raw_query.decode("latin-1"), keep_blank_values=True)
@@ -89,7 +95,7 @@ class HealthPage:
         return Response(200, b"ok", content_type=TEXT)
 
     @staticmethod
-    def answer_check(check: Check) -> Response:
+    def answer_check(check: Check, _: Request) -> Response:
         """Run one check and return its page."""
         problem = check.problem()
         if problem is None:

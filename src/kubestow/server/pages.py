@@ -75,7 +75,7 @@ class Pages:
             HealthPage("livez", (), subject.metrics.health),
             HealthPage("readyz", subject.ready_checks, subject.metrics.health),
         ):
-            self._add_health(page)
+            self._pages |= page.pages()
         if subject.features.component_flagz:
             self._pages["/flagz"] = lambda request: zpages.flagz(request, subject.flags)
         if subject.features.component_statusz:
@@ -117,11 +117,6 @@ class Pages:
         return msgspec.json.encode(
             {"componentconfig": yaml.safe_load(redact_text(config.dump(self._subject.configuration())))}
         )
-
-    def _add_health(self, page: HealthPage) -> None:
-        self._pages[f"/{page.name}"] = page.answer
-        for check in page.checks:
-            self._pages[f"/{page.name}/{check.name}"] = lambda _, check=check: page.answer_check(check)  # type: ignore[misc]
 
     def _statusz(self, request: Request) -> Response:
         listed = [path for path in self.paths if path.count("/") == 1 and path != "/statusz"]

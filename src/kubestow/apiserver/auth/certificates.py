@@ -4,7 +4,6 @@ They are PEM files in a folder, with keys readable only by the owner, and are cr
 """
 
 import ipaddress
-import os
 import socket
 import ssl
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kubestow.apiserver.files import private_folder, replace_file
 
 _LIFETIME = timedelta(days=3650)
 _NAMES = (
@@ -48,7 +49,7 @@ class Certificates:
 
 def ensure(folder: Path, addresses: tuple[str, ...]) -> Certificates:
     """Return the certificates in a folder; create missing ones, and that of the server if it lacks an address."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(folder)
     files = Certificates(
         folder / "ca.crt", folder / "server.crt", folder / "server.key", folder / "admin.crt", folder / "admin.key"
     )
@@ -154,13 +155,5 @@ def _write(file: Path, key_file: Path, certificate: x509.Certificate, key: ec.El
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    write_private(key_file, private)
-    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read."""
-    path.unlink(missing_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
+    replace_file(key_file, private)
+    replace_file(file, certificate.public_bytes(serialization.Encoding.PEM), 0o644)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from kubestow.apiserver.auth.certificates import Certificates, write_private
+from kubestow.apiserver.auth.certificates import Certificates
+from kubestow.apiserver.files import replace_file
 from kubestow.client.kubeconfig import SCHEDULER_EXTENSION
 
 
@@ -36,7 +37,7 @@ def write(path: Path, url: str, certificates: Certificates, token: str) -> None:
         "preferences": {},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
+    replace_file(path, yaml.safe_dump(config, sort_keys=False).encode())
 
 
 def add_scheduler(path: Path, url: str) -> None:
@@ -44,4 +45,4 @@ def add_scheduler(path: Path, url: str) -> None:
     config = yaml.safe_load(path.read_bytes())
     extension = {"name": SCHEDULER_EXTENSION, "extension": {"server": url}}
     config["clusters"][0]["cluster"]["extensions"] = [extension]
-    write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
+    replace_file(path, yaml.safe_dump(config, sort_keys=False).encode())

@@ -14,7 +14,7 @@ from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 from kubestow.apiserver.objects.intent import ANONYMOUS, MASTERS, Intent, User
 from kubestow.apiserver.objects.writing import check
-from kubestow.apiserver.rest import bodies, discovery, health, paths, reading, reviews, views
+from kubestow.apiserver.rest import bodies, discovery, paths, reading, reviews, views
 from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.discovery import Discovery
 from kubestow.apiserver.rest.mutating import Mutations, intent_of
@@ -25,9 +25,11 @@ from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.schema.openapi import IN_PROTOBUF, PROTOBUF, OpenApi
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
+from kubestow.server.health import PING, Check, HealthPage
 from kubestow.server.http.connection import Connection
 from kubestow.server.http.messages import Request, Response
 from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.health import HealthMetrics
 
 log = get_logger(__name__)
 
@@ -58,6 +60,11 @@ class Application:
         self.discovery = Discovery(self.registry)
         self.openapi = OpenApi(self.registry)
         self.unhealthy: Callable[[], str | None] = lambda: None
+        checks = (PING, Check("etcd", lambda: self.unhealthy()))
+        health = HealthMetrics()
+        self._pages: dict[str, Callable[[Request], Response]] = {}
+        for name in ("healthz", "livez", "readyz"):
+            self._pages |= HealthPage(name, checks, health).pages()
 
     def __call__(self, request: Request, connection: Connection) -> None:
         """Handle a request; respond on the connection once the state that the response shows is durable."""
@@ -213,8 +220,9 @@ class Application:
         parts = path.strip("/").split("/")
         if request.method not in ("GET", "HEAD"):
             raise errors.no_such_path() if parts[0] in ("api", "apis") else errors.method_not_allowed(request.method)
-        if parts[0] in ("healthz", "livez", "readyz"):
-            return health.page(parts, request.query, self.unhealthy())
+        page = self._pages.get(request.path)
+        if page is not None:
+            return page(request)
         if path == "/openapi/v2" and "json" not in (accept := request.header(b"accept")) and "protobuf" in accept:
             return Response(200, IN_PROTOBUF, content_type=PROTOBUF)
         aggregated = len(parts) == 1 and discovery.wants_aggregated(request.header(b"accept"))

@@ -4,6 +4,7 @@ Requests are recorded when they are answered, watches when they start. Requests 
 are left out, as they concern no resource.
 """
 
+import os
 import time
 import uuid
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from kubestow.api.timestamps import format_micro_time
 from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.files import restrict
 from kubestow.apiserver.objects.intent import User
 from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.rest import paths
@@ -26,7 +28,10 @@ class AuditLog:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab", buffering=0)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        restrict(handle, 0o600)
+        self._file = os.fdopen(handle, "ab", buffering=0)
+        self._path = path
 
     def record(self, request: Request, registry: Registry, response: Response | None) -> None:
         """Write a line for a request to a resource; `response` is None for a watch."""
@@ -76,7 +81,7 @@ class AuditLog:
         try:
             self._file.write(encode(line) + b"\n")
         except OSError as error:
-            log.error("Failed to write to the audit log", err=error, file=self._file.name)
+            log.error("Failed to write to the audit log", err=error, file=self._path)
 
     def close(self) -> None:
         """Close the file."""

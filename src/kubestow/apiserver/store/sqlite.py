@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from kubestow.apiserver.files import restrict
 from kubestow.apiserver.store.records import Row
 from kubestow.telemetry.logs import get_logger
 
@@ -33,9 +34,11 @@ class SqliteJournal:
         self.path = folder / "objects.db"
         self.failure: str | None = None
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # The file contains secrets; SQLite creates the log with the same mode.
             self.path.touch(mode=0o600)
+            for path in folder.glob(f"{self.path.name}*"):
+                restrict(path, 0o600)
             self._db = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=0.2)
         except (OSError, sqlite3.Error) as error:
             raise StorageError(f"cannot use data folder {folder}: {error}") from error
