@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kubestow.api.timestamps import parse_time
+from kubestow.apiserver.errors import unauthorized
 from kubestow.apiserver.objects.intent import AUTHENTICATED, User
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
@@ -54,6 +55,8 @@ class Identities:
     def __init__(self, admin_token: str, store: Store) -> None:
         self._store = store
         self._tokens: dict[bytes, _Token] = {}
+        self._permanent: dict[bytes, User] = {}
+        """The users of tokens that never become invalid, by Authorization header."""
         self._prune_at = _PRUNED_FROM
         self._add(admin_token, User("kubernetes-admin", ("system:masters",)))
 
@@ -67,6 +70,8 @@ class Identities:
     ) -> None:
         known = User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
         self._tokens[token.encode()] = _Token(known, until, audiences, bound_to)
+        if not bound_to:
+            self._permanent[b"Bearer " + token.encode()] = known
 
     def add_file(self, path: Path) -> None:
         """Read a token file: lines of token,user,uid[,"group1,group2"]; raises TokenFileError."""
@@ -106,6 +111,16 @@ class Identities:
         self._add(token, user, self._store.clock.now() + lifetime, audiences, bound)
         return token
 
+    def by_header(self, header: bytes) -> User | None:
+        """Return the user of an Authorization header; None if it has no token. Raises ApiError for an invalid token."""
+        user = self._permanent.get(header)
+        if user is None and (token := _bearer_token(header)):
+            found = self.by_token(token)
+            if found is None:
+                raise unauthorized()
+            user = found.user
+        return user
+
     def by_token(self, token: bytes, audiences: Collection[str] = API_AUDIENCES) -> Authenticated | None:
         """Return the user of a token; None if it is not valid, or for none of the audiences."""
         entry = self._tokens.get(token)
@@ -128,7 +143,7 @@ class Identities:
         return deleted is None or parse_time(deleted) >= now - _DELETION_LEEWAY
 
 
-def bearer_token(header: bytes) -> bytes:
+def _bearer_token(header: bytes) -> bytes:
     """Return the token of an Authorization header; empty if it has none, as with another scheme."""
     scheme, _, rest = header.strip().partition(b" ")
     return rest.partition(b" ")[0] if scheme.lower() == b"bearer" else b""

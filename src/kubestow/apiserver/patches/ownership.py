@@ -41,7 +41,7 @@ def managed(obj: Object) -> list[Object]:
 
 def drop_invalid(obj: Object) -> None:
     """Remove the managedFields of a new object if they are invalid, as kube-apiserver does."""
-    if not all(_is_valid(line) for line in managed(obj)):
+    if "managedFields" in obj["metadata"] and not all(_is_valid(line) for line in managed(obj)):
         del obj["metadata"]["managedFields"]
 
 

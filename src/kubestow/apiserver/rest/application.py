@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.auth import impersonation
-from kubestow.apiserver.auth.identities import Identities, bearer_token, by_certificate
+from kubestow.apiserver.auth.identities import Identities, by_certificate
 from kubestow.apiserver.auth.policy import Attempt, Authorizer, FixedPolicy, denial
 from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.errors import ApiError
@@ -33,6 +33,7 @@ from kubestow.telemetry.metrics.health import HealthMetrics
 
 log = get_logger(__name__)
 
+_IMPERSONATE = impersonation.PREFIX
 _PATHS = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 
@@ -89,12 +90,9 @@ class Application:
 
     def _authenticate(self, request: Request, connection: Connection) -> User:
         """Return the user of the token, else of the certificate; raise ApiError if the token is invalid."""
-        token = bearer_token(request.headers.get(b"authorization", b""))
-        if token:
-            found = self.identities.by_token(token)
-            if found is None:
-                raise errors.unauthorized()
-            return found.user
+        header = request.headers.get(b"authorization")
+        if header is not None and (user := self.identities.by_header(header)) is not None:
+            return user
         if connection.identity is None:
             connection.identity = by_certificate(connection.peer_certificate) or ANONYMOUS
         identity: User = connection.identity
@@ -126,12 +124,14 @@ class Application:
         """Replace the user by the one that the request impersonates; raise ApiError if the user may not send it."""
         user: User = request.user
         attempt: Attempt | None = None
-        if any(key.startswith(impersonation.PREFIX) for key in request.headers):
-            attempt = _attempt(request, target)
-            found = impersonation.resolve(request.headers, user, attempt, self._authorizer)
-            if found is not None:
-                request.impersonation = found
-                request.user = user = found.user
+        for name in request.headers:
+            if name.startswith(_IMPERSONATE):
+                attempt = _attempt(request, target)
+                found = impersonation.resolve(request.headers, user, attempt, self._authorizer)
+                if found is not None:
+                    request.impersonation = found
+                    request.user = user = found.user
+                break
         if MASTERS in user.groups:
             return
         attempt = attempt or _attempt(request, target)
