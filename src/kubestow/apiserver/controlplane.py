@@ -47,6 +47,7 @@ from kubestow.config.features import Features
 from kubestow.server.http.limits import Limits
 from kubestow.server.http.listening import ListenError, listen
 from kubestow.server.http.server import Server
+from kubestow.telemetry.metrics.apiserver import ApiServerMetrics
 
 _PROTECTION = "PodGroupProtection"
 _STORED = ("objects.db", "objects.db-wal", "objects.db-shm", "pki", "lost+found")
@@ -180,18 +181,24 @@ class ControlPlane:
         enabled = options.enable_admission_plugins
         if options.features.generic_workload and _PROTECTION not in disabled:
             enabled = (*enabled, _PROTECTION)
-        admission = Admission(self.store, enabled, disabled, options.features)
+        metrics = ApiServerMetrics(options.features)
+        admission = Admission(self.store, enabled, disabled, options.features, metrics)
         if options.audit_log is not None:
             self._audit = AuditLog(options.audit_log)
         authorizer: Authorizer = FixedPolicy()
         if options.rbac:
             authorizer = rbac = Rbac(self.store)
             admission.guard = Escalation(rbac).check
-        self.application = Application(self.store, self.identities, self._watchers, admission, self._audit, authorizer)
+        self.application = Application(
+            self.store, self.identities, self._watchers, admission, self._audit, authorizer, metrics
+        )
+        if self._audit is not None:
+            self.application.meter.watch_audit(self._audit)
         self._custom_kinds = self.application.custom_kinds
         journal = self._journal
         if journal is not None:
             self.application.unhealthy = lambda: journal.failure
+            self.application.meter.watch_storage(journal.path)
         writer, remover = self.application.mutations.writer, self.application.mutations.remover
         bootstrap.add_initial_objects(writer)
         if options.rbac:
@@ -200,7 +207,8 @@ class ControlPlane:
         if not self.store.collection("nodes").objects:
             bootstrap.add_nodes(writer, description.default_nodes(options.nodes_if_none))
         devices.add(writer)
-        self._driver = Driver(Controllers(self.store, self._controllers(writer, remover, devices)), self.store.clock)
+        controllers = Controllers(self.store, self._controllers(writer, remover, devices), metrics.work)
+        self._driver = Driver(controllers, self.store.clock)
         listener = listen(options.bind_address, options.port, "--port, 0 for any that is free")
         self._server = Server(self.application, options.limits, kept_headers=keeps_header)
         self.port = self._server.start(listener, self._certificates.server_context())

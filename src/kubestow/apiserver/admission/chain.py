@@ -1,7 +1,10 @@
 """The chain of admission plugins: functions by the storage that they concern, run in the order of PLUGINS."""
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import product
+from time import perf_counter
 from typing import Any
 
 from kubestow.apiserver.admission import defaults, limits, mutations, pod_groups, pods, policies, quotas
@@ -10,6 +13,8 @@ from kubestow.apiserver.errors import forbidden
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.store.store import Store
 from kubestow.config.features import Features
+from kubestow.telemetry.metrics.apiserver import ApiServerMetrics
+from kubestow.telemetry.metrics.instruments import MAX_RECENT, Histogram
 
 Object = dict[str, Any]
 Hook = Callable[[Object, Store], str | None]
@@ -56,6 +61,28 @@ PLUGINS = {
 OFF_BY_DEFAULT = ("PodGroupProtection", "PodNodeSelector")
 
 
+_STEPS = (*product(("admit", "validate"), ("CREATE", "UPDATE")), ("validate", "DELETE"))
+
+
+class _Step(AbstractContextManager[None]):
+    """Measures one step of one operation. It is used again for each write, which is cheaper than a new one."""
+
+    __slots__ = ("_allowed", "_rejected", "_started")
+
+    def __init__(self, histogram: Histogram, type_: str, operation: str) -> None:
+        self._allowed, self._rejected = (histogram.of(operation, rejected, type_) for rejected in ("false", "true"))
+        self._started = 0.0
+
+    def __enter__(self) -> None:
+        self._started = perf_counter()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        observations = self._allowed if kind is None else self._rejected
+        observations.recent.append(perf_counter() - self._started)
+        if len(observations.recent) >= MAX_RECENT:
+            observations.count()
+
+
 class AdmissionError(ValueError):
     """An unknown plugin; the message names it and the known ones."""
 
@@ -69,11 +96,15 @@ class Admission:
         enable: Iterable[str] = (),
         disable: Iterable[str] = (),
         features: Features = Features(),  # noqa: B008 - frozen
+        metrics: ApiServerMetrics | None = None,
     ) -> None:
         unknown = sorted({*enable, *disable} - set(PLUGINS))
         if unknown:
             raise AdmissionError(f"unknown admission plugin {', '.join(unknown)}; known plugins: {', '.join(PLUGINS)}")
         self._store = store
+        self._steps: dict[tuple[str, str], AbstractContextManager[None]] = {
+            step: nullcontext() if metrics is None else _Step(metrics.admission_steps, *step) for step in _STEPS
+        }
         self.features = features
         self._mutating = store.collection(f"mutatingadmissionpolicybindings.{GROUP}")
         self._validating = store.collection(f"validatingadmissionpolicybindings.{GROUP}")
@@ -87,6 +118,10 @@ class Admission:
         self._has_validating_policies = "ValidatingAdmissionPolicy" in self.plugins
         self.guard: Guard = lambda _: None
         """Returns the reason to deny a write, or None; runs before validating policies."""
+
+    def step(self, type_: str, operation: str) -> AbstractContextManager[None]:
+        """Return a context that measures a step of admission: `admit` or `validate`."""
+        return self._steps[type_, operation]
 
     def change(self, resource: Resource, obj: Object) -> None:
         """Run the plugins that change new objects; raises ApiError if one denies the write."""

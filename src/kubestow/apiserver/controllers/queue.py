@@ -8,6 +8,7 @@ it with a timer of the event loop; in a simulation the virtual clock advances to
 import heapq
 import itertools
 from collections.abc import Callable, Iterable
+from time import perf_counter
 from typing import Protocol
 
 from kubestow.apiserver.errors import ApiError
@@ -15,6 +16,7 @@ from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
 from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.work_queues import WorkQueueMetrics
 
 log = get_logger(__name__)
 
@@ -42,8 +44,13 @@ class Controller(Protocol):
 class Controllers:
     """The keys that the controllers of a store have to reconcile."""
 
-    def __init__(self, store: Store, controllers: Iterable[Controller]) -> None:
+    def __init__(
+        self, store: Store, controllers: Iterable[Controller], metrics: WorkQueueMetrics | None = None
+    ) -> None:
         self._store = store
+        self._metrics = metrics
+        if metrics is not None:
+            metrics.work_depth.watch(self._depths)
         self._due: list[tuple[float, int, Controller, Key]] = []
         self._scheduled: dict[tuple[int, Key], float] = {}
         self._failures: dict[tuple[int, Key], int] = {}
@@ -51,7 +58,9 @@ class Controllers:
         self._subscriptions: list[tuple[str, Callable[[Change], None]]] = []
         self.on_scheduled: Callable[[float], None] = lambda _: None
         """Callback with the time of a key that is due before all others."""
+        self._names: set[tuple[str, ...]] = set()
         for controller in controllers:
+            self._names.add((type(controller).__name__,))
             for storage, keys_of in controller.sources().items():
                 self._watch(controller, storage, keys_of)
 
@@ -75,6 +84,8 @@ class Controllers:
         identity = (id(controller), key)
         if self._scheduled.get(identity, float("inf")) <= at:
             return
+        if self._metrics is not None and identity not in self._scheduled:
+            self._metrics.work_adds.inc(type(controller).__name__)
         self._scheduled[identity] = at
         entry = (at, next(self._order), controller, key)
         heapq.heappush(self._due, entry)
@@ -93,10 +104,16 @@ class Controllers:
     def reconcile_next(self) -> None:
         """Reconcile the key that is due first."""
         at, _, controller, key = heapq.heappop(self._due)
+        now = self._store.clock.now()
         identity = (id(controller), key)
         if self._scheduled.get(identity) == at:
             del self._scheduled[identity]
+            started = perf_counter()
             again = self._reconcile(controller, key, identity)
+            if self._metrics is not None:
+                name = type(controller).__name__
+                self._metrics.work_seconds.observe(perf_counter() - started, name)
+                self._metrics.work_waited.observe(max(0.0, now - at), name)
             if again is not None:
                 self._schedule(controller, key, max(again, _STEP_SECONDS))
 
@@ -110,8 +127,19 @@ class Controllers:
         else:
             self._failures.pop(identity, None)
             return again
+        if self._metrics is not None:
+            self._metrics.work_retries.inc(type(controller).__name__)
         failures = self._failures[identity] = self._failures.get(identity, 0) + 1
         return min(_RETRY_LIMIT, _RETRY_SECONDS * 2.0 ** min(failures - 1, 10))
+
+    def _depths(self) -> dict[tuple[str, ...], float]:
+        """Return the number of keys that are due, by controller; keys to be reconciled later are not waiting."""
+        now = self._store.clock.now()
+        depths: dict[tuple[str, ...], float] = dict.fromkeys(self._names, 0.0)
+        for at, _, controller, key in self._due:
+            if at <= now and self._scheduled.get((id(controller), key)) == at:
+                depths[type(controller).__name__,] += 1
+        return depths
 
     def close(self) -> None:
         """Stop watching changes, and discard all keys."""

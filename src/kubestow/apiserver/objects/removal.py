@@ -97,7 +97,8 @@ class Remover:
         if resource.storage == "namespaces" and name in _PROTECTED and not intent.trusted:
             raise errors.forbidden("", "namespaces", name, "this namespace may not be deleted")
         obj = current.object()
-        self.admission.review(Write("DELETE", resource, None, obj, intent))
+        with self.admission.step("validate", "DELETE"):
+            self.admission.review(Write("DELETE", resource, None, obj, intent))
         metadata = obj["metadata"]
         before = dict(metadata)
         finalizers = list(metadata.get("finalizers", ()))

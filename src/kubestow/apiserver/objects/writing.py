@@ -83,9 +83,10 @@ class Writer:
         ownership.drop_invalid(obj)
         rules = resource.rules
         rules.default(obj)
-        self.admission.change(resource, obj)
         write = Write("CREATE", resource, obj, None, intent)
-        self._mutate(write)
+        with self.admission.step("admit", "CREATE"):
+            self.admission.change(resource, obj)
+            self._mutate(write)
         rules.prepare_create(obj)
         rules.drop_disabled_fields(obj, None, self.admission.features)
         rules.set_author(obj, intent.user)
@@ -100,9 +101,10 @@ class Writer:
         self._require_valid(resource, obj, list(rules.validate_last(obj, None)))
         if self.store.get(resource.storage, namespace, name) is not None:
             raise errors.already_exists(resource.group, resource.plural, name)
-        self.admission.check(resource, obj)
-        self.admission.review(write)
-        self.admission.charge(resource, obj, None, "", dry_run=intent.dry_run)
+        with self.admission.step("validate", "CREATE"):
+            self.admission.check(resource, obj)
+            self.admission.review(write)
+            self.admission.charge(resource, obj, None, "", dry_run=intent.dry_run)
         if intent.named and not intent.applies:
             ownership.track_create(resource, obj, intent, self.store.now())
         if intent.dry_run:
@@ -200,7 +202,8 @@ class Writer:
             new = conversion.to_stored(new)
         write = Write("UPDATE", resource, new, old, intent, sub)
         if not reviewed:
-            self._mutate(write)
+            with self.admission.step("admit", "UPDATE"):
+                self._mutate(write)
         self._keep_identity(resource, new, old, current)
         part = SUBRESOURCES[sub].part or _WHOLE if sub else _WHOLE
         new = part.merge(new, old, resource)
@@ -233,11 +236,12 @@ class Writer:
         if new == old:
             return current
         self._require_valid(resource, new, list(rules.validate_last(new, old)))
-        self.admission.check(resource, new, old, sub)
         write.new = new
-        if not reviewed:
-            self.admission.review(write)
-        self.admission.charge(resource, new, old, sub, dry_run=intent.dry_run)
+        with self.admission.step("validate", "UPDATE"):
+            self.admission.check(resource, new, old, sub)
+            if not reviewed:
+                self.admission.review(write)
+            self.admission.charge(resource, new, old, sub, dry_run=intent.dry_run)
         if not intent.applies:
             ownership.track_update(resource, new, old, intent, sub, self.store.now())
         if intent.dry_run:

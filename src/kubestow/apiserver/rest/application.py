@@ -1,6 +1,8 @@
 """The request handler: authenticate, parse the path, authorize, run the verb; every error becomes a Status."""
 
 from collections.abc import Callable
+from functools import partial
+from time import perf_counter
 
 from msgspec.structs import replace
 
@@ -17,6 +19,7 @@ from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.rest import bodies, discovery, paths, reading, reviews, views
 from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.discovery import Discovery
+from kubestow.apiserver.rest.metering import Meter
 from kubestow.apiserver.rest.mutating import Mutations, intent_of
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.subresources import Subresources
@@ -29,12 +32,24 @@ from kubestow.server.health import PING, Check, HealthPage
 from kubestow.server.http.connection import Connection
 from kubestow.server.http.messages import Request, Response
 from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.apiserver import ApiServerMetrics
 from kubestow.telemetry.metrics.health import HealthMetrics
 
 log = get_logger(__name__)
 
 _IMPERSONATE = impersonation.PREFIX
-_PATHS = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
+_PATHS = (
+    "/api",
+    "/api/v1",
+    "/apis",
+    "/healthz",
+    "/livez",
+    "/metrics",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/readyz",
+    "/version",
+)
 
 
 class Application:
@@ -48,6 +63,7 @@ class Application:
         admission: Admission | None = None,
         audit: AuditLog | None = None,
         authorizer: Authorizer | None = None,
+        metrics: ApiServerMetrics | None = None,
     ) -> None:
         self.store = store
         self._authorizer = authorizer or FixedPolicy()
@@ -62,31 +78,52 @@ class Application:
         self.openapi = OpenApi(self.registry)
         self.unhealthy: Callable[[], str | None] = lambda: None
         checks = (PING, Check("etcd", lambda: self.unhealthy()))
-        health = HealthMetrics()
-        self._pages: dict[str, Callable[[Request], Response]] = {}
+        metrics, health = metrics or ApiServerMetrics(), HealthMetrics()
+        self.meter = Meter(metrics, store, watchers)
+        self._pages: dict[str, Callable[[Request], Response]] = {
+            "/metrics": lambda request: _page(metrics, request),
+            "/metrics/slis": lambda request: _page(health, request),
+        }
         for name in ("healthz", "livez", "readyz"):
             self._pages |= HealthPage(name, checks, health).pages()
 
     def __call__(self, request: Request, connection: Connection) -> None:
         """Handle a request; respond on the connection once the state that the response shows is durable."""
+        started = perf_counter()
+        target: Target | None = None
         try:
+            target = paths.parse(request.path, self.registry)
             request.user = self._authenticate(request, connection)
-            response = self._answer(request, connection)
+            response = self._answer(request, connection, target, started)
         except Exception as error:
             response = _failure_of(error, request)
-        if self.audit is not None:
-            self.audit.record(request, self.registry, response)
+        if self.audit is not None and target is not None:
+            self.audit.record(request, target, response)
         if response is None:
             return
         store = self.store
         if store.durable_rv == store.rv or response.status >= 500:
             connection.respond(response)
+            self.meter.record(request, target, response, started)
         else:
-            store.when_durable(store.rv, lambda: connection.respond(response), lambda: self._fail(connection))
+            self._respond_later(request, connection, target, response, started)
 
-    def _fail(self, connection: Connection) -> None:
-        """Respond with an error to a request whose result cannot be made durable."""
-        connection.respond(_failure(errors.internal(self.unhealthy() or "the write is not durable")))
+    def _respond_later(
+        self, request: Request, connection: Connection, target: Target | None, response: Response, started: float
+    ) -> None:
+        """Respond when the state that the response shows is durable; with an error if it cannot be made durable."""
+        in_flight = self.meter.read_only if request.method in ("GET", "HEAD") else self.meter.mutating
+        in_flight.enter()
+
+        def respond(actual: Response) -> None:
+            in_flight.leave()
+            connection.respond(actual)
+            self.meter.record(request, target, actual, started)
+
+        self.store.when_durable(self.store.rv, lambda: respond(response), lambda: respond(self._not_durable()))
+
+    def _not_durable(self) -> Response:
+        return _failure(errors.internal(self.unhealthy() or "the write is not durable"))
 
     def _authenticate(self, request: Request, connection: Connection) -> User:
         """Return the user of the token, else of the certificate; raise ApiError if the token is invalid."""
@@ -98,8 +135,9 @@ class Application:
         identity: User = connection.identity
         return identity
 
-    def _answer(self, request: Request, connection: Connection) -> Response | None:
-        target = paths.parse(request.path, self.registry)
+    def _answer(
+        self, request: Request, connection: Connection, target: Target | None, started: float
+    ) -> Response | None:
         self._authorize(request, target)
         if target is None:
             return self._answer_non_resource(request)
@@ -107,7 +145,7 @@ class Application:
         warnings = [target.resource.deprecation] if target.resource.deprecation else []
         response: Response | None
         if reads and target.resource.stored and target.sub not in self.subresources.actions:
-            response = self._read(request, connection, target)
+            response = self._read(request, connection, target, started)
         else:
             failure = None if reads else self.unhealthy()
             if failure:
@@ -138,16 +176,13 @@ class Application:
         if not self._authorizer.allowed(user, attempt):
             raise denial(user, attempt)
 
-    def _read(self, request: Request, connection: Connection, target: Target) -> Response | None:
+    def _read(self, request: Request, connection: Connection, target: Target, started: float) -> Response | None:
         resource, query = target.resource, request.query
         form = negotiate_form(request.header(b"accept"))
         if target.sub and "get" not in SUBRESOURCES[target.sub].verbs:
             raise errors.method_not_allowed(request.method)
         if paths.verb_of(request, target) == "watch":
-            chosen = reading.selection(resource, target.namespace, target.name, query)
-            self._open_watch(
-                request, connection, lambda: self.watchers.open(request, connection, resource, chosen, form)
-            )
+            self._open_watch(request, connection, target, form, started)
             return None
         if target.name:
             record = reading.get(self.store, resource, target.namespace or "", target.name)
@@ -157,14 +192,22 @@ class Application:
         include = query.get("includeObject", "Metadata")
         return Response(200, views.listing(resource, page.records, page.metadata, form, include))
 
-    def _open_watch(self, request: Request, connection: Connection, opened: Callable[[], None]) -> None:
-        def begin() -> None:
-            try:
-                opened()
-            except Exception as error:
-                connection.respond(_failure_of(error, request))
+    def _open_watch(self, request: Request, connection: Connection, target: Target, form: str, started: float) -> None:
+        resource = target.resource
+        chosen = reading.selection(resource, target.namespace, target.name, request.query)
 
-        self.store.when_durable(self.store.rv, begin, lambda: self._fail(connection))
+        def respond(failure: Response) -> None:
+            connection.respond(failure)
+            self.meter.record(request, target, failure, started)
+
+        def begin() -> None:
+            opened = partial(self.meter.open_watch, request, target, started)
+            try:
+                self.watchers.open(request, connection, resource, chosen, form, opened)
+            except Exception as error:
+                respond(_failure_of(error, request))
+
+        self.store.when_durable(self.store.rv, begin, lambda: respond(self._not_durable()))
 
     def _write(self, request: Request, target: Target, intent: Intent) -> Response:
         method, resource = request.method, target.resource
@@ -258,6 +301,11 @@ def _attempt(request: Request, target: Target | None) -> Attempt:
     name = f"{resource.plural}/{target.sub}" if target.sub else resource.plural
     verb = paths.verb_of(request, target)
     return Attempt(verb, name, "", resource.group, target.namespace or "", target.name)
+
+
+def _page(metrics: ApiServerMetrics | HealthMetrics, request: Request) -> Response:
+    body, content_type = metrics.render(request.header(b"accept"))
+    return Response(200, body, content_type=content_type.encode())
 
 
 def _failure_of(error: Exception, request: Request) -> Response:

@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from kubestow.api.timestamps import format_micro_time
-from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.files import restrict
 from kubestow.apiserver.objects.intent import User
-from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.rest import paths
+from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.store.records import encode
 from kubestow.server.http.messages import Request, Response
 from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
+
+LEVEL = "Metadata"
 
 
 class AuditLog:
@@ -32,15 +33,11 @@ class AuditLog:
         restrict(handle, 0o600)
         self._file = os.fdopen(handle, "ab", buffering=0)
         self._path = path
+        self.recorded = self.failed = 0
+        """Number of events that were written, and of those that could not be."""
 
-    def record(self, request: Request, registry: Registry, response: Response | None) -> None:
+    def record(self, request: Request, target: Target, response: Response | None) -> None:
         """Write a line for a request to a resource; `response` is None for a watch."""
-        try:
-            target = paths.parse(request.path, registry)
-        except ApiError:
-            return
-        if target is None:
-            return
         reference = {
             "resource": target.resource.plural,
             "namespace": target.namespace,
@@ -54,7 +51,7 @@ class AuditLog:
         line: dict[str, Any] = {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
-            "level": "Metadata",
+            "level": LEVEL,
             "auditID": str(uuid.uuid4()),
             "stage": "ResponseStarted" if response is None else "ResponseComplete",
             "requestURI": request.path + (f"?{query}" if query else ""),
@@ -80,7 +77,9 @@ class AuditLog:
             line["user"] = user.info()
         try:
             self._file.write(encode(line) + b"\n")
+            self.recorded += 1
         except OSError as error:
+            self.failed += 1
             log.error("Failed to write to the audit log", err=error, file=self._path)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ fast enough; that client watches again from the last version it received.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 
 from kubestow.apiserver import errors
@@ -29,7 +30,10 @@ class Watchers:
     def __init__(self, store: Store, *, max_watches: int) -> None:
         self.store = store
         self._max_watches = max_watches
-        self._open: set[Watch] = set()
+        self._open: dict[Watch, Callable[[], None]] = {}
+        """The function to call when a watch is closed, by watch."""
+        self._sent: Counter[tuple[str, ...]] = Counter()
+        """The number of events sent to closed watches, by group, resource and version."""
         self._due: list[Watch] = []
         self._loop = asyncio.get_running_loop()
         self._flushed_at = 0.0
@@ -40,9 +44,18 @@ class Watchers:
         return len(self._open)
 
     def open(
-        self, request: Request, connection: Connection, resource: Resource, selected: Selection, form: str
+        self,
+        request: Request,
+        connection: Connection,
+        resource: Resource,
+        selected: Selection,
+        form: str,
+        opened: Callable[[], Callable[[], None]],
     ) -> None:
-        """Start the response to a watch request; raises ApiError at the limit of open watches."""
+        """Start the response to a watch request; raises ApiError at the limit of open watches.
+
+        `opened` is called when the watch is open, and returns the function to call when it is closed.
+        """
         if len(self._open) >= self._max_watches:
             raise errors.too_many_requests(
                 f"{self._max_watches} watches are open, which is the limit; try again later", retry_after=5
@@ -50,7 +63,8 @@ class Watchers:
         seconds = whole_number(request.query, "timeoutSeconds") or _DEFAULT_SECONDS
         watch = Watch(self, connection, resource, selected, form, request.query)
         lines = watch.first_lines(request.query)
-        self._open.add(watch)
+        self._open[watch] = opened()
+        watch.sent = len(lines)
         watch.timer = self._loop.call_later(min(seconds, 24 * 3600.0), watch.finish)
         connection.open_stream(b"application/json", watch.close, b"".join(lines))
 
@@ -73,7 +87,17 @@ class Watchers:
 
     def remove(self, watch: "Watch") -> None:
         """Remove a finished watch."""
-        self._open.discard(watch)
+        closed = self._open.pop(watch, None)
+        if closed is not None:
+            self._sent[watch.labels] += watch.sent
+            closed()
+
+    def events(self) -> dict[tuple[str, ...], float]:
+        """Return the number of events sent to watches, by group, resource and version."""
+        found = self._sent.copy()
+        for watch in self._open:
+            found[watch.labels] += watch.sent
+        return dict(found)
 
     def _send_bookmarks(self) -> None:
         for watch in list(self._open):
@@ -106,6 +130,9 @@ class Watch:
         self.form = form
         self.bookmarks = is_true(query, "allowWatchBookmarks")
         self.timer: asyncio.TimerHandle | None = None
+        self.labels = (resource.group, resource.plural, resource.version)
+        self.sent = 0
+        """Number of events sent to the client."""
         self._include = query.get("includeObject", "Metadata")
         self._watchers = watchers
         self._connection = connection
@@ -183,14 +210,15 @@ class Watch:
     def flush(self) -> None:
         """Send the buffered lines."""
         lines, self._lines = self._lines, []
+        self.sent += len(lines)
         self._connection.write(b"".join(lines))
 
     def finish(self) -> None:
         """Send a last bookmark and end the stream."""
         if self.bookmarks:
             self._lines.append(views.bookmark(self.resource, self._watchers.store.durable_rv, self.form))
-        self.close()
         self.flush()
+        self.close()
         self._connection.end_stream()
 
     def close(self) -> None:

@@ -2,21 +2,23 @@
 
 import math
 
-from kubestow.telemetry.metrics.instruments import ALPHA, BETA, Counter, Gauge, Histogram, exponential_buckets
+from kubestow.telemetry.metrics.instruments import ALPHA, Counter, Gauge, Histogram
 from kubestow.telemetry.metrics.registry import Registry
+from kubestow.telemetry.metrics.work_queues import WorkQueueMetrics
 
 _SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
 _DAY = 86400
 _AGES = (600, 1800, 3600, 14400, _DAY, *(days * _DAY for days in (7, 30, 90, 180, 360, 1440)))
-_WORK = exponential_buckets(10e-9, 10, 10)
 
 
-class ClientMetrics:
-    """The metrics that the API client updates."""
+class ClientMetrics(WorkQueueMetrics):
+    """The metrics that the API client updates, with those of its queue of events."""
 
     def __init__(self, registry: Registry | None = None) -> None:
-        add = (Registry() if registry is None else registry).add
+        registry = Registry() if registry is None else registry
+        super().__init__(registry)
+        add = registry.add
         # A table. Each row: name, stability level, help, buckets of a histogram, labels.
         # fmt: off
 
@@ -57,17 +59,3 @@ class ClientMetrics:
             ALPHA, "Whether this instance is the leader (1) or not (0), by the name of the lease.", "name"))
         self.slow_renewals = add(Counter("leader_election_slowpath_total",
             ALPHA, "Number of renewals that took more than one request, by the name of the lease.", "name"))
-
-        # Work queues, such as events to be sent
-        self.work_adds = add(Counter("workqueue_adds_total", BETA, "Number of added items.", "name"))
-        self.work_retries = add(Counter("workqueue_retries_total", BETA, "Number of retried items.", "name"))
-        self.work_depth = add(Gauge("workqueue_depth", BETA, "Number of waiting items.", "name"))
-        self.work_waited = add(Histogram("workqueue_queue_duration_seconds",
-            BETA, "Time that items waited in the queue.", _WORK, "name"))
-        self.work_seconds = add(Histogram("workqueue_work_duration_seconds",
-            BETA, "Time that items took to process.", _WORK, "name"))
-        self.work_unfinished = add(Gauge("workqueue_unfinished_work_seconds",
-            BETA, "Sum of the time that the items in progress have taken so far. A value that keeps growing indicates "
-            "a hang.", "name"))
-        self.work_longest = add(Gauge("workqueue_longest_running_processor_seconds",
-            BETA, "Time that the oldest item in progress has taken so far.", "name"))
