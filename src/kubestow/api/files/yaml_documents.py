@@ -18,7 +18,7 @@ from kubestow.api.files.errors import DocumentError
 from kubestow.api.files.scalars import plain_scalar
 
 _MERGE_KEY = "<<"
-_MAX_DEPTH = 200
+MAX_DEPTH = 200
 _MAX_FROM_ALIASES = 100_000
 _CHARACTERS_PER_VALUE = 64
 """Number of characters of a text that count as a value."""
@@ -102,8 +102,8 @@ class _Builder:
         else:
             before = self._values
             self._values += 1
-            if len(self._path) >= _MAX_DEPTH:
-                raise DocumentError(f"line {event.start_mark.line + 1}: nested more than {_MAX_DEPTH} levels deep")
+            if len(self._path) >= MAX_DEPTH:
+                raise DocumentError(f"line {event.start_mark.line + 1}: nested more than {MAX_DEPTH} levels deep")
             value = self._mapping() if kind is yaml.MappingStartEvent else self._sequence()
             if event.anchor is not None:
                 self._anchors[event.anchor] = value, self._values - before

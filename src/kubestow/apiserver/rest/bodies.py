@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 
 from kubestow.api.files.errors import DocumentError
-from kubestow.api.files.yaml_documents import REPEATED, yaml_documents
+from kubestow.api.files.yaml_documents import MAX_DEPTH, REPEATED, yaml_documents
 from kubestow.apiserver.errors import bad_request, unsupported_media_type
+from kubestow.apiserver.patches.depth import require_shallow
 from kubestow.apiserver.schema import protobuf
 from kubestow.apiserver.store.records import decode
 from kubestow.server.http.messages import Request
@@ -29,11 +30,14 @@ def media_type(request: Request) -> str:
 def read_json(body: bytes) -> Any:
     """Decode a JSON document."""
     try:
-        return decode(body)
+        value = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request(f"the body is not valid JSON: {error}") from error
     except RecursionError as error:
         raise bad_request("the body is nested too deeply") from error
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        require_shallow(value)
+    return value
 
 
 def read_yaml(body: bytes) -> Any:
