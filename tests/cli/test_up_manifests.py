@@ -51,6 +51,18 @@ spec:
         read([str(file)])
 
 
+@pytest.mark.parametrize("depth", [100, 300, 450])
+def test_a_definition_that_is_nested_too_deeply_is_left_to_the_server(tmp_path: Path, depth: int) -> None:
+    """Which rejects it; its kind is unknown."""
+    schema = '{"type":"object","properties":{"a":' * depth + '{"type":"string"}' + "}}" * depth
+    names = '"names":{"plural":"things","kind":"Thing"},"group":"example.com","scope":"Cluster"'
+    version = '{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":%s}}' % schema  # noqa: UP031 - braces
+    kind = '"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition"'
+    file = tmp_path / "a.json"
+    file.write_text(f'{{{kind},"metadata":{{"name":"things.example.com"}},"spec":{{{names},"versions":[{version}]}}}}')
+    assert [one.path for one in read([str(file)])] == ["/apis/apiextensions.k8s.io/v1/customresourcedefinitions"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

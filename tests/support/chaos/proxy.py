@@ -48,6 +48,8 @@ class Proxy:
         self.likelihood = 0.0
         self.unreachable = False
         """Whether no request is forwarded."""
+        self.storm = 0
+        """The status of the response to every request, for 410 to every watch; 0 forwards requests."""
         self.hook: Hook | None = None
         self.happened: Counter[str] = Counter()
         self.port = 0
@@ -119,6 +121,9 @@ class Proxy:
             if self.unreachable:
                 self.happened["unreachable"] += 1
                 raise CutError
+            if self.storm and (watches or self.storm != 410):
+                self.happened[f"storm of {self.storm}"] += 1
+                return _error_response(self.storm)
             if fault := self._draw(_OF_WATCHES if watches else _OF_REQUESTS):
                 self.happened[fault.__name__.strip("_")] += 1
                 return await fault(self, request)

@@ -39,6 +39,36 @@ def faulty_network(row: Row, folder: Path, planes: Planes, faults: int) -> None:
         _note_death(world)
 
 
+def storms(row: Row, folder: Path, planes: Planes, count: int) -> None:
+    """Reject all requests with 429, 500 or 503, or all watches with 410, for seconds at a time; then cut all watches.
+
+    The scheduler must wait between its attempts, as the server would not recover otherwise.
+    """
+    seconds, most = 3.0, 50
+    with running_world(row, folder, planes) as world:
+        world.add_nodes(20)
+        world.add_impossible_pod()
+        scheduler = world.schedule()
+        proxy = world.proxy("s1")
+        world.settle()
+        for number in range(count):
+            status = (429, 500, 410, 503)[number % 4]
+            world.churn(20)
+            before = proxy.happened[f"storm of {status}"]
+            proxy.storm = status
+            proxy.cut_all()
+            time.sleep(seconds)
+            sent = proxy.happened[f"storm of {status}"] - before
+            proxy.storm = 0
+            if sent > most * seconds:
+                row.other.append(f"{sent} requests in {seconds:g} seconds that were answered with {status}")
+            world.churn(5)
+            if not scheduler.is_running:
+                break
+        world.settle()
+        _note_death(world)
+
+
 def api_server_restarts(row: Row, folder: Path, planes: Planes, restarts: int) -> None:
     """Kill the API server every few seconds, and restart it a moment later."""
     with running_world(row, folder, planes) as world:
@@ -374,6 +404,7 @@ def _note_death(world: World) -> None:
 
 STORIES: dict[str, tuple[Story, int, int]] = {
     "faulty network": (faulty_network, 2000, 150),
+    "storms": (storms, 100, 4),
     "API server restarts": (api_server_restarts, 200, 3),
     "killed while writing": (killed_while_writing, 20, 2),
     "scheduler kills": (scheduler_kills, 500, 10),

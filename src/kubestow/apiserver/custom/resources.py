@@ -11,6 +11,7 @@ from kubestow.apiserver.custom.structure import Custom, set_defaults
 from kubestow.apiserver.custom.values import as_json, value_errors
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.kinds.resource import Conversion, Resource, Rules, Scale, drop_status
+from kubestow.apiserver.patches.depth import is_shallow
 from kubestow.apiserver.printing import cells, paths
 from kubestow.apiserver.printing.columns import AGE, NAME, Column, Columns
 from kubestow.apiserver.schema.reader import openapi_name, structs
@@ -29,6 +30,8 @@ def resources_of(definition: Object) -> tuple[Resource, ...]:
 
 def resources_of_manifest(manifest: Object) -> tuple[Resource, ...]:
     """Return the resources of the manifest of a definition; none if the server would reject it."""
+    if not is_shallow(manifest):
+        return ()
     definition, report = copy.deepcopy(manifest), Report()
     structs()[openapi_name("apiextensions.k8s.io/v1", "CustomResourceDefinition")].check(definition, "", report)
     if report.wrong or report.invalid:

@@ -6,8 +6,8 @@ from kubestow.api.files.yaml_documents import MAX_DEPTH
 from kubestow.apiserver.errors import bad_request
 
 
-def require_shallow(value: Any) -> None:
-    """Raise ApiError if objects and lists in a value are nested more than MAX_DEPTH levels deep."""
+def is_shallow(value: Any) -> bool:
+    """Return whether objects and lists in a value are nested at most MAX_DEPTH levels deep."""
     level: list[Any] = [[value]]
     for _ in range(MAX_DEPTH + 1):
         level = [
@@ -17,5 +17,11 @@ def require_shallow(value: Any) -> None:
             if isinstance(inner, dict | list)
         ]
         if not level:
-            return
-    raise bad_request(f"the body is nested too deeply: more than {MAX_DEPTH} levels")
+            return True
+    return False
+
+
+def require_shallow(value: Any) -> None:
+    """Raise ApiError if a value is nested too deeply."""
+    if not is_shallow(value):
+        raise bad_request(f"the body is nested too deeply: more than {MAX_DEPTH} levels")
