@@ -6,6 +6,7 @@ import ssl
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -157,6 +158,30 @@ def test_another_user_is_reviewed(shared: Running) -> None:
     client = shared.client(token="sched-token")
     assert client.create(path, {"spec": spec})["status"]["allowed"]
     assert not client.create(path, {"spec": {**spec, "groups": []}})["status"]["allowed"]
+
+
+LOCAL = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews"
+SUBJECT = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+GET = {"verb": "get", "path": "/"}
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "status"),
+    [
+        (LOCAL, {"user": "u", "resourceAttributes": {"namespace": "default"}}, 201),
+        (LOCAL, {"user": "u", "resourceAttributes": {"namespace": "kube-system"}}, 422),
+        (LOCAL, {"user": "u", "resourceAttributes": {}}, 422),
+        (LOCAL, {"user": "u", "nonResourceAttributes": GET}, 422),
+        (SUBJECT, {"user": "u", "nonResourceAttributes": GET}, 201),
+        (SUBJECT, {"groups": ["g"], "nonResourceAttributes": GET}, 201),
+        (SUBJECT, {"nonResourceAttributes": GET}, 422),
+        (SUBJECT, {"user": "u"}, 422),
+        (SUBJECT, {"user": "u", "nonResourceAttributes": GET, "resourceAttributes": {}}, 422),
+    ],
+)
+def test_access_reviews_are_validated(client: Client, path: str, spec: dict[str, Any], status: int) -> None:
+    """A review of a namespace is about permissions there."""
+    assert client.call("POST", path, {"spec": spec})[0] == status
 
 
 def test_unauthenticated_users_have_no_permissions(shared: Running) -> None:

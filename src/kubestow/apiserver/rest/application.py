@@ -251,6 +251,7 @@ class Application:
         review = bodies.read_object(request)
         bodies.require_kind(review, target.resource.api_version, target.resource.kind)
         causes = check(target.resource, review, intent)
+        causes += reviews.validate(target.resource.kind, review, target.namespace or "")
         if causes:
             raise errors.invalid(target.resource.group, target.resource.kind, "", causes)
         answered = reviews.answer(

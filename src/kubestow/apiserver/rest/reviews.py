@@ -1,11 +1,14 @@
 """Token, subject and access reviews: evaluated on request, never stored."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.auth.identities import API_AUDIENCES, Identities
 from kubestow.apiserver.auth.policy import Attempt, Authorizer
+from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import User
+from kubestow.apiserver.rules.names import INVALID
 
 Object = dict[str, Any]
 
@@ -36,6 +39,26 @@ def answer(
             subject = User(spec.get("user", ""), tuple(spec.get("groups", ())))
         review["status"] = {"allowed": authorizer.allowed(subject, _attempt(spec))}
     return review
+
+
+def validate(kind: str, review: Object, namespace: str) -> Iterator[Cause]:
+    """Validate an access review. That of a namespace must not reveal permissions in other namespaces."""
+    if not kind.endswith("AccessReview"):
+        return
+    spec = review.get("spec", {})
+    wanted, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if (wanted is None) == (other is None):
+        message = "Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        yield "spec", INVALID, message
+    if not kind.startswith("Self") and not spec.get("user") and not spec.get("groups"):
+        yield "spec.user", INVALID, 'Invalid value: "": at least one of user or group must be specified'
+    if kind == "LocalSubjectAccessReview":
+        if wanted is not None and wanted.get("namespace", "") != namespace:
+            given = wanted.get("namespace", "")
+            message = f'Invalid value: "{given}": must match metadata.namespace'
+            yield "spec.resourceAttributes.namespace", INVALID, message
+        if other is not None:
+            yield "spec.nonResourceAttributes", INVALID, "Invalid value: disallowed on this kind of request"
 
 
 def _attempt(spec: Object) -> Attempt:
