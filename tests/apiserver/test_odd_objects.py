@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from kubestow.apiserver.auth.policy import Attempt
+from kubestow.apiserver.auth.rbac import Rbac
 from kubestow.apiserver.errors import ApiError
-from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.objects.intent import Intent, User
 from kubestow.apiserver.objects.removal import DeleteOptions
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rest import views
@@ -26,6 +28,9 @@ from support.apiserver.world import World
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 ODD: tuple[Any, ...] = (None, {}, [], "", 5)
 PARTS = ("spec", "status", "metadata")
+POD = {"containers": [{"name": "c", "image": "i"}], "runtimeClassName": "odd-0", "priorityClassName": "odd-0"}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+JOB = {"template": {"spec": {**POD, "restartPolicy": "Never"}}}
 METADATA: dict[str, Any] = {
     "labels": {"a": "b"},
     "annotations": {"a": "b"},
@@ -118,6 +123,10 @@ def test_no_part_of_an_object_is_taken_for_granted(storage: str, failures: list[
         if storage in OTHER_NAMES and world.store.get(storage, namespace, name):
             world.remover.delete(resource, namespace, name, DeleteOptions(), Intent())
     assert stored > 0
+    for other, spec in (("configmaps", None), ("pods", POD), ("persistentvolumeclaims", CLAIM), ("jobs.batch", JOB)):
+        with contextlib.suppress(ApiError):
+            world.create(other, "sound", spec)
+    assert not Rbac(world.store).allowed(User("jane", ("devs",)), Attempt("list", "secrets", namespace="default"))
     world.run(3)
     for record in world.store.collection(storage).ordered(None):
         views.single(resource, record, views.TABLE)
@@ -149,6 +158,23 @@ def test_a_quota_without_a_spec_does_not_prevent_a_start(
     for name in ("new", "old"):
         again.delete(f"{QUOTAS}/{name}")
     assert failures == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"metadata":{}}', b'{"metadata":5}', b"[" * 100_000])
+def test_a_stored_object_that_cannot_be_read_is_ignored(
+    start: Callable[..., Running], tmp_path: Path, failures: list[str], body: bytes
+) -> None:
+    """It stays in the file; the others are served."""
+    first = start(data_dir=tmp_path)
+    for name in ("bad", "good"):
+        first.client().create(QUOTAS, {"metadata": {"name": name}})
+    first.stop()
+    with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as database, database:
+        changed = "UPDATE versions SET body = ? WHERE resource = 'resourcequotas' AND instr(body, ?)"
+        assert database.execute(changed, (body, b'"bad"')).rowcount == 1
+    again = start(data_dir=tmp_path).client()
+    assert [one["metadata"]["name"] for one in again.get(QUOTAS)["items"]] == ["good"]
+    assert ["A stored object is ignored" in failure for failure in failures] == [True]
 
 
 def test_a_stored_policy_that_denies_everything_does_not_prevent_a_start(

@@ -219,37 +219,43 @@ class Store:
                     del self.dependents[owner]
 
     def _load(self, journal: "SqliteJournal") -> None:
-        """Replay the journal; changes above a resource's floor are added to its log."""
+        """Replay the journal; changes above a resource's floor are added to its log. Unusable rows are logged."""
         floors = journal.floors()
         for name, floor in floors.items():
             if name in self.collections:
                 self.collections[name].floor = floor
         for row in journal.rows():
             self.rv = max(self.rv, row.rv)
-            collection = self.collections.get(row.resource)
-            if collection is None:
-                # A custom resource whose definition is read later.
-                plural, _, group = row.resource.partition(".")
-                self.add(Resource(f"{group}/v1", f"{plural} {plural}"))
-                collection = self.collections[row.resource]
-                collection.floor = floors.get(row.resource, 0)
-            obj, body = decode(row.body), row.body
-            if "spec" not in obj and row.resource in BY_STORAGE:
-                # Earlier versions stored such objects of kinds that have a spec.
-                collection.resource.add_spec(obj)
-                body = encode(obj)
-            record = Record(collection.resource, obj, row.rv, body)
-            previous = collection.objects.get((record.namespace, record.name))
-            if row.type == "DELETED":
-                if previous is not None:
-                    self._unindex(row.resource, previous)
-                    collection.remove(previous)
-            else:
-                self._index(row.resource, record, previous)
-                collection.set(record)
-            if row.rv > collection.floor:
-                collection.log.append(Change(row.type, record, previous))
+            try:
+                self._replay(row, floors)
+            except Exception as error:
+                log.unexpected("A stored object is ignored", err=error, resource=row.resource, version=row.rv)
         self.durable_rv = self.rv
+
+    def _replay(self, row: Row, floors: dict[str, int]) -> None:
+        collection = self.collections.get(row.resource)
+        if collection is None:
+            # A custom resource whose definition is read later.
+            plural, _, group = row.resource.partition(".")
+            self.add(Resource(f"{group}/v1", f"{plural} {plural}"))
+            collection = self.collections[row.resource]
+            collection.floor = floors.get(row.resource, 0)
+        obj, body = decode(row.body), row.body
+        if "spec" not in obj and row.resource in BY_STORAGE:
+            # Earlier versions stored such objects of kinds that have a spec.
+            collection.resource.add_spec(obj)
+            body = encode(obj)
+        record = Record(collection.resource, obj, row.rv, body)
+        previous = collection.objects.get((record.namespace, record.name))
+        if row.type == "DELETED":
+            if previous is not None:
+                self._unindex(row.resource, previous)
+                collection.remove(previous)
+        else:
+            self._index(row.resource, record, previous)
+            collection.set(record)
+        if row.rv > collection.floor:
+            collection.log.append(Change(row.type, record, previous))
 
 
 def _call(callback: Callable[[], None]) -> None:
