@@ -84,7 +84,7 @@ class FixedPolicy:
     def allowed(self, user: User, attempt: Attempt) -> bool:
         if MASTERS in user.groups:
             return True
-        if AUTHENTICATED not in user.groups:
+        if UNAUTHENTICATED in user.groups:
             return not attempt.resource and attempt.verb == "get" and attempt.path in _PUBLIC
         if not attempt.resource:
             return attempt.verb == "get"
@@ -98,7 +98,7 @@ class FixedPolicy:
     def rules_for(self, user: User, namespace: str) -> list[Rule]:  # noqa: ARG002 the same in all namespaces
         if MASTERS in user.groups:
             return [EVERYTHING[0], _GET_PATHS]
-        if AUTHENTICATED not in user.groups:
+        if UNAUTHENTICATED in user.groups:
             return [{"verbs": ["get"], "nonResourceURLs": _PUBLIC}]
         scheduler = _SCHEDULER_RULES if user.name == "system:kube-scheduler" else []
         return [{"verbs": ["get", "list", "watch"], **_ALL}, _SELF_REVIEWS, *scheduler, _GET_PATHS]

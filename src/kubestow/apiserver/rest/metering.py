@@ -23,8 +23,8 @@ from kubestow.telemetry.metrics.apiserver import COMPONENT, ApiServerMetrics, Re
 _METHODS = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE"))
 _CONNECTS = frozenset(("log", "exec", "attach", "portforward"))
 _HEALTH = frozenset(("/healthz", "/livez", "/readyz"))
-_Parts = tuple[str, Resource | None, str, str, str]
-"""Method, resource, subresource or path, scope, and the option of `_option`."""
+_Parts = tuple[str, str, str, str, str, str]
+"""Method, apiVersion and plural name of the resource, subresource or path, scope, and the option of `_option`."""
 
 
 class InFlight:
@@ -118,12 +118,12 @@ class Meter:
         parts: _Parts
         if target is None:
             path = request.raw_path.decode("latin-1")
-            parts = (method, None, path if path in _HEALTH else "", "", option)
+            parts = (method, "", "", path if path in _HEALTH else "", "", option)
         else:
             scope = "cluster" if target.namespace is None else "namespace"
             if target.name or method == "POST":
                 scope = "resource"
-            parts = (method, target.resource, target.sub, scope, option)
+            parts = (method, target.resource.api_version, target.resource.plural, target.sub, scope, option)
         known = self._known.get(parts)
         if known is None:
             known = self._known[parts] = self.metrics.requests_with(_labels(*parts))
@@ -145,17 +145,16 @@ def _option(request: Request) -> str:
     return f"{verb} {dry_run if dry_run in ('', 'All') else 'invalid'}".rstrip()
 
 
-def _labels(method: str, resource: Resource | None, sub: str, scope: str, option: str) -> RequestLabels:
+def _labels(method: str, api_version: str, plural: str, sub: str, scope: str, option: str) -> RequestLabels:
     verb, _, dry_run = option.partition(" ")
     if not verb:
         verb = "GET" if method == "HEAD" else method if method in _METHODS else "other"
         if verb == "GET" and scope in ("cluster", "namespace"):
             verb = "LIST"
-    if resource is None:
-        return RequestLabels(dry_run, "", "", "", sub, verb, "")
     if sub in _CONNECTS:
         verb = "CONNECT"
-    return RequestLabels(dry_run, resource.group, resource.plural, scope, sub, verb, resource.version)
+    group, _, version = api_version.rpartition("/")
+    return RequestLabels(dry_run, group, plural, scope, sub, verb, version)
 
 
 def _group_resource(resource: Resource) -> tuple[str, str]:
