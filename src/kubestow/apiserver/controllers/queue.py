@@ -8,7 +8,6 @@ it with a timer of the event loop; in a simulation the virtual clock advances to
 import heapq
 import itertools
 from collections.abc import Callable, Iterable
-from time import perf_counter
 from typing import Protocol
 
 from kubestow.apiserver.errors import ApiError
@@ -41,6 +40,17 @@ class Controller(Protocol):
         """Reconcile one object; return the seconds until the next run, None for no further run."""
 
 
+class _Worker:
+    """A controller, and the metrics of its queue, if any."""
+
+    __slots__ = ("controller", "metrics", "name")
+
+    def __init__(self, controller: Controller, metrics: WorkQueueMetrics | None) -> None:
+        self.controller = controller
+        self.name = type(controller).__name__
+        self.metrics = None if metrics is None else metrics.queue(self.name)
+
+
 class Controllers:
     """The keys that the controllers of a store have to reconcile."""
 
@@ -48,26 +58,24 @@ class Controllers:
         self, store: Store, controllers: Iterable[Controller], metrics: WorkQueueMetrics | None = None
     ) -> None:
         self._store = store
-        self._metrics = metrics
-        if metrics is not None:
-            metrics.work_depth.watch(self._depths)
-        self._due: list[tuple[float, int, Controller, Key]] = []
+        self._due: list[tuple[float, int, _Worker, Key]] = []
         self._scheduled: dict[tuple[int, Key], float] = {}
         self._failures: dict[tuple[int, Key], int] = {}
         self._order = itertools.count()
         self._subscriptions: list[tuple[str, Callable[[Change], None]]] = []
         self.on_scheduled: Callable[[float], None] = lambda _: None
         """Callback with the time of a key that is due before all others."""
-        self._names: set[tuple[str, ...]] = set()
-        for controller in controllers:
-            self._names.add((type(controller).__name__,))
-            for storage, keys_of in controller.sources().items():
-                self._watch(controller, storage, keys_of)
+        self._workers = [_Worker(controller, metrics) for controller in controllers]
+        for worker in self._workers:
+            for storage, keys_of in worker.controller.sources().items():
+                self._watch(worker, storage, keys_of)
+        if metrics is not None:
+            metrics.work_depth.watch(self._depths)
 
-    def _watch(self, controller: Controller, storage: str, keys_of: KeysOf) -> None:
+    def _watch(self, worker: _Worker, storage: str, keys_of: KeysOf) -> None:
         def notify(change: Change) -> None:
             for key in keys_of(change):
-                self._schedule(controller, key, _SETTLE_SECONDS)
+                self._schedule(worker, key, _SETTLE_SECONDS)
 
         self._subscriptions.append((storage, notify))
         if storage == CUSTOM:
@@ -79,15 +87,16 @@ class Controllers:
         for collection in watched:
             collection.replay(notify)
 
-    def _schedule(self, controller: Controller, key: Key, seconds: float) -> None:
+    def _schedule(self, worker: _Worker, key: Key, seconds: float) -> None:
         at = self._store.clock.now() + seconds
-        identity = (id(controller), key)
-        if self._scheduled.get(identity, float("inf")) <= at:
+        identity = (id(worker), key)
+        before = self._scheduled.get(identity)
+        if before is not None and before <= at:
             return
-        if self._metrics is not None and identity not in self._scheduled:
-            self._metrics.work_adds.inc(type(controller).__name__)
+        if before is None and worker.metrics is not None:
+            worker.metrics.adds += 1
         self._scheduled[identity] = at
-        entry = (at, next(self._order), controller, key)
+        entry = (at, next(self._order), worker, key)
         heapq.heappush(self._due, entry)
         if self._due[0] is entry:
             self.on_scheduled(at)
@@ -103,42 +112,40 @@ class Controllers:
 
     def reconcile_next(self) -> None:
         """Reconcile the key that is due first."""
-        at, _, controller, key = heapq.heappop(self._due)
-        now = self._store.clock.now()
-        identity = (id(controller), key)
+        at, _, worker, key = heapq.heappop(self._due)
+        identity = (id(worker), key)
         if self._scheduled.get(identity) == at:
             del self._scheduled[identity]
-            started = perf_counter()
-            again = self._reconcile(controller, key, identity)
-            if self._metrics is not None:
-                name = type(controller).__name__
-                self._metrics.work_seconds.observe(perf_counter() - started, name)
-                self._metrics.work_waited.observe(max(0.0, now - at), name)
+            if worker.metrics is not None:
+                worker.metrics.begin(self._store.clock.now() - at)
+            again = self._reconcile(worker, key, identity)
+            if worker.metrics is not None:
+                worker.metrics.end()
             if again is not None:
-                self._schedule(controller, key, max(again, _STEP_SECONDS))
+                self._schedule(worker, key, max(again, _STEP_SECONDS))
 
-    def _reconcile(self, controller: Controller, key: Key, identity: tuple[int, Key]) -> float | None:
+    def _reconcile(self, worker: _Worker, key: Key, identity: tuple[int, Key]) -> float | None:
         try:
-            again = controller.reconcile(key)
+            again = worker.controller.reconcile(key)
         except ApiError as error:
-            log.info("Retrying", v=2, err=error.message, controller=type(controller).__name__, object="/".join(key))
+            log.info("Retrying", v=2, err=error.message, controller=worker.name, object="/".join(key))
         except Exception as error:
-            log.unexpected("Controller failed", err=error, controller=type(controller).__name__, object="/".join(key))
+            log.unexpected("Controller failed", err=error, controller=worker.name, object="/".join(key))
         else:
             self._failures.pop(identity, None)
             return again
-        if self._metrics is not None:
-            self._metrics.work_retries.inc(type(controller).__name__)
+        if worker.metrics is not None:
+            worker.metrics.retries += 1
         failures = self._failures[identity] = self._failures.get(identity, 0) + 1
         return min(_RETRY_LIMIT, _RETRY_SECONDS * 2.0 ** min(failures - 1, 10))
 
     def _depths(self) -> dict[tuple[str, ...], float]:
         """Return the number of keys that are due, by controller; keys to be reconciled later are not waiting."""
         now = self._store.clock.now()
-        depths: dict[tuple[str, ...], float] = dict.fromkeys(self._names, 0.0)
-        for at, _, controller, key in self._due:
-            if at <= now and self._scheduled.get((id(controller), key)) == at:
-                depths[type(controller).__name__,] += 1
+        depths: dict[tuple[str, ...], float] = {(worker.name,): 0 for worker in self._workers}
+        for at, _, worker, key in self._due:
+            if at <= now and self._scheduled.get((id(worker), key)) == at:
+                depths[worker.name,] += 1
         return depths
 
     def close(self) -> None:
