@@ -106,7 +106,8 @@ def _run(source: Source, simulation: Simulation, progress: Progress | None) -> R
         complete = False
     measures.take_sample()
     measures.count_open_waits()
-    return Run(results(simulation, measures, complete=complete), measures, _plugin_seconds(simulation))
+    plugin_seconds = simulation.metrics.plugin_seconds() if simulation.settings.timed else {}
+    return Run(results(simulation, measures, complete=complete), measures, plugin_seconds)
 
 
 def _advance(
@@ -125,16 +126,6 @@ def _advance(
         if progress is not None:
             progress(simulation.time, end, measures.counts["bound"])
     return False
-
-
-def _plugin_seconds(simulation: Simulation) -> dict[str, float]:
-    """Return the seconds spent in each plugin, over the cycles that were timed."""
-    spent: dict[str, float] = {}
-    if not simulation.settings.timed:
-        return spent
-    for (_point, plugin, _status), seen in simulation.metrics.plugin_execution_seconds.read().items():
-        spent[plugin] = spent.get(plugin, 0.0) + seen.total
-    return spent
 
 
 def write(done: Run, out: Path, name: str) -> None:

@@ -11,6 +11,7 @@ from kubestow.insight.page import tables
 from kubestow.insight.page.history import PageHistory, State
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.insight.page_harness import PageHarness
+from support.scenarios.stages import Slow, slow_bindings
 
 
 def contents(state: State) -> dict[str, Any]:
@@ -106,6 +107,24 @@ def test_figures_count_since_the_previous_moment() -> None:
         assert (figures.attempts, figures.bound, figures.nodes, figures.pods) == (3, 2, 1, 2)
         assert (figures.pending["unschedulable"], figures.requested["cpu"]) == (1, 1.0)
         assert figures.wait["p99"] is not None
+
+
+def test_time_in_plugins_is_without_waits() -> None:
+    """Bindings that wait side by side add nothing; each moment has the time since the previous one."""
+    with SchedulerHarness(plugins=[Slow], record_bytes=1 << 24) as world:
+        slow_bindings(world)
+        page = PageHarness(world)
+        world.cluster.add(make_node("n1"))
+        for number in range(3):
+            world.cluster.add(make_pod(f"p{number}"))
+        world.run_until_idle()
+        for seconds in (0.5, 0.25):
+            world.metrics.plugin_execution_seconds.observe(seconds, "Filter", "NodeName", "Success")
+            world.cluster.add(make_pod(f"after-{seconds}", node_selector={"disk": "none"}))
+            world.run_for(0.2)
+            moment = page.make_moment()
+            assert moment is not None
+            assert moment.figures.plugins == {"NodeName": seconds}
 
 
 def test_the_event_that_requeued_a_pod() -> None:

@@ -32,8 +32,6 @@ _MOST_IN_FLIGHT = 200
 _NOT_WAKING = (FIRST_EVENT, ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF)
 _QUIET_SECONDS = 10.0
 """Maximum time between two moments without changes."""
-_PLUGIN_SECONDS = 1.0
-"""Minimum time between two reads of the plugins' execution times, which are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,6 @@ class Watch:
         self._counted = (0, 0, 0, 0)
         self._decision = 0
         self._plugin_seconds: dict[str, float] = {}
-        self._plugins_at = self._time
 
     def next_moment(self, *, anyway: bool = False) -> Moment | None:
         """Return the next moment; None if nothing has changed and the last one is recent, unless `anyway` is set."""
@@ -129,7 +126,7 @@ class Watch:
             counts,
             percentiles([record.seconds for record in records], (50, 99)),
             percentiles(waits, (50, 90, 99)),
-            self._plugins(now),
+            self._plugins(),
             shares,
         )
 
@@ -142,16 +139,10 @@ class Watch:
             yield record
         self._decision = newest or last
 
-    def _plugins(self, now: float) -> dict[str, float]:
-        """Return the seconds spent in each plugin since the previous read; empty if that is too recent."""
-        if now - self._plugins_at < _PLUGIN_SECONDS:
-            return {}
-        self._plugins_at = now
-        spent: dict[str, float] = {}
-        for (_point, plugin, _status), seen in self._watched.metrics.plugin_execution_seconds.read().items():
-            spent[plugin] = spent.get(plugin, 0.0) + seen.total
-        before, self._plugin_seconds = self._plugin_seconds, spent
-        since = {plugin: round(total - before.get(plugin, 0.0), 6) for plugin, total in spent.items()}
+    def _plugins(self) -> dict[str, float]:
+        """Return the seconds spent in each plugin since the previous call."""
+        before, self._plugin_seconds = self._plugin_seconds, self._watched.metrics.plugin_seconds()
+        since = {plugin: round(total - before.get(plugin, 0.0), 6) for plugin, total in self._plugin_seconds.items()}
         return {plugin: seconds for plugin, seconds in since.items() if seconds > 0}
 
 

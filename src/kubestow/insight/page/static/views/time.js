@@ -22,7 +22,7 @@ function charts(data, colours) {
 		{ title: "Scheduling cycle", lines: [line("median", data.cycle.p50, 0), line("99 %", data.cycle.p99, 5)], format: duration },
 		{ title: "From first attempt to bound", lines: [line("median", data.wait.p50, 0), line("90 %", data.wait.p90, 3), line("99 %", data.wait.p99, 5)], format: duration },
 		{ title: "Preemptions", lines: [line("preemptions", data.preemptions, 1), line("victims", data.victims, 5)], format: count },
-		{ title: "Time in plugins, per second", lines: plugins.map(([name, values], place) => line(name, rate(values, data.seconds), place)), format: duration },
+		{ title: "Time in plugins per second, in one cycle of ten", lines: plugins.map(([name, values], place) => line(name, rate(values, data.seconds), place)), format: duration },
 		{ title: "Requested share of allocatable", lines: Object.entries(data.requested).slice(0, 6).map(([name, values], place) => line(name, values, place)), format: percent },
 		{ title: "Nodes", lines: [line("nodes", data.nodes, 2)], format: count },
 	].filter(({ lines }) => lines.length);
