@@ -4,13 +4,13 @@ Pods are counted as they change; the rest is read from the scheduler's own colum
 changes when there is something new.
 """
 
-import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from kubestow.api.natural_order import natural
 from kubestow.api.node import Node
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
@@ -96,7 +96,7 @@ class Overview:
             for row, node in enumerate(self._nodes.nodes)
             if node is not None
         ]
-        return sorted(usages, key=_numbered)
+        return sorted(usages, key=lambda usage: natural(usage.name))
 
     def zones(self) -> list[Usage]:
         """Return the usage of each zone."""
@@ -124,10 +124,6 @@ class Overview:
             (total(table.requested[MEMORY]), total(table.allocatable[MEMORY])),
             (total(table.pod_count), total(table.allowed_pods)),
         )
-
-
-def _numbered(usage: Usage) -> list[tuple[int, str]]:
-    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", usage.name)]
 
 
 def _state(node: Node) -> str:

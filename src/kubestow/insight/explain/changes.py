@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
+from kubestow.api.natural_order import natural
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.insight.explain.world import World
@@ -117,15 +118,15 @@ def evaluate(world: World, pod: Pod) -> Evaluation | None:
 
 
 def feasible_nodes(world: World, pod: Pod) -> list[str]:
-    """Return the sorted names of the feasible nodes of a pod."""
+    """Return the names of the feasible nodes of a pod, in natural order."""
     evaluation = evaluate(world, pod)
     if evaluation is None or evaluation.verdicts is None:
         return []
     names = world.cluster.nodes.names
-    return sorted(names[row] for row in evaluation.verdicts.feasible().tolist())
+    return sorted((names[row] for row in evaluation.verdicts.feasible().tolist()), key=natural)
 
 
 def feasible_after(world: World, pod: Pod, change: Change) -> list[str]:
-    """Return the sorted names of the nodes that are feasible for a pod after a change."""
+    """Return the names of the nodes that are feasible for a pod after a change, in natural order."""
     with changed(world, change):
         return feasible_nodes(world, pod if change.pod is None else change.pod)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.api.natural_order import natural
 from kubestow.api.timestamps import format_micro_time
 from kubestow.insight.decisions import reading
 from kubestow.insight.decisions.archive import Archive
@@ -123,10 +124,10 @@ def matrix(decision: Decision) -> dict[str, Any]:
     counts = Counter(result.rejected for result in results.values() if result.rejected is not None)
     refusals = {rejected: number for number, (rejected, _) in enumerate(counts.most_common())}
 
-    def order(entry: tuple[str, NodeResult]) -> tuple[int, bool, float, str]:
+    def order(entry: tuple[str, NodeResult]) -> tuple[int, bool, float, list[tuple[int, str]]]:
         name, result = entry
         number = -1 if result.rejected is None else refusals[result.rejected]
-        return number, name != decision.chosen, -(result.total or 0), name
+        return number, name != decision.chosen, -(result.total or 0), natural(name)
 
     ordered = sorted(results.items(), key=order)
     plugins = list(dict.fromkeys(plugin for _, result in ordered for plugin in result.plugins or ()))

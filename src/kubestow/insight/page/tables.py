@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from kubestow.api.natural_order import natural
 from kubestow.api.node import Node, Taint
 from kubestow.api.pod_groups import group_key
 from kubestow.insight.page.history import State
@@ -163,7 +164,13 @@ def groups(state: State) -> dict[str, Any]:
                 scheduled.setdefault(key, []).append(name)
     least = {group.key: group.min_count for group in state.cluster.listers.pod_groups}
     rows = [
-        (key, least.get(key, 0), pending[key], len(scheduled.get(key, ())), sorted(set(scheduled.get(key, ()))))
+        (
+            key,
+            least.get(key, 0),
+            pending[key],
+            len(scheduled.get(key, ())),
+            sorted(set(scheduled.get(key, ())), key=natural),
+        )
         for key in sorted({*least, *pending, *scheduled})
     ]
     return {"time": state.last.time, "columns": ["group", "minCount", "pending", "scheduled", "nodes"], "rows": rows}
@@ -187,7 +194,7 @@ def search(state: State, text: str, plugins: Iterable[str]) -> dict[str, Any]:
     names = (table.names[row] for row in live_rows(table))
     return {
         "pods": found,
-        "nodes": list(islice((name for name in names if part in name.lower()), _FOUND)),
+        "nodes": sorted((name for name in names if part in name.lower()), key=natural)[:_FOUND],
         "plugins": sorted(name for name in plugins if part in name.lower())[:_FOUND],
         "reasons": [{"reason": reason, "count": count} for reason, count in reasons.most_common(_FOUND)],
     }
