@@ -26,16 +26,18 @@ LIMITS = Limits(connections=1_000, body=64 * 1024, unsent=1024 * 1024)
 """Clients are few, the only request body is a number, and a client too slow for a stream is disconnected."""
 _REFRESH_SECONDS = 60.0
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 SAFE = (
     ("Content-Security-Policy", _POLICY),
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
-"""Headers for browsers: load content only from this server, and never interpret data as another type."""
+"""Headers for browsers: load content only from this server, never turn text into markup or data into another type."""
 
 
 async def respond(work: Coroutine[Any, Any, Answer], connection: Connection, method: str) -> None:

@@ -12,6 +12,11 @@ from kubestow.simulator.results import format_duration, summary
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 860, 220, 56, 24
 _COLOURS = ("var(--a)", "var(--b)", "var(--c)")
+_POLICY = (
+    """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"""
+    '<meta name="referrer" content="no-referrer">'
+)
+"""Browsers execute no script and load nothing, even if a name were not escaped."""
 _STYLE = """
 :root{--fg:#1d2733;--bg:#fff;--soft:#5f6b7a;--line:#dfe4ea;--a:#1f6feb;--b:#d9730d;--c:#2a9d63;--card:#f6f8fa}
 @media(prefers-color-scheme:dark){:root{--fg:#e6edf3;--bg:#0d1117;--soft:#9aa5b1;--line:#30363d;--a:#58a6ff;--b:#f0883e;
@@ -85,7 +90,7 @@ def page(title: str, body: str) -> str:
     """Return a complete page; `title` and `body` are HTML."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
+        f'{_POLICY}<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
         f"<body>\n{body}\n</body></html>\n"
     )
 

@@ -80,7 +80,7 @@ def test_authorization_of_the_local_server(site: Site, token: str, status: int) 
     "path", ["/ui/", "/ui/page.js", f"{API}/cluster", f"{API}/none", "/ui/none.js", "/none", "/ui"]
 )
 def test_all_responses_have_security_headers(site: Site, path: str) -> None:
-    """They forbid other origins, inline scripts, frames, and content sniffing."""
+    """They forbid other origins, inline scripts, text as markup, frames, and content sniffing."""
 
     async def read(reader: Reader) -> Any:
         return await reader.get(path)
@@ -90,7 +90,9 @@ def test_all_responses_have_security_headers(site: Site, path: str) -> None:
     assert policy["default-src"] == "'none'"
     assert policy["frame-ancestors"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+    assert (policy["require-trusted-types-for"], policy["trusted-types"]) == ("'script'", "'none'")
     assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
 def test_files_are_sent_once(site: Site) -> None:
@@ -148,3 +150,45 @@ def test_the_address_stays_the_same(tmp_path: Any, site: Site) -> None:
     address, other = asyncio.run(main())
     assert address.startswith("http://127.0.0.1:")
     assert other not in ("", token)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:8080", 200),
+        ("127.0.0.1:8080", 200),
+        ("[::1]:8080", 200),
+        ("192.0.2.7", 200),
+        ("example.com", 421),
+        ("example.com:8080", 421),
+        ("localhost.example.com", 421),
+        ("127.0.0.1.example.com", 421),
+        ("[", 421),
+        ("", 421),
+    ],
+)
+def test_the_local_server_must_be_named_by_its_address(site: Site, host: str, status: int) -> None:
+    """Web sites whose name resolves to 127.0.0.1 reach neither data nor the static page."""
+
+    async def read(reader: Reader) -> list[int]:
+        reader.headers["Host"] = host
+        return [(await reader.get(path)).status for path in (f"{API}/cluster", "/ui/")]
+
+    assert served(site, read) == [status] * 2
+
+
+def test_a_request_that_names_two_hosts_is_rejected(site: Site) -> None:
+    """Which of them a browser or proxy meant is not known."""
+
+    async def main() -> bytes:
+        server = LocalServer(site, TOKEN)
+        port = int((await server.start(0)).split(":")[2].partition("/")[0])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /ui/ HTTP/1.1\r\nHost: localhost\r\nHost: example.com\r\n\r\n")
+        line = await reader.readline()
+        writer.close()
+        await server.stop()
+        return line
+
+    assert asyncio.run(main()).startswith(b"HTTP/1.1 421")
