@@ -185,7 +185,26 @@ def test_views_fit_a_phone_without_horizontal_scrolling(browser: Browser, cluste
         for view, text in VIEWS.items():
             go(page, f"#/{view}")
             expect(page.get_by_role("main")).to_contain_text(text)
-            assert page.evaluate("document.getElementById('main').scrollWidth") <= 375, view
+            for part in ("main", "nav"):
+                assert page.evaluate(f"document.querySelector('{part}').scrollWidth") <= 375, (view, part)
+
+
+ENDS = """() => [...document.querySelectorAll(".lines .line")].map((line) => {
+    const name = line.querySelector("bdi"), end = document.createRange(), cell = name.closest("[role=gridcell]");
+    end.selectNodeContents(name.lastChild);
+    return end.getBoundingClientRect().right <= cell.getBoundingClientRect().right && end.toString();
+})"""
+
+
+def test_narrow_tables_show_the_ends_of_names(browser: Browser, cluster: Up) -> None:
+    """The pods of a Deployment differ only there."""
+    with tab(browser, address_of(cluster), viewport={"width": 390, "height": 844}) as page:
+        for place in ("#/queue?filter=indexer", "#/decisions?outcome=unschedulable"):
+            go(page, place)
+            expect(page.get_by_role("row").nth(4)).to_contain_text("indexer")
+            ends = page.evaluate(ENDS)[:4]
+            assert len(set(ends)) == 4
+            assert all(ends)
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is missing; make browser gets it")

@@ -1,7 +1,7 @@
 """Opens the page in a tab of a real Chromium."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ try:
 except ImportError:
     pytest.skip("Playwright is missing; make browser gets it", allow_module_level=True)
 
-__all__ = ["AXE", "Browser", "Page", "expect", "go", "tab"]
+__all__ = ["AXE", "Browser", "Page", "expect", "go", "modified", "tab"]
 
 if shutil.which("chromium") is None:
     pytest.skip("Chromium is missing; make browser gets it", allow_module_level=True)
@@ -66,3 +66,25 @@ def address_of(cluster: Up) -> str:
     found: str | None = opening.address_in("\n".join(cluster.lines))
     assert found is not None, cluster.lines
     return found
+
+
+def _changing(change: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a handler that modifies the true response."""
+
+    def answer(route: Any) -> None:
+        body = route.fetch().json()
+        change(body)
+        route.fulfill(json=body)
+
+    return answer
+
+
+@contextmanager
+def modified(browser: Browser, up: Up, **answers: Any) -> Iterator[Page]:
+    """Open the page with modified responses: for each path, a function that changes the true response."""
+    with tab(browser, "about:blank") as page:
+        for path, change in answers.items():
+            page.route(f"**/ui/api/v1/{path}*", _changing(change))
+        page.goto(address_of(up))
+        yield page
+        page.unroute_all(behavior="ignoreErrors")

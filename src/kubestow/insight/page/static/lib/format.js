@@ -9,7 +9,8 @@ export const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
-export const percent = (share) => (Number.isFinite(share) ? `${share > 0 && share < 0.01 ? "<1" : Math.round(share * 100)} %` : "–");
+/** Rounded down as in kubestow capacity, so that 100 % is full. */
+export const percent = (share) => (Number.isFinite(share) ? `${share > 0 && share < 0.01 ? "<1" : Math.floor(share * 100 + 1e-9)} %` : "–");
 
 const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 

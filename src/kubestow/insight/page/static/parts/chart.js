@@ -4,7 +4,7 @@ import { clock } from "../lib/format.js";
 import { Canvas, stroke, useSize } from "./canvas.js";
 
 const cursor = signal(null);
-const LEFT = 56;
+const LEFT = 68;
 const FOOT = 18;
 const height = 132;
 
@@ -60,14 +60,16 @@ export function Chart({ title, times, lines, format, at, onPick }) {
 		lines.forEach((line) => {
 			context.strokeStyle = line.colour;
 			context.lineWidth = 1.75;
-			context.lineJoin = "round";
+			context.lineJoin = context.lineCap = "round";
 			context.beginPath();
 			let drawing = false;
 			line.values.forEach((value, point) => {
 				if (!Number.isFinite(value)) drawing = false;
 				else if (drawing) context.lineTo(x(times[point]), y(value));
 				else {
+					// A point without neighbours is a dot.
 					context.moveTo(x(times[point]), y(value));
+					context.lineTo(x(times[point]) + 1, y(value));
 					drawing = true;
 				}
 			});

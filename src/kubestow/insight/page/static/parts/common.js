@@ -1,7 +1,7 @@
 // Components and texts that all views share.
 import { html, cls, useEffect, useRef, Icon } from "../lib/ui.js";
 import { nodeLink, podLink } from "../lib/route.js";
-import { count, splitPod } from "../lib/format.js";
+import { count, seconds, splitPod } from "../lib/format.js";
 
 export const STATES = {
 	active: { title: "Active", badge: "accent", hint: "ready for an attempt" },
@@ -16,13 +16,16 @@ const OUTCOMES = { scheduled: ["Scheduled", "ok"], unschedulable: ["Unschedulabl
 export const State = ({ of }) => html`<span class=${cls("badge", STATES[of]?.badge)} title=${STATES[of]?.hint}>${STATES[of]?.title || of}</span>`;
 export const Outcome = ({ of }) => html`<span class=${cls("badge", OUTCOMES[of]?.[1])}>${OUTCOMES[of]?.[0] || of}</span>`;
 
-/** A name, isolated in its own text direction. */
-export const Name = ({ children }) => html`<bdi class="name" title=${children}>${children}</bdi>`;
+/** A name, isolated in its own text direction. In a narrow table its middle is cut: names of equal pods differ at the end. */
+export const Name = ({ children, space, title = children }) => {
+	const letters = [...String(children)];
+	return html`<bdi class="name" title=${title}><span class="stem">${space && html`<span class="space">${space}/</span>`}${letters.slice(0, -6).join("")}</span>${letters.slice(-6).join("")}</bdi>`;
+};
 /** A link to a node; a quiet link is not a tab stop, because the table around it handles keys. */
 export const Node = ({ name, quiet }) => html`<a href=${nodeLink(name)} tabindex=${quiet && -1}><${Name}>${name}<//></a>`;
 export const Pod = ({ pod, quiet }) => {
 	const [namespace, name] = splitPod(pod);
-	return html`<a href=${podLink(pod)} title=${pod} tabindex=${quiet && -1}><bdi class="name"><span class="space">${namespace}/</span>${name}</bdi></a>`;
+	return html`<a href=${podLink(pod)} tabindex=${quiet && -1}><${Name} space=${namespace} title=${pod}>${name}<//></a>`;
 };
 
 /** The head of a view: its title, a hint, and its controls. */
@@ -48,6 +51,9 @@ export const Bars = ({ label, items, all, picked, onPick, children }) => html`<u
 
 export const POD_COLUMN = { key: "pod", title: "Pod", width: "minmax(180px,2fr)", small: "minmax(110px,1fr)", narrow: true, sort: true, cell: ({ pod }) => html`<${Pod} pod=${pod} quiet />` };
 export const numbers = (key, title, width, more) => ({ key, title, width, end: true, sort: true, cell: (row) => count(row[key] || 0), ...more });
+
+/** The seconds from the first attempt to a decision. The record's own `waited` begins at the previous attempt. */
+export const waited = ({ time, queue }) => seconds(time) - seconds(queue?.firstAttempt);
 
 /** Pairs of a name and a number, sorted by the size of the number, largest first. */
 export const largest = (pairs) => pairs.sort(([, one], [, other]) => Math.abs(other) - Math.abs(one));

@@ -14,15 +14,17 @@ const CHOICES = {
 };
 
 const RunnerUp = ({ runnerUp, chosen }) => {
-	const rows = largest(Object.entries(runnerUp.by));
+	const rows = largest(Object.entries(runnerUp.by).filter(([, difference]) => difference));
 	const most = Math.max(1, ...rows.map(([, difference]) => Math.abs(difference)));
 	return html`<section class="panel"><h2>Chosen over the runner-up</h2>
-		<p><${Node} name=${chosen} /> leads <${Node} name=${runnerUp.node} /> by <strong>${figure(runnerUp.behind)}</strong>.</p>
+		<p>${runnerUp.behind ? html`<${Node} name=${chosen} /> leads <${Node} name=${runnerUp.node} /> by <strong>${figure(runnerUp.behind)}</strong>.` : html`<${Node} name=${chosen} /> and <${Node} name=${runnerUp.node} /> have the same score.`}</p>
 		<dl class="leads">${rows.map(([plugin, difference]) => html`<div key=${plugin}><dt>${plugin}</dt><dd><span class="lead"><i class=${difference < 0 ? "behind" : ""} style=${{ width: `${(Math.abs(difference) / most) * 50}%` }}></i></span><b>${difference > 0 ? "+" : ""}${figure(difference)}</b></dd></div>`)}</dl></section>`;
 };
 
-function Preemption({ preemption }) {
+/** Nothing if the message of the outcome says it all. */
+function Preemption({ preemption, outcome }) {
 	const { plugin, message, nominated, victims = [], candidates = [], why, pdbViolations } = preemption;
+	if (!nominated && !candidates.length && outcome.includes(message)) return null;
 	return html`<section class="panel"><h2>Preemption <small>${plugin}</small></h2>
 		${message && html`<p>${message}</p>`}
 		${nominated && html`<p>Nominated node: <${Node} name=${nominated} />. Victims: ${plural(victims.length, "pod")}${pdbViolations ? `, violating ${plural(pdbViolations, "disruption budget")}` : ""}.</p>
@@ -48,6 +50,6 @@ export function Body({ decision, matrix, runnerUp, dry }) {
 			${decision.nodesDropped && html`<p class="notice">${decision.nodesDropped}</p>`}
 			<${Matrix} matrix=${matrix} chosen=${decision.chosen} picked=${options.why ?? null} onPick=${(why) => setOptions({ why })} /></section>
 		${runnerUp && decision.chosen && html`<${RunnerUp} runnerUp=${runnerUp} chosen=${decision.chosen} />`}
-		${decision.preemption && html`<${Preemption} preemption=${decision.preemption} />`}
+		${decision.preemption && html`<${Preemption} preemption=${decision.preemption} outcome=${decision.message || ""} />`}
 		${decision.extenders?.length > 0 && html`<section class="panel"><h2>Extenders</h2><ul class="list">${decision.extenders.map(({ url, verb, sent, kept, error }, number) => html`<li key=${number}><span class="grow"><code>${url}</code> ${verb}</span><span class="hint">${dry && sent == null ? "not called" : error || `${count(sent || 0)} sent, ${count(kept || 0)} kept`}</span></li>`)}</ul></section>`}`;
 }

@@ -1,5 +1,6 @@
 // Nodes as cells of one canvas, in blocks by group, with the largest cells that fit.
 import { html, useMemo, useRef, useState, colour } from "../lib/ui.js";
+import { count } from "../lib/format.js";
 import { Canvas, shortened, stroke, useSize } from "./canvas.js";
 
 const HEAD = 20;
@@ -53,7 +54,7 @@ export function Heatmap({ groups, paint, mark, describe, onPick, label, version 
 		groups.forEach((group, number) => {
 			const { x, y, columns, wide } = boxes[number];
 			if (groups.length > 1) {
-				const total = ` ${group.rows.length}`;
+				const total = ` ${count(group.rows.length)}`;
 				const name = shortened(context, group.name, wide - context.measureText(total).width - 2);
 				context.fillStyle = ink;
 				context.fillText(name, x, y - HEAD / 2);

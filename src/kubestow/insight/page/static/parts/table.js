@@ -26,7 +26,7 @@ export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label
 	const { width, height } = useSize(scroller);
 	const [top, setTop] = useState(0);
 	const [active, setActive] = useState(-1);
-	const slim = width > 0 && width < 640;
+	const slim = width > 0 && width < 720;
 	const shown = useMemo(() => (slim ? columns.filter((column) => column.narrow) : columns), [columns, slim]);
 	const lines = useMemo(() => sorted(rows, columns, order), [rows, columns, order]);
 	const places = Math.ceil(height / ROW) + 12;
@@ -39,7 +39,8 @@ export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label
 		const element = scroller.current;
 		if (active < 0) return;
 		if (active * ROW < element.scrollTop) element.scrollTop = active * ROW;
-		else if ((active + 2) * ROW > element.scrollTop + element.clientHeight) element.scrollTop = (active + 2) * ROW - element.clientHeight;
+		const bottom = (active + 1) * ROW + element.firstElementChild.offsetHeight - element.clientHeight;
+		if (bottom > element.scrollTop) element.scrollTop = bottom;
 	}, [active]);
 
 	const onKey = (event) => {

@@ -12,6 +12,8 @@ import { Table } from "../parts/table.js";
 import { Name, Node, Tile, Title, tally } from "../parts/common.js";
 import { NodePanel } from "./node.js";
 
+/** The number of nodes up to which a table says more than a map. */
+const FEW = 12;
 const ZONE = "topology.kubernetes.io/zone";
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const share = (part, whole) => (whole > 0 ? part / whole : NaN);
@@ -38,9 +40,10 @@ function ranked(shade, rows) {
 
 const grouped = (data, key) => {
 	const label = data.labels[key];
-	if (!label) return [{ name: "", rows: [...data.names.keys()] }];
+	const order = [...data.names.keys()].sort((one, other) => byName(data.names[one], data.names[other]));
+	if (!label) return [{ name: "", rows: order }];
 	const groups = label.values.map((value) => ({ name: value || "label not set", rows: [] }));
-	label.of.forEach((value, row) => groups[value].rows.push(row));
+	for (const row of order) groups[label.of[row]].rows.push(row);
 	return groups.filter(({ rows }) => rows.length).sort((one, other) => byName(one.name, other.name));
 };
 
@@ -110,20 +113,20 @@ const Tiles = ({ data }) => html`<dl class="tiles">
 export function Cluster() {
 	const answer = useCluster();
 	const { options } = route.value;
-	const asTable = options.show === "table";
 	return html`<${Answer} of=${answer} what="Reading the cluster">${(data) => {
 		const keys = Object.keys(data.labels);
 		const [by, group] = [options.colour || "cpu", options.group ?? (keys.includes(ZONE) ? ZONE : "")];
 		const shade = shading(data, by);
+		const asTable = options.show ? options.show === "table" : data.names.length <= FEW;
 		return html`
 			<${Title} controls=${html`<div class="row">
-					<label class="field">Colour by <select value=${by} onChange=${(event) => setOptions({ colour: event.target.value })}>
+					${!asTable && html`<label class="field">Colour by <select value=${by} onChange=${(event) => setOptions({ colour: event.target.value })}>
 						${[...data.resources, "pods", "fragmentation", "taints"].map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
 						${keys.length > 0 && html`<optgroup label="label">${keys.map((key) => html`<option key=${key} value=${`label:${key}`}>${key}</option>`)}</optgroup>`}</select></label>
 					<label class="field">Group by <select value=${group === "none" ? "" : group} onChange=${(event) => setOptions({ group: event.target.value || "none" })}>
-						<option value="">nothing</option>${keys.map((key) => html`<option key=${key} value=${key}>${key}</option>`)}</select></label>
+						<option value="">nothing</option>${keys.map((key) => html`<option key=${key} value=${key}>${key}</option>`)}</select></label>`}
 					<div class="segments" role="group" aria-label="Show as">
-						<button aria-pressed=${!asTable} onClick=${() => setOptions({ show: null })}>Map</button>
+						<button aria-pressed=${!asTable} onClick=${() => setOptions({ show: "map" })}>Map</button>
 						<button aria-pressed=${asTable} onClick=${() => setOptions({ show: "table" })}>Table</button></div>
 				</div>`}>Cluster<//>
 			${data.names.length ? html`

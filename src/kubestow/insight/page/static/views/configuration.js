@@ -32,5 +32,5 @@ export function Configuration() {
 			<div class="columns">
 				${extenders.length > 0 && html`<section class="panel"><h2>Extenders</h2><ul class="list">${extenders.map((extender) => html`<li key=${extender}><code>${extender}</code></li>`)}</ul></section>`}
 				${features.length > 0 && html`<section class="panel"><h2>Enabled features</h2><p class="row">${features.map((feature) => html`<span class="badge" key=${feature}>${feature}</span>`)}</p></section>`}</div>
-			<section class="panel"><h2>As YAML</h2><pre tabindex="0" role="region" aria-label="Configuration as YAML">${yaml}</pre></section>`}<//>`;
+			<details class="panel"><summary>As YAML</summary><pre tabindex="0" role="region" aria-label="Configuration as YAML">${yaml}</pre></details>`}<//>`;
 }

@@ -6,7 +6,7 @@ import { moment, go, route, setOptions } from "../lib/route.js";
 import { clock, duration } from "../lib/format.js";
 import { Answer, Empty } from "../parts/states.js";
 import { Table } from "../parts/table.js";
-import { Node, Outcome, POD_COLUMN, Title, brief } from "../parts/common.js";
+import { Node, Outcome, POD_COLUMN, Title, brief, waited } from "../parts/common.js";
 
 const COLUMNS = [
 	{ key: "time", title: "Time", width: "110px", small: "76px", narrow: true, sort: ({ id }) => id, cell: ({ time }) => clock(time) },
@@ -14,7 +14,7 @@ const COLUMNS = [
 	{ key: "outcome", title: "Outcome", width: "130px", narrow: true, sort: true, cell: ({ outcome }) => html`<${Outcome} of=${outcome} />` },
 	{ key: "where", title: "Node or reason", width: "minmax(200px,3fr)", sort: ({ chosen, message }) => chosen || message, cell: ({ chosen, message }) => (chosen ? html`<${Node} name=${chosen} quiet />` : html`<span title=${message}>${brief(message)}</span>`) },
 	{ key: "took", title: "Duration", width: "90px", end: true, sort: (row) => row.seconds, cell: (row) => duration(row.seconds) },
-	{ key: "waited", title: "Waited", width: "90px", end: true, sort: ({ queue }) => queue?.waited, cell: ({ queue }) => duration(queue?.waited) },
+	{ key: "waited", title: "Waited", width: "90px", end: true, sort: waited, cell: (row) => duration(waited(row)) },
 ];
 
 export function Decisions() {

@@ -9,9 +9,9 @@ import { Table } from "../parts/table.js";
 import { POD_COLUMN, Pod, Side, numbers } from "../parts/common.js";
 
 const COLUMNS = [
-	{ ...POD_COLUMN, width: "minmax(120px,1fr)" },
-	numbers("priority", "Priority", "94px", { narrow: true }),
-	...["cpu", "memory"].map((key) => numbers(key, key, "84px", { narrow: true, sort: ({ requests }) => requests[key] || 0, cell: ({ requests }) => (requests[key] ? quantity(key, requests[key]) : "–") })),
+	{ ...POD_COLUMN, width: "minmax(100px,1fr)" },
+	numbers("priority", "Priority", "90px", { narrow: true }),
+	...["cpu", "memory"].map((key, place) => numbers(key, key, place ? "80px" : "56px", { narrow: true, sort: ({ requests }) => requests[key] || 0, cell: ({ requests }) => (requests[key] ? quantity(key, requests[key]) : "–") })),
 ];
 
 function Usage({ node }) {

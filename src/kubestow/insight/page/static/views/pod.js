@@ -7,7 +7,7 @@ import { clock, count, duration, plural } from "../lib/format.js";
 import { Body, WouldFit } from "../parts/decision.js";
 import { Answer, Empty, Loading, Problem } from "../parts/states.js";
 import { Moves, Strip } from "../parts/strip.js";
-import { Name, Node, Outcome, State } from "../parts/common.js";
+import { Name, Node, Outcome, State, waited } from "../parts/common.js";
 
 function Attempts({ attempts, shown }) {
 	if (attempts.length < 2) return null;
@@ -16,7 +16,7 @@ function Attempts({ attempts, shown }) {
 		${recent.map(({ id, time, outcome }) => html`<button key=${id} aria-pressed=${id === shown} title="${outcome}, ${clock(time)}" onClick=${() => setOptions({ id, why: null })}>${clock(time)}</button>`)}</div></div>`;
 }
 
-function Facts({ decision, waits }) {
+function Facts({ decision, waits, pending }) {
 	const { profile, priority, time, seconds: took, queue: queued, binding, rejectedBy } = decision;
 	return html`<section class="panel stack"><h2>Timeline</h2>
 		<${Strip} decision=${decision} />
@@ -24,7 +24,7 @@ function Facts({ decision, waits }) {
 			${waits && html`<dt>Now</dt><dd><${State} of=${waits.state} /> ${waits.retry != null && html`<span class="hint">next retry ${waits.retry <= now() ? "is due" : `in ${duration(waits.retry - now())}`}</span>`}</dd>`}
 			<dt>Decided</dt><dd>${clock(time)}, in ${duration(took)}</dd>
 			${queued?.attempts != null && html`<dt>Attempts</dt><dd>${count(queued.attempts)}, the first at ${clock(queued.firstAttempt)}</dd>`}
-			${queued?.waited != null && html`<dt>Waited</dt><dd>${duration(queued.waited)}</dd>`}
+			<dt>Waited</dt><dd>${duration(waits && pending ? Math.max(0, now() - waits.created) : waited(decision))}</dd>
 			${binding && html`<dt>Binding</dt><dd>${binding.state}${binding.waitsFor?.length ? `, waits for ${binding.waitsFor.join(", ")}` : ""}${binding.error ? `: ${binding.error}` : ""}</dd>`}
 			${rejectedBy?.length > 0 && html`<dt>Rejected by</dt><dd>${rejectedBy.join(", ")}</dd>`}
 			<dt>Profile</dt><dd>${profile || "–"}</dd><dt>Priority</dt><dd>${count(priority || 0)}</dd>
@@ -52,7 +52,7 @@ export function PodDecision() {
 	if (answer.error?.status === 404 && !answer.data) {
 		return html`<h1><${Name}>${pod}<//></h1>
 			${waits && html`<p class="row"><${State} of=${waits.state} /> ${waits.reason}</p>`}
-			<${Empty} title="No decision about this pod" icon="decisions">${answer.error.message}. It has not been attempted yet, or the record was dropped.<//>`;
+			<${Empty} title="No decision about this pod" icon="decisions">No attempt to schedule it is recorded: there was none yet, or its record was dropped.<//>`;
 	}
 	return html`<${Answer} of=${answer} what="Reading the decision">${({ decision, attempts, matrix, runnerUp }) => {
 		const pending = !decision.chosen && live;
@@ -65,7 +65,7 @@ export function PodDecision() {
 			${decision.message && html`<p class="notice bad">${decision.message}</p>`}
 			<div class="columns">
 				${pending && (about.value.can.explain ? html`<${Help} names=${parts} decided=${decision.id} />` : html`<section class="panel"><h2>Would fit if</h2><p class="hint">Not available: ${about.value.cannot}</p></section>`)}
-				<${Facts} decision=${decision} waits=${waits} />
+				<${Facts} decision=${decision} waits=${waits} pending=${pending} />
 			</div>
 			<${Body} decision=${decision} matrix=${matrix} runnerUp=${runnerUp} />`;
 	}}<//>`;
