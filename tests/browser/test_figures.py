@@ -103,3 +103,30 @@ def test_few_nodes_are_a_table(browser: Browser, cluster: Up) -> None:
         expect(page.get_by_role("grid", name="Nodes").get_by_role("row")).to_have_count(4)
         page.get_by_role("button", name="Map").click()
         expect(page.locator(".heatmap canvas")).to_be_visible()
+
+
+def test_a_pod_that_fits_nowhere_does_not_fit_without_changes(browser: Browser, cluster: Up) -> None:
+    """Without nodes, no change is tried, and none helps."""
+
+    def without_nodes(body: dict[str, Any]) -> None:
+        (item,) = body["items"]
+        item["decision"] |= {"outcome": "unschedulable", "chosen": None}
+
+    with modified(browser, cluster, **{"try": without_nodes}) as page:
+        go(page, "#/try")
+        page.get_by_role("button", name="Try", exact=True).click()
+        expect(page.locator(".fits")).to_contain_text("No single change")
+
+
+def test_many_attempts_fit_a_phone(browser: Browser, cluster: Up) -> None:
+    """The buttons of the last twelve attempts are wrapped."""
+
+    def repeated(body: dict[str, Any]) -> None:
+        body["attempts"] = [body["attempts"][0] | {"id": number} for number in range(40)]
+
+    with modified(browser, cluster, **{"decisions/default/": repeated}) as page:
+        page.set_viewport_size({"width": 390, "height": 844})
+        go(page, "#/queue?filter=indexer")
+        page.get_by_role("row").nth(1).get_by_role("link").click()
+        expect(page.get_by_role("group", name="Attempts").get_by_role("button")).to_have_count(12)
+        assert page.evaluate("document.querySelector('main').scrollWidth") <= 390

@@ -1,5 +1,6 @@
 """Results of two simulations side by side, as `kubestow view` shows them."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,9 +33,15 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 def test_two_runs_are_compared_and_shown(browser: Browser, address: str) -> None:
-    """Moved pods have reasons; each run can be shown at any moment, and dry runs are possible at its end."""
+    """Moved pods have reasons; each run can be shown at any moment, and dry runs are possible at its end.
+
+    Times are without a date, as they are all near the end.
+    """
     with tab(browser, address) as page:
         expect(page.get_by_role("banner").get_by_role("status")).to_have_text("Recorded")
+        go(page, "#/decisions")
+        time = page.get_by_role("row").nth(1).get_by_role("gridcell").first
+        expect(time).to_have_text(re.compile(r"^\d\d:\d\d:\d\d$"))
         go(page, "#/compare")
         expect(page.locator(".group").first).to_contain_text("NodeResourcesFit")
         page.get_by_label("Run").select_option(index=1)

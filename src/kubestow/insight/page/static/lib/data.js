@@ -3,6 +3,7 @@ import { signal, useMemo } from "./ui.js";
 import { get, useAnswer } from "./api.js";
 import { connection, follow } from "./live.js";
 import { moment, route } from "./route.js";
+import { setPresent } from "./format.js";
 
 export const about = signal(null);
 export const failure = signal(null);
@@ -79,6 +80,7 @@ export async function start() {
 	try {
 		about.value = await get("", { run: route.value.options.run });
 		failure.value = null;
+		setPresent(about.value.live ? null : about.value.to);
 		known.value = about.value.moment;
 		ahead = about.value.time - Date.now() / 1000;
 		await Promise.all([readCluster(), readQueue()]);

@@ -42,14 +42,19 @@ export function duration(seconds) {
 }
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+let present = null;
+/** Sets the end of a recording, in seconds since 1970; null: now. */
+export const setPresent = (moment) => {
+	present = moment;
+};
 const DATE = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium", dateStyle: "medium" });
 
-/** A moment, given in seconds since 1970 or as RFC 3339. */
+/** A moment, given in seconds since 1970 or as RFC 3339; with its date unless it is within twelve hours of the present. */
 export function clock(moment) {
 	if (moment == null || moment === "") return "–";
 	const date = new Date(typeof moment === "number" ? moment * 1000 : moment);
 	if (Number.isNaN(date.getTime())) return String(moment);
-	return (Math.abs(Date.now() - date) < 43200e3 ? CLOCK : DATE).format(date);
+	return (Math.abs((present == null ? Date.now() : present * 1000) - date) < 43200e3 ? CLOCK : DATE).format(date);
 }
 
 export const seconds = (moment) => (typeof moment === "number" ? moment : Date.parse(moment) / 1000);

@@ -52,7 +52,7 @@ export function Chart({ title, times, lines, format, at, onPick }) {
 			context.textAlign = "right";
 			context.fillText(format(mark), LEFT - 8, y(mark));
 		}
-		const step = STEPS.find((seconds) => (seconds / span) * width > 90) || span;
+		const step = STEPS.find((seconds) => (seconds / span) * width > (span < 43200 ? 90 : 150)) || span;
 		context.textAlign = "center";
 		for (let moment = Math.ceil(from / step) * step; moment <= to; moment += step) {
 			if (x(moment) > LEFT + 20 && x(moment) < width - 26) context.fillText(clock(moment), x(moment), height - FOOT / 2 + 2);

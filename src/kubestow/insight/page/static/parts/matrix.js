@@ -51,6 +51,6 @@ export function Matrix({ matrix, chosen, picked, onPick }) {
 		<${Bars} label="Outcomes of nodes" all=${matrix.nodes.length} picked=${picked} onPick=${onPick}
 			items=${groups.map(({ index, title, plugin, rows: nodes }) => ({ key: String(index), size: nodes.length, tone: index < 0 ? "good" : "poor", text: html`${plugin && html`<span class="hint">${plugin}:</span> `}${title}` }))}>
 			${matrix.left > 0 && html`<li class="hint">${plural(matrix.left, "more node")} not shown</li>`}<//>
-		<details open=${group != null || matrix.plugins.length > 0 || rows.length <= MOST}><summary>${group ? plural(rows.length, "node") : `All ${plural(rows.length, "node")}`} in a table</summary>
+		<details open=${group != null || matrix.plugins.length > 0 || (groups.length > 1 && rows.length <= MOST)}><summary>${group ? plural(rows.length, "node") : `All ${plural(rows.length, "node")}`} in a table</summary>
 			<${Table} id="matrix" label="Nodes and their scores" rows=${rows} columns=${columns} order=${order} onOrder=${setOrder} chosen=${(row) => matrix.nodes[row] === chosen} /></details>`;
 }

@@ -35,7 +35,7 @@ function Facts({ decision, waits, pending }) {
 /** Changes that would help, tried in a copy of the cluster, which takes seconds. */
 function Help({ names, decided }) {
 	const explained = useAnswer(path("explain", ...names), { run: when().run }, decided);
-	if (explained.data) return html`<${WouldFit} changes=${explained.data.wouldFitIf || []} stuck=${explained.data.stuck} />`;
+	if (explained.data) return html`<${WouldFit} changes=${explained.data.wouldFitIf || []} stuck=${!explained.data.decision.chosen} />`;
 	if (explained.error) return explained.error.status === 404 ? null : html`<section class="panel"><h2>Would fit if</h2><${Problem} error=${explained.error} /></section>`;
 	return html`<section class="panel"><h2>Would fit if</h2><p class="hint">Trying changes in a copy of the cluster …</p><${Loading} what="Trying changes" /></section>`;
 }

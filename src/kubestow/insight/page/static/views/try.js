@@ -22,11 +22,11 @@ spec:
 const KEY = "kubestow-try";
 
 const Tried = ({ item }) => {
-	const { decision, matrix, runnerUp, wouldFitIf, stuck, notes = [] } = item;
+	const { decision, matrix, runnerUp, wouldFitIf, notes = [] } = item;
 	return html`<section class="stack" aria-label=${decision.pod}>
 		<div><h2><${Name}>${decision.pod}<//></h2><p class="row"><${Outcome} of=${decision.outcome} />${decision.chosen ? html`<span>would run on <${Node} name=${decision.chosen} /></span>` : html`<span>fits on no node</span>`}</p></div>
 		${decision.message && html`<p class="notice bad">${decision.message}</p>`}
-		${!decision.chosen && html`<${WouldFit} changes=${wouldFitIf || []} stuck=${stuck} />`}
+		${!decision.chosen && html`<${WouldFit} changes=${wouldFitIf || []} stuck />`}
 		<${Body} decision=${decision} matrix=${matrix} runnerUp=${runnerUp} dry />
 		${notes.map((note) => html`<p class="hint" key=${note}>${note}</p>`)}</section>`;
 };
