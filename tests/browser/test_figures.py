@@ -51,6 +51,13 @@ def test_shares_are_those_of_the_command(page: Page) -> None:
     assert found[:2] == ["0 %", "<1 %"]
 
 
+def test_durations_are_rounded_once(page: Page) -> None:
+    """A fraction of a second below a minute does not hide the minute."""
+    given = [0.0004, 0.25, 59.4, 59.7, 119.7, 599.9, 3599.9, 5400, 86399.9, 180000]
+    found = page.evaluate("given => import('./lib/format.js').then(({duration}) => given.map(duration))", given)
+    assert found == ["400 µs", "250 ms", "59 s", "1 min", "2 min", "10 min", "1 h", "1 h 30 min", "1 d 0 h", "2 d 2 h"]
+
+
 def test_a_measurement_without_neighbours_is_visible(browser: Browser, cluster: Up) -> None:
     """A chart has a dot for a moment that has a value if the moments before and after it have none."""
 

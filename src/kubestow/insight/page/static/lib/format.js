@@ -32,13 +32,14 @@ export function quantity(resource, amount) {
 export function duration(seconds) {
 	if (!Number.isFinite(seconds)) return "–";
 	const size = Math.abs(seconds);
+	const whole = Math.round(size);
 	if (size === 0) return "0 s";
 	if (size < 0.001) return `${Math.round(seconds * 1e6)} µs`;
 	if (size < 1) return `${trim(seconds * 1000, size < 0.01 ? 1 : 0)} ms`;
-	if (size < 60) return `${trim(seconds, size < 10 ? 1 : 0)} s`;
-	if (size < 3600) return `${Math.floor(seconds / 60)} min${size < 600 && Math.round(seconds) % 60 ? ` ${Math.round(seconds) % 60} s` : ""}`;
-	if (size < 86400) return `${Math.floor(seconds / 3600)} h${Math.floor(seconds / 60) % 60 ? ` ${Math.floor(seconds / 60) % 60} min` : ""}`;
-	return `${Math.floor(seconds / 86400)} d ${Math.floor(seconds / 3600) % 24} h`;
+	if (whole < 60) return `${trim(seconds, size < 10 ? 1 : 0)} s`;
+	if (whole < 3600) return `${Math.floor(whole / 60)} min${whole < 600 && whole % 60 ? ` ${whole % 60} s` : ""}`;
+	if (whole < 86400) return `${Math.floor(whole / 3600)} h${Math.floor(whole / 60) % 60 ? ` ${Math.floor(whole / 60) % 60} min` : ""}`;
+	return `${Math.floor(whole / 86400)} d ${Math.floor(whole / 3600) % 24} h`;
 }
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });

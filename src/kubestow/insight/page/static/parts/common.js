@@ -18,7 +18,7 @@ export const Outcome = ({ of }) => html`<span class=${cls("badge", OUTCOMES[of]?
 
 /** A name, isolated in its own text direction. In a narrow table its middle is cut: names of equal pods differ at the end. */
 export const Name = ({ children, space, title = children }) => {
-	const letters = [...String(children)];
+	const letters = [...(children ?? "")];
 	return html`<bdi class="name" title=${title}><span class="stem">${space && html`<span class="space">${space}/</span>`}${letters.slice(0, -6).join("")}</span>${letters.slice(-6).join("")}</bdi>`;
 };
 /** A link to a node; a quiet link is not a tab stop, because the table around it handles keys. */
