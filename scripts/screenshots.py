@@ -61,8 +61,6 @@ PAUSE = 1.5
 """Seconds for a view to draw itself."""
 PATIENCE = 120_000
 """Timeout in milliseconds, for busy machines."""
-TALL = 930
-"""Window height at which the matrix is visible, too."""
 
 
 def views(page: Page) -> dict[str, str]:
@@ -119,7 +117,6 @@ def take(folder: Path, address: str) -> None:
             for name, place in views(page).items():
                 page.evaluate("place => { location.hash = place }", place)
                 prepare(page, name)
-                page.set_viewport_size({"width": width, "height": TALL if name == "pending" else height})
                 page.wait_for_timeout(PAUSE * 1000)
                 page.screenshot(path=folder / f"{name}-{setting}.png")
         page = browser.new_page()

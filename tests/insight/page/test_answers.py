@@ -315,9 +315,9 @@ def test_nodes_are_in_natural_order() -> None:
     """Node n2 is before n10 in a matrix, in a suggestion, and in the results of a search."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         page = PageHarness(world)
-        names = [f"n{number}" for number in range(12)]
+        names = [f"n{number}" for number in range(2, 14)]
         page.add_objects(world, *(make_node(name, cpu="2") for name in sorted(names)), make_pod("big", cpu="4"))
         decision, explained, found = ask(page.site(), "/decisions/default/big", "/explain/default/big", "/search?q=n")
         assert decision["matrix"]["nodes"] == names
-        assert explained["wouldFitIf"][0]["nodes"] == names[:5]
+        assert [change["nodes"] for change in explained["wouldFitIf"][:2]] == [names[:5], names[:1]]
         assert found["nodes"] == names

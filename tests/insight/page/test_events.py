@@ -63,7 +63,9 @@ class Streams:
     async def open(self, since: int | None = None) -> Listener:
         reader, writer = await asyncio.open_connection(HOST, self._port)
         query = "" if since is None else f"?since={since}"
-        writer.write(f"GET {API}/events{query} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+        writer.write(
+            f"GET {API}/events{query} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+        )
         listener = Listener(reader, writer)
         self.inside.append(listener)
         return listener

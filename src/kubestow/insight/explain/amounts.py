@@ -56,7 +56,8 @@ def raised(
     world: World, request: Request, nodes: list[str], nominated: CompetingNominations | None
 ) -> Iterator[tuple[Change, int]]:
     """Raise the capacity of the nodes that lack least, each with the number of nodes that lack at most as much."""
-    lacking = sorted((request.amount - left, name) for name, left in free(world, request.resource, nodes, nominated))
+    left_by_node = free(world, request.resource, nodes, nominated)
+    lacking = sorted(((request.amount - left, name) for name, left in left_by_node), key=lambda one: one[0])
     for lack, name in lacking[:_NEAREST]:
         node = world.cluster.node(name)
         if node is None or lack <= 0:

@@ -69,7 +69,7 @@ export function Chart({ title, times, lines, format, at, onPick }) {
 				else {
 					// A point without neighbours is a dot.
 					context.moveTo(x(times[point]), y(value));
-					context.lineTo(x(times[point]) + 1, y(value));
+					context.arc(x(times[point]), y(value), 1, 0, 7);
 					drawing = true;
 				}
 			});
