@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kubestow.config.features import GATES, SCHEDULING_GATES, Gate
+from kubestow.config.features import GATES, NOT_BUILT, SCHEDULING_GATES, Gate
 
 PAGE = Path(__file__).parents[1] / "docs/reference/feature-gates.md"
 
@@ -11,14 +11,19 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/feature_gates_page.py; change src/kubestow/config/features.py and run it again. -->
 
-The gates of kube-scheduler v1.36, with its names, stages and defaults. They are set as there:
+The gates of kube-scheduler v1.37, with its names, stages and defaults. They are set as there:
 
-    --feature-gates=GenericWorkload=true,GangScheduling=true
+    --feature-gates=GenericWorkload=true
 
 - `AllAlpha=true` and `AllBeta=false` set all gates of a stage; a gate that is set by name keeps that setting.
-- A locked gate cannot be changed.
+- A locked gate cannot be changed. A gate whose feature does not exist here cannot be enabled.
 - A gate that is on needs the gates listed with it on, too.
 - `kube:` in front of a name is accepted, as in kube-scheduler.
+
+`--emulated-version=1.36` gives the gates their stages, defaults and locks of v1.36; v1.34 is the oldest. Gates that are
+newer are off and cannot be set. Some gates are on by default only if no component is older than
+`--min-compatibility-version`, by default the version before the emulated one. If a setting changes nothing here, the
+log contains the reason.
 
 All errors are reported at once, one per line, and nothing starts.
 
@@ -53,7 +58,8 @@ def _short(gates: list[Gate]) -> str:
 
 
 def _default(gate: Gate) -> str:
-    return ("on" if gate.default else "off") + (", locked" if gate.locked else "")
+    notes = ((gate.locked, ", locked"), (gate.name in NOT_BUILT, ", cannot be enabled"))
+    return ("on" if gate.default else "off") + "".join(note for applies, note in notes if applies)
 
 
 if __name__ == "__main__":

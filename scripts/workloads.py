@@ -20,12 +20,7 @@ ZONES = 5
 RACK_LABEL = "example.com/rack"
 _NODES_PER_RACK = 40
 _GANG_SIZES = (8, 16, 32, 64, 128, 256, 512)
-_GROUP_GATES = ",".join(
-    f"{gate}=true"
-    for gate in (
-        "GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption"
-    )
-)  # fmt: skip
+_GROUP_GATES = ",".join(f"{gate}=true" for gate in ("GenericWorkload", "TopologyAwareWorkloadScheduling"))
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _PER_FILLED_NODE = 4

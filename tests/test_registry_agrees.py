@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from kubestow import config
-from kubestow.config.features import Features
+from kubestow.config.features import SCHEDULING_GATES, Features
 from kubestow.config.plugin_args import ARGS_OF_PLUGIN
 from kubestow.config.plugin_points import IN_TREE as POINTS
 from kubestow.config.plugin_points import LEGACY as LEGACY_POINTS
@@ -60,7 +60,7 @@ def test_every_plugin_can_be_made_with_its_default_arguments(name: str) -> None:
 
 def test_every_plugin_can_be_enabled_at_once() -> None:
     """With all features on, the default profile has every plugin of kube-scheduler."""
-    everything = Features.parse("AllAlpha=true,AllBeta=true")
+    everything = Features.running({gate.name: True for gate in SCHEDULING_GATES})
     made = build_profiles(
         config.default(everything), in_tree_registry(), offline_handle(Cluster(everything)), lambda: 0.0
     )

@@ -22,7 +22,7 @@ from kubestow.config import Features
 from kubestow.scheduler.assembly import Core
 from kubestow.testing.jumping_loop import run
 
-GATES = "GenericWorkload GangScheduling TopologyAwareWorkloadScheduling WorkloadAwarePreemption WorkloadWithJob"
+GATES = "GenericWorkload TopologyAwareWorkloadScheduling WorkloadWithJob"
 _FEATURES = Features.parse(",".join(f"{gate}=true" for gate in GATES.split()))
 PRIORITIES = {"p1": 100, "p5": 500, "p9": 900}
 _QUIET_SECONDS = 2.5

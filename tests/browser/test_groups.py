@@ -35,7 +35,7 @@ spec:
       schedulingGroup: {podGroupName: train}
       containers: [{name: worker, image: trainer, resources: {requests: {cpu: 6}}}]
 """
-FEATURES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+FEATURES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 
 
 @pytest.fixture

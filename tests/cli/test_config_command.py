@@ -24,7 +24,7 @@ def test_default_writes_a_complete_valid_configuration() -> None:
 
 def test_default_follows_the_feature_gates() -> None:
     """Gates may be given in one option or several."""
-    done = run_config("default", "--feature-gates", "GenericWorkload=true", "--feature-gates", "GangScheduling=true")
+    done = run_config("default", "--feature-gates", "GenericWorkload=true", "--feature-gates", "WorkloadWithJob=true")
     assert "GangScheduling" in done.stdout
     assert "GangScheduling" not in run_config("default").stdout
 

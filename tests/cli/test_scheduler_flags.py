@@ -15,7 +15,6 @@ from kubestow.cli.scheduler.flag_types import (
     BOOL,
     FEATURE_GATES,
     INT32,
-    KUBERNETES_VERSIONS,
     NAMED_CERT_KEY,
     QUANTITY,
     STRING_TO_STRING,
@@ -138,8 +137,6 @@ def test_short_forms_of_verbosity() -> None:
         (("--bind-address=here",), "'--bind-address': 'here' is not an IP address"),
         (("--leader-elect-lease-duration=15",), "'--leader-elect-lease-duration'"),
         (("--tls-sni-cert-key=one",), "'--tls-sni-cert-key'"),
-        (("--emulated-version=kube=1.2",), "'--emulated-version': 'kube=1.2' is not a version from 1.33 to 1.36"),
-        (("--min-compatibility-version=new",), "'--min-compatibility-version': 'new' is not a version"),
         (("--allow-metric-labels=metric",), "'metric' must be formatted as key=value"),
         (("--version=old",), "'--version': 'old' is neither true, false nor raw"),
         (("--config",), "--config"),
@@ -290,9 +287,22 @@ def test_without_a_file_deprecated_flags_count(tmp_path: Path) -> None:
 
 def test_feature_gates_add_up(tmp_path: Path) -> None:
     """Given twice, with and without the component's name."""
-    assert _written(tmp_path, "--feature-gates=kube:GangScheduling=true,GenericWorkload=true")["profiles"]
+    assert _written(tmp_path, "--feature-gates=kube:GenericWorkload=true", "--feature-gates=kube:WorkloadWithJob=1")
     result = _invoke("--feature-gates=GenericWorkload=true", "--feature-gates=Nope=1", "--write-config-to=/dev/null")
     assert "Nope" in result.output
+
+
+def test_gates_follow_the_emulated_version(tmp_path: Path) -> None:
+    """A gate that is locked today can be set; wrong versions are reported with the flag."""
+    gate = "--feature-gates=DRAPrioritizedList=false"
+    assert _written(tmp_path, "--emulated-version=1.36", gate)["profiles"]
+    assert "feature is locked to true" in _invoke(gate).output
+    assert "NodeDeclaredFeatures" not in str(_written(tmp_path, "--emulated-version=1.35"))
+    for flag, wrong, problem in (
+        ("emulated-version", "kube=1.2", "emulation version 1.2 is not between [1.34, 1.37.0]"),
+        ("min-compatibility-version", "new", 'could not parse "new" as version'),
+    ):
+        assert _invoke(f"--{flag}={wrong}").output == f"Error: --{flag}: {problem}\n"
 
 
 def test_the_version_is_shown() -> None:
@@ -311,7 +321,6 @@ def test_the_version_is_shown() -> None:
         (QUANTITY, "512Ki", 524288, "524288"),
         (STRING_TO_STRING, '"m,l=v1,v2",n=w', (("m,l", "v1,v2"), ("n", "w")), "[m,l=v1,v2,n=w]"),
         (STRING_TO_STRING, "m,l=v1,v2", (("m,l", "v1,v2"),), "[m,l=v1,v2]"),
-        (KUBERNETES_VERSIONS, "kube=1.35", ("kube=1.35",), "[kube=1.35]"),
         (FEATURE_GATES, "A=true,B=false", ("A=true", "B=false"), "A=true,B=false"),
         (NAMED_CERT_KEY, "c,k:a.b,*.c", (("c", "k", ("a.b", "*.c")),), "[c,k:a.b,*.c]"),
     ],

@@ -69,7 +69,7 @@ class Standing:
         self.elector = Elector(
             lock, Terms(), clock=clock, random=lambda: 0.5, announce=lambda *_: None, coordinated=True
         )
-        self.candidate = asyncio.create_task(Candidate(requests, lock, clock, 2.0).run())
+        self.candidate = asyncio.create_task(Candidate(requests, lock, clock, 2.0, 35).run())
         self.leading = asyncio.Event()
         self.task = asyncio.create_task(self.elector.run(self._lead))
 
@@ -104,7 +104,7 @@ def test_a_candidate_is_created_with_its_version() -> None:
             await asyncio.sleep(10)
             spec = server.candidates["me"]["spec"]
             assert (spec["leaseName"], spec["strategy"]) == ("kube-scheduler", "OldestEmulationVersion")
-            assert (spec["binaryVersion"], spec["emulationVersion"]) == ("1.36.4", "1.36.0")
+            assert (spec["binaryVersion"], spec["emulationVersion"]) == ("1.36.4", "1.35.0")
             assert server.lease is None
             assert not one.elector.leads
 

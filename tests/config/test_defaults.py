@@ -18,6 +18,7 @@ from kubestow.config.plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from kubestow.config.versions import Versions
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -97,24 +98,19 @@ def test_gates_change_the_defaults_of_arguments() -> None:
     assert without_filter.args_of("DynamicResources") == DynamicResourcesArgs(None, ten_minutes)
     without_binding = load("", "DRADeviceBindingConditions=false").profiles[0]
     assert without_binding.args_of("DynamicResources") == DynamicResourcesArgs(ten_seconds, None)
-    assert load("").profiles[0].args_of("VolumeBinding") == VolumeBindingArgs(600, None)
-    scoring = load("", "StorageCapacityScoring=true").profiles[0].args_of("VolumeBinding")
+    assert load("", "StorageCapacityScoring=false").profiles[0].args_of("VolumeBinding") == VolumeBindingArgs(600, None)
+    scoring = load("").profiles[0].args_of("VolumeBinding")
     assert scoring == VolumeBindingArgs(600, (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0)))
 
 
 def test_gates_change_the_default_plugins() -> None:
     """A plugin behind a gate is enabled by default only if the gate is on."""
     assert multi_point()[-2:] == ["DefaultBinder", "NodeDeclaredFeatures"]
-    needing = (
-        "InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScalingInitContainers ExtendWebSocketsToKubelet"
-    )
-    off = ",".join(
-        f"{gate}=false" for gate in f"NodeDeclaredFeatures RestartAllContainersOnContainerExits {needing}".split()
-    )
-    assert multi_point(gates=off)[-1] == "DefaultBinder"
-    assert multi_point(gates="GenericWorkload=true,GangScheduling=true")[-1] == "GangScheduling"
+    old = config.default(Features.parse("", Versions(35, 34))).profiles[0].plugins.multiPoint
+    assert old.enabled[-1].name == "DefaultBinder"
+    assert multi_point(gates="GenericWorkload=true")[-1] == "GangScheduling"
     topology = multi_point(gates="GenericWorkload=true,TopologyAwareWorkloadScheduling=true")
-    assert topology[-3:] == ["NodeDeclaredFeatures", "TopologyPlacementGenerator", "PodGroupPodsCount"]
+    assert topology[-3:] == ["GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"]
 
 
 def merged(own: str) -> PluginSet:

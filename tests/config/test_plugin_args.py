@@ -43,7 +43,6 @@ def paths(plugin: str, args: str, gates: str = "") -> list[str]:
             ["resources[0].weight", "resources[1].name"],
         ),
         ("VolumeBinding", "{bindTimeoutSeconds: -1}", ["bindTimeoutSeconds"]),
-        ("VolumeBinding", "{shape: []}", ["shape"]),
         ("DynamicResources", "{filterTimeout: -1s}", ["filterTimeout"]),
         ("DynamicResources", "{bindingTimeout: 999ms}", ["bindingTimeout"]),
         ("PodTopologySpread", "{defaultingType: Other}", ["defaultingType"]),
@@ -151,8 +150,9 @@ def test_valid_node_selectors_are_accepted() -> None:
 def test_arguments_behind_a_gate_need_it() -> None:
     """An argument that has no effect without its gate is rejected while the gate is off."""
     shape = "{shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}"
-    assert paths("VolumeBinding", shape) == ["shape"]
-    load("VolumeBinding", shape, "StorageCapacityScoring=true")
-    assert paths("VolumeBinding", "{shape: [{score: 11}]}", "StorageCapacityScoring=true") == ["shape[0].score"]
+    assert paths("VolumeBinding", shape, "StorageCapacityScoring=false") == ["shape"]
+    assert paths("VolumeBinding", "{shape: []}", "StorageCapacityScoring=false") == ["shape"]
+    load("VolumeBinding", shape)
+    assert paths("VolumeBinding", "{shape: [{score: 11}]}") == ["shape[0].score"]
     assert paths("DynamicResources", "{filterTimeout: 1s}", "DRASchedulerFilterTimeout=false") == ["filterTimeout"]
     assert paths("DynamicResources", "{bindingTimeout: 1s}", "DRADeviceBindingConditions=false") == ["bindingTimeout"]

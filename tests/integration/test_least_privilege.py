@@ -25,7 +25,7 @@ RULES: list[dict[str, Any]] = yaml.safe_load(ROLE.read_text())
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP_REFERENCE = "rbac.authorization.k8s.io"
 USER = "kubestow"
-GATES = "GenericWorkload=true,GangScheduling=true"
+GATES = "GenericWorkload=true"
 NOT_USED_HERE = {
     "leasecandidates": "only where the API server coordinates the election",
     "bindings": "the older address of a binding, which servers still check",

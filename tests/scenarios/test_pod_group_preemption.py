@@ -150,18 +150,3 @@ def test_no_further_pod_is_evicted_while_victims_terminate(start: Start) -> None
     harness.cluster.add(make_pod("late", cpu="1", priority=0))
     harness.run_until_idle()
     assert (len(bound(harness, "a")), running(harness, "low"), running(harness, "late")) == (2, 2, 0)
-
-
-def test_without_workload_aware_preemption_each_pod_preempts(start: Start) -> None:
-    """Nevertheless, no pod is evicted unless the whole group can be placed."""
-    gates = features("GenericWorkload", "GangScheduling")
-    harness = start(features=gates)
-    add_nodes(harness, 2)
-    fill(harness, 4)
-    add_gang(harness, "big", pods=5, priority=10)
-    harness.run_for(30.0)
-    assert running(harness, "low") == 4
-    add_gang(harness, "a", pods=3, priority=20)
-    harness.run_for(30.0)
-    assert len(bound(harness, "a")) == 3
-    assert running(harness, "low") == 1

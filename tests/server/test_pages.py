@@ -137,7 +137,7 @@ def test_the_status() -> None:
     shown = json.loads(answer.text)
     assert shown["startTime"] == "2027-01-15T08:00:00Z"
     assert shown["binaryVersion"] == "1.36.4"
-    assert shown["emulationVersion"] == "1.36"
+    assert shown["emulationVersion"] == "1.37"
     assert shown["paths"] == ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/version"]
 
 

@@ -67,11 +67,11 @@ def test_health_checks_have_their_own_page(metrics: Metrics) -> None:
 
 def test_features_and_version() -> None:
     """Every gate is shown with its stage, and the version with Kubernetes' labels."""
-    metrics = Metrics(Features.parse("GangScheduling=true,GenericWorkload=true"), build=BuildInfo(git_commit="abc"))
+    metrics = Metrics(Features.parse("GenericWorkload=true"), build=BuildInfo(git_commit="abc"))
     gates = values(metrics.registry, "kubernetes_feature_enabled")
-    assert gates[" name=GangScheduling stage=ALPHA"] == 1
+    assert gates[" name=GenericWorkload stage=BETA"] == 1
     assert gates[" name=SchedulerAsyncAPICalls stage=BETA"] == 0
-    assert gates[" name=SchedulerQueueingHints stage="] == 1
+    assert gates[" name=NodeDeclaredFeatures stage="] == 1
     (build,) = values(metrics.registry, "kubernetes_build_info")
     assert "git_commit=abc" in build
     assert " git_version=v1.36.4+kubestow." in build

@@ -12,7 +12,7 @@ from kubestow.api.timestamps import format_micro_time
 from kubestow.client.leases import LeaseLock
 from kubestow.client.requests import Requests
 from kubestow.clock import Clock
-from kubestow.telemetry.build import KUBERNETES, BuildInfo
+from kubestow.telemetry.build import KUBERNETES
 from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
@@ -29,12 +29,13 @@ ADVICE = (
 class Candidate:
     """One contender, under the identity of its lock."""
 
-    def __init__(self, requests: Requests, lock: LeaseLock, clock: Clock, pause: float) -> None:
-        """`pause` is the time in seconds between two reads of the LeaseCandidate."""
+    def __init__(self, requests: Requests, lock: LeaseLock, clock: Clock, pause: float, emulated: int) -> None:
+        """`pause`: seconds between two reads of the LeaseCandidate; `emulated`: the emulated minor version."""
         self._requests = requests
         self._lock = lock
         self._clock = clock
         self._pause = pause
+        self._emulated = emulated
         self._loop = asyncio.get_running_loop()
         self._renewed_at = float("-inf")
         self._problem = ""
@@ -70,7 +71,6 @@ class Candidate:
         self._renewed_at = self._loop.time()
 
     def _new(self, now: str) -> dict[str, object]:
-        build = BuildInfo()
         return {
             "kind": "LeaseCandidate",
             "apiVersion": "coordination.k8s.io/v1beta1",
@@ -78,7 +78,7 @@ class Candidate:
             "spec": {
                 "leaseName": self._lock.name,
                 "binaryVersion": KUBERNETES,
-                "emulationVersion": f"{build.major}.{build.minor}.0",
+                "emulationVersion": f"1.{self._emulated}.0",
                 "strategy": STRATEGY,
                 "renewTime": now,
             },

@@ -77,7 +77,7 @@ IN_TREE: PluginPoints = {**LEGACY, **OWN} | _points(
 
 GATE_OF_PLUGIN = {
     "DynamicResources": "DynamicResourceAllocation",
-    "GangScheduling": "GangScheduling",
+    "GangScheduling": "GenericWorkload",
     "NodeDeclaredFeatures": "NodeDeclaredFeatures",
     "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
     "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",

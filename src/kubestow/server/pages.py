@@ -120,7 +120,8 @@ class Pages:
 
     def _statusz(self, request: Request) -> Response:
         listed = [path for path in self.paths if path.count("/") == 1 and path != "/statusz"]
-        return zpages.statusz(request, self._started, self._now(), listed)
+        emulated = f"1.{self._subject.features.versions.emulated}"
+        return zpages.statusz(request, self._started, self._now(), listed, emulated)
 
     @cached_property
     def _profiling(self) -> Page:

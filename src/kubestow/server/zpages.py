@@ -28,10 +28,9 @@ def flagz(request: Request, flags: Mapping[str, str]) -> Response:
     return _answer(request, "Flagz", lines, {"flags": dict(flags)})
 
 
-def statusz(request: Request, started: float, now: float, paths: Sequence[str]) -> Response:
-    """Return the page with the version, the start time and the paths of the server."""
+def statusz(request: Request, started: float, now: float, paths: Sequence[str], emulated: str) -> Response:
+    """Return the page with the versions, the start time and the paths of the server."""
     build = BuildInfo()
-    emulated = f"{build.major}.{build.minor}"
     start = datetime.fromtimestamp(started, UTC)
     uptime = int(now - started)
     minutes, seconds = divmod(uptime, 60)

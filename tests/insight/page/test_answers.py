@@ -291,7 +291,7 @@ def test_invalid_bodies_are_rejected(site: Site, path: str, body: str, message: 
 
 def test_pod_groups() -> None:
     """Groups have the numbers of pending and scheduled pods; an unschedulable gang has its decision and suggestions."""
-    gates = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+    gates = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
     features = config.Features.parse(gates)
     with SchedulerHarness(record_bytes=1 << 24, features=features) as world:
         page = PageHarness(world, features=features)

@@ -127,7 +127,7 @@ def test_a_template_that_needs_no_claim() -> None:
         ),
     ],
 )
-def test_infeasible_requests_reject_the_pod(requested: Any, features: dict[str, bool], reason: str) -> None:
+def test_infeasible_requests_reject_the_pod(requested: Any, features: dict[str, Any], reason: str) -> None:
     """PreFilter rejects the pod as a whole."""
     plugin, cluster = plugin_and_cluster(claim("c", requested), features=Features(**features))
     answer = rejected(plugin, cluster, claiming("p", "c"))[""]

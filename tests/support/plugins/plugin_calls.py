@@ -25,7 +25,7 @@ def cluster_of(*objects: Node | Pod) -> Cluster:
     return cluster
 
 
-def make(plugin: Any, args: Any = None, cluster: Cluster | None = None, **features: bool) -> Any:
+def make(plugin: Any, args: Any = None, cluster: Cluster | None = None, **features: Any) -> Any:
     """Return a plugin with its arguments, on a cluster."""
     return plugin(args, offline_handle(cluster or Cluster(), Features(**features)))
 

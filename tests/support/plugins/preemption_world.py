@@ -31,7 +31,7 @@ NOW = 1_000_000.0
 class World:
     """Nodes with 4 CPUs, with pods on them, and the default profile."""
 
-    def __init__(self, *nodes: str, seed: int = 0, configuration: str = "", **features: bool) -> None:
+    def __init__(self, *nodes: str, seed: int = 0, configuration: str = "", **features: Any) -> None:
         self.cluster = Cluster()
         self.nominator = Nominator()
         self.preempting: set[str] = set()

@@ -69,7 +69,7 @@ def merged(manifest: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 class World:
     """A cluster and its builders. `handle` is the handle of plugins."""
 
-    def __init__(self, **features: bool) -> None:
+    def __init__(self, **features: Any) -> None:
         self.cluster = Cluster()
         self.api = FakeApi()
         self.handle: Handle = offline_handle(self.cluster, Features(**features), api=self.api)

@@ -8,7 +8,7 @@ from kubestow.api.pod_groups import Condition, PodGroup, group_key
 from kubestow.config import Features
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
 
-GATES = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption")
+GATES = ("GenericWorkload", "TopologyAwareWorkloadScheduling")
 
 
 def features(*gates: str) -> Features:

@@ -178,8 +178,7 @@ def _setup(request: Request, served: ServedSettings, *, with_groups: bool) -> tu
     if with_groups and not features.generic_workload:
         # With pod groups, the gates of pod groups are on, unless the command line sets gates.
         notes += (_GROUPS_OFF,) if served.gates is not None else ()
-        known = {"generic_workload": True, "gang_scheduling": True, "topology_aware_workload_scheduling": True}
-        features = msgspec.structs.replace(features, **known)
+        features = msgspec.structs.replace(features, generic_workload=True, topology_aware_workload_scheduling=True)
     if request.configuration is not None:
         try:
             configuration = configuration_file.load(request.configuration, features, request.plugins)

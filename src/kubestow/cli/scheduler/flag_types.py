@@ -14,8 +14,6 @@ _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 _INT32 = 2**31
 _INT64 = 2**63
-_OLDEST_EMULATED, _NEWEST_EMULATED = 33, 36
-"""The minor versions that kube-scheduler v1.36 can emulate."""
 
 
 class FlagType(msgspec.Struct, frozen=True):
@@ -151,15 +149,6 @@ def _version(text: str) -> str:
         raise ValueError(f"{text!r} is neither true, false nor raw") from None
 
 
-def _kubernetes_versions(text: str) -> tuple[str, ...]:
-    for part in (found := _strings(text)):
-        minor = re.fullmatch(r"(?:kube=)?v?1\.(\d+)(?:\.\d+)?", part)
-        if minor is None or not _OLDEST_EMULATED <= int(minor[1]) <= _NEWEST_EMULATED:
-            known = f"from 1.{_OLDEST_EMULATED} to 1.{_NEWEST_EMULATED}, such as kube=1.{_NEWEST_EMULATED}"
-            raise ValueError(f"{part!r} is not a version {known}")
-    return found
-
-
 BOOL = FlagType("", _bool, _write_bool, alone="true")
 ON_OFF = FlagType("on|off", _on_off, lambda value: "on" if value else "off")
 STRING = FlagType("string", str)
@@ -169,7 +158,6 @@ FLOAT32 = FlagType("float32", _float, _write_float)
 DURATION = FlagType("duration", Duration.parse)
 IP = FlagType("ip", _ip)
 STRINGS = FlagType("strings", _strings, _write_list, adds_up=True)
-KUBERNETES_VERSIONS = FlagType("strings", _kubernetes_versions, _write_list, adds_up=True)
 INT32_SLICE = FlagType("int32Slice", _int32s, _write_list, adds_up=True)
 STRING_TO_STRING = FlagType("stringToString", _pairs, _write_pairs, adds_up=True)
 FEATURE_GATES = FlagType("colonSeparatedMultimapStringString", _strings, ",".join, adds_up=True)

@@ -15,7 +15,6 @@ from kubestow.config.durations import Duration
 _SECOND = 1_000_000_000
 _MEBIBYTE = 1024 * 1024
 _HTTP_1 = "only HTTP/1.1 is served"
-_ONE_VERSION = "there is one version of Kubernetes here, and nothing to emulate"
 
 _NO_GATE = "needs no gate LoggingAlphaOptions"
 _EMPTY_LEASE = "an empty one is refused, where there the election fails again and again"
@@ -174,11 +173,12 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              "acquire or renew."),
     ),
     "Feature gate": (
-        Flag("emulated-version", types.KUBERNETES_VERSIONS, (), "The version to emulate.", _ONE_VERSION),
+        Flag("emulated-version", types.STRINGS, (), "The version whose feature gates, with their defaults, apply: "
+             "kube=1.36 or 1.36. The oldest is three minor versions before this one."),
         Flag("feature-gates", types.FEATURE_GATES, (), "Features to turn on or off: A=true,B=false; a name may be "
              "preceded by kube:. May be repeated.", differs="gates that concern no scheduler change nothing"),
-        Flag("min-compatibility-version", types.KUBERNETES_VERSIONS, (), "The oldest version to work with.",
-             _ONE_VERSION),
+        Flag("min-compatibility-version", types.STRINGS, (), "The oldest version of the components to work with; some "
+             "gates are only on by default if no component is older."),
     ),
     "Metrics": (
         Flag("allow-metric-labels", types.STRING_TO_STRING, (), "Allowed values of a label; all others "

@@ -201,11 +201,10 @@ class LiveScheduler:
         )
 
     def _candidate(self, lock: LeaseLock, clock: Clock) -> Candidate | None:
-        if self.elector is None or not self.options.features.coordinated_leader_election:
+        features, election = self.options.features, self.options.configuration.leaderElection
+        if self.elector is None or not features.coordinated_leader_election:
             return None
-        return Candidate(
-            self.clients.leases, lock, clock, self.options.configuration.leaderElection.retryPeriod.seconds
-        )
+        return Candidate(self.clients.leases, lock, clock, election.retryPeriod.seconds, features.versions.emulated)
 
     @property
     def _speaker(self) -> str:

@@ -84,6 +84,8 @@ def run(
     output.open()
     try:
         _log_flags(flags)
+        for warning in features.warnings():
+            log.warning("Feature gates", warning=warning)
         for loaded in plugins.loaded:
             log.info("Loaded plugin", plugin=loaded.name, source=loaded.source, sha256=loaded.digest)
         if policy_source(flags) is not None:

@@ -16,6 +16,7 @@ from kubestow.cli.scheduler.flags import FLAGS
 from kubestow.cli.scheduler.policy_source import policy_source
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, validation
 from kubestow.config.features import FeatureGateError
+from kubestow.config.versions import VersionError, Versions, compatible_version, emulated_version
 from kubestow.telemetry.log_setup import LogOptions, parse_modules
 from kubestow.telemetry.metrics.options import MetricOptions, MetricOptionsError, metric_options
 
@@ -92,10 +93,15 @@ _WHOLE = {"profiling": "enableProfiling", "contention-profiling": "enableContent
 
 def features_of(flags: Flags) -> Features:
     """Return the features from flags. Raises SettingsError."""
+    name = "emulated-version"
     try:
-        return Features.parse(",".join(flags["feature-gates"]))
-    except FeatureGateError as error:
-        raise SettingsError("\n".join(f"--feature-gates: {line}" for line in str(error).splitlines())) from None
+        emulated = emulated_version(flags[name])
+        name = "min-compatibility-version"
+        versions = Versions(emulated, compatible_version(flags[name], emulated))
+        name = "feature-gates"
+        return Features.parse(",".join(flags[name]), versions)
+    except (VersionError, FeatureGateError) as error:
+        raise SettingsError("\n".join(f"--{name}: {line}" for line in str(error).splitlines())) from None
 
 
 def plugins_of(flags: Flags) -> "PluginCollection":

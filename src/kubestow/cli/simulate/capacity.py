@@ -47,7 +47,7 @@ _MADE = {
     ("v1", "Pod"): BY_STORAGE["pods"],
     ("resource.k8s.io/v1", "ResourceClaimTemplate"): BY_STORAGE["resourceclaimtemplates.resource.k8s.io"],
 }
-_GANGS = config.Features.parse("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true")
+_GANGS = config.Features.parse("GenericWorkload=true,TopologyAwareWorkloadScheduling=true")
 
 
 @dataclass(frozen=True, slots=True)

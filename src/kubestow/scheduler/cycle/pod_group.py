@@ -77,7 +77,7 @@ class GroupCycles:
         self._cycles = cycles
         self._nominations = nominations
         self._by_placements = features.topology_aware_workload_scheduling
-        self._preempts = features.workload_aware_preemption
+        self._preempts = features.generic_workload
         self._rng = rng
         self._collects_failures = collects_failures
         self._only_placement = only_placement

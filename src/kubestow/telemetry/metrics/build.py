@@ -2,10 +2,9 @@
 
 from msgspec.structs import fields
 
-from kubestow.config.features import GA, GATES, SCHEDULING_GATES, Features
+from kubestow.config.features import GA, PRE_ALPHA, SCHEDULING_GATES, Features, gates_at
 from kubestow.telemetry.build import BuildInfo
 from kubestow.telemetry.metrics.instruments import ALPHA, BETA, Gauge
-from kubestow.telemetry.metrics.options import PREVIOUS_VERSION
 from kubestow.telemetry.metrics.registry import Registry
 
 
@@ -24,7 +23,7 @@ def add_build_metrics(registry: Registry, build: BuildInfo, features: Features) 
             "Constant 1; the labels give the version, the emulated version and the oldest compatible version.",
             "binary component emulation min_compat",
         )
-    ).set(1, version, "kube", version, PREVIOUS_VERSION)
+    ).set(1, version, "kube", f"1.{features.versions.emulated}", f"1.{features.versions.compatible}")
     enabled = registry.add(
         Gauge(
             "kubernetes_feature_enabled",
@@ -34,6 +33,8 @@ def add_build_metrics(registry: Registry, build: BuildInfo, features: Features) 
         )
     )
     ours = {gate.name for gate in SCHEDULING_GATES}
-    for name, gate in GATES.items():
+    for name, gate in gates_at(features.versions).items():
+        if gate.stage == PRE_ALPHA:
+            continue
         on = features.enabled(name) if name in ours else gate.default
         enabled.set(int(on), name, "" if gate.stage == GA else gate.stage)

@@ -34,7 +34,7 @@ class DefaultPreemption:
         self._evicts_in_background = handle.features.scheduler_async_preemption
         self._groups = handle.cluster.groups
         self._places_groups = handle.features.topology_aware_workload_scheduling
-        self._preempts_for_groups = handle.features.workload_aware_preemption
+        self._preempts_for_groups = handle.features.generic_workload
 
     @lazy
     def _evaluator(self) -> "Evaluator":

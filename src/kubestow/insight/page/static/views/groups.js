@@ -46,5 +46,5 @@ export function Groups() {
 	return html`<${Title} hint="Pods that are scheduled together; a gang with at least its minimum count or not at all.">Pod groups<//>
 		<${Answer} of=${answer} what="Reading groups">${({ columns, rows }) => (rows.length
 			? html`<${Table} id="groups" fill label="Pod groups" rows=${records(columns, rows)} columns=${COLUMNS} order=${options.sort || "-state"} onOpen=${({ group }) => go("groups", group.split("/"))} />`
-			: html`<${Empty} title="No pod groups" icon="groups">Pods with a pod group are scheduled together. This requires the feature gates <code>GenericWorkload</code> and <code>GangScheduling</code>.<//>`)}<//>`;
+			: html`<${Empty} title="No pod groups" icon="groups">Pods with a pod group are scheduled together. This requires the feature gate <code>GenericWorkload</code>.<//>`)}<//>`;
 }
