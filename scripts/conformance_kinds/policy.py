@@ -14,16 +14,19 @@ import numpy as np
 from conformance_kinds.decision import World
 from kubestow.api.codec import convert
 from kubestow.api.pod import Pod
-from kubestow.config import ConfigError, SchedulerConfiguration, policy
+from kubestow.config import ConfigError, Features, SchedulerConfiguration, policy
 from kubestow.config.expansion import expand
 from kubestow.config.plugin_points import IN_TREE, SCORING_POINTS
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
 
 _ADDED_LATER = {
-    "preFilter": {"NodeVolumeLimits", "VolumeRestrictions", "VolumeZone"},
+    "preFilter": {
+        *("NodeName", "NodeUnschedulable", "NodeVolumeLimits", "TaintToleration", "VolumeRestrictions", "VolumeZone"),
+    },
     "preScore": {"NodeResourcesBalancedAllocation"},
 }
+_FEATURES = Features.parse("StorageCapacityScoring=false")
 _PARTS_OF_VOLUME_LIMITS = ("EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits")
 _CHANGED_FORMULAS = frozenset({"PodTopologySpread", "NodeResourcesBalancedAllocation"})
 
@@ -32,7 +35,7 @@ def check(case: dict[str, Any]) -> str | None:
     """Return None if the case passes, else the first difference."""
     expect = case["expect"]
     try:
-        configuration = policy.load(json.dumps(case["policy"]))
+        configuration = policy.load(json.dumps(case["policy"]), _FEATURES)
     except ConfigError as error:
         return _compare_refusal(expect, error)
     if "error" in expect:

@@ -94,7 +94,7 @@ def test_all_is_well(doctor: Callable[..., Result], running_scheduler: Callable[
     for words in (
         "API server v1.36",
         "clocks agree",
-        "all 54 permissions are granted",
+        "all 56 permissions are granted",
         "resource.k8s.io/v1: resourceclaims",
     ):
         assert words in done.output

@@ -125,8 +125,8 @@ def test_the_default_profile_has_the_usual_order() -> None:
     """The in-tree plugins filter and score in the order of kube-scheduler."""
     points = expand(config.default().profiles[0].plugins, IN_TREE).points
     assert [plugin.name for plugin in points["filter"]] == [
-        "NodeUnschedulable",
         "NodeName",
+        "NodeUnschedulable",
         "TaintToleration",
         "NodeAffinity",
         "NodePorts",

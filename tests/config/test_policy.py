@@ -95,6 +95,7 @@ def test_empty_lists_mean_none() -> None:
     assert {point: [plugin.name for plugin in plugins] for point, plugins in points.items() if plugins} == {
         "preEnqueue": ["SchedulingGates", "DefaultPreemption"],
         "queueSort": ["PrioritySort"],
+        "preFilter": ["NodeUnschedulable", "TaintToleration"],
         "filter": ["NodeUnschedulable", "TaintToleration"],
         "postFilter": ["DefaultPreemption"],
         "bind": ["DefaultBinder"],
@@ -132,7 +133,7 @@ def test_labels_of_several_predicates_are_combined() -> None:
     found = load(predicates=[presence("a", "zone", present=True), presence("b", "x", "y", present=False), *affinity])
     assert args(found, "NodeLabel") == NodeLabelArgs(presentLabels=("zone",), absentLabels=("x", "y"))
     assert args(found, "ServiceAffinity") == ServiceAffinityArgs(affinityLabels=("rack", "row"))
-    assert enabled(found, "preFilter") == ["ServiceAffinity"]
+    assert enabled(found, "preFilter") == ["NodeUnschedulable", "TaintToleration", "ServiceAffinity"]
 
 
 def test_weights_of_priorities_with_labels_are_summed() -> None:

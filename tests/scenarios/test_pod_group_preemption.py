@@ -1,11 +1,15 @@
 """Groups that preempt, and are preempted, as a whole."""
 
+from typing import Any
+
 import pytest
 
 from kubestow.api.codec import convert
 from kubestow.api.pod import Pod
 from kubestow.api.workloads import PodDisruptionBudget
+from kubestow.plugin import Code, Handle, Rejection, TriedGroup
 from kubestow.testing import SchedulerHarness, make_pod, make_pod_group
+from support.scenarios.extending import HEAD
 from support.scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, features, message
 from support.scenarios.start import Start
 
@@ -150,3 +154,54 @@ def test_no_further_pod_is_evicted_while_victims_terminate(start: Start) -> None
     harness.cluster.add(make_pod("late", cpu="1", priority=0))
     harness.run_until_idle()
     assert (len(bound(harness, "a")), running(harness, "low"), running(harness, "late")) == (2, 2, 0)
+
+
+class Reluctant:
+    """Has no pods to evict for a group; other plugins may have some, unless the group is named final."""
+
+    name = "Reluctant"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def pod_group_post_filter(self, group: TriedGroup) -> Rejection:
+        return Rejection(("too early",), Code.UNRESOLVABLE if group.name == "final" else Code.UNSCHEDULABLE)
+
+
+def with_plugins(plugins: str) -> str:
+    return f"{HEAD}profiles: [{{plugins: {{podGroupPostFilter: {plugins}}}}}]\n"
+
+
+def test_plugins_are_asked_for_victims_in_order(start: Start) -> None:
+    """The first one with victims is the last one to be called, and so is one that finds preemption to be useless."""
+    order = "{enabled: [{name: Reluctant}, {name: DefaultPreemption}], disabled: [{name: '*'}]}"
+    harness = start(with_plugins(order), features=features(), plugins=[Reluctant])
+    add_nodes(harness, 2)
+    fill(harness, 4)
+    for name, placed in (("final", 0), ("a", 2)):
+        add_gang(harness, name, pods=2, priority=10)
+        harness.run_until_idle()
+        assert len(bound(harness, name)) == placed
+
+
+def test_reasons_of_plugins_are_reported(start: Start) -> None:
+    """They follow the message of the failed placement; DynamicResources has none."""
+    harness = start(
+        with_plugins("{enabled: [{name: Reluctant}], disabled: [{name: DefaultPreemption}]}"),
+        features=features(),
+        plugins=[Reluctant],
+    )
+    add_nodes(harness, 1)
+    add_gang(harness, "a", pods=5, priority=10)
+    harness.run_until_idle()
+    assert condition(harness, "a").message.endswith("pod group is unschedulable, too early")
+
+
+def test_no_pod_is_evicted_without_a_plugin_for_groups(start: Start) -> None:
+    """A profile may disable the plugins at podGroupPostFilter."""
+    harness = start(with_plugins("{disabled: [{name: '*'}]}"), features=features())
+    add_nodes(harness, 1)
+    fill(harness, 2)
+    add_gang(harness, "a", pods=2, priority=10)
+    harness.run_until_idle()
+    assert running(harness, "low") == 2

@@ -178,7 +178,7 @@ events:
     spec: {deviceSelector: {pool: one}, taint: {key: broken, effect: NoExecute}}
 """
     uses = [{"name": "c", "resourceClaimName": "c"}]
-    for gates, left in (("DRADeviceTaintRules=true", []), ("", ["default/p"])):
+    for gates, left in (("", []), ("DRADeviceTaintRules=false", ["default/p"])):
         with build(read([write(spec)]), features=Features.parse(gates), checked=True) as simulation:
             simulation.add(pod("p", resourceClaims=uses))
             simulation.run_for(155)

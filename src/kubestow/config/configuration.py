@@ -51,6 +51,7 @@ class Plugins(Section, frozen=True):
     multiPoint: PluginSet = PluginSet()
     placementGenerate: PluginSet = PluginSet()
     placementScore: PluginSet = PluginSet()
+    podGroupPostFilter: PluginSet = PluginSet()
 
     def at(self, point: str) -> PluginSet:
         found: PluginSet = getattr(self, point)

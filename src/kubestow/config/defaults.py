@@ -32,8 +32,8 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 _DEFAULT_PLUGINS = (
     Plugin("SchedulingGates"),
     Plugin("PrioritySort"),
-    Plugin("NodeUnschedulable"),
     Plugin("NodeName"),
+    Plugin("NodeUnschedulable"),
     Plugin("TaintToleration", 3),
     Plugin("NodeAffinity", 2),
     Plugin("NodePorts"),

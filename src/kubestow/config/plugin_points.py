@@ -21,6 +21,7 @@ EXTENSION_POINTS = (
     "queueSort",
     "placementGenerate",
     "placementScore",
+    "podGroupPostFilter",
 )
 """All extension points, in the order in which they are resolved."""
 
@@ -50,24 +51,24 @@ OWN = _points({"TightestPlacement": "placementScore"})
 IN_TREE: PluginPoints = {**LEGACY, **OWN} | _points(
     {
         "DefaultBinder": "bind",
-        "DefaultPreemption": "preEnqueue postFilter",
-        "DynamicResources": "preEnqueue preFilter filter postFilter score reserve preBind",
+        "DefaultPreemption": "preEnqueue postFilter podGroupPostFilter",
+        "DynamicResources": "preEnqueue preFilter filter postFilter podGroupPostFilter score reserve preBind",
         "GangScheduling": "preEnqueue permit",
         "ImageLocality": "score",
         "InterPodAffinity": "preFilter filter preScore score",
         "NodeAffinity": "preFilter filter preScore score",
         "NodeDeclaredFeatures": "preFilter filter",
-        "NodeName": "filter",
+        "NodeName": "preFilter filter",
         "NodePorts": "preFilter filter",
         "NodeResourcesBalancedAllocation": "preScore score",
         "NodeResourcesFit": "preFilter filter preScore score placementScore",
-        "NodeUnschedulable": "filter",
+        "NodeUnschedulable": "preFilter filter",
         "NodeVolumeLimits": "preFilter filter",
         "PodGroupPodsCount": "placementScore",
         "PodTopologySpread": "preFilter filter preScore score",
         "PrioritySort": "queueSort",
         "SchedulingGates": "preEnqueue",
-        "TaintToleration": "filter preScore score",
+        "TaintToleration": "preFilter filter preScore score",
         "TopologyPlacementGenerator": "placementGenerate",
         "VolumeBinding": "preFilter filter reserve preBind preScore score",
         "VolumeRestrictions": "preFilter filter",

@@ -72,7 +72,10 @@ def node_kind(node: Node) -> str:
 def scheduler(configuration: SchedulerConfiguration, plugins: Iterable[type], features: Features) -> SchedulerHarness:
     """Return a scheduler without PostFilter plugins, so that its messages are those of the filters."""
     none = PluginSet(disabled=(Plugin("*"),))
-    profiles = tuple(replace(one, plugins=replace(one.plugins, postFilter=none)) for one in configuration.profiles)
+    profiles = tuple(
+        replace(one, plugins=replace(one.plugins, postFilter=none, podGroupPostFilter=none))
+        for one in configuration.profiles
+    )
     return SchedulerHarness(replace(configuration, profiles=profiles), plugins=plugins, features=features)
 
 

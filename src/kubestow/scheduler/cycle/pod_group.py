@@ -312,26 +312,32 @@ class GroupCycles:
 
     def _preempt(self, profile: Profile, group: TriedGroup, outcome: GroupOutcome) -> Conversation[GroupOutcome]:
         """Find pods to evict for the group as a whole."""
-        hook = next((hook.for_group for hook in profile.post_filter if hook.for_group is not None), None)
-        if hook is None:
-            return _with_reason(outcome, _NOT_REGISTERED)
+        if not profile.pod_group_post_filter:
+            return _with_reasons(outcome, _NOT_REGISTERED)
         if group.group is None:
             missing = f'podgroup.scheduling.k8s.io "{group.name}" not found'
             return replace(outcome, code=Code.ERROR, message=f"failed to get pod group object: {missing}")
         if group.group.topology_key:
-            return _with_reason(outcome, _NO_PREEMPTION)
-        try:
-            answer: GroupVictims | Rejection = profile.caller.call(hook, group)
-        except PluginError as error:
-            return replace(outcome, code=Code.ERROR, message=str(error))
-        if isinstance(answer, Rejection):
-            return _with_reason(outcome, answer.message)
+            return _with_reasons(outcome, _NO_PREEMPTION)
+        reasons: list[str] = []
+        for hook in profile.pod_group_post_filter:
+            try:
+                answer: GroupVictims | Rejection = profile.caller.call(hook, group)
+            except PluginError as error:
+                return replace(outcome, code=Code.ERROR, message=str(error))
+            if isinstance(answer, GroupVictims):
+                break
+            reasons += answer.reasons
+            if answer.code is Code.UNRESOLVABLE:
+                return _with_reasons(outcome, *answer.reasons)
+        else:
+            return _with_reasons(outcome, *reasons)
         preemption = GroupPreemption(self._cluster, answer.units, lambda: self._try_and_undo(profile, group))
         trial, victims = yield from preemption.run()
         if trial.code is Code.ERROR:
             return replace(outcome, code=Code.ERROR, message=trial.message)
         if trial.code is not Code.SUCCESS:
-            return _with_reason(outcome, outcome.message)
+            return _with_reasons(outcome, outcome.message)
         return replace(
             outcome,
             waits_for_preemption=True,
@@ -373,5 +379,5 @@ def _placed_pods(placement: Placement, trial: Trial) -> PlacedPods:
     return PlacedPods(placement, [one.pod for one in placed], lambda: [one.node for one in placed])
 
 
-def _with_reason(outcome: GroupOutcome, reason: str) -> GroupOutcome:
-    return replace(outcome, message=f"{outcome.message}, {reason}")
+def _with_reasons(outcome: GroupOutcome, *reasons: str) -> GroupOutcome:
+    return replace(outcome, message=", ".join((outcome.message, *reasons)))

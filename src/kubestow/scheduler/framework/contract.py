@@ -236,8 +236,8 @@ CONTRACT: dict[str, Method] = {
     "join_states": Method("join_states", None, is_timed=False),
     "with_changes": Method("with_changes", None, is_timed=False),
     "counted_rows": Method("counted_rows", _counted_rows, must_return=True, is_timed=False),
-    "post_filter": Method("PostFilter", _post_filter, must_return=True, companions=("pod_group_post_filter",)),
-    "pod_group_post_filter": Method("PodGroupPostFilter", _group_victims, must_return=True, is_timed=False),
+    "post_filter": Method("PostFilter", _post_filter, must_return=True),
+    "pod_group_post_filter": Method("PodGroupPostFilter", _group_victims, must_return=True),
     "pre_score": Method("PreScore", None),
     "score_rows": Method(
         "Score", _score_rows, must_return=True, companions=("normalize", "row_score", "join_score_states")

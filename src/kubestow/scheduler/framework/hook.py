@@ -48,7 +48,6 @@ class Hook:
         self.with_changes = companion("with_changes")
         self.counted_rows = companion("counted_rows")
         self.copies = companion("copies_rows")
-        self.for_group = companion("pod_group_post_filter")
         self.normalize = companion("normalize")
         self.unreserve = companion("unreserve")
         self.pre_bind_needed = companion("pre_bind_needed")

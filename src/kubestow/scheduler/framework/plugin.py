@@ -330,8 +330,9 @@ class PlacementScore(Protocol):
     def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> Sequence[int] | IntArray: ...
 
 
+@runtime_checkable
 class PodGroupPostFilter(Protocol):
-    """For a PostFilter plugin: the pods to evict for a group that cannot be placed, or why there are none."""
+    """Makes a group schedulable that cannot be placed: returns the pods to evict for it, or why there are none."""
 
     def pod_group_post_filter(self, group: TriedGroup) -> GroupVictims | Rejection: ...
 
@@ -360,5 +361,6 @@ POINTS: Mapping[str, tuple[type, ...]] = {
     "postBind": (PostBind,),
     "placementGenerate": (PlacementGenerate,),
     "placementScore": (PlacementScore,),
+    "podGroupPostFilter": (PodGroupPostFilter,),
 }
 """Extension points by their name in the configuration, with the protocol that a plugin must satisfy."""

@@ -24,11 +24,12 @@ _METHOD = {
     "score": "score_rows",
     "placementGenerate": "generate_placements",
     "placementScore": "score_placements",
+    "podGroupPostFilter": "pod_group_post_filter",
 }
 """The method of a point, if it is not the point's name."""
 _COUNTED = ("PreFilter", "Filter", "PreScore", "Score")
 """The points whose evaluations are exported as a metric."""
-_REJECTING = ("preEnqueue", "preFilter", "filter", "postFilter", "reserve", "permit")
+_REJECTING = ("preEnqueue", "preFilter", "filter", "postFilter", "podGroupPostFilter", "reserve", "permit")
 
 
 class ProfileError(ValueError):
@@ -84,6 +85,7 @@ class Profile:
         self.post_bind = hooks("postBind")
         self.placement_generate = hooks("placementGenerate")
         self.placement_score = hooks("placementScore")
+        self.pod_group_post_filter = hooks("podGroupPostFilter")
         self.placement_weights = tuple(entry.weight for entry in points["placementScore"])
         acting = self.reserve + self.permit + self.pre_bind + self.post_bind
         self.acting = frozenset(hook.name for hook in acting)

@@ -11,7 +11,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import PodsRead
-from kubestow.scheduler.framework.results import Rejections, unresolvable
+from kubestow.scheduler.framework.results import Narrowed, Rejections, unresolvable
 
 _REJECTION = unresolvable("node(s) didn't match the requested node name")
 
@@ -27,6 +27,10 @@ class NodeName:
 
     def sign(self, pod: PodInfo) -> Hashable:
         return pod.pod.spec.nodeName
+
+    def pre_filter(self, pod: PodInfo) -> Narrowed | None:
+        wanted = pod.pod.spec.nodeName
+        return Narrowed(frozenset((wanted,))) if wanted else None
 
     def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         wanted = pod.pod.spec.nodeName

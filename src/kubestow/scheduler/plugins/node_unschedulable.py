@@ -32,6 +32,9 @@ class NodeUnschedulable:
     def sign(self, pod: PodInfo) -> Hashable:
         return pod.pod.spec.tolerations
 
+    def pre_filter(self, pod: PodInfo) -> None:
+        """Filter every pod."""
+
     def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         cordoned = view.unschedulable[rows]
         if not is_any_set(cordoned) or self._is_tolerated_by(pod.pod):

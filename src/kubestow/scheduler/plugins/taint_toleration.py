@@ -34,6 +34,9 @@ class TaintToleration:
     def sign(self, pod: PodInfo) -> Hashable:
         return pod.pod.spec.tolerations
 
+    def pre_filter(self, pod: PodInfo) -> None:
+        """Filter every pod."""
+
     def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if view.taint_sets.are_all_empty:
             return None

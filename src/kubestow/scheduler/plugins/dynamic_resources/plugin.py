@@ -22,8 +22,18 @@ from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.placements import TriedGroup
 from kubestow.scheduler.framework.plugin import FailedEvaluation, PodsRead
-from kubestow.scheduler.framework.results import SKIP, Code, PostFilterResult, Rejection, Rejections, Skip, unresolvable
+from kubestow.scheduler.framework.results import (
+    SKIP,
+    Code,
+    PostFilterResult,
+    Rejection,
+    Rejections,
+    Skip,
+    unresolvable,
+    unschedulable,
+)
 from kubestow.scheduler.plugins.dynamic_resources.claim_writer import ClaimWriter
 from kubestow.scheduler.plugins.dynamic_resources.claims import UnusableClaimError, claims_of, is_reserved_for, names
 from kubestow.scheduler.plugins.dynamic_resources.conditions import has_failed, wait_until_ready
@@ -186,6 +196,10 @@ class DynamicResources:
             self._handle.write_aside(pod.pod, partial(self._writer.delete, state.stale_claim))
             return PostFilterResult(Code.UNSCHEDULABLE, "deletion of ResourceClaim completed")
         return PostFilterResult(Code.UNSCHEDULABLE, "still not schedulable")
+
+    def pod_group_post_filter(self, group: TriedGroup) -> Rejection:
+        """Leave the group to other plugins: claims are deallocated for single pods only."""
+        return unschedulable()
 
     # Scores
 
