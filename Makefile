@@ -2,7 +2,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
-CONFORMANCE ?= ../shared/conformance
+CONFORMANCE ?= ../shared/conformance-1.37
 VENV := .venv
 BIN := $(VENV)/bin
 # What `make kubectl` and `make promtool` got, before what is older.

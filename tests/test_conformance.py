@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from support.reference import CASES
+from support.reference import case_file, with_cases
 from support.repository import ROOT
 
 MUST_PASS = [
     "basic",
     "config",
+    "counters",
+    "csilimit",
     "dra",
     "gang",
+    "gated",
     "hints",
     "images",
     "interpod",
@@ -28,17 +31,17 @@ MUST_PASS = [
     "preemption",
     "profiles",
     "quantity",
-    "resize",
     "resources",
     "scoring",
     "selector",
     "services",
     "spread",
+    "storagecap",
     "taints",
     "trace",
     "volumes",
 ]
-"""Kinds of cases, or names of case files, that pass completely: all that were recorded."""
+"""The case files that pass completely."""
 
 
 QUANTITY = {"kind": "quantity", "id": "q-1", "inputs": ["1k"]}
@@ -60,11 +63,11 @@ def write_cases(path: Path, *cases: dict[str, Any]) -> Path:
     return path
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases at {CASES}; name their folder in CONFORMANCE")
-@pytest.mark.parametrize("kind", MUST_PASS)
-def test_recorded_cases(kind: str) -> None:
-    """Every recorded case of the kind comes out as kube-scheduler recorded it."""
-    ran = run_conformance("-v", "--kind", kind, CASES)
+@with_cases
+@pytest.mark.parametrize("name", MUST_PASS)
+def test_recorded_cases(name: str) -> None:
+    """Every case of the file comes out as kube-scheduler recorded it."""
+    ran = run_conformance("-v", case_file(name))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.splitlines()[-1].endswith(" passed, 0 failed")
 

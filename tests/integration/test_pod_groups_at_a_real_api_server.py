@@ -26,19 +26,19 @@ from support.integration.real_control_plane import RealControlPlane, RefusedErro
 from support.integration.real_scheduler import Start, start
 from support.polling import until
 from support.project_scripts import load_script
-from support.reference import CASES
+from support.reference import case_file
 
 __all__ = ["start"]
 """Fixtures."""
 
-FILE = CASES / "gang.jsonl.gz"
+FILE = case_file("gang")
 GANG = load_script("conformance_kinds/gang")
 QUIET_SECONDS = 2.5
 SLOW_SECONDS = 20.0
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.skipif(not FILE.exists(), reason=f"no recorded cases at {FILE}; name their folder in CONFORMANCE"),
+    pytest.mark.skipif(not FILE.exists(), reason=f"no recorded cases at {FILE}"),
 ]
 
 

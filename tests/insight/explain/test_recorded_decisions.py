@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,21 @@ import pytest
 from click.testing import CliRunner
 
 from kubestow.cli.explain.command import command
-from support.repository import ROOT
+from support.reference import case_file, with_cases
 
-CASES = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance")
 GATES = "SchedulerAsyncPreemption=false"
 """The feature gates with which the cases were recorded."""
 
 
 FILES = (
     *("basic", "dra", "images", "interpod", "large", "mixed", "nodeaffinity", "nominated", "ports", "preemption"),
-    *("profiles", "resize", "resources", "scoring", "services", "spread", "taints", "volumes"),
+    *("profiles", "resources", "scoring", "services", "spread", "taints", "volumes"),
 )
 
 
 def cases(name: str) -> list[dict[str, Any]]:
     """Return the decisions in a file, without those whose configuration is invalid."""
-    with gzip.open(CASES / f"{name}.jsonl.gz", "rt") as lines:
+    with gzip.open(case_file(name), "rt") as lines:
         found = [json.loads(line) for line in lines]
     return [case for case in found if "setupError" not in case]
 
@@ -73,7 +71,7 @@ def recorded_parts(decision: dict[str, Any], *, with_nodes: bool) -> dict[str, A
     return {field: decision[field] for field in ("pod", "outcome", "chosen", "message")} | {"nodes": nodes}
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases at {CASES}; name their folder in CONFORMANCE")
+@with_cases
 @pytest.mark.parametrize("name", FILES)
 def test_the_command_reproduces_recorded_decisions(name: str, tmp_path: Path) -> None:
     """It has the same rejection or scores for each node, and the same message of the pod."""
