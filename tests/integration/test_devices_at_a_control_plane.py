@@ -61,7 +61,7 @@ def test_a_claim_is_allocated_shared_and_freed() -> None:
 
 
 def test_a_rule_keeps_pods_from_the_devices_it_taints() -> None:
-    """While it exists, and only with its feature gate."""
+    """While it exists, unless its feature gate is off."""
     taint = {"taint": {"key": "broken", "effect": "NoSchedule"}, "deviceSelector": {"pool": "n1"}}
     rule = {
         "apiVersion": "resource.k8s.io/v1beta2",
@@ -74,13 +74,13 @@ def test_a_rule_keeps_pods_from_the_devices_it_taints() -> None:
         async with running_cluster() as cluster:
             await cluster.add(node("n1"), device_class(), device_slice("n1", 2), rule)
             await cluster.add(claim("c"), claiming("waits", "c"))
-            async with running_scheduler(cluster, features=Features(dra_device_taint_rules=True)):
+            async with running_scheduler(cluster):
                 await eventually(lambda: cluster.events("FailedScheduling"))
                 assert (await cluster.nodes_of_pods())["waits"] == ""
                 await cluster.delete("/apis/resource.k8s.io/v1beta2/devicetaintrules/r")
                 await eventually(lambda: cluster.all_bound("waits"))
             await cluster.add(rule, claim("d"), claiming("another", "d"))
-            async with running_scheduler(cluster):
+            async with running_scheduler(cluster, features=Features(dra_device_taint_rules=False)):
                 await eventually(lambda: cluster.all_bound("another"))
 
     run(main())
