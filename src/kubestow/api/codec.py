@@ -5,20 +5,14 @@ accept (a Struct field is a value or its default, so that readers never test for
 decoded a second time with its nulls removed.
 """
 
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
-from kubestow.api.devices import ResourceClaim
-from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.api.whole_objects import WholeNode, WholeObject, WholePendingPod, WholePod
+from kubestow.api.whole_objects import WholePendingPod
 
 T = TypeVar("T")
-
-_KEPT_WHOLE: set[type] = {
-    PersistentVolume, PersistentVolumeClaim, ResourceClaim, WholeNode, WholePod, WholePendingPod, WholeObject
-}  # fmt: skip
-"""Kinds that the scheduler updates with PUT, so that it must send back unknown fields; and those sent to extenders."""
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Raised for bytes that are not JSON, or JSON too deep for any API object."""
@@ -31,6 +25,18 @@ class DecodeError(ValueError):
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
+@cache
+def keeps_source(kind: type) -> bool:
+    """Return whether objects of this kind contain their JSON source, in the field `source`, which the codec adds.
+
+    These are the kinds that the scheduler updates with PUT, so that it must send back unknown fields; those that are
+    sent to extenders; and those whose fields are read by path.
+    """
+    return issubclass(kind, msgspec.Struct) and any(
+        field.name == "source" and field.type is msgspec.Raw for field in msgspec.structs.fields(kind)
+    )
+
+
 def _decoder(kind: type) -> msgspec.json.Decoder[Any]:
     found = _decoders.get(kind)
     if found is None:
@@ -41,13 +47,14 @@ def _decoder(kind: type) -> msgspec.json.Decoder[Any]:
 def decode(kind: type[T], data: bytes | msgspec.Raw) -> T:
     """Decode one object of a kind. Raises DecodeError."""
     decoded: T
+    declared: type = kind
     try:
         decoded = _decoder(kind).decode(data)
     except msgspec.ValidationError:
         decoded = _decode_without_nulls(kind, data)
     except NOT_JSON as error:
         raise DecodeError(f"not valid JSON: {error}") from None
-    if kind in _KEPT_WHOLE and not (isinstance(decoded, WholePendingPod) and decoded.spec.nodeName):
+    if keeps_source(declared) and not (isinstance(decoded, WholePendingPod) and decoded.spec.nodeName):
         # No other code has a reference to the object yet.
         msgspec.structs.force_setattr(decoded, "source", msgspec.Raw(bytes(data)))  # type: ignore[arg-type]
     return decoded

@@ -18,7 +18,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from kubestow.api.label_syntax import key_problems
-from kubestow.api.meta import Base, ResourceList
+from kubestow.api.meta import Base, RawQuantity, ResourceList
 from kubestow.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
 from kubestow.api.quantity import INT64_MAX, NANO_PER_MILLI, NANO_PER_UNIT, milli, millis_up, nano, units_up, value
 
@@ -106,6 +106,22 @@ def resource_amounts(resources: ResourceList) -> dict[str, int]:
         for name, raw in resources.items()
         if _is_counted(name) or name == PODS
     }
+
+
+def parse_quantities(resources: Mapping[str, RawQuantity]) -> dict[str, int]:
+    """Convert quantities to the units of `pod.requests.amounts`: thousandths of a CPU, whole units of everything else.
+
+    Raises ValueError for text that is not a quantity.
+    """
+    return {name: milli(raw) if name == CPU else value(raw) for name, raw in resources.items()}
+
+
+def format_quantities(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Convert amounts in the units of `pod.requests.amounts` to quantities."""
+    cpu = amounts.get(CPU, 0)
+    return {name: str(amount) for name, amount in amounts.items()} | (
+        {CPU: f"{cpu}m" if cpu % 1000 else str(cpu // 1000)} if CPU in amounts else {}
+    )
 
 
 def requests_signature(pod: Pod) -> Hashable | None:

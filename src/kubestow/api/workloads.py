@@ -1,5 +1,6 @@
 """Services and controllers (for default spreading), disruption budgets, priority classes."""
 
+from kubestow.api.custom_kinds import custom_resource
 from kubestow.api.meta import ApiObject, Base, LabelSelector
 
 
@@ -41,6 +42,7 @@ class PodDisruptionBudget(ApiObject, frozen=True):
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
+@custom_resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 class PriorityClass(ApiObject, frozen=True):
     value: int = 0
     globalDefault: bool = False

@@ -15,7 +15,7 @@ from kubestow.api.failures import BadAnswerError, GoneError
 from kubestow.api.meta import Base
 from kubestow.client.api import ApiClient
 from kubestow.client.resources import ApiObject, Resource
-from kubestow.client.watchlines import Unreadable, keeps_source, metadata_of
+from kubestow.client.watchlines import Unreadable, metadata_of
 
 PAGE = 500
 
@@ -30,7 +30,7 @@ class _Page(Base, Generic[T], frozen=True):
 @cache
 def _decoder(kind: type) -> "msgspec.json.Decoder[_Page[Any]] | None":
     """Return the decoder of a page of this kind; None if the codec must decode the objects."""
-    return None if keeps_source(kind) else msgspec.json.Decoder(_Page[kind])  # type: ignore[valid-type]
+    return None if codec.keeps_source(kind) else msgspec.json.Decoder(_Page[kind])  # type: ignore[valid-type]
 
 
 class Listed(msgspec.Struct, Generic[T], frozen=True):

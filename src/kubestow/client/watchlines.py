@@ -81,15 +81,10 @@ _only_meta = msgspec.json.Decoder(_OnlyMeta)
 _bookmark = msgspec.json.Decoder(Bookmark)
 
 
-def keeps_source(kind: type) -> bool:
-    """Return whether objects of this kind contain their JSON source, which only the codec adds."""
-    return any(field.name == "source" and field.type is msgspec.Raw for field in msgspec.structs.fields(kind))
-
-
 @cache
 def _decoder(kind: type) -> "msgspec.json.Decoder[Any] | None":
     """Return the decoder of all lines of a watch of this kind; None if the codec must decode the objects."""
-    if keeps_source(kind):
+    if codec.keeps_source(kind):
         return None
     # As one Union: joining two types at a time takes four times as long.
     return msgspec.json.Decoder(Union[Added[kind], Modified[kind], Deleted[kind], Bookmarked, Failed])  # type: ignore[valid-type]  # noqa: UP007

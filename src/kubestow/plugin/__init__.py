@@ -15,11 +15,33 @@
 Promise: a change to these names, or to the objects passed to plugins, has an entry in the changelog.
 """
 
-from kubestow.scheduler.cluster.events import Action, Resource, on
+from kubestow.api.custom_kinds import CustomObject, ObjectMeta, custom_resource, unstructured
+from kubestow.api.meta import RawQuantity
+from kubestow.api.pod import Pod
+from kubestow.api.requests import format_quantities, parse_quantities
+from kubestow.api.workloads import PriorityClass
+from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
+from kubestow.scheduler.cluster.pod_index import PodIndex
 from kubestow.scheduler.cluster.pods import PodInfo
-from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.declarations import watch
+from kubestow.scheduler.framework.handle import Handle, WaitingPod
 from kubestow.scheduler.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup, VictimUnit
 from kubestow.scheduler.framework.plain import NodeRow
+from kubestow.scheduler.framework.plugin import (
+    Bind,
+    FailedEvaluation,
+    Filter,
+    Permit,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    QueueSort,
+    Requeues,
+    Reserve,
+    Score,
+)
 from kubestow.scheduler.framework.results import (
     MAX_SCORE,
     SKIP,
@@ -28,31 +50,62 @@ from kubestow.scheduler.framework.results import (
     PluginError,
     PostFilterResult,
     Rejection,
+    Skip,
     Wait,
     unresolvable,
     unschedulable,
 )
+from kubestow.scheduler.framework.scope import Index, Objects
 
 __all__ = [
     "MAX_SCORE",
     "SKIP",
     "Action",
+    "Bind",
     "Code",
+    "CustomObject",
+    "FailedEvaluation",
+    "Filter",
     "GroupVictims",
     "Handle",
+    "Index",
     "Narrowed",
     "NodeRow",
+    "ObjectMeta",
+    "Objects",
+    "Permit",
     "PlacedPods",
     "Placement",
     "PluginError",
+    "Pod",
+    "PodIndex",
     "PodInfo",
+    "PostBind",
+    "PostFilter",
     "PostFilterResult",
+    "PreBind",
+    "PreEnqueue",
+    "PreFilter",
+    "PriorityClass",
+    "QueueSort",
+    "RawQuantity",
+    "Registration",
     "Rejection",
+    "Requeues",
+    "Reserve",
     "Resource",
+    "Score",
+    "Skip",
     "TriedGroup",
     "VictimUnit",
     "Wait",
+    "WaitingPod",
+    "custom_resource",
+    "format_quantities",
     "on",
+    "parse_quantities",
     "unresolvable",
     "unschedulable",
+    "unstructured",
+    "watch",
 ]

@@ -5,8 +5,33 @@ of the plain form.
 """
 
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows
+from kubestow.scheduler.cluster.node_columns import NodeColumns
 from kubestow.scheduler.cluster.view import NodeView
-from kubestow.scheduler.framework.plugin import Change, PodsRead, RowsOfPods
+from kubestow.scheduler.framework.plugin import (
+    Change,
+    FilterRows,
+    NormalizeScore,
+    PodsRead,
+    PreScore,
+    RowsOfPods,
+    ScoreRows,
+    Signs,
+)
 from kubestow.scheduler.framework.results import Rejections
 
-__all__ = ["BoolArray", "Change", "IntArray", "NodeView", "PodsRead", "Rejections", "Rows", "RowsOfPods"]
+__all__ = [
+    "BoolArray",
+    "Change",
+    "FilterRows",
+    "IntArray",
+    "NodeColumns",
+    "NodeView",
+    "NormalizeScore",
+    "PodsRead",
+    "PreScore",
+    "Rejections",
+    "Rows",
+    "RowsOfPods",
+    "ScoreRows",
+    "Signs",
+]

@@ -10,7 +10,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import group_key
 from kubestow.api.priority import pod_is_terminal, pod_priority
-from kubestow.scheduler.cluster.changes import events_of, node_events, pod_update_events
+from kubestow.scheduler.cluster.changes import availability_event, events_of, node_events, pod_update_events
 from kubestow.scheduler.cluster.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -52,7 +52,7 @@ class Intake:
         self._metrics = metrics
         self._stopwatch = stopwatch
         self._gate = gate
-        self._pending: dict[str, Pod] = {}
+        self._pending = cluster.pod_indexes.unscheduled
         """The unassigned pods with one of these scheduler names, by UID."""
 
     def latest_pending(self, pod: Pod) -> Pod | None:
@@ -106,7 +106,12 @@ class Intake:
             return
         # Scheduling does not start before pods and nodes can be read.
         if not issubclass(kind, Pod | Node):
+            start = self._stopwatch()
+            is_other = self._cluster.listers.store_of(kind).unreadable != problem
             self._cluster.set_unreadable(kind, problem)
+            event = availability_event(kind) if is_other else None
+            if event is not None:
+                self._notify_queue([event], None, None, start)
             self._changed()
 
     # Nodes and other objects
@@ -198,12 +203,14 @@ class Intake:
             self._pending_deleted(pod)
 
     def _add_pending(self, pod: Pod) -> None:
-        self._pending[pod.metadata.uid] = pod
+        uid = pod.metadata.uid
+        self._cluster.pod_indexes.set_unscheduled(pod, is_assumed=self._cluster.is_assumed(uid))
         if self._cluster.groups is not None and (key := group_key(pod)):
             self._cluster.groups.add_pending(key, pod)
 
     def _remove_pending(self, pod: Pod) -> None:
-        self._pending.pop(pod.metadata.uid, None)
+        uid = pod.metadata.uid
+        self._cluster.pod_indexes.remove_unscheduled(uid, is_assigned=self._cluster.pod(uid) is not None)
         if self._cluster.groups is not None and (key := group_key(pod)):
             self._cluster.groups.remove_pending(key, pod.metadata.uid)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kubestow.simulator.in_memory.harness import SchedulerHarness
     from kubestow.simulator.in_memory.virtual_loop import StuckError, VirtualLoop
     from kubestow.testing.agreement import check_forms
-    from kubestow.testing.builders import make_node, make_pod, make_pod_group
+    from kubestow.testing.builders import make_node, make_object, make_pod, make_pod_group
 
 _MODULES = {
     "Binding": "kubestow.simulator.in_memory.fake_cluster",
@@ -29,6 +29,7 @@ _MODULES = {
     "VirtualLoop": "kubestow.simulator.in_memory.virtual_loop",
     "check_forms": "kubestow.testing.agreement",
     "make_node": "kubestow.testing.builders",
+    "make_object": "kubestow.testing.builders",
     "make_pod": "kubestow.testing.builders",
     "make_pod_group": "kubestow.testing.builders",
     "offline_handle": "kubestow.scheduler.offline_handle",
@@ -45,6 +46,7 @@ __all__ = [
     "VirtualLoop",
     "check_forms",
     "make_node",
+    "make_object",
     "make_pod",
     "make_pod_group",
     "offline_handle",

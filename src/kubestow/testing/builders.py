@@ -1,17 +1,20 @@
-"""Builders for nodes, pods and pod groups. Omitted fields have the defaults of an API server.
+"""Builders for nodes, pods, pod groups and objects of declared kinds. Omitted fields have the defaults of an API server.
 
 Pod fields without an argument go into `spec`, written as in a manifest.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from kubestow.api.codec import convert
+from kubestow.api.custom_kinds import resource_of
 from kubestow.api.meta import RawQuantity
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import PodGroup
 from kubestow.api.topology import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL
+
+T = TypeVar("T")
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -129,6 +132,18 @@ def make_pod_group(
     spec |= {field: value for field, value in optional.items() if value is not None}
     metadata = {"name": name, "namespace": namespace, "uid": f"group-{namespace}-{name}"}
     return convert(PodGroup, {"metadata": metadata, "spec": spec})
+
+
+def make_object(kind: type[T], name: str, *, namespace: str | None = None, **fields: Any) -> T:
+    """Return an object of a declared kind; fields are written as in a manifest.
+
+    Without `namespace`, an object of a namespaced kind is in the namespace `default`.
+    """
+    declared = resource_of(kind)
+    if namespace is None:
+        namespace = "default" if declared is None or declared.is_namespaced else ""
+    metadata = {"name": name, "namespace": namespace, "uid": f"{kind.__name__}-{namespace}-{name}"}
+    return convert(kind, {**fields, "metadata": {**metadata, **fields.get("metadata", {})}})
 
 
 def _taint(text: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from kubestow.api.custom_kinds import resource_of
 from kubestow.api.devices import DeviceTaintRule
 from kubestow.api.meta import ResourceList
 from kubestow.api.node import Node
@@ -26,10 +27,8 @@ from kubestow.scheduler.cluster.events import (
     Action,
     ClusterEvent,
     Resource,
+    event_resource,
 )
-
-_RESOURCES = {resource.rpartition("/")[2]: resource for resource in Resource}
-"""Resources by the name of the kind; those of pods and nodes are not used."""
 
 
 def events_of(old: Any, new: Any) -> list[ClusterEvent]:
@@ -42,13 +41,27 @@ def events_of(old: Any, new: Any) -> list[ClusterEvent]:
     if isinstance(present, DeviceTaintRule):
         # A rule changes the devices that slices offer.
         return [_event(Resource.RESOURCE_SLICE, Action.UPDATE)]
-    resource = _RESOURCES.get(type(present).__name__)
+    resource = event_resource(type(present))
     return [] if resource is None else object_events(resource, old, new)
 
 
 def object_events(resource: str, old: Any, new: Any) -> list[ClusterEvent]:
     """Return the events for an object of any kind but pod and node, custom resources included."""
     return [_event(resource, _plain_action(old, new))]
+
+
+def availability_event(kind: type) -> ClusterEvent | None:
+    """Return the event that objects of a declared kind can be read, or cannot be read any more.
+
+    Its action is empty, so that every registration for the kind covers it. Hints are not called.
+    """
+    declared = resource_of(kind)
+    return None if declared is None else _availability(declared.event_resource)
+
+
+@cache
+def _availability(resource: str) -> ClusterEvent:
+    return ClusterEvent(resource, Action(0), f"{resource}Availability")
 
 
 def pod_events(old: Pod | None, new: Pod | None) -> list[ClusterEvent]:

@@ -10,11 +10,15 @@ specific action; a registration for UPDATE_NODE_LABEL does not include a plain U
 
 from collections.abc import Callable
 from enum import IntFlag, StrEnum
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import msgspec
 
+from kubestow.api.custom_kinds import resource_of
+from kubestow.api.kinds import KINDS
 from kubestow.api.pod import Pod
+
+T = TypeVar("T")
 
 
 class Resource(StrEnum):
@@ -102,6 +106,16 @@ UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.ANY, Action.ALL, "UnschedulableTim
 FORCE_ACTIVATE = ClusterEvent(Resource.ANY, Action.ALL, "ForceActivate")
 CONFIGURATION_RELOAD = ClusterEvent(Resource.ANY, Action.ALL, "ConfigurationReload")
 
+_NAMES = {resource.rpartition("/")[2]: resource for resource in Resource}
+_BUILT_IN = {kind: _NAMES[kind.__name__] for kind in KINDS.values() if kind.__name__ in _NAMES}
+
+
+def event_resource(kind: type) -> str | None:
+    """Return the name of a kind in events; None for a kind that has no events."""
+    declared = resource_of(kind)
+    return _BUILT_IN.get(kind) if declared is None else declared.event_resource
+
+
 Hint = Callable[[Pod, Any, Any], bool]
 """(waiting pod, object before or None, object after or None) -> whether the pod is worth another attempt.
 
@@ -117,11 +131,35 @@ class Registration(msgspec.Struct, frozen=True):
     alike: bool = False
     """The hint reads no more of a waiting pod than its namespace, labels, owners and spec, and whether it is the pod
     that the event is about; it is called once for all equal pods."""
+    kind: type | None = None
+    """The class of the objects that the hint accepts; None: any."""
 
 
-def on(resource: str, action: Action, hint: Hint | None = None, *, alike: bool = False) -> Registration:
-    """Return a registration for `action` (flags may be combined) on `resource`."""
-    return Registration(ClusterEvent(resource, action), hint, alike)
+@overload
+def on(resource: str, action: Action, hint: Hint | None = None, *, alike: bool = False) -> Registration: ...
+
+
+@overload
+def on(
+    resource: type[T],
+    action: Action,
+    hint: Callable[[Any, T | None, T | None], bool] | None = None,
+    *,
+    alike: bool = False,
+) -> Registration: ...
+
+
+def on(resource: str | type, action: Action, hint: Any = None, *, alike: bool = False) -> Registration:
+    """Return a registration for `action` (flags may be combined) on a `Resource`, or on a kind that is watched.
+
+    Raises TypeError for a class that is not a kind with events.
+    """
+    if isinstance(resource, str):
+        return Registration(ClusterEvent(resource, action), hint, alike)
+    name = event_resource(resource)
+    if name is None:
+        raise TypeError(f"on: there are no events of {resource.__name__}; declare a kind with @custom_resource")
+    return Registration(ClusterEvent(name, action), hint, alike, resource)
 
 
 ANYTHING: tuple[Registration, ...] = tuple(

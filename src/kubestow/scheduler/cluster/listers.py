@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from kubestow.api.claims import volume_class
+from kubestow.api.custom_kinds import resource_of
 from kubestow.api.devices import EXTENDED_RESOURCE_CLAIM, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.api.labels import Selector, selector_from_set
-from kubestow.api.meta import Base, controller_of
+from kubestow.api.meta import controller_of
 from kubestow.api.node import Namespace
 from kubestow.api.pod_groups import PodGroup
 from kubestow.api.storage import (
@@ -34,10 +35,6 @@ def key_of(obj: Any) -> str:
 _KEPT_CHANGES = 4_096
 
 
-def _no_op(_key: str) -> None:
-    """Ignore a change."""
-
-
 def _is_newer(received: Any, assumed: Any) -> bool:
     """Return whether a received object replaces the assumed one: older versions may still arrive by the watch."""
     new, old = received.metadata.resourceVersion, assumed.metadata.resourceVersion
@@ -62,8 +59,17 @@ class Store(Generic[T]):
         self._first_change = 0
         self._history: History | None = None
         self._kind: type = object
-        self.on_change: Callable[[str], None] = _no_op
-        """Called with the key whenever the result of `get` may have changed."""
+        self.revision = 0
+        """Number of times that the result of `get` may have changed, or that access has."""
+        self._listeners: list[Callable[[str], None]] = []
+
+    def listen(self, callback: Callable[[str], None]) -> None:
+        """Call back with the key whenever the result of `get` may have changed, until `ignore`."""
+        self._listeners.append(callback)
+
+    def ignore(self, callback: Callable[[str], None]) -> None:
+        """Undo `listen`."""
+        self._listeners.remove(callback)
 
     def record_in(self, history: History, kind: type) -> None:
         """Record every change from now on as one of an object of this kind."""
@@ -118,6 +124,7 @@ class Store(Generic[T]):
         if self._history is not None:
             self._history.note(UNREADABLE, self._kind, self.unreadable, problem)
         self.unreadable = problem
+        self.revision += 1
 
     def set(self, obj: T) -> None:
         key = key_of(obj)
@@ -162,7 +169,9 @@ class Store(Generic[T]):
             else:
                 self._received[key] = received
             self._note_change(key)
-        self.on_change(key)
+        self.revision += 1
+        for callback in self._listeners:
+            callback(key)
 
     def _regroup(self, key: str, old: T | None, new: T | None) -> None:
         assert self._group_of is not None
@@ -234,10 +243,11 @@ class ServiceStore(Store[Service]):
 
 
 class Listers:
-    """One store per kind."""
+    """One store per kind. Those of kinds that plugins declare are created when they are used first."""
 
     def __init__(self, history: History | None = None) -> None:
-        self._by_kind: dict[type[Base], Store[Any]] = {}
+        self._history = history
+        self._by_kind: dict[type, Store[Any]] = {}
         self.namespaces = self._store(Namespace)
         self.services = self._by_kind[Service] = ServiceStore()
         self.replication_controllers = self._store(ReplicationController)
@@ -268,11 +278,24 @@ class Listers:
         """Return an independent copy without history."""
         other = Listers()
         for kind, store in self._by_kind.items():
-            other._by_kind[kind].fill_from(store)
+            other.store_of(kind).fill_from(store)
         return other
 
-    def store_of(self, kind: type[Base]) -> Store[Any]:
-        return self._by_kind[kind]
+    def store_of(self, kind: type[T]) -> Store[T]:
+        """Return the store of a kind. Raises LookupError for a kind that is neither watched nor declared."""
+        found = self._by_kind.get(kind)
+        if found is None:
+            if resource_of(kind) is None:
+                raise LookupError(f"{kind.__name__} is not watched; declare a kind with @custom_resource")
+            found = self._store(kind)
+            if self._history is not None:
+                found.record_in(self._history, kind)
+        return found
+
+    def forget(self, kind: type) -> None:
+        """Drop the store of a declared kind, and its objects."""
+        if resource_of(kind) is not None:
+            self._by_kind.pop(kind, None)
 
     def stores(self) -> Iterable[Store[Any]]:
         """Return the stores of all kinds."""

@@ -193,7 +193,8 @@ class NodeTable:
         self.node_changes.grow(capacity)
         self.labels.grow(capacity)
 
-    def _touch_node(self, row: int) -> None:
+    def touch_node(self, row: int) -> None:
+        """Record a change of a node itself: results about it that do not depend on its pods are invalid, too."""
         self.changes.touch(row)
         self.node_changes.touch(row)
 
@@ -220,7 +221,7 @@ class NodeTable:
         for name, amount in allocatable.items():
             column = self.resource_column(name)
             self.allocatable[column, row] = amount
-        self._touch_node(row)
+        self.touch_node(row)
 
     def clear_node(self, row: int) -> None:
         """Remove the node of a row; pods stay until they are removed themselves."""
@@ -232,7 +233,7 @@ class NodeTable:
         self.allocatable[:, row] = 0
         self.allowed_pods[row] = 0
         self.count -= 1
-        self._touch_node(row)
+        self.touch_node(row)
         self._release_if_empty(row)
 
     def resource_column(self, name: str) -> int:

@@ -27,6 +27,7 @@ from kubestow.scheduler.cluster.listers import Listers
 from kubestow.scheduler.cluster.nodes import NodeTable
 from kubestow.scheduler.cluster.order import Place, ZoneOrder
 from kubestow.scheduler.cluster.pod_groups import PodGroups
+from kubestow.scheduler.cluster.pod_index import PodIndexes
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.ranking import PodRanking
 
@@ -76,6 +77,7 @@ class Cluster:
         self._assumed: set[str] = set()
         """UIDs of pods that are assumed and not yet seen bound. Not in the history: no other pod depends on it."""
         self._placed: dict[str, PlacedPod] = {}
+        self.pod_indexes = PodIndexes(lambda: [placed.pod for placed in self._placed.values()])
         self._last_number = 0
         """The number of the pod that was put on a row last."""
 
@@ -177,6 +179,7 @@ class Cluster:
                 self.nodes.replace_pod(placed.row, info)
                 if not same:
                     self.nodes.changes.touch(placed.row)
+                self.pod_indexes.placed(info)
                 if self.history is not None and not (same_labels and info.is_same_as(placed.pod)):
                     self.history.note(POD, uid, placed, updated)
                 return
@@ -267,6 +270,7 @@ class Cluster:
             self.claim_users.setdefault(f"{pod.namespace}/{name}", set()).add(pod.uid)
         if self.groups is not None and (key := group_key(pod.pod)):
             self.groups.add_scheduled(key, pod.uid, placed.node)
+        self.pod_indexes.placed(pod)
         if self.nodes.live[row]:
             self._index(row, pod, 1)
 
@@ -283,6 +287,7 @@ class Cluster:
         if self.groups is not None and (key := group_key(pod.pod)):
             self.groups.remove_scheduled(key, pod.uid)
         self.nodes.remove_pod(row, pod)
+        self.pod_indexes.taken_off(pod.uid)
 
     def _index(self, row: int, pod: PodInfo, sign: int) -> None:
         self.matches.add(row, pod, sign)

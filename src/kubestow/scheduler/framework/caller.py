@@ -47,13 +47,13 @@ def failure(plugin: str, point: str, method: str, error: BaseException) -> Plugi
     if isinstance(error, WrongAnswerError):
         return PluginError(plugin, point, f"{method} {error}")
     message = error_text(error)
-    place = _place(error)
+    place = place_of(error)
     if place:
         log.error("Plugin raised", err=message, plugin=plugin, extensionPoint=point, at=place)
     return PluginError(plugin, point, message)
 
 
-def _place(error: BaseException) -> str:
+def place_of(error: BaseException) -> str:
     """Return the deepest line of a plugin's own file in the traceback of an exception; empty for built-in plugins."""
     lines = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
     beyond = [line for line in lines if not line[0].startswith(_FRAMEWORK)]

@@ -1,9 +1,10 @@
 """The handle that plugins get: read access to the cluster, and a few operations."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
@@ -12,11 +13,16 @@ from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.clock import Clock
 from kubestow.config.features import Features
 from kubestow.rng import Rng
+from kubestow.scheduler.cluster.node_columns import NodeColumns
 from kubestow.scheduler.cluster.nodes import NodeTable
 from kubestow.scheduler.cluster.nominated import NominatedPods
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.scope import Objects, Pods, Scope, Tracked
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 
 class PluginApi(Protocol):
@@ -130,3 +136,39 @@ class Handle(msgspec.Struct):
     """Return whether the victims of a pod (by UID) are still being evicted."""
     extenders_judge_preemption: Callable[[PodInfo], bool] = lambda _pod: False
     """Return whether extenders must be called before pods are evicted for a pod: PostFilter then returns Candidates."""
+    scope: Scope | None = None
+    """What the plugin reads and keeps; None: any kind may be read."""
+
+    @property
+    def _scope(self) -> Scope:
+        if self.scope is None:
+            self.scope = Scope(self.cluster)
+        return self.scope
+
+    def objects(self, kind: type[T], *, read_in_cycle: bool = True) -> Objects[T]:
+        """Return the objects of a kind that is in `watches` of the plugin; raises LookupError for another one.
+
+        `read_in_cycle=False` declares that they are not read while pods are evaluated, for example because the plugin
+        keeps what matters in `node_columns`. Pods then go on sharing results when an object changes.
+        """
+        return self._scope.objects(kind, read_in_cycle=read_in_cycle)
+
+    @property
+    def pods(self) -> Pods:
+        """All pods, by keys of the plugin."""
+        return Pods(self._scope)
+
+    def node_columns(self, dtype: type[N] = int) -> NodeColumns[N]:
+        """Return new columns for numbers of the plugin about each node, which filters and scores read as arrays."""
+        return self._scope.columns(dtype)
+
+
+def scoped_handle(handle: Handle, scope: Scope, *, signs: bool) -> Handle:
+    """Return the handle for one plugin; for a plugin that `signs`, reading the state of the scheduler is noted."""
+    if not signs:
+        return replace(handle, scope=scope)
+    noted: dict[str, Any] = {name: Tracked(scope, getattr(handle, name)) for name in _UNVERSIONED}
+    return replace(handle, scope=scope, cluster=Tracked(scope, handle.cluster, ("nodes",), always=True), **noted)
+
+
+_UNVERSIONED = ("clock", "rng", "nominator", "waiting_pods")

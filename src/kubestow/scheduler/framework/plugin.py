@@ -6,11 +6,15 @@ and `score_rows` return results for any rows of any view at once. Other plugins 
 
 The return value of `pre_filter` is the `state` of the plugin, which is passed to its `filter_rows`, and to its methods
 from Reserve to PostBind. The state of `score_rows` is the return value of `pre_score`.
+
+The protocols are also base classes for plugins, with the type of the state as a parameter: `PreFilter[Amounts]`. A type
+checker then checks the methods, and a plugin that lacks one is not loaded.
 """
 
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +25,7 @@ from kubestow.scheduler.cluster.nominated import CompetingNominations
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
+from kubestow.scheduler.framework.plain import NodeRow
 from kubestow.scheduler.framework.results import (
     Narrowed,
     PostFilterResult,
@@ -30,6 +35,10 @@ from kubestow.scheduler.framework.results import (
     Wait,
 )
 from kubestow.scheduler.framework.verdicts import Verdicts
+
+S_co = TypeVar("S_co", covariant=True)
+S_contra = TypeVar("S_contra", contravariant=True)
+"""The state of a plugin: what its `pre_filter` (for scores, `pre_score`) returns."""
 
 
 class Plugin(Protocol):
@@ -42,6 +51,7 @@ class Plugin(Protocol):
 class Requeues(Protocol):
     """Returns the events that retry pods rejected by this plugin. Without it: DEFAULT_REGISTRATIONS."""
 
+    @abstractmethod
     def requeue_on(self) -> Sequence[Registration]: ...
 
 
@@ -49,6 +59,7 @@ class Requeues(Protocol):
 class PreEnqueue(Protocol):
     """Keeps a pod out of the active queue until it is ready to be scheduled."""
 
+    @abstractmethod
     def pre_enqueue(self, pod: Pod) -> Rejection | None: ...
 
 
@@ -56,14 +67,16 @@ class PreEnqueue(Protocol):
 class QueueSort(Protocol):
     """Orders waiting pods: the smallest key is scheduled first. A profile has exactly one, all profiles the same."""
 
+    @abstractmethod
     def sort_key(self, pod: Pod, waiting_since: float) -> Any: ...
 
 
 @runtime_checkable
-class PreFilter(Protocol):
+class PreFilter(Protocol[S_co]):
     """Evaluates the pod against the whole cluster, once per cycle."""
 
-    def pre_filter(self, pod: PodInfo) -> Any | Skip | Narrowed | Rejection: ...
+    @abstractmethod
+    def pre_filter(self, pod: PodInfo) -> S_co | Skip | Narrowed | Rejection: ...
 
 
 class Change(NamedTuple):
@@ -116,6 +129,7 @@ class Signs(Protocol):
     or a score that is left to `score_rows`.
     """
 
+    @abstractmethod
     def sign(self, pod: PodInfo) -> Hashable | None: ...
 
 
@@ -148,14 +162,29 @@ class JoinsStates(Protocol):
 
 
 @runtime_checkable
-class Filter(Protocol):
+class FilterRows(Protocol[S_contra]):
     """Rejects nodes. None: no row is rejected.
 
     `costly_rows = True`: called only for rows that no other filter has rejected yet. `reads_pods = PodsRead.NOTHING`
     (or `SUMS`): makes what-ifs faster; the default is ALL.
     """
 
-    def filter_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None: ...
+    @abstractmethod
+    def filter_rows(self, state: S_contra, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None: ...
+
+
+class Filter(Protocol[S_contra]):
+    """The plain form of a filter: returns why a node is rejected, or None. See `plain`."""
+
+    @abstractmethod
+    def filter(self, state: S_contra, pod: PodInfo, node: NodeRow) -> str | Rejection | None: ...
+
+
+class Score(Protocol[S_contra]):
+    """The plain form of a score. See `plain`."""
+
+    @abstractmethod
+    def score(self, state: S_contra, pod: PodInfo, node: NodeRow) -> int: ...
 
 
 @runtime_checkable
@@ -236,78 +265,91 @@ class FailedEvaluation(Protocol):
 class PostFilter(Protocol):
     """Makes a pod schedulable if no node is feasible, for example by preemption."""
 
+    @abstractmethod
     def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult: ...
 
 
 @runtime_checkable
-class PreScore(Protocol):
+class PreScore(Protocol[S_co]):
     """Evaluates the feasible nodes (`rows`), once per cycle."""
 
-    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> Any | Skip: ...
+    @abstractmethod
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> S_co | Skip: ...
 
 
 @runtime_checkable
-class Score(Protocol):
+class ScoreRows(Protocol[S_contra]):
     """Scores nodes: larger is better. From 0 to MAX_SCORE, unless `normalize` converts the scores to that range.
 
     `rows` may contain more rows than `pre_score` got; the scores of the others are not used.
     """
 
-    def score_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray: ...
+    @abstractmethod
+    def score_rows(self, state: S_contra, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray: ...
 
 
 @runtime_checkable
-class NormalizeScore(Protocol):
+class NormalizeScore(Protocol[S_contra]):
     """Converts the scores of the feasible nodes (`rows`) to the range 0..MAX_SCORE.
 
     `normalizes_scores_alone = True`: depends on nothing but the scores, and if all are equal, not on their number.
     Equal pods can then share normalized scores.
     """
 
-    def normalize(self, state: Any, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray: ...
+    @abstractmethod
+    def normalize(
+        self, state: S_contra, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray
+    ) -> IntArray: ...
 
 
 @runtime_checkable
-class Reserve(Protocol):
+class Reserve(Protocol[S_contra]):
     """Reserves in memory what the pod needs on its node; `unreserve` releases it and must not fail.
 
     Both receive the state of `pre_filter` (None if it skipped). `unreserve` may be called without `reserve`.
     `needs_state = True`: these and `pre_bind` are only called for pods for which `pre_filter` returned a state.
     """
 
-    def reserve(self, state: Any, pod: PodInfo, node: str) -> Rejection | None: ...
+    @abstractmethod
+    def reserve(self, state: S_contra, pod: PodInfo, node: str) -> Rejection | None: ...
 
-    def unreserve(self, state: Any, pod: PodInfo, node: str) -> None: ...
+    @abstractmethod
+    def unreserve(self, state: S_contra, pod: PodInfo, node: str) -> None: ...
 
 
 @runtime_checkable
-class Permit(Protocol):
+class Permit(Protocol[S_contra]):
     """Allows (None), rejects, or delays the binding of a pod."""
 
-    def permit(self, state: Any, pod: PodInfo, node: str) -> Rejection | Wait | None: ...
+    @abstractmethod
+    def permit(self, state: S_contra, pod: PodInfo, node: str) -> Rejection | Wait | None: ...
 
 
 @runtime_checkable
-class PreBind(Protocol):
+class PreBind(Protocol[S_contra]):
     """Prepares the binding of a pod. `pre_bind_needed` returns False if there is nothing to do for this pod."""
 
-    def pre_bind_needed(self, state: Any, pod: PodInfo, node: str) -> bool: ...
+    @abstractmethod
+    def pre_bind_needed(self, state: S_contra, pod: PodInfo, node: str) -> bool: ...
 
-    async def pre_bind(self, state: Any, pod: PodInfo, node: str) -> Rejection | None: ...
+    @abstractmethod
+    async def pre_bind(self, state: S_contra, pod: PodInfo, node: str) -> Rejection | None: ...
 
 
 @runtime_checkable
 class Bind(Protocol):
     """Binds the pod; SKIP leaves it to the next bind plugin."""
 
+    @abstractmethod
     async def bind(self, pod: PodInfo, node: str) -> Skip | None: ...
 
 
 @runtime_checkable
-class PostBind(Protocol):
+class PostBind(Protocol[S_contra]):
     """Called after the pod was bound."""
 
-    def post_bind(self, state: Any, pod: PodInfo, node: str) -> None: ...
+    @abstractmethod
+    def post_bind(self, state: S_contra, pod: PodInfo, node: str) -> None: ...
 
 
 @runtime_checkable
@@ -317,6 +359,7 @@ class PlacementGenerate(Protocol):
     The group is tried within each of the placements. No placement: the group cannot be placed now.
     """
 
+    @abstractmethod
     def generate_placements(self, group: TriedGroup, within: Placement) -> Sequence[Placement]: ...
 
 
@@ -327,6 +370,7 @@ class PlacementScore(Protocol):
     All of them are scored at once, so that they can be compared.
     """
 
+    @abstractmethod
     def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> Sequence[int] | IntArray: ...
 
 
@@ -350,10 +394,10 @@ POINTS: Mapping[str, tuple[type, ...]] = {
     "preEnqueue": (PreEnqueue,),
     "queueSort": (QueueSort,),
     "preFilter": (PreFilter,),
-    "filter": (Filter,),
+    "filter": (FilterRows,),
     "postFilter": (PostFilter,),
     "preScore": (PreScore,),
-    "score": (Score,),
+    "score": (ScoreRows,),
     "reserve": (Reserve,),
     "permit": (Permit,),
     "preBind": (PreBind,),

@@ -6,16 +6,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubestow.api.custom_kinds import resource_of
+from kubestow.api.pod import Pod
 from kubestow.config import configuration, expansion
-from kubestow.scheduler.cluster.events import ANYTHING, Registration
+from kubestow.scheduler.cluster.events import ANYTHING, Action, Registration, on
+from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework import plain
-from kubestow.scheduler.framework.caller import Caller
+from kubestow.scheduler.framework.caller import Caller, place_of
+from kubestow.scheduler.framework.declarations import WatchError
 from kubestow.scheduler.framework.guard import Guard
-from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.handle import Handle, scoped_handle
 from kubestow.scheduler.framework.hook import Hook
 from kubestow.scheduler.framework.plugin import POINTS, PodsRead, pods_read_by
 from kubestow.scheduler.framework.registry import Registry, RegistryError, points_of
-from kubestow.scheduler.framework.results import PluginError, error_text
+from kubestow.scheduler.framework.results import PluginError, error_text, unresolvable
+from kubestow.scheduler.framework.scope import Scope, ScopedGuard
 from kubestow.telemetry.metrics.instruments import Counter
 
 _METHOD = {
@@ -54,21 +59,32 @@ class Profile:
         self.checks_all_filters = config.alwaysCheckAllPredicates
         """Whether filters are also called for nodes that other filters have rejected."""
         self.caller = Caller(self.name, handle.metrics, stopwatch)
-        self.plugins = _make_plugins(config, registry, handle)
+        self._scopes: dict[str, Scope] = {}
+        """The scopes of the plugins that are not built in."""
+        try:
+            self._build(config, registry, handle, guard)
+        except BaseException:
+            self.close()
+            raise
+
+    def _build(self, config: configuration.Profile, registry: Registry, handle: Handle, guard: Guard | None) -> None:
+        self.plugins = _make_plugins(config, registry, handle, self._scopes)
         points = _resolve(config, self.plugins)
 
         plain_guard = Guard()
-        guards = {
-            name: None if registry.trusts(name) else plain_guard if guard is None or is_pure(plugin) else guard
-            for name, plugin in self.plugins.items()
-        }
+        guards: dict[str, Guard | None] = dict.fromkeys(self.plugins)
+        for name, scope in self._scopes.items():
+            plugin = self.plugins[name]
+            inner = plain_guard if guard is None or is_pure(plugin, scope) else guard
+            signs = hasattr(plugin, "sign")
+            guards[name] = ScopedGuard(inner, scope, signs=signs) if scope.is_used or signs else inner
 
         def hooks(point: str) -> tuple[Hook, ...]:
             return tuple(_hook(self.plugins[entry.name], point, guards[entry.name]) for entry in points[point])
 
         self.pre_enqueue = hooks("preEnqueue")
         self.queue_sort = hooks("queueSort")
-        self.pre_filter = hooks("preFilter")
+        self.pre_filter = self._with_blocking(hooks("preFilter"), points, guards)
         self.filter = hooks("filter")
         if self.checks_all_filters:
             for hook in self.filter:
@@ -107,6 +123,32 @@ class Profile:
         self.registrations = self._registrations(points, guards)
         """The events at which a pod is retried, by the plugin that rejected it."""
 
+    def close(self) -> None:
+        """End the subscriptions of the plugins; the profile is not used any more."""
+        for scope in self._scopes.values():
+            scope.close()
+
+    @property
+    def data_version(self) -> int:
+        """Increases whenever a plugin's results about pods may have changed other than by changes of rows."""
+        return sum([scope.version for scope in self._scopes.values()])
+
+    def _with_blocking(
+        self, hooks: tuple[Hook, ...], points: expansion.ResolvedPlugins, guards: Mapping[str, Guard | None]
+    ) -> tuple[Hook, ...]:
+        """Return the PreFilter hooks; those of some plugins first reject pods while a kind cannot be read."""
+        rejecting = {entry.name for point in _REJECTING for entry in points[point]}
+        blocking = {name: scope for name, scope in self._scopes.items() if scope.blocking and name in rejecting}
+        added = blocking.keys() - {hook.name for hook in hooks}
+        for hook in hooks:
+            if hook.name in blocking:
+                hook.function = partial(_reject_unavailable, blocking[hook.name], hook.function)
+        more = (
+            Hook(self.plugins[name], "pre_filter", partial(_reject_unavailable, blocking[name], None), guards[name])
+            for name in sorted(added)
+        )
+        return (*hooks, *more)
+
     def _registrations(
         self, points: expansion.ResolvedPlugins, guards: Mapping[str, Guard | None]
     ) -> dict[str, tuple[Registration, ...]]:
@@ -115,11 +157,19 @@ class Profile:
         for name, plugin in self.plugins.items():
             if name not in rejecting:
                 continue
+            scope = self._scopes.get(name)
+            kinds = () if scope is None else scope.kinds
             if not hasattr(plugin, "requeue_on"):
-                found[name] = ANYTHING
+                found[name] = (*ANYTHING, *(on(kind, Action.ALL) for kind in kinds))
                 continue
             registered = self._call_once(Hook(plugin, "requeue_on", None, guards[name]))
-            found[name] = tuple(self._through_caller(plugin, one, guards[name]) for one in registered)
+            for one in registered:
+                if one.kind is not None and resource_of(one.kind) is not None and one.kind not in kinds:
+                    raise ProfileError(
+                        f"profile {self.name}: plugin {name}: requeue_on names {one.kind.__name__}: add it to `watches`"
+                    )
+            blocking = () if scope is None else (on(kind, Action(0)) for kind in scope.blocking)
+            found[name] = (*(self._through_caller(plugin, one, guards[name]) for one in registered), *blocking)
         return found
 
     def _call_once(self, hook: Hook) -> Any:
@@ -131,7 +181,10 @@ class Profile:
     def _through_caller(self, plugin: Any, registration: Registration, guard: Guard | None) -> Registration:
         if registration.hint is None:
             return registration
-        return replace(registration, hint=partial(self.caller.call, Hook(plugin, "hint", registration.hint, guard)))
+        hint = partial(self.caller.call, Hook(plugin, "hint", registration.hint, guard))
+        if registration.kind is not None:
+            hint = partial(_hint_about, registration.kind, hint)
+        return replace(registration, hint=hint)
 
     def with_handle(self, handle: Handle, guard: Guard) -> "Profile":
         """Return the same profile with new plugins, created for another handle."""
@@ -160,12 +213,30 @@ class Profile:
                 hook.reset()
 
 
-def is_pure(plugin: Any) -> bool:
+def is_pure(plugin: Any, scope: Scope) -> bool:
     """Return whether a plugin's results for nodes depend on nothing but the pod, the cluster and its arguments.
 
-    A plugin declares that by `pure = True`, or by signing pods, which lets equal pods share its results.
+    A plugin declares that by `pure = True`, or by signing pods, which lets equal pods share its results, unless it
+    keeps state.
     """
-    return bool(getattr(plugin, "pure", hasattr(plugin, "sign")))
+    return bool(getattr(plugin, "pure", hasattr(plugin, "sign") and not scope.keeps_state))
+
+
+def _reject_unavailable(scope: Scope, pre_filter: Callable[[PodInfo], Any] | None, pod: PodInfo) -> Any:
+    """Reject a pod while a kind cannot be read that the plugin needs; otherwise call its `pre_filter`, if any."""
+    reason = scope.unavailable()
+    if reason:
+        return unresolvable(reason)
+    return None if pre_filter is None else pre_filter(pod)
+
+
+def _hint_about(kind: type, hint: Callable[..., bool], pod: Pod, old: Any, new: Any) -> bool:
+    """Call a hint for objects of its class; other classes may stand for the same resource.
+
+    Without objects, the kind has become available or unavailable, which is always worth another attempt.
+    """
+    present = new if old is None else old
+    return present is None or (isinstance(present, kind) and hint(pod, old, new))
 
 
 def _snake(point: str) -> str:
@@ -176,18 +247,25 @@ def _title(point: str) -> str:
     return point[0].upper() + point[1:]
 
 
-def _make_plugins(config: configuration.Profile, registry: Registry, handle: Handle) -> dict[str, Any]:
-    """Create every plugin that is enabled at any point of the profile."""
+def _make_plugins(
+    config: configuration.Profile, registry: Registry, handle: Handle, scopes: dict[str, Scope]
+) -> dict[str, Any]:
+    """Create every plugin that is enabled at any point of the profile; add the scopes of out-of-tree plugins."""
     made: dict[str, Any] = {}
     for name in sorted(expansion.enabled_names(config.plugins)):
         try:
-            made[name] = registry.make(name, config.args_of(name), handle)
-        except RegistryError as error:
+            given = handle
+            if not registry.trusts(name) and name in registry:
+                scopes[name] = Scope(handle.cluster, name, registry.watches(name))
+                given = scoped_handle(handle, scopes[name], signs=registry.signs(name))
+            made[name] = registry.make(name, config.args_of(name), given)
+        except (RegistryError, WatchError) as error:
             raise ProfileError(f"profile {config.schedulerName}: {error}") from None
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            problem = f"initializing plugin {name}: {error_text(error)}"
+            place = place_of(error)
+            problem = f"initializing plugin {name}: {error_text(error)}{f' ({place})' if place else ''}"
             raise ProfileError(f"profile {config.schedulerName}: {problem}") from error
     return made
 

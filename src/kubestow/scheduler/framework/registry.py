@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from kubestow.scheduler.framework.declarations import Watched, WatchError, watches_of
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, Requeues, Signs
 
@@ -42,6 +43,14 @@ class Registry:
     def trusts(self, name: str) -> bool:
         """Return whether a plugin is built in."""
         return name in self._own
+
+    def watches(self, name: str) -> tuple[Watched, ...]:
+        """Return the kinds that a plugin declares. Raises WatchError."""
+        return watches_of(self._factories.get(name))
+
+    def signs(self, name: str) -> bool:
+        """Return whether a plugin lets equal pods share its results."""
+        return hasattr(self._factories.get(name), "sign")
 
     def __contains__(self, name: str) -> bool:
         return name in self._factories
@@ -102,7 +111,14 @@ def check_class(plugin: Any) -> None:
         inspect.signature(plugin).bind("args", "handle")
     except TypeError as error:
         raise RegistryError(f"plugin {plugin.name}: its constructor must take (args, handle): {error}") from None
+    missing = sorted(getattr(plugin, "__abstractmethods__", ()))
+    if missing:
+        raise RegistryError(f"plugin {plugin.name} lacks {', '.join(missing)}, which its base classes announce")
     check_signatures(plugin)
+    try:
+        watches_of(plugin)
+    except WatchError as error:
+        raise RegistryError(f"plugin {plugin.name}: {error}") from None
 
 
 @cache

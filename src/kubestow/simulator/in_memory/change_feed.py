@@ -7,7 +7,7 @@ each object is delivered: an object replaced by another one of the same name as 
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class Listener(Protocol):
@@ -18,6 +18,15 @@ class Listener(Protocol):
     def updated(self, old: Any, new: Any) -> None: ...
 
     def deleted(self, obj: Any) -> None: ...
+
+    def access_changed(self, kind: type, problem: str) -> None: ...
+
+
+class Access(NamedTuple):
+    """A change of access to a kind, in place of an object."""
+
+    problem: str
+    """Why its objects cannot be read; empty if they can."""
 
 
 _NANO = 10**9
@@ -93,6 +102,9 @@ class ChangeFeed:
 
     def _deliver(self, object_id: ObjectId, new: Any) -> None:
         assert self._listener is not None
+        if isinstance(new, Access):
+            self._listener.access_changed(object_id[0], new.problem)
+            return
         old = self.delivered.get(object_id)
         if new is None:
             if self.delivered.pop(object_id, None) is not None:

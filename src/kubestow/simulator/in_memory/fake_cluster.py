@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kubestow.api.codec import convert
 from kubestow.api.conditions import POD_SCHEDULED, with_condition
+from kubestow.api.custom_kinds import resource_of, with_metadata
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
@@ -24,7 +25,7 @@ from kubestow.api.timestamps import format_time
 from kubestow.apiserver.patches import merge_patch
 from kubestow.clock import Clock
 from kubestow.scheduler.cluster.listers import key_of
-from kubestow.simulator.in_memory.change_feed import ChangeFeed
+from kubestow.simulator.in_memory.change_feed import Access, ChangeFeed
 from kubestow.simulator.in_memory.faults import TIMEOUT_SECONDS, Faults, failure
 
 T = TypeVar("T")
@@ -70,6 +71,8 @@ class FakeCluster:
         self.calls: list[ApiCall] = []
         self._loop = loop
         self._clock = clock
+        self._removed: set[type] = set()
+        """The declared kinds that are not served."""
         self._version = 0
         self._uids = 0
         self._terminating = 0
@@ -110,6 +113,8 @@ class FakeCluster:
 
     def add(self, obj: T) -> T:
         """Create an object; returns it as stored. Raises ValueError if it exists."""
+        if type(obj) in self._removed:
+            raise LookupError(f"{self._resource_name(type(obj))} are not served: call install_crd")
         if self._id(obj) in self._objects:
             raise ValueError(f"{type(obj).__name__} {key_of(obj)} exists already; use update")
         self._uids += 1
@@ -148,6 +153,25 @@ class FakeCluster:
         pod = self.get(Pod, key)
         if pod is not None and pod.metadata.uid == uid:
             self._remove(pod)
+
+    def remove_crd(self, kind: type) -> None:
+        """Stop serving a declared kind, and delete its objects."""
+        for obj in self.all(kind):
+            self._remove(obj)
+        self._removed.add(kind)
+        self.feed.changed((kind, ""), Access(f"{self._resource_name(kind)}: the API server does not have them"))
+
+    def install_crd(self, kind: type) -> None:
+        """Serve a declared kind again."""
+        self._removed.discard(kind)
+        self.feed.changed((kind, ""), Access(""))
+
+    @staticmethod
+    def _resource_name(kind: type) -> str:
+        declared = resource_of(kind)
+        if declared is None:
+            raise ValueError(f"{kind.__name__} is not declared with @custom_resource")
+        return declared.name
 
     def go_away_for(self, seconds: float) -> None:
         """Make the server unreachable: calls fail, and changes are delivered only once it is back."""
@@ -313,7 +337,7 @@ class FakeCluster:
 
 
 def _with_meta(obj: T, **fields: Any) -> T:
-    changed: Any = replace(obj, metadata=replace(obj.metadata, **fields))  # type: ignore[attr-defined,type-var]
+    changed: Any = with_metadata(obj, **fields)
     source = getattr(obj, "source", None)
     if source is not None and len(source):
         manifest = msgspec.json.decode(source)

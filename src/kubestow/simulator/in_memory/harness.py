@@ -141,7 +141,12 @@ class SchedulerHarness:
             observer=self.attempts,
         )
         settings = configured(configuration, plugins, features)
-        self.core, self.decisions = build_recorded(settings, features, registry, outside, record_bytes)
+        try:
+            self.core, self.decisions = build_recorded(settings, features, registry, outside, record_bytes)
+        except BaseException:
+            if loop is None:
+                self.loop.close()
+            raise
         self.cluster.feed.listen(self.core.intake)
         self._running = RunningCore(self.core, self.loop)
 
@@ -170,6 +175,16 @@ class SchedulerHarness:
         if not isinstance(self.loop, VirtualLoop):
             raise TypeError("this scheduler runs in real time: use it with `async with`")
         self._running.close()
+
+    # Custom resources
+
+    def remove_crd(self, kind: type) -> None:
+        """Stop serving a kind that a plugin declares; its objects are deleted."""
+        self.cluster.remove_crd(kind)
+
+    def install_crd(self, kind: type) -> None:
+        """Serve a kind again after `remove_crd`."""
+        self.cluster.install_crd(kind)
 
     # Time
 

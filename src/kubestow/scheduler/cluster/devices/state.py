@@ -69,10 +69,10 @@ class Devices:
         self._states, self._row_state_numbers = Numbers(), Numbers()
         self._row_states: IntArray = np.zeros(0, np.int64)
         self._stale: BoolArray = np.zeros(0, np.bool_)
-        listers.resource_claims.on_change = self._claim_changed
-        listers.resource_slices.on_change = self._slice_changed
-        listers.device_classes.on_change = self._class_changed
-        listers.device_taint_rules.on_change = self._rule_changed
+        listers.resource_claims.listen(self._claim_changed)
+        listers.resource_slices.listen(self._slice_changed)
+        listers.device_classes.listen(self._class_changed)
+        listers.device_taint_rules.listen(self._rule_changed)
 
     def copy(self, nodes: NodeTable, listers: Listers) -> "Devices":
         """Return an independent copy without history, over copies of the nodes and listers."""

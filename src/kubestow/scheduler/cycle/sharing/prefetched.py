@@ -38,7 +38,8 @@ _CHANGES_LIMIT = 256
 class _Batch:
     """Results by row, each for the pod whose search is expected to start there."""
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: NodeTable, data_version: int) -> None:
+        self.data_version = data_version
         self.seen = table.changes.last
         self.layout = table.layout
         self.pod_of: IntArray = np.full(table.size, -1)
@@ -65,8 +66,10 @@ class PrefetchedResults:
         self._covered: IntArray | None = None
         """The rows of the last request, if all of them were prefetched."""
 
-    def is_valid_for(self, pod: PodInfo, table: NodeTable) -> bool:
+    def is_valid_for(self, pod: PodInfo, table: NodeTable, data_version: int) -> bool:
         batch = self._batch
+        if batch.data_version != data_version:
+            return False
         is_recent = table.changes.last - batch.seen <= _CHANGES_LIMIT and table.layout == batch.layout
         return is_recent and self.pod is pod
 
@@ -116,10 +119,11 @@ class Prefetcher:
         """Do not prefetch for the next pod; called for a pod with a cached signature, which others probably share."""
         self._last_was_new = False
 
-    def take(self, pod: PodInfo, group: PluginGroup, table: NodeTable) -> PrefetchedResults | None:
-        """Return the prefetched results for a pod whose cycle has started; None if there are no valid ones."""
+    def take(self, evaluation: Evaluation, group: PluginGroup) -> PrefetchedResults | None:
+        """Return the prefetched results for the pod of an evaluation; None if there are no valid ones."""
+        pod, table = evaluation.pod, evaluation.cluster.nodes
         found = self._prefetched.pop(pod.uid, None)
-        if found is None or not found.is_valid_for(pod, table):
+        if found is None or not found.is_valid_for(pod, table, evaluation.profile.data_version):
             return None
         for hook in group.pre_filter + group.pre_score:
             # Calls in advance are counted now.
@@ -170,7 +174,7 @@ def _compute_batch(
 ) -> _Batch | None:
     """Filter and score for several pods, each on the rows where its search starts; None if a plugin cannot do that."""
     table = evaluation.cluster.nodes
-    batch, own = _Batch(table), search.order[: search.enough * len(pods)]
+    batch, own = _Batch(table, evaluation.profile.data_version), search.order[: search.enough * len(pods)]
     batch.pod_of[own] = np.repeat(np.arange(len(pods)), search.enough)
     # Indexing by row numbers copies columns, so if there are many it is faster to compute all rows.
     rows: Rows = slice(0, table.size) if 2 * len(own) > table.size else own

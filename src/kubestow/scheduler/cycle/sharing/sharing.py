@@ -91,7 +91,7 @@ class Sharing:
             return None
         start = profile.caller.started()
         pods = self._pod_plugins(signature, groups, evaluation)
-        prefetched = self._prefetcher.take(evaluation.pod, groups.sums, table)
+        prefetched = self._prefetcher.take(evaluation, groups.sums)
         sums = prepare(evaluation, groups.sums) if prefetched is None else prefetched.plugins
         if pods is None or sums is None:
             return None

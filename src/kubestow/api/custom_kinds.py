@@ -1,0 +1,139 @@
+"""Kinds that plugins declare: custom resources, and built-in kinds that the scheduler itself does not watch.
+
+    @custom_resource("scheduling.x-k8s.io/v1alpha1", "elasticquotas")
+    class ElasticQuota(CustomObject, frozen=True):
+        spec: QuotaSpec = QuotaSpec()
+
+A kind is a frozen Struct or dataclass with the field `metadata`; it declares only the fields that are read. The
+declaration is stored in the class, so a kind needs no registration: everything that lists, watches, stores or decodes
+objects asks `resource_of`. Kinds of several API groups may have the same name, and so may several classes.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from kubestow.api.meta import ApiObject, ObjectMeta
+
+T = TypeVar("T")
+K = TypeVar("K", bound=type)
+
+CustomObject = ApiObject
+"""The base of a declared kind: an object with `metadata`."""
+_DECLARATION = "__resource__"
+
+
+class CustomResource(msgspec.Struct, frozen=True):
+    """The declaration of a kind."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    is_namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def name(self) -> str:
+        """The name of the resource, as in the name of its CustomResourceDefinition."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def event_resource(self) -> str:
+        """The name of the resource in cluster events, as in kube-scheduler."""
+        return f"{self.plural}.{self.version}.{self.group}"
+
+
+def custom_resource(
+    api_version: str, plural: str, *, namespaced: bool = True, kind: str = ""
+) -> Callable[[type[T]], type[T]]:
+    """Declare the resource of a class: `group/version` (`v1` for the core group), and its plural name.
+
+    `kind` is the name in manifests; without it, the name of the class. Raises TypeError for a class that is neither a
+    Struct nor a dataclass, or has no `metadata`, and ValueError for a name that no resource can have.
+    """
+    group, _, version = api_version.rpartition("/")
+    if not version or "/" in group:
+        raise ValueError(f"custom_resource: {api_version!r} must be group/version, or v1 for the core group")
+    if not plural or plural != plural.lower() or "." in plural:
+        raise ValueError(f"custom_resource: {plural!r} must be the plural name in lower case, such as elasticquotas")
+
+    def declare(declared: type[T]) -> type[T]:
+        if "metadata" not in _fields(declared):
+            raise TypeError(
+                f"custom_resource: class {declared.__name__} must be a Struct or a dataclass with the field "
+                "`metadata: ObjectMeta`; CustomObject is a base with that field"
+            )
+        setattr(declared, _DECLARATION, CustomResource(group, version, plural, kind or declared.__name__, namespaced))
+        return declared
+
+    return declare
+
+
+def resource_of(kind: type) -> CustomResource | None:
+    """Return the declaration of a kind; None for one without a declaration of its own."""
+    found: CustomResource | None = kind.__dict__.get(_DECLARATION)
+    return found
+
+
+class Unstructured(ApiObject, frozen=True, dict=True, gc=True):
+    """An object whose fields are read by path; see `unstructured`."""
+
+    source: Raw = Raw()
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """The whole object."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.source) if len(self.source) else {}
+        return decoded
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """Return the value at a path such as `spec.min.cpu` or `zones.0.name`; `default` if there is none."""
+        value: Any = self.content
+        for part in path.split("."):
+            if isinstance(value, dict):
+                value = value.get(part)
+            elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+                value = value[int(part)]
+            else:
+                return default
+        return default if value is None else value
+
+
+def unstructured(api_version: str, plural: str, kind: str, *, namespaced: bool = True) -> type[Unstructured]:
+    """Return a declared kind whose fields are read by path, for objects whose schema is not known."""
+    made: type[Unstructured] = msgspec.defstruct(kind, [], bases=(Unstructured,), frozen=True, dict=True, gc=True)  # type: ignore[assignment]
+    return custom_resource(api_version, plural, namespaced=namespaced, kind=kind)(made)
+
+
+def with_metadata(obj: T, **fields: Any) -> T:
+    """Return a copy of an object of a declared kind with other values of some fields of its metadata."""
+    metadata = msgspec.structs.replace(obj.metadata, **fields)  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
+        return dataclasses.replace(obj, metadata=metadata)
+    return msgspec.structs.replace(obj, metadata=metadata)  # type: ignore[type-var]
+
+
+def _fields(kind: type) -> set[str]:
+    if dataclasses.is_dataclass(kind):
+        return {field.name for field in dataclasses.fields(kind)}
+    return set(kind.__struct_fields__) if issubclass(kind, msgspec.Struct) else set()
+
+
+__all__ = [
+    "CustomObject",
+    "CustomResource",
+    "ObjectMeta",
+    "Unstructured",
+    "custom_resource",
+    "resource_of",
+    "unstructured",
+    "with_metadata",
+]

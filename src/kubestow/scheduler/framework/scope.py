@@ -1,0 +1,373 @@
+"""What one plugin reads and keeps besides the pod and the nodes: objects, indexes, columns, timers.
+
+**Sharing stays right.** Equal pods share results of a plugin with `sign`. Its results may also depend on what it reads
+here, which an author need not think of: the scope of a plugin has a `version` that increases with each change of it,
+and that the framework adds to the signature. The version increases
+
+- with each change of an object or pod index that the plugin reads in cycles;
+- after each call of a method that may change the plugin itself (Reserve, Permit, binding, timers, callbacks), unless
+  that call has written node columns: these record the changes of rows themselves.
+
+Right after a change the plugin does not sign, so that one whose data changes with every pod is simply called for each
+pod, while the others go on sharing. A plugin that reads the time or other state of the scheduler while it evaluates a
+pod never signs again.
+
+**Everything ends with the plugin.** `close` undoes all subscriptions.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from kubestow.scheduler.cluster.listers import Store, key_of
+from kubestow.scheduler.cluster.node_columns import NodeColumns
+from kubestow.scheduler.cluster.pod_index import PodIndex
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.caller import place_of
+from kubestow.scheduler.framework.declarations import Watched
+from kubestow.scheduler.framework.guard import Guard
+from kubestow.scheduler.framework.results import error_text
+from kubestow.telemetry.logs import get_logger
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+N = TypeVar("N", int, float)
+
+EVALUATING = frozenset(
+    (
+        *("pre_filter", "filter", "filter_rows", "passing_rows", "row_rejection", "copies_rows"),
+        *("pre_score", "score", "score_rows", "row_score", "normalize"),
+        *("join_states", "join_score_states", "with_changes", "counted_rows"),
+    )
+)
+"""The methods whose results equal pods share. They also run in dry runs, what-ifs and ahead of time."""
+CHANGING = frozenset(
+    ("reserve", "unreserve", "permit", "pre_bind", "bind", "post_bind", "post_filter", "pod_group_post_filter")
+)
+"""The methods that may change the plugin itself."""
+
+
+class UndeclaredKindError(LookupError):
+    """A plugin reads a kind that is not in its `watches`."""
+
+
+class Source(Protocol):
+    """Data that a plugin reads."""
+
+    @property
+    def version(self) -> int: ...
+
+
+class Index(Generic[K, T]):
+    """Objects by the result of a key function."""
+
+    def __init__(self, objects: "Objects[T]", key: Callable[[T], K | None]) -> None:
+        self._objects = objects
+        self._key = key
+        self._members: dict[K, dict[str, T]] = {}
+        self._key_of: dict[str, K] = {}
+
+    def __getitem__(self, key: K) -> Sequence[T]:
+        """Return the objects with a key."""
+        self._objects.check_readable()
+        return tuple(self._members.get(key, {}).values())
+
+    def __iter__(self) -> Iterator[K]:
+        """Return the keys that have objects."""
+        self._objects.check_readable()
+        return iter(tuple(self._members))
+
+    def put(self, name: str, obj: T | None) -> None:
+        """Replace an object; None removes it."""
+        old = self._key_of.pop(name, None)
+        if old is not None:
+            members = self._members[old]
+            del members[name]
+            if not members:
+                del self._members[old]
+        key = None if obj is None else self._key(obj)
+        if obj is not None and key is not None:
+            self._key_of[name] = key
+            self._members.setdefault(key, {})[name] = obj
+
+
+class Objects(Generic[T]):
+    """The objects of a watched kind."""
+
+    def __init__(self, store: Store[T], scope: "Scope", kind: type[T], *, read_in_cycle: bool) -> None:
+        self._store = store
+        self._scope = scope
+        self._kind = kind
+        self._read_in_cycle = read_in_cycle
+        self._indexes: list[Index[Any, T]] = []
+        self._callbacks: list[Callable[[str, T | None], object]] = []
+        store.listen(self._changed)
+
+    def close(self) -> None:
+        """Stop following changes."""
+        self._store.ignore(self._changed)
+
+    @property
+    def version(self) -> int:
+        """Increases with each change of an object, and of `unavailable_reason`."""
+        return self._store.revision
+
+    @property
+    def unavailable_reason(self) -> str:
+        """Why the objects cannot be read, for example because the kind is not installed; empty if they can be."""
+        return self._store.unreadable
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """Return an object; None if it does not exist. Objects of cluster-scoped kinds have no namespace."""
+        self.check_readable()
+        return self._store.get(f"{namespace}/{name}" if namespace else name)
+
+    def __iter__(self) -> Iterator[T]:
+        self.check_readable()
+        return iter(self._store)
+
+    def __len__(self) -> int:
+        self.check_readable()
+        return len(self._store)
+
+    def index_by(self, key: Callable[[T], K | None]) -> Index[K, T]:
+        """Return an index by a key function, maintained from now on; objects with the key None are not in it."""
+        index = Index(self, self._scope.protected(key, "index_by"))
+        for obj in self._store:
+            index.put(key_of(obj), obj)
+        self._indexes.append(index)
+        return index
+
+    def on_change(self, callback: Callable[[str, T | None], object]) -> None:
+        """Call `callback(key, object or None)` for each existing object and each change, before hints are called.
+
+        The key is `namespace/name`, or the name of an object of a cluster-scoped kind.
+        """
+        changing = self._scope.changing(self._scope.protected(callback, "on_change"))
+        for obj in tuple(self._store):
+            changing(key_of(obj), obj)
+        self._callbacks.append(changing)
+
+    def check_readable(self) -> None:
+        """Raise RuntimeError while pods are evaluated, if the plugin declared that it does not read these then."""
+        if not self._read_in_cycle and self._scope.is_evaluating:
+            raise RuntimeError(
+                f"objects of {self._kind.__name__} are read while a pod is evaluated, in spite of read_in_cycle=False"
+            )
+
+    def _changed(self, key: str) -> None:
+        obj = self._store.get(key)
+        for index in self._indexes:
+            index.put(key, obj)
+        for callback in self._callbacks:
+            callback(key, obj)
+
+
+class Tracked:
+    """State of the scheduler that has no version: reading it while a pod is evaluated ends sharing."""
+
+    def __init__(self, scope: "Scope", state: Any, free: Sequence[str] = (), *, always: bool = False) -> None:
+        """`free` attributes may be read; with `always`, others count at any time, because references may be kept."""
+        self._scope, self._state, self._free, self._always = scope, state, free, always
+
+    def __getattr__(self, name: str) -> Any:
+        self._note(name)
+        return getattr(self._state, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._note("")
+        return iter(self._state)
+
+    def _note(self, name: str) -> None:
+        if name not in self._free and (self._always or self._scope.is_evaluating):
+            self._scope.reads_unversioned = True
+
+
+class Pods:
+    """The pods of the cluster, by keys of the plugin."""
+
+    def __init__(self, scope: "Scope") -> None:
+        self._scope = scope
+
+    def index_by(self, key: Callable[[PodInfo], K | None]) -> PodIndex[K]:
+        """Return an index of all pods by a key function; pods with the key None are not in it.
+
+        The index is maintained from now on. It contains pods on nodes (of any scheduler; assumed ones included) and the
+        pods without a node that name this scheduler, gated ones included.
+        """
+        return self._scope.index_pods(key)
+
+
+class Scope:
+    """The data of one plugin."""
+
+    def __init__(self, cluster: Cluster, plugin: str = "", watches: Sequence[Watched] | None = None) -> None:
+        """`watches` are the kinds that the plugin may read; None: any."""
+        self.plugin = plugin
+        self.is_evaluating = False
+        """Whether a method runs whose results equal pods share."""
+        self.reads_unversioned = False
+        """Whether the plugin has read state that has no version, while it evaluated a pod."""
+        self._cluster = cluster
+        self._watches = watches
+        self._sources: list[Source] = []
+        self._columns: list[NodeColumns[Any]] = []
+        self._has_pod_indexes = False
+        self._own_changes = 0
+        self._running = 0
+        self._signed_version: int | None = None
+        self._closing: list[Callable[[], None]] = []
+        self.kinds = [] if watches is None else [one.kind for one in watches]
+        self.blocking = [] if watches is None else [one.kind for one in watches if one.blocks]
+        """The kinds without which the plugin rejects pods."""
+
+    # What the plugin reads and keeps
+
+    def objects(self, kind: type[T], *, read_in_cycle: bool = True) -> Objects[T]:
+        """Return the objects of a kind. Raises UndeclaredKindError."""
+        if self._watches is not None and not any(one.kind is kind for one in self._watches):
+            raise UndeclaredKindError(
+                f"{kind.__name__} is not declared: add it to the `watches` of the class of plugin {self.plugin}"
+            )
+        found = Objects(self._cluster.listers.store_of(kind), self, kind, read_in_cycle=read_in_cycle)
+        if read_in_cycle:
+            self._sources.append(found)
+        self._closing.append(found.close)
+        return found
+
+    def index_pods(self, key: Callable[[PodInfo], K | None]) -> PodIndex[K]:
+        """Return an index of all pods."""
+        index = PodIndex(self.protected(key, "index_by"))
+        indexes = self._cluster.pod_indexes
+        indexes.add(index)
+        self._has_pod_indexes = True
+        self._sources.append(index)
+        self._closing.append(lambda: indexes.drop(index))
+        return index
+
+    def columns(self, dtype: type[N]) -> NodeColumns[N]:
+        """Return new columns of the plugin."""
+        columns = NodeColumns(self._cluster.nodes, dtype)
+        self._columns.append(columns)
+        return columns
+
+    def unavailable(self) -> str:
+        """Return why the plugin must reject pods: the state of a kind that it declared with "block"; else empty."""
+        for kind in self.blocking:
+            problem = self._cluster.listers.store_of(kind).unreadable
+            if problem:
+                return f"waiting for {problem}"
+        return ""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the plugin reads or keeps anything here."""
+        return bool(self._closing or self._columns)
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether it reads or keeps what cannot be derived again from the history of the cluster."""
+        return bool(self._columns or self._has_pod_indexes)
+
+    def close(self) -> None:
+        """End all subscriptions of the plugin."""
+        while self._closing:
+            self._closing.pop()()
+
+    # Sharing
+
+    @property
+    def version(self) -> int:
+        """Increases whenever results of the plugin may have changed other than by changes of rows."""
+        return self._own_changes + sum([source.version for source in self._sources])
+
+    def signing(self, sign: Callable[[PodInfo], Hashable | None]) -> Callable[[PodInfo], Hashable | None]:
+        """Return `sign` with the version added to its results; None right after a change, and while one is going on."""
+        blocking: list[Store[Any]] = [self._cluster.listers.store_of(kind) for kind in self.blocking]
+
+        def versioned(pod: PodInfo) -> Hashable | None:
+            signed = sign(pod)
+            if signed is None or self.reads_unversioned or self._running:
+                return None
+            version = self.version + sum([store.revision for store in blocking])
+            last, self._signed_version = self._signed_version, version
+            return (signed, version) if last in (None, version) else None
+
+        return versioned
+
+    def changing(self, function: Callable[..., T]) -> Callable[..., T]:
+        """Return a function that may change the plugin, which increases the version."""
+
+        def change(*args: Any) -> T:
+            before = self._writes
+            try:
+                return function(*args)
+            finally:
+                if self._writes == before:
+                    self._own_changes += 1
+
+        return change
+
+    def changing_async(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a coroutine function that may change the plugin at any time while it runs."""
+
+        async def change(*args: Any) -> Any:
+            before = self._writes
+            self._running += 1
+            try:
+                return await function(*args)
+            finally:
+                self._running -= 1
+                if self._writes == before:
+                    self._own_changes += 1
+
+        return change
+
+    @property
+    def _writes(self) -> int:
+        return sum([columns.writes for columns in self._columns])
+
+    def protected(self, function: Callable[..., Any], what: str) -> Callable[..., Any]:
+        """Return a function that logs an exception and returns None: a callback must not fail a change."""
+
+        def call(*args: Any) -> Any:
+            try:
+                return function(*args)
+            except Exception as error:
+                log.error("Plugin raised", err=error_text(error), plugin=self.plugin, method=what, at=place_of(error))
+                return None
+
+        return call
+
+
+class ScopedGuard(Guard):
+    """A guard that also notes in the scope of a plugin which of its methods run."""
+
+    def __init__(self, inner: Guard, scope: Scope, *, signs: bool) -> None:
+        """`signs`: the plugin has `sign`, so that changes of the plugin itself matter."""
+        super().__init__()
+        self._inner, self._scope, self._signs = inner, scope, signs
+        self.allows_single_rows = inner.allows_single_rows
+
+    def wrap(self, function: Callable[..., Any], plugin: str, method: str, *, columns: bool) -> Callable[..., Any]:
+        wrapped = self._inner.wrap(function, plugin, method, columns=columns)
+        scope = self._scope
+        if method in CHANGING:
+            if not self._signs:
+                return wrapped
+            return (scope.changing_async if method in ("pre_bind", "bind") else scope.changing)(wrapped)
+        if method == "sign":
+            return scope.signing(wrapped)
+        if method not in EVALUATING:
+            return wrapped
+
+        def evaluate(*args: Any) -> Any:
+            scope.is_evaluating = True
+            try:
+                return wrapped(*args)
+            finally:
+                scope.is_evaluating = False
+
+        return evaluate
