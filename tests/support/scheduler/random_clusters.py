@@ -1,6 +1,7 @@
 """Random small clusters, and pods that use the features of every plugin, for hypothesis."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.profiles import build_profiles
 from kubestow.scheduler.queue.nominator import Nominator
+from kubestow.simulator.in_memory.harness import configured
 from kubestow.testing.builders import make_node, make_pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -152,10 +154,22 @@ def configuration_of(profile: str) -> config.SchedulerConfiguration:
     )
 
 
-def profile_on(cluster: Cluster, nominator: Nominator, profile: str = "default", seed: int = 0) -> Profile:
-    """Return a profile with all plugins."""
-    handle = offline_handle(cluster, nominator=nominator, rng=random.Random(seed))
-    made = build_profiles(configuration_of(profile), in_tree_registry(), handle, lambda: 0.0)
+def profile_on(
+    cluster: Cluster,
+    nominator: Nominator,
+    profile: str = "default",
+    seed: int = 0,
+    *,
+    plugins: Sequence[Any] = (),
+    **parts: Any,
+) -> Profile:
+    """Return a profile with all plugins, and some out-of-tree ones; `parts` replaces attributes of the handle."""
+    handle = offline_handle(cluster, nominator=nominator, rng=random.Random(seed), **parts)
+    registry = in_tree_registry()
+    for plugin in plugins:
+        registry.register(plugin.name, plugin)
+    configuration = configured(configuration_of(profile), plugins, config.Features())
+    made = build_profiles(configuration, registry, handle, lambda: 0.0)
     return made["default-scheduler"]
 
 

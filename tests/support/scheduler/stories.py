@@ -1,7 +1,7 @@
 """Random sequences of events for hypothesis, and a cluster that they are applied to."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -90,6 +90,13 @@ def stories(draw: st.DrawFn) -> list[Any]:
 
 
 @st.composite
+def stories_of_equal_pods(draw: st.DrawFn) -> list[Any]:
+    """Draw events of a cluster; most pods are equal."""
+    usual = st.sampled_from(draw(st.lists(st.sampled_from(["plain", "soft host spread"]), min_size=1, max_size=2)))
+    return draw(_events_with(st.builds(Schedule, usual, st.just(0), st.just(0), st.just(""), st.just(False))))
+
+
+@st.composite
 def stories_of_many_sizes(draw: st.DrawFn) -> list[Any]:
     """Draw events of a cluster; no two pods have the same requests."""
     kind = draw(st.sampled_from(["plain", "toleration", "preferred node affinity", "soft zone spread", "port", "gpu"]))
@@ -158,11 +165,14 @@ class World:
         sharing: bool,
         upcoming: Upcoming = lambda _limit: (),
         history: History | None = None,
+        plugins: Sequence[Any] = (),
+        **parts: Any,
     ) -> None:
+        """`plugins` are out-of-tree plugins; `parts` replaces attributes of their handle."""
         self.features = Features()
         self.cluster = Cluster(self.features, history)
         self.nominator = Nominator(history=history)
-        self.profile = profile_on(self.cluster, self.nominator, profile)
+        self.profile = profile_on(self.cluster, self.nominator, profile, plugins=plugins, **parts)
         choose = choose_at_random(random.Random(7))
         self.cycles = Watched(
             self.cluster,

@@ -38,8 +38,8 @@ _CHANGES_LIMIT = 256
 class _Batch:
     """Results by row, each for the pod whose search is expected to start there."""
 
-    def __init__(self, table: NodeTable, data_version: int) -> None:
-        self.data_version = data_version
+    def __init__(self, table: NodeTable, group: PluginGroup, data_version: int) -> None:
+        self.made_by = group, data_version
         self.seen = table.changes.last
         self.layout = table.layout
         self.pod_of: IntArray = np.full(table.size, -1)
@@ -66,12 +66,11 @@ class PrefetchedResults:
         self._covered: IntArray | None = None
         """The rows of the last request, if all of them were prefetched."""
 
-    def is_valid_for(self, pod: PodInfo, table: NodeTable, data_version: int) -> bool:
-        batch = self._batch
-        if batch.data_version != data_version:
-            return False
+    def is_valid_for(self, evaluation: Evaluation, group: PluginGroup) -> bool:
+        batch, table = self._batch, evaluation.cluster.nodes
         is_recent = table.changes.last - batch.seen <= _CHANGES_LIMIT and table.layout == batch.layout
-        return is_recent and self.pod is pod
+        is_same = batch.made_by[0] is group and batch.made_by[1] == evaluation.profile.data_version
+        return is_recent and is_same and self.pod is evaluation.pod
 
     def on(self, below: RowResults) -> "PrefetchedResults":
         """Combine with other results; return self."""
@@ -121,9 +120,8 @@ class Prefetcher:
 
     def take(self, evaluation: Evaluation, group: PluginGroup) -> PrefetchedResults | None:
         """Return the prefetched results for the pod of an evaluation; None if there are no valid ones."""
-        pod, table = evaluation.pod, evaluation.cluster.nodes
-        found = self._prefetched.pop(pod.uid, None)
-        if found is None or not found.is_valid_for(pod, table, evaluation.profile.data_version):
+        found = self._prefetched.pop(evaluation.pod.uid, None)
+        if found is None or not found.is_valid_for(evaluation, group):
             return None
         for hook in group.pre_filter + group.pre_score:
             # Calls in advance are counted now.
@@ -140,7 +138,7 @@ class Prefetcher:
             return None
         pods = [(evaluation.pod, plugins), *_compatible(evaluation, group, plugins, self.upcoming(limit - 1))]
         try:
-            batch = _compute_batch(evaluation, pods, search) if len(pods) > 1 else None
+            batch = _compute_batch(evaluation, group, pods, search) if len(pods) > 1 else None
         except PluginError:
             return None
         if batch is None:
@@ -170,11 +168,11 @@ def _compatible(
 
 
 def _compute_batch(
-    evaluation: Evaluation, pods: Sequence[tuple[PodInfo, PreparedPlugins]], search: Search
+    evaluation: Evaluation, group: PluginGroup, pods: Sequence[tuple[PodInfo, PreparedPlugins]], search: Search
 ) -> _Batch | None:
     """Filter and score for several pods, each on the rows where its search starts; None if a plugin cannot do that."""
     table = evaluation.cluster.nodes
-    batch, own = _Batch(table, evaluation.profile.data_version), search.order[: search.enough * len(pods)]
+    batch, own = _Batch(table, group, evaluation.profile.data_version), search.order[: search.enough * len(pods)]
     batch.pod_of[own] = np.repeat(np.arange(len(pods)), search.enough)
     # Indexing by row numbers copies columns, so if there are many it is faster to compute all rows.
     rows: Rows = slice(0, table.size) if 2 * len(own) > table.size else own
