@@ -113,3 +113,56 @@ def test_handlers_can_subscribe_late() -> None:
                     await task
 
     run(main())
+
+
+def test_resources_are_added_and_removed_while_running() -> None:
+    """A resource that is added is listed at once; the objects of one that is removed are gone for its handler."""
+
+    async def script(request: Request, answer: Answer) -> None:
+        answer.begin_stream()
+        answer.event("ADDED", node("n", 1) if request.path == "/api/v1/nodes" else pod("p", 2))
+        answer.bookmark("3", ends_initial=True)
+
+    async def main() -> None:
+        async with serving(script) as server:
+            with opened(server) as channel:
+                informers = Informers(client_of(channel), middle)
+                noted = Noted()
+                informers.watch(PODS)
+                task = asyncio.create_task(informers.run(lambda _: noted))
+                await informers.wait_synced(5)
+                nodes = informers.watch(NODES)
+                await informers.wait_synced(5)
+                assert noted.seen == ["+p@2", "synced", "+n@1", "synced"]
+                informers.unwatch(nodes)
+                assert noted.seen[4:] == ["-n@1"]
+                assert informers.unsynced() == []
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    run(main())
+
+
+def test_a_failing_watch_that_was_added_later_ends_all() -> None:
+    """As one that was there from the start does: the process restarts."""
+
+    async def script(request: Request, answer: Answer) -> None:
+        answer.begin_stream()
+        answer.bookmark("3", ends_initial=True)
+
+    async def main() -> None:
+        async with serving(script) as server:
+            with opened(server) as channel:
+                informers = Informers(client_of(channel), middle)
+                task = asyncio.create_task(informers.run(lambda _: Noted()))
+                informers.watch(PODS)
+                await informers.wait_synced(5)
+                informers._spawn("fails", _fails(), "fails")
+                with pytest.raises(ZeroDivisionError):
+                    await task
+
+    async def _fails() -> None:
+        raise ZeroDivisionError
+
+    run(main())

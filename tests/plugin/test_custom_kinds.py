@@ -228,10 +228,10 @@ def test_a_failing_callback_affects_nobody_else() -> None:
 
         def __init__(self, args: Any, handle: Handle) -> None:
             widgets = handle.objects(Widget)
-            widgets.on_change(lambda key, widget: {}[key])
+            widgets.on_change(lambda key, _widget: {}[key])
             self._index = widgets.index_by(lambda widget: 1 // len(widget.colour))
             self._seen: list[str] = []
-            widgets.on_change(lambda key, widget: self._seen.append(key))
+            widgets.on_change(lambda key, _widget: self._seen.append(key))
 
         def pre_filter(self, pod: PodInfo) -> Any:
             return SKIP if self._seen == ["default/w"] and not list(self._index) else unresolvable("not seen")

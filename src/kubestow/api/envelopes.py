@@ -64,3 +64,23 @@ class Bookmark(Base, frozen=True):
     """The object of a BOOKMARK event: a resource version only."""
 
     metadata: BookmarkMeta = BookmarkMeta()
+
+
+class GroupVersion(Base, frozen=True):
+    version: str = ""
+
+
+class ApiGroup(Base, frozen=True):
+    """The versions of an API group, as in discovery."""
+
+    versions: tuple[GroupVersion, ...] = ()
+
+
+class ApiResource(Base, frozen=True):
+    name: str = ""
+
+
+class ApiResourceList(Base, frozen=True):
+    """The resources of a version of an API group, as in discovery."""
+
+    resources: tuple[ApiResource, ...] = ()

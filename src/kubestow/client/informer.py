@@ -106,6 +106,17 @@ class Informer(Generic[T]):
             self.put(obj)
         self.set_access("")
 
+    def clear(self) -> None:
+        """Remove all objects, and notify the handler."""
+        for key in tuple(self.objects):
+            self._notify_deleted(key, self.objects.pop(key))
+
+    def unsubscribe(self) -> None:
+        """Notify the handler of the removal of all objects, and of nothing from then on."""
+        self.clear()
+        self._handler = None
+        self.synced.set()
+
     def set_access(self, problem: str) -> None:
         """Mark the store as complete (empty), or as unreadable and why: it counts as synced, and objects are kept."""
         if self._is_listed and problem == self.unreadable:

@@ -1,10 +1,11 @@
 """The set of watched resources: started together, with the initial sync tracked per resource.
 
-The objects are requested by `start`, and the handlers subscribe later, in `run`.
+The objects are requested by `start`, and the handlers subscribe later, in `run`. From then on, more resources may be
+watched, and those no longer.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from kubestow.api.failures import TimedOutError
@@ -27,37 +28,68 @@ class Informers:
         self._random = random
         self._informers: list[Informer[Any]] = []
         self._last: list[Informer[Any]] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[object, asyncio.Task[None]] = {}
+        """The running tasks: that of each informer, and the subscription of the handlers."""
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """The first exception of a task."""
+        self._refusals: Refusals | None = None
+        self._handler_of: HandlerOf | None = None
 
     def watch(self, resource: Resource[T], *, last: bool = False) -> Informer[T]:
-        """Watch a resource from `start` on; with `last`, its handler subscribes once all others are synced."""
+        """Watch a resource from `start` on, or from now on; return its informer.
+
+        With `last`, its handler subscribes once all others are synced.
+        """
         informer = Informer(resource)
         self._informers.append(informer)
         if last:
             self._last.append(informer)
+        if self._refusals is not None:
+            self._start(informer, self._refusals)
+        if self._handler_of is not None:
+            informer.subscribe(self._handler_of(resource))
         return informer
+
+    def unwatch(self, informer: Informer[Any]) -> None:
+        """Stop to watch a resource; its handler is notified that its objects are gone."""
+        self._informers.remove(informer)
+        task = self._tasks.pop(informer, None)
+        if task is not None:
+            task.cancel()
+        informer.unsubscribe()
 
     def start(self) -> None:
         """Start to list and watch all resources, before `run` subscribes the handlers."""
-        loop, refusals = asyncio.get_running_loop(), Refusals()
+        self._refusals = Refusals()
         for informer in self._informers:
-            reflector = Reflector(self._client, informer, self._random, refusals)
-            self._tasks.append(loop.create_task(reflector.run(), name=f"watch {informer.resource.name}"))
+            self._start(informer, self._refusals)
+
+    def _start(self, informer: Informer[Any], refusals: Refusals) -> None:
+        reflector = Reflector(self._client, informer, self._random, refusals)
+        self._spawn(informer, reflector.run(), f"watch {informer.resource.name}")
+
+    def _spawn(self, key: object, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks[key] = task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None and not self._failed.done():
+            self._failed.set_exception(error)
 
     async def run(self, handler_of: HandlerOf) -> None:
         """Notify the handlers of all objects and their changes until cancelled."""
-        if not self._tasks:
+        if self._refusals is None:
             self.start()
-        subscribing = self._subscribe(handler_of)
-        self._tasks.append(asyncio.get_running_loop().create_task(subscribing, name="subscribe handlers"))
+        self._spawn("subscribe", self._subscribe(handler_of), "subscribe handlers")
         try:
-            await asyncio.gather(*self._tasks)
+            await self._failed
         finally:
-            for task in self._tasks:
+            for task in self._tasks.values():
                 task.cancel()
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks.values())
 
     async def _subscribe(self, handler_of: HandlerOf) -> None:
+        self._handler_of = handler_of
         first = [informer for informer in self._informers if informer not in self._last]
         for informer in first:
             informer.subscribe(handler_of(informer.resource))

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from kubestow.api import codec
+from kubestow.api.envelopes import ApiGroup, ApiResourceList
 from kubestow.api.failures import (
     ApiError,
     BadRequestError,
@@ -38,6 +40,8 @@ MIN_WATCH_SECONDS = 300
 """The minimum timeout of a watch at the server; a random time up to the same length is added."""
 REFUSED_SECONDS = 300.0
 """The maximum delay between requests for an optional resource that the server lacks or forbids."""
+DECLARED_SECONDS = 15.0
+"""The same for the resources that plugins declare; with jitter, they are requested at least every 30 seconds."""
 HEALTHY_SECONDS = 10.0
 """A watch that lasted this long resets the backoff."""
 MAX_RESUMES = 3
@@ -59,7 +63,9 @@ class Reflector(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._random = random
         self._backoff = Backoff(self._loop, random)
-        self._refused_backoff = Backoff(self._loop, random, limit=REFUSED_SECONDS)
+        self._refused_backoff = Backoff(
+            self._loop, random, limit=DECLARED_SECONDS if informer.resource.is_declared else REFUSED_SECONDS
+        )
         self._lister = Lister(client, informer.resource)
         self._position = ""
         self._position_is_gone = False
@@ -68,6 +74,7 @@ class Reflector(Generic[T]):
         self._served_in_pages = False
         self._failures = 0
         self._refusal: type[ApiError] | None = None
+        self._refusal_text = ""
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -78,7 +85,7 @@ class Reflector(Generic[T]):
             except CallError as error:
                 if self._loop.time() - started >= HEALTHY_SECONDS:
                     self._backoff.reset()
-                await asyncio.sleep(self._delay_after(error))
+                await asyncio.sleep(await self._delay_after(error))
             else:
                 if not has_events and self._loop.time() - started < 1.0:
                     log.info("Watch ended within a second, without events", v=4, resource=self._resource.name)
@@ -140,10 +147,10 @@ class Reflector(Generic[T]):
             self._refusal = None
             log.info("Resource is available now", resource=self._resource.name)
 
-    def _delay_after(self, error: CallError) -> float:
+    async def _delay_after(self, error: CallError) -> float:
         name = self._resource.name
         if isinstance(error, ForbiddenError | NotFoundError):
-            return (self._refused_backoff if self._is_optional(error) else self._backoff).next()
+            return (self._refused_backoff if await self._is_optional(error) else self._backoff).next()
         if isinstance(error, GoneError | VersionTooLargeError):
             # A list rejected for its version means that the server has nothing "not older than the position".
             self._position_is_gone = self._must_list
@@ -153,16 +160,48 @@ class Reflector(Generic[T]):
             self._failures += 1
             self._must_list |= self._failures >= MAX_RESUMES
             log.warning("Listing again" if self._must_list else "Watching again", err=error, resource=name)
+            if self._resource.is_declared and self._failures >= MAX_RESUMES and isinstance(error, ServerFailedError):
+                # A broken API of a plugin, such as one whose server is down, must not keep the scheduler from starting.
+                self._informer.set_access(f"{name}: {error}")
         return self._backoff.next(error.retry_after or 0.0)
 
-    def _is_optional(self, error: ApiError) -> bool:
+    async def _is_optional(self, error: ApiError) -> bool:
         """Report a refusal once; return whether the scheduler continues without the resource."""
-        lacking = isinstance(error, NotFoundError)
-        optional = bool(self._resource.group) if lacking else self._resource.optional
-        problem = "does not have them" if lacking else "forbids to list and watch them"
+        lacking, resource = isinstance(error, NotFoundError), self._resource
+        optional = resource.optional or (lacking and bool(resource.group))
         if type(error) is not self._refusal:
             self._refusal = type(error)
-            self._refusal_log.add(self._resource, problem, error, optional=optional)
+            problem = "forbids to list and watch them"
+            if lacking:
+                served = await self._served_versions() if resource.is_declared else ""
+                problem = f"has them as {served} only, not {resource.version}" if served else "does not have them"
+            self._refusal_log.add(resource, problem, error, optional=optional)
+            self._refusal_text = f"{resource.name}: the API server {problem}"
         if optional:
-            self._informer.set_access(f"{self._resource.name}: the API server {problem}")
+            if lacking:
+                # What was listed before is gone.
+                self._must_list = self._position_is_gone = True
+                self._informer.clear()
+            self._informer.set_access(self._refusal_text)
         return optional
+
+    async def _served_versions(self) -> str:
+        """Return the other versions of the API group; empty if it has none, or they cannot be read."""
+        if not self._resource.group:
+            return ""
+        try:
+            response = await self._client.request("GET", f"/apis/{self._resource.group}")
+            group = codec.decode(ApiGroup, response.body)
+        except (CallError, codec.DecodeError):
+            return ""
+        versions = [one.version for one in group.versions if one.version != self._resource.version]
+        return ", ".join([version for version in versions if await self._serves(version)])
+
+    async def _serves(self, version: str) -> bool:
+        """Return whether a version of the group has the resource."""
+        try:
+            response = await self._client.request("GET", f"/apis/{self._resource.group}/{version}")
+            listed = codec.decode(ApiResourceList, response.body)
+        except (CallError, codec.DecodeError):
+            return False
+        return any(one.name == self._resource.plural for one in listed.resources)

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from kubestow.api.custom_kinds import resource_of
 from kubestow.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.api.node import Namespace, Node
 from kubestow.api.pod import Pod
@@ -59,6 +60,8 @@ class Resource(msgspec.Struct, Generic[T], frozen=True):
     kind: type[T]
     field_selector: str = ""
     optional: bool = False
+    is_declared: bool = False
+    """Whether a plugin declares the kind: it may be installed, removed or broken at any time."""
 
     @property
     def path(self) -> str:
@@ -75,6 +78,14 @@ class Resource(msgspec.Struct, Generic[T], frozen=True):
         if self.field_selector:
             query["fieldSelector"] = self.field_selector
         return f"{self.path}?{urlencode(sorted(query.items()))}" if query else self.path
+
+
+def declared_resource(kind: type[T]) -> Resource[T] | None:
+    """Return the resource of a kind that is declared with `custom_resource`; None for others."""
+    found = resource_of(kind)
+    if found is None:
+        return None
+    return Resource(found.group, found.version, found.plural, kind, optional=True, is_declared=True)
 
 
 def key_of(meta: Named) -> str:

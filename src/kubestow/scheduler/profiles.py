@@ -17,6 +17,12 @@ def build_profiles(
     guard: Guard | None = None,
 ) -> dict[str, Profile]:
     """Return the profiles by scheduler name; raises ProfileError. `guard` wraps plugins neither built in nor pure."""
-    return {
-        config.schedulerName: Profile(config, registry, handle, stopwatch, guard) for config in configuration.profiles
-    }
+    built: dict[str, Profile] = {}
+    try:
+        for config in configuration.profiles:
+            built[config.schedulerName] = Profile(config, registry, handle, stopwatch, guard)
+    except BaseException:
+        for profile in built.values():
+            profile.close()
+        raise
+    return built

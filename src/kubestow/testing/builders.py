@@ -1,4 +1,4 @@
-"""Builders for nodes, pods, pod groups and objects of declared kinds. Omitted fields have the defaults of an API server.
+"""Builders for nodes, pods, pod groups and custom objects. Omitted fields have the defaults of an API server.
 
 Pod fields without an argument go into `spec`, written as in a manifest.
 """

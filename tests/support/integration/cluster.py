@@ -5,7 +5,7 @@ Everything runs in virtual time: waiting for a lease or a backoff takes no real 
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -21,12 +21,14 @@ from kubestow.client.api import ApiClient
 from kubestow.client.tls import TlsSettings
 from kubestow.config.configuration import SchedulerConfiguration
 from kubestow.config.features import Features
+from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.server.http.connection import Connection
 from kubestow.server.http.errors import ApiError as RefusedError
 from kubestow.server.http.limits import Limits
 from kubestow.server.http.listening import listen
 from kubestow.server.http.messages import Request
 from kubestow.server.http.server import Server
+from kubestow.simulator.in_memory.harness import configured
 from support.client.doubles import SkewedClock
 
 TOKEN = "integration"
@@ -236,14 +238,19 @@ async def running_scheduler(
     wrap: Wrap = _unwrapped,
     decisions: DecisionOptions | None = None,
     features: Features | None = None,
+    plugins: Sequence[Any] = (),
 ) -> AsyncIterator[Instance]:
-    """Yield a scheduler at the cluster, stopped at the end."""
+    """Yield a scheduler at the cluster, stopped at the end; `plugins` are out-of-tree plugins."""
     link = Link(cluster, name, wrap)
     await link.connect()
+    registry = in_tree_registry()
+    for plugin in plugins:
+        registry.register(plugin.name, plugin)
     options = LiveOptions(
-        configuration or settings(),
+        configured(configuration or settings(), plugins, features or Features()),
         link.access,
         features or Features(),
+        registry,
         seed=1,
         identity=name,
         clock=SkewedClock(skew),

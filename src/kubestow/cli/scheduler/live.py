@@ -16,7 +16,7 @@ from kubestow.cli.scheduler.file_watch import FileWatch
 from kubestow.cli.scheduler.lifecycle import Lifecycle, Permission
 from kubestow.cli.scheduler.options import DecisionOptions, TracingOptions
 from kubestow.cli.scheduler.reload import Reloader, Setup
-from kubestow.cli.scheduler.watches import Watches, prepare_watches
+from kubestow.cli.scheduler.watches import DeclaredWatches, Watches, prepare_watches
 from kubestow.client.access import Access
 from kubestow.client.api import ApiClient
 from kubestow.client.candidate import Candidate
@@ -123,6 +123,9 @@ class LiveScheduler:
             longest_unschedulable=options.longest_unschedulable,
         )
         core = self.core
+        declared = DeclaredWatches(self.informers, core.cluster.listers.forget)
+        for profile in core.profiles.values():
+            declared.add(profile.declared_kinds)
         self.pods = pods = watches.stores[PODS.name].objects.values
         """All pods, of any scheduler."""
         self.reloader = None
@@ -135,6 +138,7 @@ class LiveScheduler:
                 lambda kind, reason, what: events.announce(self._speaker, lock, what, reason=reason, kind=kind),
                 metrics.reload,
                 self.extenders,
+                declared,
             )
         self._log = self._decision_log()
         self._annotator = self._annotations(api)

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kubestow.api.pod import Pod
 from kubestow.api.whole_objects import WholePod
 from kubestow.cli.scheduler.reload_dry_run import try_profiles
+from kubestow.cli.scheduler.watches import DeclaredWatches
 from kubestow.config import SchedulerConfiguration, configuration
 from kubestow.config.differences import differences
 from kubestow.config.expansion import enabled_names
@@ -113,17 +114,24 @@ class Reloader:
         announce: Announce,
         metrics: ReloadMetrics,
         extenders: ExtenderClient | None = None,
+        watches: DeclaredWatches | None = None,
     ) -> None:
-        """`pods` returns all pods, of any scheduler; `extenders` makes the calls to extenders."""
+        """`pods` returns all pods, of any scheduler; `extenders` makes the calls to extenders.
+
+        `watches` are those of the kinds that plugins declare.
+        """
         self._core = core
         self._load = load
         self._pods = pods
         self._announce = announce
         self._metrics = metrics
         self._extenders = extenders
+        self._watches = watches
         self._whole = whole_kinds(setup.configuration.extenders)
         """The kinds whose complete JSON is stored."""
         self._current = self._proven = _Version(setup, dict(core.profiles))
+        self._profiles = {id(profile): profile for profile in core.profiles.values()}
+        """The profiles whose plugins have not ended."""
         self._turn = asyncio.Lock()
         self._attempts = self._failures = 0
         metrics.succeeded_at.set(self._now())
@@ -139,6 +147,7 @@ class Reloader:
             try:
                 async with asyncio.timeout(LOADING_SECONDS):
                     setup = await self._load()
+                    await self._watch(setup)
                 before = self._current.setup.configuration
                 changed = await self._between_cycles(self._take, setup)
             except Exception as error:
@@ -146,7 +155,7 @@ class Reloader:
                 message = late if isinstance(error, TimeoutError) else str(error) or repr(error)
                 log.error("Configuration not reloaded; the previous one stays in use", err=message)
                 self._went_wrong("failure", "ReloadFailed", message)
-                forget_modules((self._current.setup.plugins, self._proven.setup.plugins))
+                self._forget_unused((self._current, self._proven))
                 return False
         fields = list(map(str, differences(before, setup.configuration)))
         message = f"changed: {', '.join(changed or fields)}" if changed or fields else "nothing has changed"
@@ -158,6 +167,25 @@ class Reloader:
         self._metrics.succeeded_at.set(self._now())
         self._announce("Normal", "Reloaded", f"reloaded its configuration; {message}")
         return True
+
+    async def _watch(self, setup: Setup) -> None:
+        """List the kinds that new plugins declare."""
+        if self._watches is not None:
+            names = {name for profile in setup.configuration.profiles for name in enabled_names(profile.plugins)}
+            for name in names & set(setup.registry):
+                self._watches.add(watched.kind for watched in setup.registry.watches(name))
+            await self._watches.wait_synced()
+
+    def _forget_unused(self, used: Iterable[_Version]) -> None:
+        """End the plugins that no version in use has, with their watches and modules."""
+        versions = tuple(used)
+        profiles = {id(profile): profile for version in versions for profile in version.profiles.values()}
+        for number in self._profiles.keys() - profiles.keys():
+            self._profiles[number].close()
+        self._profiles = profiles
+        if self._watches is not None:
+            self._watches.keep_only(kind for profile in profiles.values() for kind in profile.declared_kinds)
+        forget_modules(version.setup.plugins for version in versions)
 
     async def _between_cycles(self, change: Callable[[Setup], list[str]], setup: Setup) -> list[str]:
         """Make a change now, or after a cycle that waits for an extender."""
@@ -194,6 +222,7 @@ class Reloader:
         wanted = setup.configuration.profiles
         changed = tuple(profile for profile in wanted if not _is_same(profile, setup, current.setup))
         built = core.build(replace(setup.configuration, profiles=changed), setup.registry)
+        self._profiles.update((id(profile), profile) for profile in built.values())
         try_profiles(built, core.profiles, core.cluster, core.queue.nominator, self._pods())
         profiles = {name: built.get(name) or core.profiles[name] for name in (one.schedulerName for one in wanted)}
         return self._swap(_Version(setup, profiles))
@@ -223,7 +252,7 @@ class Reloader:
         core.intake.scheduler_names_changed(self._pods())
         self._current = version
         self._begin_trial()
-        forget_modules((version.setup.plugins, self._proven.setup.plugins))
+        self._forget_unused((version, self._proven))
         return [*(f"profile {name}" for name in changed), *(["extenders"] if others else [])]
 
     # Trial
@@ -255,7 +284,7 @@ class Reloader:
                 return
         if self._attempts >= LONGEST_TRIAL:
             self._end_trial()
-            forget_modules((self._current.setup.plugins,))
+            self._forget_unused((self._current,))
 
     def _roll_back(self, version: _Version, message: str) -> None:
         if self._core.gate.is_closed:

@@ -1,7 +1,7 @@
 """Watches of the API server. They can start before the scheduler that handles them exists."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from kubestow.client.api import ApiClient
 from kubestow.client.clients import Clients, open_clients
 from kubestow.client.informer import Informer
 from kubestow.client.informers import Informers
-from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, PODS, WATCHED
+from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, PODS, WATCHED, declared_resource
 from kubestow.clock import Clock
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.scheduler.extenders.whole_kinds import whole_kinds
@@ -49,3 +49,31 @@ def prepare_watches(
     # Pods are last: the objects they refer to are known then, so that no pod is evaluated twice.
     stores = {resource.name: informers.watch(resource, last=resource.name == PODS.name) for resource in watched}
     return Watches(clients, informers, stores)
+
+
+class DeclaredWatches:
+    """The watches of the kinds that plugins declare; they start and end with the plugins."""
+
+    def __init__(self, informers: Informers, forget: Callable[[type], None]) -> None:
+        """`forget` drops the objects of a kind that is no longer watched."""
+        self._informers = informers
+        self._forget = forget
+        self._watched: dict[type, Informer[Any]] = {}
+
+    def add(self, kinds: Iterable[type[Any]]) -> None:
+        """Watch kinds that are not watched yet; built-in kinds, which the scheduler watches itself, are left out."""
+        for kind in kinds:
+            resource = declared_resource(kind)
+            if resource is not None and kind not in self._watched:
+                self._watched[kind] = self._informers.watch(resource)
+
+    async def wait_synced(self) -> None:
+        """Wait until every kind is listed, or is known to be unavailable."""
+        for informer in tuple(self._watched.values()):
+            await informer.synced.wait()
+
+    def keep_only(self, kinds: Iterable[type]) -> None:
+        """Stop the watches of other kinds."""
+        for kind in self._watched.keys() - set(kinds):
+            self._informers.unwatch(self._watched.pop(kind))
+            self._forget(kind)

@@ -129,6 +129,11 @@ class Profile:
             scope.close()
 
     @property
+    def declared_kinds(self) -> set[type]:
+        """The kinds that the plugins watch."""
+        return {kind for scope in self._scopes.values() for kind in scope.kinds}
+
+    @property
     def data_version(self) -> int:
         """Increases whenever a plugin's results about pods may have changed other than by changes of rows."""
         return sum([scope.version for scope in self._scopes.values()])

@@ -154,7 +154,7 @@ class FakeCluster:
         if pod is not None and pod.metadata.uid == uid:
             self._remove(pod)
 
-    def remove_crd(self, kind: type) -> None:
+    def remove_crd(self, kind: type[Any]) -> None:
         """Stop serving a declared kind, and delete its objects."""
         for obj in self.all(kind):
             self._remove(obj)
