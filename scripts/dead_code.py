@@ -16,7 +16,11 @@ ROOT = Path(__file__).parents[1]
 PUBLIC = (
     "src/kubestow/plugin/",
     "src/kubestow/testing/",
+    "src/kubestow/scheduler/cluster/node_columns.py",
+    "src/kubestow/scheduler/cluster/pod_index.py",
+    "src/kubestow/scheduler/framework/handle.py",
     "src/kubestow/scheduler/framework/plugin.py",
+    "src/kubestow/scheduler/framework/scope.py",
     "src/kubestow/scheduler/plugins/",
     "src/kubestow/simulator/in_memory/",
     "src/kubestow/simulator/simulation.py",

@@ -78,6 +78,8 @@ class Details:
         self._recorder = recorder
         self._scheduler = scheduler
         self._past: Past[Nominator] | None = None
+        self._profile: Profile | None = None
+        """The profile bound to the copy, with plugins of its own."""
 
     def evaluate(self, record: Record) -> EvaluationRun | None:
         """Evaluate a decision again; read the result within `deriving`. None for a pod that was not evaluated."""
@@ -142,6 +144,9 @@ class Details:
         """Return the copy of the cluster, moved to a revision."""
         if self._past is None:
             self._past = Past(self._scheduler.cluster, self._scheduler.nominator, self._recorder.history)
+        if self._profile is not None:
+            # Its plugins follow the objects of the copy.
+            self._profile.close()
         self._past.go_to(revision)
         return self._past
 
@@ -166,7 +171,8 @@ class Details:
             metrics=self._scheduler.metrics,
             **judging,
         )
-        return profile.with_handle(handle, ReplayingGuard(answers.plugins, past.cluster.nodes)), extenders
+        self._profile = profile.with_handle(handle, ReplayingGuard(answers.plugins, past.cluster.nodes))
+        return self._profile, extenders
 
     def _run(
         self, record: Record, searched: SearchedNodes, only: IntArray | None = None, *, is_full: bool

@@ -136,14 +136,8 @@ class Handle(msgspec.Struct):
     """Return whether the victims of a pod (by UID) are still being evicted."""
     extenders_judge_preemption: Callable[[PodInfo], bool] = lambda _pod: False
     """Return whether extenders must be called before pods are evicted for a pod: PostFilter then returns Candidates."""
-    scope: Scope | None = None
+    _scope: Scope | None = None
     """What the plugin reads and keeps; None: any kind may be read."""
-
-    @property
-    def _scope(self) -> Scope:
-        if self.scope is None:
-            self.scope = Scope(self.cluster)
-        return self.scope
 
     def objects(self, kind: type[T], *, read_in_cycle: bool = True) -> Objects[T]:
         """Return the objects of a kind that is in `watches` of the plugin; raises LookupError for another one.
@@ -151,24 +145,29 @@ class Handle(msgspec.Struct):
         `read_in_cycle=False` declares that they are not read while pods are evaluated, for example because the plugin
         keeps what matters in `node_columns`. Pods then go on sharing results when an object changes.
         """
-        return self._scope.objects(kind, read_in_cycle=read_in_cycle)
+        return self._own_scope().objects(kind, read_in_cycle=read_in_cycle)
 
     @property
     def pods(self) -> Pods:
         """All pods, by keys of the plugin."""
-        return Pods(self._scope)
+        return Pods(self._own_scope())
 
     def node_columns(self, dtype: type[N] = int) -> NodeColumns[N]:
         """Return new columns for numbers of the plugin about each node, which filters and scores read as arrays."""
-        return self._scope.columns(dtype)
+        return self._own_scope().columns(dtype)
+
+    def _own_scope(self) -> Scope:
+        if self._scope is None:
+            self._scope = Scope(self.cluster)
+        return self._scope
 
 
 def scoped_handle(handle: Handle, scope: Scope, *, signs: bool) -> Handle:
     """Return the handle for one plugin; for a plugin that `signs`, reading the state of the scheduler is noted."""
     if not signs:
-        return replace(handle, scope=scope)
+        return replace(handle, _scope=scope)
     noted: dict[str, Any] = {name: Tracked(scope, getattr(handle, name)) for name in _UNVERSIONED}
-    return replace(handle, scope=scope, cluster=Tracked(scope, handle.cluster, ("nodes",), always=True), **noted)
+    return replace(handle, _scope=scope, cluster=Tracked(scope, handle.cluster, ("nodes",), always=True), **noted)
 
 
 _UNVERSIONED = ("clock", "rng", "nominator", "waiting_pods")
