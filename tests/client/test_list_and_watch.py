@@ -516,8 +516,7 @@ class Widget(CustomObject, frozen=True):
     size: int = 0
 
 
-WIDGETS = declared_resource(Widget)
-assert WIDGETS is not None
+WIDGETS: Any = declared_resource(Widget)
 NOT_SERVED = "widgets.example.com: the API server does not have them"
 
 

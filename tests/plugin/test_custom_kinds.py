@@ -228,7 +228,7 @@ def test_a_failing_callback_affects_nobody_else() -> None:
 
         def __init__(self, args: Any, handle: Handle) -> None:
             widgets = handle.objects(Widget)
-            widgets.on_change(lambda key, _widget: {}[key])
+            widgets.on_change(lambda key, _widget: int(key))
             self._index = widgets.index_by(lambda widget: 1 // len(widget.colour))
             self._seen: list[str] = []
             widgets.on_change(lambda key, _widget: self._seen.append(key))

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from kubestow.api.failures import ConflictError, ConnectError, ForbiddenError, NotFoundError, TimedOutError
 from kubestow.api.pod import Pod, PodCondition
-from kubestow.testing import FakeCluster, VirtualLoop, make_node, make_pod
+from kubestow.testing import FakeCluster, VirtualLoop, make_node, make_object, make_pod
+from support.plugins.careless_plugins import Limit
 
 
 class Recorder:
@@ -27,6 +28,9 @@ class Recorder:
 
     def deleted(self, obj: Any) -> None:
         self.log.append(f"-{obj.metadata.name}")
+
+    def access_changed(self, kind: type, problem: str) -> None:
+        self.log.append(f"{kind.__name__}: {problem}")
 
 
 class World:
@@ -185,3 +189,18 @@ def test_faults_affect_the_configured_calls(world: World) -> None:
     run(cluster.delete_pod(pod))
     with pytest.raises(ValueError, match="there are: BadRequest"):
         cluster.faults.fail("bind", "Sunspots")
+
+
+def test_a_removed_definition_takes_its_objects_along(world: World) -> None:
+    """Objects can be added again when it is installed again."""
+    world.cluster.add(make_object(Limit, "a"))
+    assert world.settle() == ["+a"]
+    world.cluster.remove_crd(Limit)
+    assert world.settle() == ["-a", "Limit: limits.example.com: the API server does not have them"]
+    with pytest.raises(LookupError, match=r"limits\.example\.com are not served: call install_crd"):
+        world.cluster.add(make_object(Limit, "b"))
+    world.cluster.install_crd(Limit)
+    world.cluster.add(make_object(Limit, "b"))
+    assert world.settle() == ["Limit: ", "+b"]
+    with pytest.raises(ValueError, match="Pod is not declared with @custom_resource"):
+        world.cluster.remove_crd(Pod)
