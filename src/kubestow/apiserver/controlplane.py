@@ -20,6 +20,7 @@ from kubestow.apiserver.auth.certificates import Certificates
 from kubestow.apiserver.auth.escalation import Escalation
 from kubestow.apiserver.auth.identities import Identities, TokenFileError
 from kubestow.apiserver.auth.impersonation import keeps_header
+from kubestow.apiserver.auth.kubeconfig import KubeconfigError
 from kubestow.apiserver.auth.policy import Authorizer, FixedPolicy
 from kubestow.apiserver.auth.rbac import Rbac
 from kubestow.apiserver.controllers import standard
@@ -139,6 +140,7 @@ class ControlPlane:
         except (
             StorageError,
             ForeignLinkError,
+            KubeconfigError,
             ListenError,
             TokenFileError,
             NodesFileError,
@@ -166,6 +168,8 @@ class ControlPlane:
         if options.bind_address not in ("0.0.0.0", "::"):  # noqa: S104
             addresses = (*addresses, options.bind_address)
         self._certificates = certificates.ensure(folder / "pki", addresses)
+        if options.kubeconfig is not None:
+            await asyncio.to_thread(kubeconfig.require_replaceable, options.kubeconfig, self.ca)
         self.admin_token = options.token or _stored_token(folder / "pki" / "admin.token")
         if options.data_dir is not None:
             self._journal = SqliteJournal(options.data_dir)
