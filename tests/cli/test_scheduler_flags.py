@@ -54,6 +54,10 @@ def _invoke(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["scheduler", *arguments])
 
 
+def _invoke_without_credentials(home: Path, *arguments: str) -> Result:
+    return CliRunner(env={"HOME": str(home), "KUBECONFIG": ""}).invoke(main, ["scheduler", *arguments])
+
+
 def _written(tmp_path: Path, *arguments: str) -> dict[str, Any]:
     """The configuration that these flags come to."""
     target = tmp_path / "written.yaml"
@@ -266,6 +270,28 @@ def test_a_file_wins_over_deprecated_flags_and_loses_to_leader_election_flags(tm
     assert written["enableProfiling"] is True
     assert written["leaderElection"]["resourceName"] == "from-flag"
     assert written["leaderElection"]["retryPeriod"] == "3s"
+
+
+def test_flags_that_a_file_overrides_are_named(tmp_path: Path) -> None:
+    """With the fields to set instead, in one warning; an error names the field, too."""
+    file = tmp_path / "config.yaml"
+    file.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+    flags = ("--kubeconfig=x", "--profiling", "--kube-api-burst=7", "--leader-elect=false")
+    fields = (
+        '["--kube-api-burst: clientConnection.burst","--kubeconfig: clientConnection.kubeconfig",'
+        '"--profiling: enableProfiling"]'
+    )
+    said = f'"Flags have no effect with --config, set the fields instead" file="{file}" flags={fields}\n'
+    assert _invoke(f"--config={file}", *flags, "--write-config-to=/dev/null").stderr.endswith(said)
+    warned, _, error = _invoke_without_credentials(tmp_path, f"--config={file}", *flags).stderr.partition("Error: ")
+    assert warned.endswith(said)
+    assert error.startswith(f"credentials: none found: set clientConnection.kubeconfig in {file}, set KUBECONFIG")
+
+
+def test_flags_count_without_a_warning_when_no_file_overrides_them(tmp_path: Path) -> None:
+    """Nor is there one for flags that a file does not override."""
+    assert _invoke("--kubeconfig=x", "--write-config-to=/dev/null").output == ""
+    assert "give --kubeconfig" in _invoke_without_credentials(tmp_path).stderr
 
 
 def test_without_a_file_deprecated_flags_count(tmp_path: Path) -> None:

@@ -41,9 +41,13 @@ class Clients(msgspec.Struct, frozen=True):
             channel.close()
 
 
-def configured_access(configuration: SchedulerConfiguration, master: str) -> Access:
-    """Return the address and the credentials that the configuration names. Raises CredentialsError."""
-    return find_access(configuration.clientConnection.kubeconfig, master)
+def configured_access(configuration: SchedulerConfiguration, master: str, file: str) -> Access:
+    """Return the address and the credentials that the configuration names.
+
+    `file` is the path of the configuration, empty for flags. Raises CredentialsError.
+    """
+    advice = f"set clientConnection.kubeconfig in {file}" if file else "give --kubeconfig"
+    return find_access(configuration.clientConnection.kubeconfig, master, advice=advice)
 
 
 def user_agent(purpose: str) -> str:

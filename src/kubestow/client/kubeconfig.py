@@ -120,11 +120,15 @@ class _Found(msgspec.Struct, Generic[T]):
 
 
 def find_access(
-    kubeconfig: str = "", master: str = "", environ: Mapping[str, str] = os.environ, context: str = ""
+    kubeconfig: str = "",
+    master: str = "",
+    environ: Mapping[str, str] = os.environ,
+    context: str = "",
+    advice: str = "give --kubeconfig",
 ) -> Access:
     """Return the access that the flags and the environment name. Raises CredentialsError if there is none.
 
-    `context` is used instead of the current context of a kubeconfig.
+    `context` is used instead of the current context of a kubeconfig. `advice` is how to name a kubeconfig.
     """
     found: Access | None = None
     # Unlike Path.expanduser this does not fail for a user without an entry in /etc/passwd, as in containers.
@@ -141,7 +145,7 @@ def find_access(
         return override_server(found, master)
     if found is None:
         raise CredentialsError(
-            "credentials", "", f"none found: give --kubeconfig, set KUBECONFIG, run in a pod, or write {home}"
+            "credentials", "", f"none found: {advice}, set KUBECONFIG, run in a pod, or write {home}"
         )
     return found
 

@@ -16,9 +16,11 @@ from kubestow.cli.scheduler.settings import (
     log_options_of,
     metric_options_of,
     plugins_of,
+    warn_of_overridden_flags,
     write_configuration,
 )
 from kubestow.cli.support import fail
+from kubestow.telemetry.log_setup import LogOutput
 
 
 class _Value(click.ParamType[Any]):
@@ -120,12 +122,18 @@ def _run(context: click.Context, **parameters: Any) -> None:
         configuration = configuration_of(flags, features, plugins)
         logs = log_options_of(flags)
         metrics = metric_options_of(flags)
-        if flags["write-config-to"]:
-            write_configuration(flags["write-config-to"], configuration)
-            return
-        from kubestow.cli.scheduler.process import run
+        output = LogOutput(logs)
+        output.open()
+        try:
+            warn_of_overridden_flags(flags)
+            if flags["write-config-to"]:
+                write_configuration(flags["write-config-to"], configuration)
+                return
+            from kubestow.cli.scheduler.process import run
 
-        code = run(flags, configuration, features, plugins, logs, metrics, context.ensure_object(EarlySignals))
+            code = run(flags, configuration, features, plugins, output, metrics, context.ensure_object(EarlySignals))
+        finally:
+            output.close()
     except SettingsError as error:
         fail(error)
     sys.exit(code)

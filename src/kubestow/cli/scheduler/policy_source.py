@@ -30,11 +30,11 @@ class PolicySource(msgspec.Struct, frozen=True):
     name: str
     place: str | _ConfigMap
 
-    def read(self, configuration: SchedulerConfiguration, master: str) -> str:
+    def read(self, configuration: SchedulerConfiguration, flags: _Flags) -> str:
         """Return the text of the Policy; a ConfigMap is read from the API server. Raises ConfigError."""
         if isinstance(self.place, str):
             return configuration_file.read(self.place)
-        return _read_config_map(self.place, configuration, master)
+        return _read_config_map(self.place, configuration, flags)
 
 
 def policy_source(flags: _Flags) -> PolicySource | None:
@@ -50,7 +50,7 @@ def policy_source(flags: _Flags) -> PolicySource | None:
     return None
 
 
-def _read_config_map(place: _ConfigMap, configuration: SchedulerConfiguration, master: str) -> str:
+def _read_config_map(place: _ConfigMap, configuration: SchedulerConfiguration, flags: _Flags) -> str:
     # Imported only now: help and usage errors must stay fast.
     import asyncio
 
@@ -62,7 +62,8 @@ def _read_config_map(place: _ConfigMap, configuration: SchedulerConfiguration, m
 
     path = f"/api/v1/namespaces/{quote(place.namespace, safe='')}/configmaps/{quote(place.name, safe='')}"
     try:
-        body = asyncio.run(get_once(configured_access(configuration, master), path, SystemClock()))
+        access = configured_access(configuration, flags["master"], flags["config"])
+        body = asyncio.run(get_once(access, path, SystemClock()))
         data = msgspec.json.decode(body, type=dict[str, Any]).get("data") or {}
     except (CallError, msgspec.DecodeError) as error:
         raise ConfigError([Problem("", f"cannot be read: {error}")]) from None

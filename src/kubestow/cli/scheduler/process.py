@@ -29,7 +29,7 @@ from kubestow.clock import SystemClock
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.plugin.loading import PluginCollection
 from kubestow.telemetry.build import KUBERNETES, BuildInfo
-from kubestow.telemetry.log_setup import LogOptions, LogOutput
+from kubestow.telemetry.log_setup import LogOutput
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.catalogue import Metrics
 from kubestow.telemetry.metrics.options import MetricOptions
@@ -58,16 +58,15 @@ def run(
     configuration: SchedulerConfiguration,
     features: Features,
     plugins: PluginCollection,
-    log_options: LogOptions,
+    output: LogOutput,
     metric_options: MetricOptions,
     early: EarlySignals,
 ) -> int:
     """Run until stopped; return the exit code. Raises SettingsError before anything is started."""
     try:
-        access = configured_access(configuration, flags["master"])
+        access = configured_access(configuration, flags["master"], flags["config"])
     except CallError as error:
         raise SettingsError(str(error)) from None
-    output = LogOutput(log_options)
     settings = Settings(
         flags,
         configuration,
@@ -81,20 +80,16 @@ def run(
     )
     if settings.has_server:
         _check_serving(flags)
-    output.open()
-    try:
-        _log_flags(flags)
-        for warning in features.warnings():
-            log.warning("Feature gates", warning=warning)
-        for loaded in plugins.loaded:
-            log.info("Loaded plugin", plugin=loaded.name, source=loaded.source, sha256=loaded.digest)
-        if policy_source(flags) is not None:
-            log.warning(WARNING)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            process = _Process(output, flags["log-flush-frequency"].seconds, early)
-            return runner.run(process.run(settings, Metrics(features, metric_options)))
-    finally:
-        output.close()
+    _log_flags(flags)
+    for warning in features.warnings():
+        log.warning("Feature gates", warning=warning)
+    for loaded in plugins.loaded:
+        log.info("Loaded plugin", plugin=loaded.name, source=loaded.source, sha256=loaded.digest)
+    if policy_source(flags) is not None:
+        log.warning(WARNING)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        process = _Process(output, flags["log-flush-frequency"].seconds, early)
+        return runner.run(process.run(settings, Metrics(features, metric_options)))
 
 
 def _check_serving(flags: Flags) -> None:

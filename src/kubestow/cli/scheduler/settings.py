@@ -18,6 +18,7 @@ from kubestow.config import ConfigError, Features, SchedulerConfiguration, valid
 from kubestow.config.features import FeatureGateError
 from kubestow.config.versions import VersionError, Versions, compatible_version, emulated_version
 from kubestow.telemetry.log_setup import LogOptions, parse_modules
+from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.options import MetricOptions, MetricOptionsError, metric_options
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from kubestow.client.access import Access
     from kubestow.plugin.loading import PluginCollection
     from kubestow.server.listening import Listening
+
+log = get_logger(__name__)
 
 
 class SettingsError(Exception):
@@ -131,7 +134,7 @@ def configuration_of(flags: Flags, features: Features, plugins: "PluginCollectio
             from kubestow.config import policy
 
             where = source.name
-            configuration = policy.load(source.read(configuration, flags["master"]), features, configuration)
+            configuration = policy.load(source.read(configuration, flags), features, configuration)
         problems = [*validation.validate(configuration, features, plugins), *validation.renewal_problems(election)]
     except ConfigError as error:
         problems = error.problems
@@ -215,6 +218,16 @@ def write_configuration(path: str, configuration: SchedulerConfiguration) -> Non
         Path(path).write_text(config.dump(configuration), encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"--write-config-to: cannot write {path}: {error.strerror}") from None
+
+
+def warn_of_overridden_flags(flags: Flags) -> None:
+    """Log a warning that names the flags that have no effect because of --config, and the fields to set instead."""
+    fields = {flag: f"clientConnection.{field}" for flag, field in _CLIENT_CONNECTION.items()} | _WHOLE
+    overridden = [f"--{flag}: {field}" for flag, field in sorted(fields.items()) if flag in flags.given]
+    if flags["config"] and overridden:
+        log.warning(
+            "Flags have no effect with --config, set the fields instead", file=flags["config"], flags=overridden
+        )
 
 
 def _with_deprecated(configuration: SchedulerConfiguration, flags: Flags) -> SchedulerConfiguration:
