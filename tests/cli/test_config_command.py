@@ -125,7 +125,9 @@ def test_translate_refuses_what_is_no_policy() -> None:
         "translate", "-", stdin="kind: Policy\napiVersion: v1\npredicates: [{name: Nope}]\npriority: []\n"
     )
     assert done.exit_code == 1
-    assert done.stderr == "-: priority: is not a known field\n"
+    unknown, predicate = done.stderr.splitlines()
+    assert unknown == "-: priority: is not a known field"
+    assert predicate.startswith('-: predicates[0]: there is no predicate "Nope"; ')
 
 
 def test_translate_knows_what_needs_no_translation() -> None:

@@ -4,8 +4,15 @@ from typing import Any
 
 import pytest
 
-from kubestow.config import ConfigError
-from kubestow.config.document import parse
+from kubestow.config import ConfigError, Problem, document
+
+
+def parse(text: str) -> Any:
+    problems: list[Problem] = []
+    tree = document.parse(text, problems)
+    if problems:
+        raise ConfigError(problems)
+    return tree
 
 
 def problems_of(text: str) -> list[str]:

@@ -145,6 +145,26 @@ def test_extenders_need_a_timeout() -> None:
     ]
 
 
+def test_faults_of_form_and_of_content_are_reported_together() -> None:
+    """What a field that cannot be decoded would have contained is not guessed: its own fault is the only one there."""
+    assert problems_of(
+        "parallelism: 0\nparallelism: -1\ncolour: red\npercentageOfNodesToScore: 500\n"
+        "leaderElection: {leaseDuration: long, renewDeadline: 20s}\n"
+        "profiles:\n- plugins: {filter: {enabled: [{name: Nope}]}, score: 3}\n"
+        "  pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Odd, size: 1}}}]\n"
+    ) == [
+        "parallelism: is given more than once",
+        "colour: is not a known field",
+        'leaderElection.leaseDuration: "long" is not a duration; write for example 10s, 1m30s or 500ms',
+        "profiles[0].plugins.score: must be a mapping, not 3",
+        "profiles[0].pluginConfig[0].args.scoringStrategy.size: is not a known field",
+        "percentageOfNodesToScore: must be from 0 to 100, not 500",
+        'profiles[0].pluginConfig[0].args.scoringStrategy.type: must be one of LeastAllocated, MostAllocated, \
+RequestedToCapacityRatio, not "Odd"',
+        'profiles[0].plugins.filter.enabled[0]: plugin "Nope" does not exist; did you mean "NodeName"?',
+    ]
+
+
 def test_all_faults_are_reported_at_once() -> None:
     """A file with several faults gets all of them, those of plugins included."""
     fields = """

@@ -22,19 +22,17 @@ def parse(text: str, features: Features, plugins: "PluginCollection | None" = No
     from kubestow.plugin.loading import PluginCollection, PluginLoadError
 
     plugins = PluginCollection() if plugins is None else plugins
+
+    def check(configuration: SchedulerConfiguration) -> Iterator[Problem]:
+        for number, profile in enumerate(configuration.profiles):
+            for entry in profile.pluginConfig:
+                for problem in _args_problems(plugins.plugin(entry.name), entry.args):
+                    yield Problem(f"profiles[{number}].pluginConfig[{entry.name}]", problem)
+
     try:
-        configuration = config.load(text, features, plugins)
+        return config.load(text, features, plugins, check)
     except PluginLoadError as error:
         raise ConfigError([Problem("", str(error))]) from None
-    problems = [
-        Problem(f"profiles[{number}].pluginConfig[{entry.name}]", problem)
-        for number, profile in enumerate(configuration.profiles)
-        for entry in profile.pluginConfig
-        for problem in _args_problems(plugins.plugin(entry.name), entry.args)
-    ]
-    if problems:
-        raise ConfigError(problems)
-    return configuration
 
 
 def _args_problems(plugin: type | None, args: Any) -> Iterator[str]:

@@ -12,17 +12,13 @@ from kubestow.api.files.yaml_documents import yaml_documents
 from kubestow.config.problems import ConfigError, Problem, child
 
 
-def parse(text: str) -> Any:
-    """Parse the text of a file. Raises ConfigError for invalid syntax and for duplicate keys."""
-    problems: list[Problem] = []
+def parse(text: str, problems: list[Problem]) -> Any:
+    """Parse the text of a file; duplicate keys are added to `problems`. Raises ConfigError for invalid syntax."""
     try:
-        tree = _parse_json(text, problems) if text.lstrip().startswith("{") else _parse_yaml(text, problems)
+        return _parse_json(text, problems) if text.lstrip().startswith("{") else _parse_yaml(text, problems)
     except (DocumentError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ConfigError([Problem("", reason)]) from None
-    if problems:
-        raise ConfigError(problems)
-    return tree
 
 
 def _parse_yaml(text: str, problems: list[Problem]) -> Any:

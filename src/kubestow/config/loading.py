@@ -1,9 +1,12 @@
 """Loading of a complete and valid configuration from text, in five steps: parse, decode, default, validate, prune.
 
-Problems of decoding are reported alone, since an incomplete tree cannot be validated; validation reports all others.
+All problems are reported together. Validation sees the default of a field that cannot be decoded, so that what it finds
+there is left out.
 As in kube-scheduler, resources that only extenders handle are ignored by NodeResourcesFit, and the last step drops the
 arguments of plugins that are not enabled.
 """
+
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -13,35 +16,52 @@ from kubestow.config.expansion import enabled_names
 from kubestow.config.features import Features
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.config.plugin_points import IN_TREE, PluginPoints
-from kubestow.config.problems import ConfigError, Problem
+from kubestow.config.problems import ConfigError, Problem, joined
 
 _DEFAULTS_ONLY = f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
 
 
-def load(text: str, features: Features | None = None, known: PluginPoints = IN_TREE) -> SchedulerConfiguration:
+Check = Callable[[SchedulerConfiguration], Iterable[Problem]]
+
+
+def _no_problems(_configuration: SchedulerConfiguration) -> Iterable[Problem]:
+    return ()
+
+
+def load(
+    text: str, features: Features | None = None, known: PluginPoints = IN_TREE, check: Check = _no_problems
+) -> SchedulerConfiguration:
     """Load a KubeSchedulerConfiguration, YAML or JSON. Raises ConfigError with all problems.
 
-    `known` maps the existing plugins to the extension points that each implements.
+    `known` maps the existing plugins to the extension points that each implements; `check` returns the problems that
+    they have with a configuration.
     """
     problems: list[Problem] = []
-    tree = document.parse(text)
+    tree = document.parse(text, problems)
     defaults.fill_absent(tree)
     configuration = decoding.decode(tree, problems)
-    if problems:
-        raise ConfigError(problems)
-    return finish(configuration, features or Features(), known)
+    return finish(configuration, features or Features(), known, check, problems)
 
 
 def finish(
-    configuration: SchedulerConfiguration, features: Features, known: PluginPoints = IN_TREE
+    configuration: SchedulerConfiguration,
+    features: Features,
+    known: PluginPoints = IN_TREE,
+    check: Check = _no_problems,
+    earlier: Sequence[Problem] = (),
 ) -> SchedulerConfiguration:
-    """Complete, validate and prune a decoded configuration. Raises ConfigError with all problems."""
+    """Complete, validate and prune a decoded configuration. Raises ConfigError with all problems.
+
+    `earlier` are the problems of parsing and decoding.
+    """
     problems: list[Problem] = []
     configuration = _with_ignored_resources(defaults.complete(configuration, features), problems)
     problems += validation.validate(configuration, features, known)
-    if problems:
+    finished = replace(configuration, profiles=tuple(_pruned(profile, known) for profile in configuration.profiles))
+    problems += check(finished)
+    if problems := joined(earlier, problems):
         raise ConfigError(problems)
-    return replace(configuration, profiles=tuple(_pruned(profile, known) for profile in configuration.profiles))
+    return finished
 
 
 def default(features: Features | None = None) -> SchedulerConfiguration:

@@ -9,7 +9,7 @@ from kubestow.config.features import Features
 from kubestow.config.policy.policy import API_VERSION, KIND, Policy
 from kubestow.config.policy.translation import extender_of, profile_of
 from kubestow.config.policy.validation import validate
-from kubestow.config.problems import ConfigError, Problem
+from kubestow.config.problems import ConfigError, Problem, joined
 
 
 def load(
@@ -21,12 +21,12 @@ def load(
     """
     features = features or Features()
     problems: list[Problem] = []
-    tree = document.parse(text)
+    tree = document.parse(text, problems)
     if isinstance(tree, dict) and tree.get("kind") == configuration.KIND:
         message = f"this is already a {configuration.KIND}, not a {KIND}: use it unchanged, with --config"
         raise ConfigError([Problem("kind", message)])
     policy = Decoder(problems).whole(Policy, tree, KIND, API_VERSION)
-    if problems or (problems := validate(policy)):
+    if problems := joined(problems, validate(policy)):
         raise ConfigError(problems)
     translated = replace(
         base or loading.default(features),
