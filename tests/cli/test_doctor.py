@@ -281,7 +281,7 @@ def test_a_running_scheduler_that_does_not_serve_its_configuration(
     """Because it is none, or cannot be trusted; the message says what to do."""
     done = doctor("--server", serve({}))
     assert done.exit_code == 1
-    assert "PROBLEM nothing is compared: http://" in done.output
+    assert "PROBLEM the configurations are not compared: http://" in done.output
     assert "does not report its configuration" in done.output
     assert "make sure that --server is the secure port of a running kube-scheduler" in done.output
     other = tmp_path / "other.crt"
@@ -402,18 +402,35 @@ def test_a_token_goes_over_tls_alone(shared_plane: Running, doctor: Callable[...
     assert "does not report its configuration: the server could not find the requested resource" in done.output
 
 
-def test_nothing_is_compared_with_a_configuration_that_is_not_valid(
+def test_checks_that_need_no_configuration_are_made_without_a_valid_one(
     doctor: Callable[..., Result], running_scheduler: Callable[..., str], tmp_path: Path
 ) -> None:
-    """What else would be compared, and whose lease would be looked at, is not what will run."""
+    """The differences, and whose lease would be looked at, are not those of the configuration that will run."""
     file = tmp_path / "config.yaml"
     file.write_text("kind: KubeSchedulerConfiguration\n")
     done = doctor("--server", running_scheduler({}), "--config", str(file))
     assert done.exit_code == 1
     assert "clocks agree" in done.output
+    assert " permissions are granted" in done.output
     assert "they depend on the configuration" in done.output
-    for words in ("the configurations are the same", "holds the lease", "rights are there"):
+    for words in ("the configurations are the same", "lease kube-system"):
         assert words not in done.output
+
+
+def test_checks_after_one_that_fails_are_made(
+    serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
+) -> None:
+    """Of the API server, and of the running scheduler even if the API server does not answer."""
+    scheduler = serve({"/metrics": 'kubernetes_feature_enabled{name="GenericWorkload",stage="ALPHA"} 1\n'})
+    gate = "the gate GenericWorkload is on there and off here"
+    api = serve({"/version": Refusal(403), f"{LEASES}/kube-scheduler": {"spec": {"holderIdentity": "other"}}})
+    done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, api)), "--server", scheduler)
+    for words in (f"PROBLEM {api}: not now", "apps/v1: the server has no", "other holds the lease", gate):
+        assert words in done.output
+    done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, "http://127.0.0.1:9")), "--server", scheduler)
+    assert done.output.count("http://127.0.0.1:9: ") == 1
+    assert "the configurations are not compared" in done.output
+    assert gate in done.output
 
 
 @pytest.mark.parametrize(

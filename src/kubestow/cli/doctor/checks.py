@@ -47,6 +47,7 @@ ALLOCATION_WRITES = (("resource.k8s.io", "resourceclaims/binding", "update", "")
 GROUP_WRITES = (("scheduling.k8s.io", "podgroups/status", "patch", ""),)
 CANDIDATES = "/apis/coordination.k8s.io/v1beta1", "leasecandidates"
 CANDIDATE_WRITES = tuple(("coordination.k8s.io", "leasecandidates", verb, "") for verb in ("create", "get", "update"))
+_LEASES = "coordination.k8s.io"
 _IGNORED = ("clientConnection.kubeconfig", "apiVersion", "kind")
 
 
@@ -70,10 +71,14 @@ class Finding(NamedTuple):
 
 
 class Checks:
-    """Checks of one cluster as one user."""
+    """Checks of one cluster as one user. Without a valid configuration, what depends on it is not checked."""
 
     def __init__(
-        self, client: ApiClient, configuration: SchedulerConfiguration, setting: Setting, now: Callable[[], float]
+        self,
+        client: ApiClient,
+        configuration: SchedulerConfiguration | None,
+        setting: Setting,
+        now: Callable[[], float],
     ) -> None:
         self._client = client
         self._configuration = configuration
@@ -170,7 +175,7 @@ class Checks:
     async def rights(self) -> AsyncIterator[Finding]:
         """Check the permissions for everything that the scheduler reads and writes."""
         wanted = [(watched.group, watched.plural, verb, "") for watched in self._watched for verb in ("list", "watch")]
-        wanted += self._written
+        wanted += [one for one in self._written if self._configuration is not None or one[0] != _LEASES]
         lacking: dict[str, list[str]] = {}
         for group, resource, verb, scope in wanted:
             if not await self._may(group, resource, verb, scope):
@@ -185,17 +190,18 @@ class Checks:
     async def _may(self, group: str, resource: str, verb: str, scope: str) -> bool:
         plural, _, subresource = resource.partition("/")
         attributes = {"group": group, "resource": plural, "subresource": subresource, "verb": verb}
-        election = self._configuration.leaderElection
-        if group == "coordination.k8s.io":
-            attributes["namespace"] = election.resourceNamespace
-        if scope == "lease":
-            attributes["name"] = election.resourceName
+        if self._configuration is not None and group == _LEASES:
+            attributes["namespace"] = self._configuration.leaderElection.resourceNamespace
+            if scope == "lease":
+                attributes["name"] = self._configuration.leaderElection.resourceName
         spec = {"resourceAttributes": attributes}
         response = await self._ask("authorization.k8s.io", "SelfSubjectAccessReview", spec)
         return bool(response.get("status", {}).get("allowed"))
 
     async def leader(self) -> AsyncIterator[Finding]:
         """Check the holder of the lease, and whether two schedulers would schedule the same pods."""
+        if self._configuration is None:
+            return
         election = self._configuration.leaderElection
         name = f"{election.resourceNamespace}/{election.resourceName}"
         namespace = f"/apis/coordination.k8s.io/v1/namespaces/{election.resourceNamespace}/leases"
@@ -228,6 +234,7 @@ class Checks:
 
     def differences(self, running: dict[str, Any]) -> Iterator[Finding]:
         """Yield the differences of the configurations."""
+        assert self._configuration is not None
         here = dict(_flat(yaml.safe_load(config.dump(self._configuration))))
         there = dict(_flat(running))
         differing = (path for path in here.keys() | there.keys() if here.get(path) != there.get(path))

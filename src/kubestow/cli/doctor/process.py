@@ -4,13 +4,13 @@ import asyncio
 import platform
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import click
 
 from kubestow import config
-from kubestow.api.failures import CallError, ForbiddenError, UnauthorizedError, UntrustedError
+from kubestow.api.failures import CallError, ForbiddenError, TransportError, UnauthorizedError, UntrustedError
 from kubestow.cli import configuration_file
 from kubestow.cli.doctor.checks import NOTE, OK, PROBLEM, Checks, Finding, Setting
 from kubestow.client.access import Access, open_channel
@@ -24,7 +24,9 @@ from kubestow.insight.explain.scheduler_pages import SchedulerPages
 _SECONDS = 10.0
 _PORT = 10259
 _UNTOLD = "to compare, allow the user to get /configz and /metrics there, or run this again as an administrator"
-_UNCHECKED = "permissions, the lease and the running kube-scheduler are not checked: they depend on the configuration"
+_UNCHECKED = (
+    "the lease, and differences from a running kube-scheduler, are not checked: they depend on the configuration"
+)
 _UNTRUSTED = "name its authority with --certificate-authority, or skip verification with --insecure-skip-tls-verify"
 _NO_SCHEDULER = "make sure that --server is the secure port of a running kube-scheduler"
 _COLOURS = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
@@ -49,44 +51,50 @@ async def _print_all(setting: Setting) -> int:
 
 async def _findings(setting: Setting) -> AsyncIterator[Finding]:
     yield _machine()
-    configuration, valid = config.default(setting.features), True
+    configuration: SchedulerConfiguration | None = config.default(setting.features)
     if setting.configuration is not None:
         try:
             configuration = configuration_file.load(setting.configuration, setting.features, setting.plugins)
             yield Finding(OK, f"{setting.configuration} is valid")
         except ConfigError as error:
-            valid = False
+            configuration = None
             for problem in error.problems:
                 yield Finding(PROBLEM, f"{setting.configuration}: {problem}", "see docs/reference/configuration.md")
+    configured = "" if configuration is None else configuration.clientConnection.kubeconfig
     try:
-        access = find_access(setting.kubeconfig or configuration.clientConnection.kubeconfig, context=setting.context)
+        access = find_access(setting.kubeconfig or configured, context=setting.context)
         channel = open_channel(access, most_requests=1, clock=SystemClock())
     except CallError as error:
         yield Finding(PROBLEM, str(error), "correct the kubeconfig, or name one with --kubeconfig")
         return
+    client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
+    checks = Checks(client, configuration, setting, time.time)
     try:
-        client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
-        checks = Checks(client, configuration, setting, time.time)
-        for check in (checks.version, checks.clock, checks.api_versions):
-            async for finding in check():
-                yield finding
-        if not valid:
-            yield Finding(NOTE, _UNCHECKED, "correct the configuration, and run this again")
-            return
-        for check in (checks.rights, checks.leader):
-            async for finding in check():
-                yield finding
-        async for finding in _running(checks, access, setting, configuration):
+        async for finding in _of_api_server(checks, access):
             yield finding
-    except UnauthorizedError as error:
-        what = f"{access.server} does not accept the user of the kubeconfig: {error}"
-        yield Finding(PROBLEM, what, "renew the token or the certificate in the kubeconfig")
-    except CallError as error:
-        yield Finding(
-            PROBLEM, f"{access.server}: {error}", "make sure that the server runs and the kubeconfig is correct"
-        )
     finally:
         await channel.closed()
+    async for finding in _running(checks, access, setting, configuration):
+        yield finding
+    if configuration is None:
+        yield Finding(NOTE, _UNCHECKED, "correct the configuration, and run this again")
+
+
+async def _of_api_server(checks: Checks, access: Access) -> AsyncIterator[Finding]:
+    """Yield what the API server's answers show, until it does not answer or does not accept the user."""
+    for check in (checks.version, checks.clock, checks.api_versions, checks.rights, checks.leader):
+        try:
+            async for finding in check():
+                yield finding
+        except UnauthorizedError as error:
+            what = f"{access.server} does not accept the user of the kubeconfig: {error}"
+            yield Finding(PROBLEM, what, "renew the token or the certificate in the kubeconfig")
+            return
+        except CallError as error:
+            advice = "make sure that the server runs and the kubeconfig is correct"
+            yield Finding(PROBLEM, f"{access.server}: {error}", advice)
+            if isinstance(error, TransportError):
+                return
 
 
 def _machine() -> Finding:
@@ -98,36 +106,56 @@ def _machine() -> Finding:
     return Finding(OK, what)
 
 
-async def _served_configuration(access: Access, setting: Setting) -> tuple[dict[str, Any], dict[str, bool]]:
-    """Return the configuration and feature gates of the running scheduler."""
-    pages = SchedulerPages(access, setting.server, "doctor")
+async def _running(
+    checks: Checks, access: Access, setting: Setting, configuration: SchedulerConfiguration | None
+) -> AsyncIterator[Finding]:
+    """Yield the differences from the running scheduler; only those that need no configuration if there is none."""
+    url = setting.server.url
+    if not url:
+        yield Finding(NOTE, "not compared with a running kube-scheduler", "name its secure port with --server")
+        return
     try:
-        return await pages.configuration(), await pages.gates()
+        pages = SchedulerPages(access, setting.server, "doctor")
+    except CallError as error:
+        yield Finding(PROBLEM, f"nothing is compared: {url}: {error}", _advice(error))
+        return
+    try:
+        async for finding in _differences(checks, pages, configuration, url):
+            yield finding
     finally:
         await pages.close()
 
 
-async def _running(
-    checks: Checks, access: Access, setting: Setting, configuration: SchedulerConfiguration
+async def _differences(
+    checks: Checks, pages: SchedulerPages, configuration: SchedulerConfiguration | None, url: str
 ) -> AsyncIterator[Finding]:
-    """Yield the differences from the running scheduler."""
-    if not setting.server.url:
-        yield Finding(NOTE, "not compared with a running kube-scheduler", "name its secure port with --server")
-        return
     try:
-        served, gates = await _served_configuration(access, setting)
+        served = await pages.configuration()
+        for finding in checks.plugins_there(served):
+            yield finding
+        if configuration is not None:
+            for finding in (*checks.differences(served), *_conflicts(configuration, served, url)):
+                yield finding
     except CallError as error:
-        what = f"nothing is compared: {setting.server.url} does not report its configuration: {error}"
-        yield Finding(PROBLEM, what, _advice(error))
-        return
-    for finding in (*checks.plugins_there(served), *checks.differences(served), *checks.gates(gates)):
-        yield finding
+        what = "nothing is compared" if isinstance(error, TransportError) else "the configurations are not compared"
+        yield Finding(PROBLEM, f"{what}: {url} does not report its configuration: {error}", _advice(error))
+        if isinstance(error, TransportError):
+            return
+    try:
+        for finding in checks.gates(await pages.gates()):
+            yield finding
+    except CallError as error:
+        yield Finding(PROBLEM, f"the feature gates are not compared: {url}: {error}", _advice(error))
+
+
+def _conflicts(configuration: SchedulerConfiguration, served: dict[str, Any], url: str) -> Iterator[Finding]:
+    """Yield the problem of two schedulers that schedule the same pods at the same time."""
     names = {profile.get("schedulerName") for profile in served.get("profiles") or ()}
     election, there = configuration.leaderElection, served.get("leaderElection") or {}
     shared = sorted(names & {profile.schedulerName for profile in configuration.profiles})
     pods = f"schedule pods of {', '.join(map(str, shared))}"
     if shared and not there.get("leaderElect"):
-        what = f"both {pods}, and the one at {setting.server.url} does so without holding a lease"
+        what = f"both {pods}, and the one at {url} does so without holding a lease"
         yield Finding(PROBLEM, what, "stop it before the new one starts, or turn leader election on there")
     elif shared and (there.get("resourceNamespace"), there.get("resourceName")) != (
         election.resourceNamespace,
