@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import click
 
 from kubestow import __version__
+from kubestow.cli.support import CommandGroup
 
 
 class _Entry(NamedTuple):
@@ -58,7 +59,7 @@ def _is_installed(name: str) -> bool:
     return name in _SUBCOMMANDS and importlib.util.find_spec(_SUBCOMMANDS[name].module) is not None
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(CommandGroup):
     """Lists subcommands from the table; imports a subcommand when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)

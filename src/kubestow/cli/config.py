@@ -7,7 +7,7 @@ import click
 
 from kubestow import config
 from kubestow.cli import configuration_file
-from kubestow.cli.support import feature_gates_option, plugin_option
+from kubestow.cli.support import CommandGroup, feature_gates_option, plugin_option
 from kubestow.config import ConfigError, Features, policy
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def _lines(file: str, error: ConfigError) -> str:
     return "\n".join(f"{file}: {problem}" for problem in error.problems)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Write, check, complete and translate scheduler configurations (KubeSchedulerConfiguration v1, YAML or JSON)."""
 

@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+class CommandGroup(click.Group):
+    """A group of commands that suggests the commands with similar names for one that does not exist."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            # Imported only now: for an error.
+            from difflib import get_close_matches
+
+            similar = get_close_matches(args[0], self.list_commands(ctx))
+            hint = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
 def _collected(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> "PluginCollection":
     from kubestow.plugin.loading import PluginCollection, PluginLoadError
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
+from kubestow.cli.support import CommandGroup
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.plugin.loading import Loaded, PluginLoadError, installed, load
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Create, check and list scheduler plugins written in Python."""
 
