@@ -75,7 +75,8 @@ def folder(tmp_path: Path) -> Path:
 
 def _compare(folder: Path, a: str, b: str, *more: str) -> Result:
     names = [one if one == "default" else str(folder / one) for one in (a, b)]
-    return CliRunner().invoke(main, ["compare", *names, "--on", str(folder / "s.yaml"), "--seeds", "3", *more])
+    given = [argument for name in names for argument in ("--config", name)]
+    return CliRunner().invoke(main, ["compare", str(folder / "s.yaml"), *given, "--seeds", "3", *more])
 
 
 def test_a_configuration_does_not_differ_from_itself(folder: Path) -> None:
@@ -252,6 +253,6 @@ def test_an_interrupted_comparison(folder: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("kubestow.cli.simulate.compare.run", stopped)
     out = str(folder / "out")
-    ran = CliRunner().invoke(main, ["compare", "default", "default", "--on", str(folder / "s.yaml"), "--out", out])
+    ran = _compare(folder, "default", "default", "--out", out)
     assert ran.exit_code == 130
     assert ran.output == f"Stopped: nothing was compared; the completed runs are in {out}.\n"

@@ -5,6 +5,8 @@ fast.
 """
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,47 @@ _out_option: Decorator = click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write report, results and decisions to."
 )
 _config_option: Decorator = click.option(
-    "--config", "configuration", metavar="FILE", help="Configuration of the scheduler."
+    "--config", "configuration", metavar="FILE", help="Configuration of the scheduler; `default` is the default one."
 )
+
+
+def _inputs(what: str, *, is_pair: bool = False) -> Decorator:
+    """Add the arguments of what to run, named `what`, and --config to a command.
+
+    It is called with `files` and `configuration`, which is a tuple of two with `is_pair`. `CONFIG --on FILE` is the
+    same as `FILE --config CONFIG`.
+    """
+    count = _BOTH if is_pair else 1
+    config_option = _config_option
+    if is_pair:
+        words = "Configuration of A, then of B; `default` is the default one."
+        config_option = click.option("--config", "configuration", metavar="FILE", multiple=True, help=words)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @click.argument("given", metavar=what, nargs=-1)
+        @click.option("--on", metavar="FILE", multiple=True, hidden=True)
+        @config_option
+        @wraps(command)
+        def run(
+            *, given: tuple[str, ...], on: tuple[str, ...], configuration: tuple[str, ...] | str | None, **others: Any
+        ) -> None:
+            named = (configuration,) if isinstance(configuration, str) else configuration or ()
+            files, found = (on, (*named, *given)) if on else (given, named)
+            if not files:
+                raise click.UsageError(f"Missing argument '{what}'.")
+            if len(found) > count or (is_pair and len(found) < count):
+                wanted = (
+                    "two configurations: --config A --config B" if is_pair else "one configuration at most: --config"
+                )
+                raise click.UsageError(f"the command takes {wanted}, and {what}; not {len(found)} configurations")
+            command(files=files, configuration=found if is_pair else next(iter(found), None), **others)
+
+        return run
+
+    return decorate
+
+
+_BOTH = 2
 _SORTS = ("name", "cpu.request", "cpu.limit", "mem.request", "mem.limit")
 _VARY = (
     "Field and values, such as config.percentageOfNodesToScore=10,50 or scenario.spec.nodes[0].count=4..9; repeatable."
@@ -42,13 +83,12 @@ def _print_example(context: click.Context, _parameter: click.Parameter, value: b
 
 
 @click.command("simulate", context_settings={"max_content_width": 120})
-@click.argument("files", metavar="SCENARIO...", nargs=-1, required=True)
+@_inputs("SCENARIO...")
 @click.option(
     "--init", is_flag=True, is_eager=True, expose_value=False, callback=_print_example, help="Print an example."
 )
 @click.option("--seed", type=click.IntRange(0), help="Seed of all random choices. [default: the scenario's]")
 @_out_option
-@_config_option
 @click.option("--check", "checked", is_flag=True, help="Check invariants after every event.")
 @timings_option
 @decision_nodes_option
@@ -70,10 +110,9 @@ def simulate(out: Path | None, **options: Any) -> None:
 
 
 @click.command("replay", context_settings={"max_content_width": 120})
-@click.argument("file")
+@_inputs("RECORDING")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random choices.")
 @_out_option
-@_config_option
 @click.option(
     "--speed",
     type=click.Choice(["virtual"]),
@@ -84,14 +123,16 @@ def simulate(out: Path | None, **options: Any) -> None:
 @timings_option
 @decision_nodes_option
 @plugin_option
-def replay(file: str, out: Path | None, **options: Any) -> None:
+def replay(files: tuple[str, ...], out: Path | None, **options: Any) -> None:
     """Replay a recording: the cluster changes as recorded, and the scheduler decides again."""
     require_out(out)
+    if len(files) > 1:
+        raise click.UsageError(f"the command takes one recording, not {len(files)}")
     from kubestow.cli.simulate import process
 
     try:
-        process.require_recording(file)
-        process.report(process.simulate((file,), out=out, **options), out)
+        process.require_recording(files[0])
+        process.report(process.simulate(files, out=out, **options), out)
     except process.SimulateError as error:
         fail(error)
 
@@ -166,9 +207,7 @@ def _python_option(side: str) -> Decorator:
 
 
 @click.command("compare", context_settings={"max_content_width": 120})
-@click.argument("a", metavar="CONFIG_A")
-@click.argument("b", metavar="CONFIG_B")
-@click.option("--on", "files", metavar="FILE", multiple=True, required=True, help="Scenario or recording; repeatable.")
+@_inputs("SCENARIO|RECORDING...", is_pair=True)
 @click.option(
     "--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of seeds, starting at 1."
 )
@@ -183,9 +222,8 @@ def _python_option(side: str) -> Decorator:
 @_python_option("B")
 @click.option("--feature-gates", metavar="A=true,B=false", multiple=True, help="Features to turn on or off, for both.")
 def compare(
-    a: str,
-    b: str,
     files: tuple[str, ...],
+    configuration: tuple[str, str],
     seeds: int,
     out: Path | None,
     output: str | None,
@@ -198,12 +236,16 @@ def compare(
 ) -> None:
     """Run two schedulers on the same scenario or recording, and show the differences and their reasons.
 
-    CONFIG_A and CONFIG_B are files, or `default`. The two may differ in configuration, in custom plugins (which a
-    configuration enables by name), or in the version of kubestow, installed in another Python.
+    \b
+    kubestow compare scenario.yaml --config default --config other.yaml
+
+    The two may differ in configuration, in custom plugins (which a configuration enables by name), or in the version of
+    kubestow, installed in another Python.
     """
     from kubestow.cli.simulate.compare import Side, run
     from kubestow.cli.simulate.process import SimulateError
 
+    a, b = configuration
     sides = Side(a, (*plugin, *plugin_a), python_a), Side(b, (*plugin, *plugin_b), python_b)
     try:
         run(sides, files, seeds, out, ",".join(feature_gates), as_json=output is not None)
@@ -216,12 +258,11 @@ def compare(
 
 
 @click.command("sweep", context_settings={"max_content_width": 120})
-@click.argument("scenario", metavar="SCENARIO...", nargs=-1, required=True)
+@_inputs("SCENARIO...")
 @click.option("--vary", metavar="FIELD=V,V,...", multiple=True, help=_VARY)
 @click.option("--list", "listed", type=click.Path(path_type=Path, dir_okay=False), help="CSV: a column per field.")
 @click.option("--random", "draws", type=click.IntRange(1), default=None, help="Number of combinations to draw.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="Number of seeds, from 1.")
-@click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler to vary.")
 @plugin_option
 @click.option("--by", "objective", type=click.Choice(_OBJECTIVES), default="wait", show_default=True, help="Objective.")
 @click.option(

@@ -76,8 +76,7 @@ def _runner(side: Side, files: tuple[str, ...], source: Source | None, gates: st
         plugins, features = PluginCollection(side.plugins), Features.parse(gates)
     except (PluginLoadError, FeatureGateError) as error:
         raise SimulateError(str(error)) from None
-    file = None if side.configuration == "default" else side.configuration
-    configuration = load_configuration(file, plugins, features)
+    configuration = load_configuration(side.configuration, plugins, features)
 
     def run_here(seed: int, folder: Path) -> None:
         running.run(

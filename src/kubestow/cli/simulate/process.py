@@ -119,8 +119,8 @@ def read_scenario(files: tuple[str, ...]) -> Scenario:
 def load_configuration(
     file: str | None, plugins: PluginCollection, features: config.Features = _DEFAULTS
 ) -> SchedulerConfiguration:
-    """Return the scheduler's configuration. Raises SimulateError."""
-    if file is None:
+    """Return the scheduler's configuration; `default` is that without a file. Raises SimulateError."""
+    if file is None or file == "default":
         return config.default(features)
     try:
         return configuration_file.load(file, features, plugins)

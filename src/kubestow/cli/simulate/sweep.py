@@ -29,7 +29,7 @@ _ANSWER_SECONDS = 10.0
 class Request:
     """The command line."""
 
-    scenario: tuple[str, ...]
+    files: tuple[str, ...]
     vary: tuple[str, ...]
     listed: Path | None
     draws: int
@@ -48,7 +48,7 @@ def run(request: Request) -> None:
     with problems():
         if (request.out / "results.json").exists() and not (request.out / POINTS).exists():
             raise SimulateError(f"{request.out}: has results that are not of a sweep; name another folder")
-        scenario = read_scenario(request.scenario)
+        scenario = read_scenario(request.files)
         configuration = config.dump(load_configuration(request.configuration, request.plugins))
         try:
             digests = tuple(one.digest for one in request.plugins.loaded)
