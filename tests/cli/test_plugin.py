@@ -1,14 +1,19 @@
 """`kubestow plugin`: new, check, list; and what --plugin refuses."""
 
+import os
+import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 from kubestow.cli import main
-from kubestow.plugin.loading import PluginCollection, PluginLoadError, load
+from kubestow.cli.plugin import check as plugin_check
+from kubestow.plugin.loading import Loaded, PluginCollection, PluginLoadError, load
 from support.repository import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -178,3 +183,83 @@ def test_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert [loaded.source for loaded in collection.loaded] == ["package zonepack"]
     assert "Unknown" not in collection
     assert "PreferZone" in invoke("list")[1]
+
+
+@pytest.mark.parametrize(
+    ("method", "body"),
+    [
+        ("filter", "        while True: pass\n"),
+        ("filter", "        while True:\n            try: self.wait()\n            except Exception: pass\n"),
+        ("score", "        while True: pass\n"),
+        ("pre_score", "        while True: pass\n"),
+    ],
+)
+def test_a_check_that_takes_too_long_names_the_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, body: str
+) -> None:
+    """Of the plugin, with the file and the line, however deep it calls itself and whatever it catches."""
+    signature = {"pre_score": "self, pod, view, rows"}.get(method, "self, state, pod, node")
+    text = (
+        "class P:\n    name = 'P'\n    def __init__(self, args, handle): ...\n"
+        "    def wait(self):\n        while True: pass\n"
+        f"    def {method}({signature}):\n{body}"
+        + ("    def score(self, state, pod, node): return 1\n" if method == "pre_score" else "")
+    )
+    file = write(tmp_path / "p.py", text)
+    monkeypatch.chdir(tmp_path)
+    code, output = invoke("check", "p.py" if body.startswith("        while True: pass") else file, "--timeout", "0.2")
+    assert code == 1
+    assert f"  wrong: takes longer than 0.2 s, in {method} (" in output
+    assert re.search(r"\(\S*p\.py:\d+\); --timeout allows more\n$", output)
+
+
+def test_a_file_that_takes_too_long_to_load_is_reported(tmp_path: Path) -> None:
+    """Like a check."""
+    file = write(tmp_path / "p.py", "while True: pass\n")
+    code, output = invoke("check", file, "--timeout", "0.2")
+    said = f"wrong: takes longer than 0.2 s, in <module> ({file}:1); --timeout allows more\n"
+    assert (code, output) == (1, said)
+
+
+def test_a_slow_plugin_is_measured_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cost is reported after two calls for all nodes: one to warm up, and one that is measured."""
+    passed = 0.0
+
+    def clock() -> float:
+        nonlocal passed
+        passed += 0.01
+        return passed
+
+    class Slow:
+        name = "Slow"
+        calls = 0
+
+        def __init__(self, args: object, handle: object) -> None: ...
+
+        def filter(self, state: object, pod: object, node: object) -> None:
+            nonlocal passed
+            passed += 0.001
+            Slow.calls += 1
+
+    monkeypatch.setattr(plugin_check, "time", SimpleNamespace(perf_counter=clock))
+    slowest = plugin_check.costs(Loaded("Slow", Slow, "slow.py"), None)[0]
+    assert (slowest.plugin, round(slowest.micros)) == ("Slow", 5_010_000)
+    assert Slow.calls == 2 * plugin_check.NODES
+
+
+def test_the_check_under_way_is_shown_on_a_terminal(tmp_path: Path) -> None:
+    """On standard error, until it ends."""
+    file = write(
+        tmp_path / "p.py",
+        "class P:\n    name = 'P'\n    def __init__(self, args, handle): ...\n"
+        "    def filter(self, state, pod, node): raise OSError('no disk')\n",
+    )
+    main_end, end = pty.openpty()
+    command = [sys.executable, "-m", "kubestow", "plugin", "check", file]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, check=False)
+    os.close(end)
+    shown = os.read(main_end, 10_000).decode()
+    os.close(main_end)
+    assert done.returncode == 1
+    assert "  arguments ...\r\x1b[K  agreement of forms ...\r\x1b[K  unusual objects ...\r\x1b[K" in shown
+    assert "..." not in done.stdout.decode()

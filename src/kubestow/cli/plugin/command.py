@@ -1,17 +1,22 @@
 """`kubestow plugin`: create, check and list plugins."""
 
 import importlib.util
+import inspect
 import keyword
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from kubestow.cli.support import CommandGroup
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.plugin.loading import Loaded, PluginLoadError, installed, load
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*")
 
@@ -53,18 +58,29 @@ def new(name: str, folder: Path) -> None:
 @command.command()
 @click.argument("file", metavar="FILE|MODULE")
 @click.option("--args", "text", metavar="YAML", help="Arguments, as in pluginConfig: '{zone: a}'.")
-def check(file: str, text: str | None) -> None:
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of each check.",
+)
+def check(file: str, text: str | None, timeout: float) -> None:
     """Check the plugins in a file: methods, arguments, agreement of forms, unusual objects, and the time per pod.
 
     Exits with 1 if a check fails.
     """
+    from kubestow.cli.plugin.check import Found, time_limit
+
     args = _arguments(text)
     try:
-        found = load(file)
-    except PluginLoadError as error:
+        with time_limit(timeout, file):
+            found = load(file)
+    except (PluginLoadError, Found) as error:
         click.echo(f"wrong: {error}")
         sys.exit(1)
-    results = [_check(loaded, args) for loaded in found]
+    results = [_check(loaded, args, timeout) for loaded in found]
     sys.exit(0 if all(results) else 1)
 
 
@@ -79,15 +95,22 @@ def _arguments(text: str | None) -> Any:
     return None if first is None else first.tree
 
 
-def _check(loaded: Loaded, args: Any) -> bool:
+def _check(loaded: Loaded, args: Any, timeout: float) -> bool:
     from kubestow.cli.plugin import check as plugin_check
     from kubestow.scheduler.framework.registry import points_of
 
     click.echo(f"{loaded.name} ({loaded.source}): {', '.join(sorted(points_of(loaded.plugin)))}")
+    file = inspect.getsourcefile(loaded.plugin) or ""
+
+    def made(name: str, step: Callable[[Loaded, Any], T]) -> T:
+        with _progress(f"  {name} ..."), plugin_check.time_limit(timeout, file):
+            return step(loaded, args)
+
     try:
-        for step in (plugin_check.check_args, plugin_check.check_agreement, plugin_check.check_odd_objects):
-            click.echo(f"  ok: {step(loaded, args)}")
-        costs = plugin_check.costs(loaded, args)
+        click.echo(f"  ok: {made('arguments', plugin_check.check_args)}")
+        click.echo(f"  ok: {made('agreement of forms', plugin_check.check_agreement)}")
+        click.echo(f"  ok: {made('unusual objects', plugin_check.check_odd_objects)}")
+        costs = made(f"time per pod at {plugin_check.NODES:,} nodes", plugin_check.costs)
     except plugin_check.Found as found:
         click.echo(f"  wrong: {found}")
         return False
@@ -96,6 +119,19 @@ def _check(loaded: Loaded, args: Any) -> bool:
         mark = "  <-- this one" if cost.plugin == loaded.name else ""
         click.echo(f"    {cost.plugin:<32}{cost.form:<8}{cost.micros:>10,.0f}{mark}")
     return True
+
+
+@contextmanager
+def _progress(text: str) -> Iterator[None]:
+    """Show what is under way, if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    click.echo(text, nl=False, err=True)
+    try:
+        yield
+    finally:
+        click.echo("\r\x1b[K", nl=False, err=True, color=True)
 
 
 @command.command("list")
