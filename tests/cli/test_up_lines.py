@@ -9,6 +9,9 @@ from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change, Record, encode
 from kubestow.cli.up.lines import Lines
 from kubestow.insight.decisions.record import Record as Decision
+from kubestow.scheduler.binding.binder import Step
+from kubestow.scheduler.cycle.outcome import Failed
+from kubestow.scheduler.framework.results import Code
 from support.insight.records import made
 
 Decisions = deque[Decision]
@@ -86,3 +89,20 @@ def test_nodes_that_are_added_removed_or_cordoned_are_shown(lines: Lines) -> Non
     ):
         lines.node_changed(change)
     assert taken(lines) == ["node n: added", "node n: cordoned", "node n: uncordoned", "node n: removed"]
+
+
+def test_a_pod_at_a_permit_wait_is_shown_as_waiting(lines: Lines, decisions: Decisions) -> None:
+    """Then as placed, or as rejected, with the reason."""
+    placed, refused = (made(1.0, f"default/{name}", name, node="n", evaluated=3, feasible=2) for name in "ab")
+    for record in (placed, refused):
+        record.permits = {"Gate": 10.0, "Quota": 5.0}
+        decisions.appendleft(record)
+    assert taken(lines) == [f"pod default/{name}: waits for Gate, Quota to go to n" for name in "ab"]
+    assert taken(lines) == []
+    placed.steps = (Step("WaitOnPermit", "Gate", 0.0, 1.0),)
+    refused.binding_failed = Failed(Code.UNSCHEDULABLE, "no quota")
+    assert taken(lines) == [
+        "pod default/a: goes to n, chosen from 2 of 3 nodes",
+        "pod default/b: unschedulable: no quota",
+    ]
+    assert taken(lines) == []

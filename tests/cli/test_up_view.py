@@ -162,3 +162,12 @@ def test_a_warning_is_shown(drawn: Callable[..., list[str]]) -> None:
     lines = drawn(width=60, warning="something is odd " * 20)
     assert lines[1].startswith("something is odd")
     assert len(lines[1]) == 60
+
+
+def test_a_pod_at_a_permit_wait_is_shown_as_waiting(world: World, drawn: Callable[..., list[str]]) -> None:
+    """It may still be rejected there."""
+    record = made(1.0, "default/a", "u", node="n1", evaluated=3, feasible=2)
+    record.permits = {"Gate": 10.0}
+    world.decisions.appendleft(record)
+    (line,) = (line for line in drawn() if "default/a" in line)
+    assert line.endswith("waits for Gate  to go to n1")

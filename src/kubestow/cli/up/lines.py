@@ -8,7 +8,7 @@ from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
 from kubestow.cli.nonblocking_output import NonBlockingOutput
-from kubestow.insight.decisions.record import Record
+from kubestow.insight.decisions.record import WAITING, Record
 from kubestow.insight.decisions.schema import SCHEDULED
 
 SECONDS = 0.1
@@ -38,6 +38,8 @@ class Lines:
         self._decisions = decisions
         self._last_written: Record | None = None
         self._rejected: dict[str, str] = {}
+        self._waiting: list[Record] = []
+        """Decisions that plugins delay."""
         self._lines: list[tuple[float, str]] = []
 
     def take(self) -> list[str]:
@@ -49,13 +51,19 @@ class Lines:
             fresh.append(record)
         if fresh:
             self._last_written = fresh[0]
-        self._lines += [(record.time, line) for record in reversed(fresh) if (line := self._decided(record))]
+        now = time.time()
+        decided = [(now, record) for record in self._waiting if record.binding != WAITING]
+        decided += [(record.time, record) for record in reversed(fresh)]
+        self._waiting = [record for record in (*self._waiting, *reversed(fresh)) if record.binding == WAITING]
+        self._lines += [(when, line) for when, record in decided if (line := self._decided(record))]
         self._lines.sort(key=lambda entry: entry[0])
         lines = [f"{time.strftime('%H:%M:%S', time.localtime(when))} {line}" for when, line in self._lines]
         self._lines.clear()
         return lines
 
     def _decided(self, record: Record) -> str:
+        if record.binding == WAITING:
+            return f"pod {record.pod}: waits for {', '.join(record.permits)} to go to {record.node}"
         if record.outcome == SCHEDULED:
             self._rejected.pop(record.uid, None)
             return f"pod {record.pod}: goes to {record.node}, chosen from {record.feasible} of {record.evaluated} nodes"

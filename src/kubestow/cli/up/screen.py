@@ -16,7 +16,7 @@ from rich.text import Text
 
 from kubestow import __version__
 from kubestow.cli.up.overview import Overview, Usage
-from kubestow.insight.decisions.record import Record
+from kubestow.insight.decisions.record import WAITING, Record
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED
 
 SECONDS = 0.2
@@ -148,6 +148,8 @@ def _decisions(records: list[Record]) -> Table:
 
 
 def _result(record: Record) -> Text:
+    if record.binding == WAITING:
+        return Text.assemble((f"waits for {', '.join(record.permits)}", "yellow"), (f"  to go to {record.node}", "dim"))
     if record.outcome == SCHEDULED:
         details = f"  from {record.feasible} of {record.evaluated} nodes, {record.seconds * 1000:.2g} ms"
         return Text.assemble(("→ ", "green"), (record.node, "green"), (details, "dim"))
