@@ -14,6 +14,7 @@ import pytest
 from kubestow.cli.explain.lines import shortened
 from kubestow.cli.explain.process import print_text
 from kubestow.cli.explain.screen import lines_of
+from kubestow.cli.terminal import guarded_output, printable, style
 from kubestow.insight.decisions.schema import (
     Binding,
     Candidate,
@@ -36,7 +37,7 @@ def rendered(node: str = "", wide: bool = False, **fields: Any) -> list[str]:
     """The lines about a decision that the scheduler recorded, or about one node in it."""
     usual: dict[str, Any] = {"outcome": "unschedulable", "chosen": None, "message": ""}
     decision = Decision(version=1, pod="shop/web", **(usual | fields))
-    return click.unstyle(lines_of(Explanation(decision, "scheduler"), node, wide=wide)).splitlines()
+    return printable(click.unstyle(lines_of(Explanation(decision, "scheduler"), node, wide=wide))).splitlines()
 
 
 def test_no_line_is_longer_than_a_terminal(tmp_path: Path) -> None:
@@ -118,7 +119,8 @@ def test_watching_clears_the_screen_and_colours_nothing_unasked(
     monkeypatch.setattr(screen, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("NO_COLOR", no_color)
-    print_text("\x1b[1ma\x1b[0m", clear=True)
+    with guarded_output():
+        print_text(style("a", bold=True), clear=True)
     assert screen.getvalue() == expected
 
 

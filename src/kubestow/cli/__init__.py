@@ -15,6 +15,7 @@ import click
 
 from kubestow import __version__
 from kubestow.cli.support import CommandGroup
+from kubestow.cli.terminal import guarded_output
 
 
 class _Entry(NamedTuple):
@@ -89,7 +90,8 @@ class _LazyGroup(CommandGroup):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         try:
-            return super().main(*args, **extra)
+            with guarded_output():
+                return super().main(*args, **extra)
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise

@@ -8,6 +8,8 @@ import os
 import select
 from collections import deque
 
+from kubestow.cli.terminal import printable
+
 MOST = 10_000
 _PIECE = select.PIPE_BUF
 """Number of bytes that a writable pipe accepts without blocking."""
@@ -24,7 +26,7 @@ class NonBlockingOutput:
     def write(self, text: str) -> None:
         """Buffer one or more lines."""
         if len(self._lines) < MOST:
-            self._lines.append(f"{text}\n".encode(errors="replace"))
+            self._lines.append(f"{printable(text)}\n".encode(errors="replace"))
         else:
             self._left_out += 1
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
+from kubestow.cli.terminal import trusted
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_RETURN = trusted("\r")
 
 
 class CommandGroup(click.Group):
@@ -124,7 +128,7 @@ def log_flags(command: Callable[..., None]) -> Callable[..., None]:
 def report_count(done: int, total: int) -> None:
     """Show the number of finished simulations on one line, if standard error is a terminal."""
     if sys.stderr.isatty():
-        click.echo(f"\r{done} of {total} simulated", nl=done == total, err=True)
+        click.echo(f"{_RETURN}{done} of {total} simulated", nl=done == total, err=True)
 
 
 def fail(error: Exception) -> NoReturn:

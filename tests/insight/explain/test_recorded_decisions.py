@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kubestow.cli.explain.command import command
+from kubestow.cli import main
 from support.reference import case_file, with_cases
 
 GATES = "SchedulerAsyncPreemption=false"
@@ -39,7 +39,7 @@ def explained(case: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
         path = folder / f"{option.strip('-')}.json"
         path.write_text(json.dumps(content))
         arguments += [option, str(path)]
-    done = CliRunner().invoke(command, arguments)
+    done = CliRunner().invoke(main, ["explain", *arguments])
     assert done.exit_code == 0, done.output
     output = json.loads(done.stdout)
     items: list[dict[str, Any]] = output.get("items", [output])

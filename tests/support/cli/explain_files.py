@@ -6,7 +6,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from kubestow.cli.explain.command import command
+from kubestow.cli import main
 
 
 def node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Files:
 
 
 def run_explain(*arguments: str) -> Result:
-    return CliRunner().invoke(command, arguments)
+    return CliRunner().invoke(main, ["explain", *arguments])
 
 
 def refused(*arguments: str) -> list[str]:

@@ -13,6 +13,7 @@ from kubestow import config
 from kubestow.api.failures import CallError, ForbiddenError, TransportError, UnauthorizedError, UntrustedError
 from kubestow.cli import configuration_file
 from kubestow.cli.doctor.checks import NOTE, OK, PROBLEM, Checks, Finding, Setting
+from kubestow.cli.terminal import style
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.clients import user_agent
@@ -41,7 +42,7 @@ async def _print_all(setting: Setting) -> int:
     levels = []
     async for level, what, advice in _findings(setting):
         levels.append(level)
-        click.echo(f"{click.style(f'{level:8}', fg=_COLOURS[level])}{what}")
+        click.echo(f"{style(f'{level:8}', fg=_COLOURS[level])}{what}")
         if advice:
             click.echo(f"{'':8}-> {advice}")
     counts = {"check": len(levels), "note": levels.count(NOTE), "problem": levels.count(PROBLEM)}

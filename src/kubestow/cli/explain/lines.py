@@ -1,13 +1,14 @@
 """Formatting of `kubestow explain` for a terminal: wrapped text, rows, tables, and shortened names.
 
-Lines contain colours: `click.echo` strips them if there is no terminal.
+Lines contain styles, for `click.echo` in guarded output.
 """
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import click
+from kubestow.cli.terminal import style
 
 WIDTH = 80
 SHOWN_NAMES = 3
@@ -29,33 +30,32 @@ def wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
 
 def sentence(text: str, styles: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield the lines of a sentence with styled words."""
+    words = re.compile("|".join(map(re.escape, sorted(styles, key=len, reverse=True))))
     for line in wrapped(text, ""):
-        for words, style in styles.items():
-            line = line.replace(words, click.style(words, **style))
-        yield line
+        yield words.sub(lambda found: style(found[0], **styles[found[0]]), line)
 
 
 def title(text: str) -> str:
     """Return the title of a section."""
-    return click.style(text, bold=True)
+    return style(text, bold=True)
 
 
 def row(count: int, what: str, below: str) -> Iterator[str]:
     """Yield a count, its description, and details below it."""
     first, *rest = wrapped(what, "", WIDTH - 10)
-    yield f"  {click.style(f'{count:>6}', bold=True)}  {first}"
+    yield f"  {style(f'{count:>6}', bold=True)}  {first}"
     for line in rest:
         yield f"{'':10}{line}"
-    yield from (click.style(line, dim=True) for line in wrapped(below, f"{'':10}"))
+    yield from (style(line, dim=True) for line in wrapped(below, f"{'':10}"))
 
 
 def change_lines(side: str, change: str, effect: str) -> Iterator[str]:
     """Yield a change that would help, and its effect."""
     first, *rest = wrapped(change, "", WIDTH - _SIDE)
-    yield f"  {click.style(f'{side:<{_SIDE - 2}}', fg='cyan')}{first}"
+    yield f"  {style(f'{side:<{_SIDE - 2}}', fg='cyan')}{first}"
     for line in rest:
         yield f"{'':{_SIDE}}{line}"
-    yield from (click.style(line, dim=True) for line in wrapped(effect, f"{'':{_SIDE}}"))
+    yield from (style(line, dim=True) for line in wrapped(effect, f"{'':{_SIDE}}"))
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import click
-
 from kubestow.cli.explain.lines import (
     SHOWN_NAMES,
     WIDTH,
@@ -17,6 +15,7 @@ from kubestow.cli.explain.lines import (
     title,
     wrapped,
 )
+from kubestow.cli.terminal import style
 from kubestow.insight.decisions.schema import Decision, NodeResult, Rejected
 
 _GROUPS = 8
@@ -124,7 +123,7 @@ def scores(decision: Decision) -> Iterator[str]:
     if any(result.extenders for _, result in scored[:shown]):
         yield f"  {'extenders':<{_SCORE_COLUMN}}" + "".join(f"{one.extenders:>{width}}" for _, one in scored[:shown])
     totals = "".join(f"{result.total:>{width}}" for _, result in scored[:shown])
-    yield click.style(f"  {'total':<{_SCORE_COLUMN}}{totals}", bold=True)
+    yield style(f"  {'total':<{_SCORE_COLUMN}}{totals}", bold=True)
 
 
 def _scored(decision: Decision) -> list[tuple[str, NodeResult]]:
@@ -170,7 +169,7 @@ def one_node(decision: Decision, name: str) -> Iterator[str]:
             yield f"  {shortened(plugin, _SCORE_COLUMN - 1):<{_SCORE_COLUMN}}{raw:>16}{normalized:>12}{score:>12}"
         if result.extenders:
             yield f"  {'extenders':<{_SCORE_COLUMN}}{'':>28}{result.extenders:>12}"
-        yield click.style(f"  {'total':<{_SCORE_COLUMN}}{'':>28}{result.total:>12}", bold=True)
+        yield style(f"  {'total':<{_SCORE_COLUMN}}{'':>28}{result.total:>12}", bold=True)
 
 
 def all_rejected(decision: Decision) -> Iterator[str]:

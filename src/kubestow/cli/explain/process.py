@@ -30,6 +30,7 @@ from kubestow.cli.explain import screen as explain_screen
 from kubestow.cli.explain.extenders import extender_caller, notes_on_uncalled_extenders
 from kubestow.cli.explain.group_screen import group_lines_of
 from kubestow.cli.explain.running_scheduler import RunningScheduler, ServedSettings, parse_reported_configuration
+from kubestow.cli.terminal import trusted
 from kubestow.client.access import Access
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
@@ -48,7 +49,7 @@ from kubestow.scheduler.in_tree import in_tree_registry
 
 _WATCH_SECONDS = 2.0
 _GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
-_CLEAR = "\x1b[2J\x1b[H"
+_CLEAR = trusted("\x1b[2J\x1b[H")
 _FAILS = "a dry run, with the configuration, plugins and feature gates that are available here, fails:"
 _GONE = ("the pod no longer exists; this is the last decision about it.",)
 _SENT_BY_ANOTHER = "the scheduler's record is older: another scheduler bound the pod; this is a dry run."

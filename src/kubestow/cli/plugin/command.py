@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from kubestow.cli.support import CommandGroup
+from kubestow.cli.terminal import trusted
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.plugin.loading import Loaded, PluginLoadError, installed, load
 
@@ -131,7 +132,7 @@ def _progress(text: str) -> Iterator[None]:
     try:
         yield
     finally:
-        click.echo("\r\x1b[K", nl=False, err=True, color=True)
+        click.echo(trusted("\r\x1b[K"), nl=False, err=True, color=True)
 
 
 @command.command("list")

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kubestow import config
 from kubestow.api.files import ObjectsError
 from kubestow.cli import configuration_file
+from kubestow.cli.terminal import console
 from kubestow.config import ConfigError, SchedulerConfiguration
 from kubestow.insight.page.run import page_configuration
 from kubestow.plugin.loading import PluginCollection
@@ -145,8 +145,8 @@ def problems() -> Iterator[None]:
 @contextmanager
 def _progress() -> Iterator[running.Progress | None]:
     """Show a progress bar on a terminal, nothing elsewhere."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    output = console(stderr=True)
+    if not output.is_terminal:
         yield None
         return
     columns = (
@@ -155,7 +155,7 @@ def _progress() -> Iterator[running.Progress | None]:
         TextColumn("{task.fields[pods]} pods"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=output, transient=True) as bar:
         task = bar.add_task("simulating", total=None, pods=0)
 
         def update(seconds: float, end: float, bound: int) -> None:

@@ -35,6 +35,7 @@ from kubestow.cli.scheduler.live import LiveOptions, LiveScheduler, ReloadOption
 from kubestow.cli.scheduler.options import DecisionOptions
 from kubestow.cli.scheduler.policy_source import WARNING
 from kubestow.cli.scheduler.reload import Setup
+from kubestow.cli.terminal import console
 from kubestow.cli.up import lines as up_lines
 from kubestow.cli.up import manifests as up_manifests
 from kubestow.cli.up import screen as up_view
@@ -99,8 +100,8 @@ def run(settings: Settings) -> None:
         manifests = up_manifests.read(settings.manifests)
     except ObjectsError as error:
         raise UpError(str(error)) from None
-    console = Console()
-    full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == WARNINGS_ONLY
+    screen = console()
+    full_screen = screen.is_terminal and not screen.is_dumb_terminal and settings.logs.verbosity == WARNINGS_ONLY
     warnings = _Warnings(forwarded=not full_screen)
     # Without -v only warnings and errors are logged; but reloads are reported, too.
     logs = msgspec.structs.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reload", 0)))
@@ -109,7 +110,7 @@ def run(settings: Settings) -> None:
     try:
         if settings.policy is not None:
             log.warning(WARNING)
-        uvloop.run(_main(settings, configuration, manifests, console if full_screen else None, warnings))
+        uvloop.run(_main(settings, configuration, manifests, screen if full_screen else None, warnings))
     finally:
         output.close()
         warnings.forward()
@@ -155,11 +156,11 @@ async def _main(
     settings: Settings,
     configuration: SchedulerConfiguration,
     manifests: list[Applicable],
-    console: Console | None,
+    screen: Console | None,
     warnings: "_Warnings",
 ) -> None:
     output = NonBlockingOutput(sys.stdout.fileno())
-    serving = asyncio.create_task(_serve(settings, configuration, manifests, console, warnings, output), name="cluster")
+    serving = asyncio.create_task(_serve(settings, configuration, manifests, screen, warnings, output), name="cluster")
     _handle_signals(serving)
     try:
         await serving
@@ -187,7 +188,7 @@ async def _serve(
     settings: Settings,
     configuration: SchedulerConfiguration,
     manifests: list[Applicable],
-    console: Console | None,
+    screen: Console | None,
     warnings: "_Warnings",
     output: NonBlockingOutput,
 ) -> None:
@@ -209,9 +210,9 @@ async def _serve(
                     await _apply(manifests, access)
                     overview = Overview(plane.store, scheduler)
                     click.echo(_banner(plane.url, address, kubeconfig, overview.node_count, len(manifests)))
-                    if console is not None:
+                    if screen is not None:
                         head = up_view.Head(plane.url, address, kubeconfig, COMMANDS)
-                        await up_view.show(console, overview, head, warnings.last)
+                        await up_view.show(screen, overview, head, warnings.last)
                     else:
                         await _write_lines(plane, scheduler, output)
                 scheduling.cancel()
