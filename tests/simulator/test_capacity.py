@@ -1,5 +1,6 @@
 """Capacity: how many more pods fit, what stops the next one, what one more node would add; and headroom."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 from kubestow.apiserver.kubelets.description import Taint
 from kubestow.cli import main
 from kubestow.cli.simulate.process import problems
+from kubestow.simulator.utilization import Utilization
 from support.simulator.objects import nodes, pod
 
 Object = dict[str, Any]
@@ -128,16 +130,58 @@ def test_a_pod_group_without_its_pod_is_rejected(cluster: str, tmp_path: Path) -
     assert (ran.exit_code, ran.stderr.splitlines()) == (1, [message])
 
 
+def _cells(line: str) -> list[str]:
+    return re.split(r"\s{2,}", line)
+
+
 def test_headroom_in_the_columns_of_kube_capacity(cluster: str) -> None:
     """Requests and limits with percentages, by node, node group and namespace; only running pods count."""
     lines = _run("--cluster", cluster, "--pods").output.splitlines()
     assert lines[0].split("   ")[0] == "NODE"
     assert lines[0].split() == ["NODE", "CPU", "REQUESTS", "CPU", "LIMITS", "MEMORY", "REQUESTS", "MEMORY", "LIMITS"]
-    assert lines[1].split() == ["*", "500m", "(6%)", "1000m", "(12%)", "1024Mi", "(4%)", "2048Mi", "(8%)"]
+    assert _cells(lines[1]) == ["*", "0.5 cores (6 %)", "1 core (12 %)", "1 GiB (4 %)", "2 GiB (8 %)"]
     small = next(line for line in lines if line.startswith("small-0"))
-    assert small.split() == ["small-0", "500m", "(25%)", "1000m", "(50%)", "1024Mi", "(12%)", "2048Mi", "(25%)"]
+    assert _cells(small) == ["small-0", "0.5 cores (25 %)", "1 core (50 %)", "1 GiB (12 %)", "2 GiB (25 %)"]
     assert any(line.split()[0] == "shop/running" for line in lines if line.startswith("  "))
     assert any(line.startswith("NAMESPACE") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("use", "cells"),
+    [
+        (Utilization("n", 0, 0), ("0 cores", "0 cores", "0 B", "0 B")),
+        (
+            Utilization("n", 1_610_000, 1 << 40, 1_288_200, 1, 950 << 30, 1 << 20),
+            ("1,288 cores (80 %)", "0.001 cores (<1 %)", "950 GiB (92 %)", "1 MiB (<1 %)"),
+        ),
+        (
+            Utilization("n", 10_000, 1 << 30, 9_999, 12_500, (1 << 30) - 1, 3 << 29),
+            ("10 cores (99 %)", "12.5 cores (125 %)", "1,024 MiB (99 %)", "1.5 GiB (150 %)"),
+        ),
+    ],
+)
+def test_amounts_are_rounded_for_people(use: Utilization, cells: tuple[str, ...]) -> None:
+    """Percentages are rounded down, so that 100 % is full."""
+    assert use.cells() == cells
+
+
+def test_nodes_are_listed_in_natural_order(tmp_path: Path) -> None:
+    """In the table, and where pods fit."""
+    allocatable = {"cpu": "1", "memory": "1Gi", "pods": "10"}
+    found = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"n-{number}"},
+            "status": {"allocatable": allocatable},
+        }
+        for number in (10, 9, 100)
+    ]
+    cluster = tmp_path / "cluster.json"
+    cluster.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": found}))
+    table = [line.split()[0] for line in _run("--cluster", str(cluster)).output.splitlines() if line.startswith("n-")]
+    fits = _run("--cluster", str(cluster), "--podspec", _podspec(tmp_path, pod("web", "600m")), "--verbose").output
+    assert table == re.findall(r"web on (\S+)", fits) == ["n-9", "n-10", "n-100"]
 
 
 @pytest.mark.parametrize(

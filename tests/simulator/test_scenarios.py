@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -330,6 +331,28 @@ def test_the_command_writes_a_folder(tmp_path: Path) -> None:
     page = (out / "report.html").read_text()
     assert "http" not in page.replace("http-equiv", "")
     assert page.count("<svg") >= 6
+    assert "<h1>example</h1>" in page
+    labels = re.findall(r'y="214" text-anchor="\w+">([^<]*)</text>', page)
+    assert labels[:5] == ["0", "30 min", "1 h", "1.5 h", "2 h"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentences", "charts"),
+    [
+        ("duration: 1h\n", ("There were no nodes.", "No pod was pending.", "No pod was bound."), 0),
+        ("duration: 1h\nnodes: [{count: 1, cpu: 4, memory: 8Gi}]\n", ("No pod was pending.", "No pod was bound."), 2),
+        ("duration: 0.001\nnodes: [{count: 1, cpu: 4, memory: 8Gi}]\n", ("was too short for samples.",), 0),
+    ],
+)
+def test_a_report_has_sentences_in_place_of_flat_charts(
+    spec: str, sentences: tuple[str, ...], charts: int, write: Write, tmp_path: Path
+) -> None:
+    """Where nothing was measured."""
+    running.run(Prepared(read([write(spec)])), tmp_path / "out", name="file.yaml")
+    page = (tmp_path / "out" / "report.html").read_text()
+    for sentence in sentences:
+        assert sentence in page
+    assert page.count("<polyline") == charts
 
 
 def test_pods_that_wait_from_the_start_are_measured(write: Write) -> None:

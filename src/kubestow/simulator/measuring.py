@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kubestow.api.natural_order import natural
 from kubestow.api.pod import Pod
 from kubestow.api.priority import pod_priority
 from kubestow.api.requests import CPU as CPU_NAME
@@ -214,7 +215,8 @@ class Measures:
             full = np.where(allocatable[CPU] > 0, requested[CPU] / allocatable[CPU], 0.0).astype(np.float32)
         if self._order is None or self._order[0] != (nodes.layout, len(rows)):
             # Sorting the names takes longer than everything else.
-            by_name = np.argsort(np.array([nodes.names[row] for row in rows]))
+            names = [natural(nodes.names[row]) for row in rows]
+            by_name = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
             self._order = ((nodes.layout, len(rows)), by_name)
         self.heat.append(_means(full[self._order[1]], min(_HEAT_ROWS, len(full))))
 

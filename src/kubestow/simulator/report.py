@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kubestow.simulator.measuring import Measures
-from kubestow.simulator.results import format_duration, summary
+from kubestow.simulator.results import format_duration, format_share, summary
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 860, 220, 56, 24
+_FEWEST_SAMPLES = 2
 _COLOURS = ("var(--a)", "var(--b)", "var(--c)")
 _POLICY = (
     """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"""
@@ -59,17 +60,26 @@ def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, 
         *(f"<p>Note: {escaping.escape(note)}</p>" for note in results["notes"]),
         _cards(cards),
         "<h2>Utilisation: requested share of what nodes have</h2>",
-        _lines(times, usage, percent=True),
+        _lines(times, usage if any(one.nodes for one in samples) else {}, "There were no nodes.", percent=True),
         "<h2>Pods pending and running</h2>",
-        _lines(times, {"pending": [float(one.pending) for one in samples]}),
-        _lines(times, {"running": [float(one.running) for one in samples], "nodes": [float(n.nodes) for n in samples]}),
+        _lines(times, {"pending": [float(one.pending) for one in samples]}, "No pod was pending."),
+        _lines(
+            times,
+            {"running": [float(one.running) for one in samples], "nodes": [float(n.nodes) for n in samples]},
+            "No pod was running, and there were no nodes.",
+        ),
         "<h2>Wait for a node, by priority</h2>",
         _waits("priority", results["waitsByPriority"]),
         "<h2>Wait for a node, by the plugins that last rejected the pod</h2>",
         _waits("reason", results["waitsByReason"]),
         "<h2>Fragmentation</h2>",
         '<p class="note">The share of free cores in pieces too small for an average pod.</p>',
-        _lines(times, {"fragmentation": [one.fragmentation for one in samples]}, percent=True),
+        _lines(
+            times,
+            {"fragmentation": [one.fragmentation for one in samples]},
+            "There was none." if pods["bound"] else "No pod was bound.",
+            percent=True,
+        ),
         "<h2>Preemption</h2>",
         f"<p>{pods['preemptions']:,} preemptions; {pods['victims']:,} pods were evicted.</p>",
         "<h2>Utilisation of nodes over time</h2>",
@@ -117,8 +127,8 @@ def _waits(what: str, groups: dict[str, dict[str, float]]) -> str:
     return table((what, "pods", "median", "90 %", "95 %", "99 %", "longest"), rows)
 
 
-def _scale(times: Sequence[float], highest: float) -> tuple[float, float]:
-    width = (_WIDTH - _LEFT - 10) / max(times[-1] - times[0], 1e-9)
+def _scale(end: float, highest: float) -> tuple[float, float]:
+    width = (_WIDTH - _LEFT - 10) / max(end, 1e-9)
     return width, (_HEIGHT - _BOTTOM - 10) / max(highest, 1e-9)
 
 
@@ -130,28 +140,30 @@ def _round_up(value: float) -> float:
     return unit
 
 
-def _lines(times: Sequence[float], series: dict[str, list[float]], *, percent: bool = False) -> str:
-    """Return a chart with a line for each series over time."""
-    if not times:
-        return "<p>There are no samples.</p>"
+def _lines(times: Sequence[float], series: dict[str, list[float]], nothing: str, *, percent: bool = False) -> str:
+    """Return a chart with a line for each series over time; the sentence `nothing` if all values are zero."""
+    if len(times) < _FEWEST_SAMPLES:
+        return "<p>The simulation was too short for samples.</p>"
+    if not any(map(any, series.values())):
+        return f"<p>{nothing}</p>"
     highest = max(max(values) for values in series.values())
     highest = 1.0 if percent and highest <= 1.0 else _round_up(highest)
-    across, up = _scale(times, highest)
+    across, up = _scale(times[-1], highest)
     parts = []
     for step in range(5):
         value, y = highest * step / 4, _HEIGHT - _BOTTOM - highest * step / 4 * up
-        label = f"{value:.0%}" if percent else f"{value:,.4g}"
+        label = format_share(value) if percent else f"{value:,.4g}"
         parts.append(f'<line x1="{_LEFT}" x2="{_WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--line)"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
-        at = times[0] + (times[-1] - times[0]) * step / 4
+        at = times[-1] * step / 4
         anchor = "end" if step == 4 else "middle"
-        x = _LEFT + (at - times[0]) * across
+        x = _LEFT + at * across
         when = format_duration(at) if at else "0"
         parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{when}</text>')
     keys = ""
     for (label, values), colour in zip(series.items(), _COLOURS, strict=False):
         points = " ".join(
-            f"{_LEFT + (time - times[0]) * across:.1f},{_HEIGHT - _BOTTOM - value * up:.1f}"
+            f"{_LEFT + time * across:.1f},{_HEIGHT - _BOTTOM - value * up:.1f}"
             for time, value in thinned(list(zip(times, values, strict=True)))
         )
         parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.8" points="{points}"/>')
@@ -169,6 +181,8 @@ def thinned(points: list[Any], limit: int = 600) -> list[Any]:
 def _heat(times: Sequence[float], measures: Measures) -> str:
     columns = thinned(list(zip(times, measures.heat, strict=True)), 120)
     rows = max((len(one) for _, one in columns), default=0)
+    if len(columns) < _FEWEST_SAMPLES:
+        return "<p>The simulation was too short for samples.</p>"
     if not rows:
         return "<p>There were no nodes.</p>"
     width, height = (_WIDTH - _LEFT - 10) / len(columns), max(min(14.0, 420.0 / rows), 4.0)
@@ -182,7 +196,9 @@ def _heat(times: Sequence[float], measures: Measures) -> str:
             )
     total = rows * height
     frame = f'<rect x="{_LEFT}" y="0" width="{_WIDTH - _LEFT - 10}" height="{total:.1f}" fill="var(--card)"/>'
-    label = f'<text x="{_LEFT - 6}" y="12" text-anchor="end">nodes</text>'
+    label = (
+        f'<text x="{_LEFT - 6}" y="12" text-anchor="end">nodes</text><text x="{_LEFT}" y="{total + 16:.1f}">0</text>'
+    )
     end = f'<text x="{_WIDTH - 10}" y="{total + 16:.1f}" text-anchor="end">{format_duration(times[-1])}</text>'
     return f'<svg viewBox="0 0 {_WIDTH} {total + 22:.0f}" role="img">{frame}{"".join(cells)}{label}{end}</svg>'
 

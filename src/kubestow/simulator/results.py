@@ -5,6 +5,7 @@ The tree contains nothing that depends on the machine, so the same inputs, seed 
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -92,14 +93,20 @@ def summary(tree: dict[str, Any]) -> list[str]:
     ]
     if usage:
         lines.append(
-            f"Requested on average: {usage['cpu']['mean']:.0%} of CPU, {usage['memory']['mean']:.0%} of memory, "
-            f"on {usage['nodes']['mean']:.4g} nodes; fragmentation {usage['fragmentation']['mean']:.0%}."
+            f"Requested on average: {format_share(usage['cpu']['mean'])} of CPU, "
+            f"{format_share(usage['memory']['mean'])} of memory, on {usage['nodes']['mean']:.4g} nodes; "
+            f"fragmentation {format_share(usage['fragmentation']['mean'])}."
         )
     lines += [f"  {one['pod']}: {one['message'] or 'not attempted yet'}" for one in tree["pending"][:5]]
     if pods["pending"] > 5:
         lines.append(f"  ... and {pods['pending'] - 5} more pending")
     lines += [f"Note: {note}" for note in tree["notes"]]
     return lines
+
+
+def format_share(share: float) -> str:
+    """Return a share as a percentage, rounded down as on the page, so that 100 % is full."""
+    return f"{'<1' if 0 < share < 0.01 else math.floor(share * 100 + 1e-9)} %"
 
 
 def format_duration(seconds: float) -> str:

@@ -27,6 +27,10 @@ class Source(Protocol):
     """A scenario or a recording that can be run."""
 
     @property
+    def name(self) -> str:
+        """The name that it gives itself, or empty."""
+
+    @property
     def duration(self) -> float | None:
         """In seconds; None: until no work is pending."""
 
@@ -63,7 +67,8 @@ def run(
 ) -> Run:
     """Run a simulation; Ctrl-C ends it early with partial results. Raises ObjectsError, OSError.
 
-    `watching` is entered during a run whose results are written to a folder.
+    `name` is the title of the report if the source has no name. `watching` is entered during a run whose results are
+    written to a folder.
     """
     if out is None:
         with source.simulation(**settings) as simulation, _rare_collections():
@@ -75,7 +80,7 @@ def run(
                 decisions = DecisionLines(simulation.decisions, file.write, decision_nodes, simulation.pod)
                 done = _run(source, simulation, progress)
                 decisions.finish()
-            write(done, out, name)
+            write(done, out, source.name or name)
     return done
 
 

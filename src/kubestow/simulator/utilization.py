@@ -5,13 +5,15 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from kubestow.api.natural_order import natural
 from kubestow.api.node import Node
 from kubestow.api.pod import Container, Pod, ResourceRequirements
 from kubestow.api.priority import pod_is_terminal
 from kubestow.api.requests import CPU, MEMORY, pod_requests, resource_amounts
 from kubestow.simulator.capacity import node_kind
+from kubestow.simulator.results import format_share
 
-_MEBI = 1 << 20
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class Utilization(NamedTuple):
@@ -33,16 +35,16 @@ class Utilization(NamedTuple):
     def cells(self) -> tuple[str, str, str, str]:
         """Return requests and limits of CPU and memory, with their share of the total."""
         return (
-            f"{self.cpu_requests}m{_share(self.cpu_requests, self.cpu)}",
-            f"{self.cpu_limits}m{_share(self.cpu_limits, self.cpu)}",
-            f"{self.memory_requests // _MEBI}Mi{_share(self.memory_requests, self.memory)}",
-            f"{self.memory_limits // _MEBI}Mi{_share(self.memory_limits, self.memory)}",
+            _cores(self.cpu_requests) + _share(self.cpu_requests, self.cpu),
+            _cores(self.cpu_limits) + _share(self.cpu_limits, self.cpu),
+            _bytes(self.memory_requests) + _share(self.memory_requests, self.memory),
+            _bytes(self.memory_limits) + _share(self.memory_limits, self.memory),
         )
 
 
 HEAD = ("CPU REQUESTS", "CPU LIMITS", "MEMORY REQUESTS", "MEMORY LIMITS")
 SORTS = {
-    "name": lambda use: use.name,
+    "name": lambda use: natural(use.name),
     "cpu.request": lambda use: -use.cpu_requests,
     "cpu.limit": lambda use: -use.cpu_limits,
     "mem.request": lambda use: -use.memory_requests,
@@ -51,7 +53,23 @@ SORTS = {
 
 
 def _share(part: int, whole: int) -> str:
-    return f" ({part * 100 // whole}%)" if whole else ""
+    return f" ({format_share(part / whole)})" if whole else ""
+
+
+def _cores(milli: int) -> str:
+    digits = 3 if milli < 1_000 else 1 if milli < 100_000 else 0
+    cores = f"{milli / 1000:,.{digits}f}"
+    cores = cores.rstrip("0").rstrip(".") if digits else cores
+    return f"{cores} core{'s' * (cores != '1')}"
+
+
+def _bytes(amount: float) -> str:
+    step = 0
+    while amount >= 1024 and step < len(_BINARY) - 1:
+        amount /= 1024
+        step += 1
+    text = f"{amount:.1f}".removesuffix(".0") if amount < 10 and step else f"{amount:,.0f}"
+    return f"{text} {_BINARY[step]}"
 
 
 class ClusterUtilization(NamedTuple):

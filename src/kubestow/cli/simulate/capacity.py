@@ -16,6 +16,7 @@ from kubestow.api.codec import without_nulls
 from kubestow.api.devices import ResourceClaimTemplate
 from kubestow.api.failures import CallError, ForbiddenError, NotFoundError
 from kubestow.api.files import Decoded, Manifest, ObjectsError, decode, read
+from kubestow.api.natural_order import natural
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import PodGroup, group_key
@@ -253,7 +254,7 @@ def _print_capacity(found: Capacity, request: Request) -> None:
             click.echo(f"  {nodes.total():6d} of {name}")
     if request.verbose:
         for name, nodes in found.on_nodes.items():
-            for node, count in sorted(nodes.items()):
+            for node, count in _in_order(nodes):
                 click.echo(f"  {count:6d} of {name} on {node}")
     if not found.stopped:
         click.echo(f"Stopped: {found.message}.")
@@ -267,13 +268,17 @@ def _print_capacity(found: Capacity, request: Request) -> None:
         click.echo(f"One more node of {kind} would add {more}.")
 
 
+def _in_order(nodes: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(nodes.items(), key=lambda entry: natural(entry[0]))
+
+
 def _review(found: Capacity, request: Request) -> dict[str, Any]:
     """Return the result in the fields of cluster-capacity."""
     summary = [{"reason": reason, "count": count} for reason, count in found.reasons.most_common()]
     pods = [
         {
             "podName": name,
-            "replicasOnNodes": [{"nodeName": node, "replicas": count} for node, count in sorted(nodes.items())],
+            "replicasOnNodes": [{"nodeName": node, "replicas": count} for node, count in _in_order(nodes)],
             "failSummary": summary if name == found.stopped else [],
         }
         for name, nodes in found.on_nodes.items()

@@ -47,6 +47,8 @@ class _Life:
 class Replay:
     """A recording that can be run."""
 
+    name = ""
+
     def __init__(self, path: Path) -> None:
         """Read a recording; raises ObjectsError, OSError."""
         recording, self._path = read(path), path

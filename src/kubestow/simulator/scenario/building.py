@@ -92,7 +92,7 @@ class Prepared:
         if problems:
             raise ObjectsError(problems)
         self._scenario = scenario
-        spec = scenario.spec
+        self.name, spec = scenario.name, scenario.spec
         self.duration = None if spec.duration is None else seconds(spec.duration)
         ends = [seconds(event.at) + seconds(event.lasts or 0) for event in spec.events]
         ends += [_last_arrival(arrival, scenario.traces.get(arrival.name, [])) for arrival in spec.arrivals]

@@ -42,6 +42,7 @@ class Scenario:
     """The place of the Scenario."""
     notes: list[str] = field(default_factory=list)
     """Notes on inputs that have no effect."""
+    name: str = ""
 
 
 def read(paths: Iterable[str]) -> Scenario:
@@ -176,6 +177,7 @@ def _add_scenario(place: Place, tree: Object, scenario: Scenario, problems: list
     except rules.FieldsError as error:
         problems += [place.at(path).describe(message) for path, message in error.problems]
         return
+    scenario.name = str(tree.get("metadata", {}).get("name") or "")
     name = place.source.name
     folder = Path() if name == "standard input" else Path(name).parent
     for index, included in enumerate(scenario.spec.include):
