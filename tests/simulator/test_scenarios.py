@@ -339,8 +339,8 @@ def test_the_command_writes_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "sentences", "charts"),
     [
-        ("duration: 1h\n", ("There were no nodes.", "No pod was pending.", "No pod was bound."), 0),
-        ("duration: 1h\nnodes: [{count: 1, cpu: 4, memory: 8Gi}]\n", ("No pod was pending.", "No pod was bound."), 2),
+        ("duration: 1h\n", ("There were no nodes.", "No pod was pending at", "No pod was bound."), 0),
+        ("duration: 1h\nnodes: [{count: 1, cpu: 4, memory: 8Gi}]\n", ("No pod was pending at", "No pod was bound."), 2),
         ("duration: 0.001\nnodes: [{count: 1, cpu: 4, memory: 8Gi}]\n", ("was too short for samples.",), 0),
     ],
 )

@@ -33,6 +33,8 @@ text{fill:var(--soft);font-size:11px}.cards{display:grid;grid-template-columns:r
 margin:1rem 0}.card{background:var(--card);border-radius:6px;padding:.6rem .8rem}.card b{display:block;font-size:1.3rem}
 .card span,.note{color:var(--soft);font-size:.85rem}.key{display:inline-block;width:.8em;height:.8em;
 margin:0 .3em 0 .9em;border-radius:2px}
+@media(max-width:600px){table{display:block;overflow-x:auto}th,td{padding:.25rem .35rem}
+th:first-child,td:first-child{min-width:9rem}.chart{overflow:visible}.chart text{font-size:20px}}
 """
 
 
@@ -62,7 +64,9 @@ def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, 
         "<h2>Utilisation: requested share of what nodes have</h2>",
         _lines(times, usage if any(one.nodes for one in samples) else {}, "There were no nodes.", percent=True),
         "<h2>Pods pending and running</h2>",
-        _lines(times, {"pending": [float(one.pending) for one in samples]}, "No pod was pending."),
+        _lines(
+            times, {"pending": [float(one.pending) for one in samples]}, "No pod was pending at the time of a sample."
+        ),
         _lines(
             times,
             {"running": [float(one.running) for one in samples], "nodes": [float(n.nodes) for n in samples]},
@@ -168,7 +172,8 @@ def _lines(times: Sequence[float], series: dict[str, list[float]], nothing: str,
         )
         parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.8" points="{points}"/>')
         keys += f'<span class="key" style="background:{colour}"></span>{escaping.escape(label)}'
-    return f'<p class="note">{keys}</p><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{"".join(parts)}</svg>'
+    chart = f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{"".join(parts)}</svg>'
+    return f'<p class="note">{keys}</p>{chart}'
 
 
 def thinned(points: list[Any], limit: int = 600) -> list[Any]:

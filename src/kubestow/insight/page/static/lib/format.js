@@ -14,9 +14,9 @@ export const percent = (share) => (Number.isFinite(share) ? `${share > 0 && shar
 
 const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
-/** An amount of a resource in its base unit (millicores, bytes, pieces), in the format of Kubernetes. */
+/** An amount of a resource in its base unit (millicores, bytes, pieces); memory in the format of Kubernetes. */
 export function quantity(resource, amount) {
-	if (resource === "cpu") return trim(amount / 1000, amount < 1e3 ? 3 : amount < 1e5 ? 1 : 0);
+	if (resource === "cpu") return amount < 1e5 ? trim(amount / 1000, amount < 1e3 ? 3 : 1) : count(amount / 1000);
 	if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-")) {
 		let step = 0;
 		while (Math.abs(amount) >= 1024 && step < BINARY.length - 1) {
@@ -25,7 +25,7 @@ export function quantity(resource, amount) {
 		}
 		return trim(amount, amount < 10 && step ? 1 : 0) + BINARY[step];
 	}
-	return trim(amount, 2);
+	return amount < 1e3 ? trim(amount, 2) : count(amount);
 }
 
 /** A length of time: 340 µs, 12 ms, 4.2 s, 3 min, 2 h 5 min. */

@@ -6,7 +6,7 @@ export const Loading = ({ what = "Loading" }) => html`<div class="loading" role=
 
 export const Empty = ({ title, children, icon = "cluster" }) => html`<div class="empty"><${Icon} name=${icon} /><h2>${title}</h2><div>${children}</div></div>`;
 
-export const Problem = ({ error }) => html`<div class="notice bad" role="alert"><strong>${error.status === 404 ? "Not found." : "Request failed."}</strong> ${error.message}</div>`;
+export const Problem = ({ error }) => html`<div class="notice bad" role="alert"><strong>${error.status === 404 ? "Not found:" : "Request failed:"}</strong> ${error.message}</div>`;
 
 /** Shows an answer: `children(data)` if there is data, else the error or that it is loading. */
 export function Answer({ of, what, children }) {

@@ -31,7 +31,7 @@ function Difference({ result }) {
 			<${Tile} name="A"><bdi>${a}</bdi><//><${Tile} name="B"><bdi>${b}</bdi><//></dl>
 		${figures.length > 0 && html`<section class="panel"><h2>Figures</h2><${Figures} label="Compared figures" columns=${["Figure", "A", "B", "Difference"]}
 			rows=${figures.map(({ name, a: one, b: other }) => [name, figure(one), figure(other), one == null || other == null ? "–" : `${other > one ? "+" : ""}${figure(other - one)}`])} /></section>`}
-		${groups.length === 0 ? html`<${Empty} title="Nothing moved" icon="compare">Both schedule every pod on the same node.<//>`
+		${groups.length === 0 ? html`<${Empty} title="Nothing moved" icon="compare">Every pod has the same result with both.<//>`
 		: groups.map(({ why, kind, count: size, pods: some }, number) => html`<section class="panel group" key=${why + kind}><details open=${options.why != null ? options.why === String(number) : number === 0} onToggle=${(event) => event.target.open && setOptions({ why: number })}>
 			<summary><span class=${`badge ${KINDS[kind]?.[1] ?? ""}`}>${KINDS[kind]?.[0] || kind}</span><b>${count(size)}</b><span class="grow">${why}</span></summary>
 			<${Table} id=${`moved-${number}`} label=${why} rows=${some} columns=${COLUMNS} />${some.length < size && html`<p class="hint">${plural(size - some.length, "more pod")} not listed.</p>`}</details></section>`)}`;
