@@ -63,6 +63,17 @@ def test_output_is_guarded_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (sys.stdout, sys.stderr) == (out, errors)
 
 
+def test_bytes_are_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as lines of the decision log, and text for an output whose encoding click replaces."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    with guarded_output():
+        sys.stdout.buffer.write(f"é{HOSTILE}\n".encode())
+        sys.stdout.buffer.flush()
+        click.echo(f"é{HOSTILE}", color=True)
+    assert raw.getvalue().decode().splitlines() == [f"é{HARMLESS}"] * 2
+
+
 def test_an_output_that_is_closed_stays_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is for a process that was started without one."""
     monkeypatch.setattr(sys, "stdout", None)

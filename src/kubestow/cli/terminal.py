@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 import click
 
@@ -78,8 +78,26 @@ class _Guard:
         for line in lines:
             self.write(line)
 
+    @property
+    def buffer(self) -> "_BinaryGuard":
+        """The binary stream below, for writers of UTF-8."""
+        return _BinaryGuard(self.rich_proxied_file.buffer)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.rich_proxied_file, name)
+
+
+class _BinaryGuard:
+    """A binary stream that passes only printable text."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes) -> int:
+        return self._stream.write(printable(data.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def console(*, stderr: bool = False) -> "Console":
