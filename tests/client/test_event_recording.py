@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubestow.api.meta import ObjectReference
@@ -288,5 +289,27 @@ def test_election_is_announced_as_a_core_event() -> None:
             [request] = server.requests
             assert request.target == "/api/v1/namespaces/kube-system/events"
             assert request.json["message"] == "host-1_x became leader"
+
+    run(main())
+
+
+def test_the_number_of_recent_events_is_limited() -> None:
+    """The oldest are forgotten: the next equal event is a new one. A series that is forgotten is written first."""
+
+    async def main() -> None:
+        async with recording(accept, max_known=2) as (server, recorder):
+            pods = [msgspec.structs.replace(POD, name=name) for name in "abc"]
+            for pod in pods:
+                scheduled(recorder, pod)
+            scheduled(recorder, pods[0])
+            assert await recorder.drain(5)
+            assert [request.method for request in server.requests] == ["POST"] * 4
+            for pod in pods[::-1]:
+                for _ in range(2):
+                    scheduled(recorder, pod)
+            assert await recorder.drain(5)
+            patches = [request for request in server.requests if request.method == "PATCH"]
+            counts = [(request.target.rsplit("/", 1)[1][0], request.json["series"]["count"]) for request in patches]
+            assert sorted(counts) == [("a", 2), ("b", 2), ("c", 2), ("c", 3)]
 
     run(main())

@@ -4,13 +4,14 @@
 by a patch; later ones only increment a count, which is written every half hour while the series lasts and once after
 its end (six minutes without another event). Workers write as fast as the rate limit of their client allows. A write is
 tried twelve times, about ten seconds apart, if the server cannot be reached; events that the server rejects are
-dropped. If too many are pending, new events are dropped: they never delay scheduling.
+dropped. If too many are pending, new events are dropped: they never delay scheduling. If too many different ones are
+recent, the oldest are forgotten: equal events after that are new ones.
 """
 
 import asyncio
 import re
 import uuid
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,8 @@ FINISH_SECONDS = 360.0
 REFRESH_SECONDS = 1800.0
 TIDY_SECONDS = 60.0
 MAX_PENDING = 50_000
+MAX_KNOWN = 50_000
+"""Maximum number of recent events, and of series, that equal events are merged with; about a kilobyte each."""
 WORKERS = 8
 
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
@@ -107,6 +110,7 @@ class EventRecorder:
         clock: Clock,
         random: Callable[[], float],
         max_pending: int = MAX_PENDING,
+        max_known: int = MAX_KNOWN,
         metrics: ClientMetrics | None = None,
     ) -> None:
         self.dropped = 0
@@ -123,9 +127,10 @@ class EventRecorder:
         """The future of `drain`, which waits until everything is written."""
         self._writing: dict[int, float] = {}
         self._max_pending = max_pending
+        self._max_known = max_known
         # Both ordered by age: an event moves from the first to the second when it becomes a series.
-        self._singles: dict[_Key, _Known] = {}
-        self._series: dict[_Key, _Known] = {}
+        self._singles: OrderedDict[_Key, _Known] = OrderedDict()
+        self._series: OrderedDict[_Key, _Known] = OrderedDict()
         self._last_stamp = 0
         self._metrics.work_depth.track(lambda: self.pending, QUEUE)
         self._metrics.work_unfinished.track(lambda: sum(self.being_written()), QUEUE)
@@ -159,6 +164,8 @@ class EventRecorder:
             known.count = 2
             known.last = known.written = now
             self._series[key] = known
+            if len(self._series) > self._max_known:
+                self._write_series(self._series.popitem(last=False)[1], now)
         else:
             meta = _Meta(self._name(regarding.name, now), regarding.namespace or "default")
             body = _Body(
@@ -176,6 +183,8 @@ class EventRecorder:
                 related,
             )
             known = self._singles[key] = _Known(body, now)
+            if len(self._singles) > self._max_known:
+                self._singles.popitem(last=False)
         self._put(_Write(known.body, known.count, known.last))
 
     def announce(
@@ -323,11 +332,14 @@ class EventRecorder:
                     del self._series[key]
                 elif known.written >= now - REFRESH_SECONDS:
                     continue
-                known.written = now
-                self._put(_Write(known.body, known.count, known.last))
+                self._write_series(known, now)
             oldest = now - FINISH_SECONDS
             while self._singles:
                 key = next(iter(self._singles))
                 if self._singles[key].at >= oldest:
                     break
                 del self._singles[key]
+
+    def _write_series(self, known: _Known, now: float) -> None:
+        known.written = now
+        self._put(_Write(known.body, known.count, known.last))
