@@ -23,9 +23,8 @@ from kubestow.apiserver.auth.impersonation import keeps_header
 from kubestow.apiserver.auth.kubeconfig import KubeconfigError
 from kubestow.apiserver.auth.policy import Authorizer, FixedPolicy
 from kubestow.apiserver.auth.rbac import Rbac
-from kubestow.apiserver.controllers import standard
+from kubestow.apiserver.controllers import events, standard
 from kubestow.apiserver.controllers.api import Api
-from kubestow.apiserver.controllers.events import Events
 from kubestow.apiserver.controllers.pods import Pods
 from kubestow.apiserver.controllers.queue import Controller, Controllers
 from kubestow.apiserver.controllers.standard import ControllersError
@@ -43,7 +42,7 @@ from kubestow.apiserver.rest.application import Application
 from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
-from kubestow.apiserver.store.store import DEFAULT_RETAIN, Store
+from kubestow.apiserver.store.store import DEFAULT_RETAIN, DEFAULT_RETAINED_BYTES, Store
 from kubestow.config.features import Features
 from kubestow.server.http.limits import Limits
 from kubestow.server.http.listening import ListenError, listen
@@ -84,6 +83,10 @@ class Options:
     """The delays of simulated kubelets."""
     retained_changes: int = DEFAULT_RETAIN
     """Number of past changes of each resource at which a watch can start."""
+    retained_bytes: int = DEFAULT_RETAINED_BYTES
+    """Maximum size of the past changes of all resources: above it, the older half of the largest log is dropped."""
+    event_bytes: int = events.DEFAULT_BYTES
+    """Maximum size of all events: above it, the oldest are deleted before they expire."""
     max_watches: int = 5_000
     limits: Limits = field(default_factory=Limits)
     """The limits on connections and requests of clients."""
@@ -173,7 +176,7 @@ class ControlPlane:
         self.admin_token = options.token or _stored_token(folder / "pki" / "admin.token")
         if options.data_dir is not None:
             self._journal = SqliteJournal(options.data_dir)
-        self.store = Store(self._journal, retain=options.retained_changes)
+        self.store = Store(self._journal, retain=options.retained_changes, retained_bytes=options.retained_bytes)
         self.identities = Identities(self.admin_token, self.store)
         if options.token_file is not None:
             self.identities.add_file(options.token_file)
@@ -226,7 +229,7 @@ class ControlPlane:
         pods = Pods(Api(writer, remover))
         authority = self._certificates.ca.read_text(encoding="ascii")
         controllers: list[Controller] = [
-            Events(self.store),
+            events.Events(self.store, self.options.event_bytes),
             DeviceDriver(pods.api, devices),
             *standard.controllers(pods, authority, self._chosen(), self.options.features),
         ]

@@ -1,8 +1,8 @@
 """The objects of one resource, with the log of their latest changes.
 
-The log contains a limited number of changes. It serves watches that resume, and lists at an earlier version: that state
-is the current one with all later changes undone. The earlier state requested last is cached, since lists are read page
-by page.
+The log contains a limited number of changes, and the store limits the bytes of all logs. A log serves watches that
+resume, and lists at an earlier version: that state is the current one with all later changes undone. The earlier state
+requested last is cached, since lists are read page by page.
 
 A subscriber receives all changes, or only those of objects with a certain namespace, name or field value (a topic), so
 that the cost of thousands of subscribers depends only on the changes they receive. An exception in a subscriber is
@@ -37,6 +37,8 @@ class Collection:
         self.objects: dict[Key, Record] = {}
         self.by_namespace: dict[str, dict[str, Record]] = {}
         self.log: list[Change] = []
+        self.log_bytes = 0
+        """Estimated size of the log."""
         self.floor = 0
         """Changes up to this version were dropped from the log: reading from an older version gets 410 Expired."""
         self.subscribers: list[Callback] = []
@@ -115,15 +117,19 @@ class Collection:
             del self.by_namespace[record.namespace]
         self._order = None
 
-    def append(self, change: Change) -> list[Change]:
-        """Add a change to the log; return the changes dropped from it."""
-        log = self.log
-        log.append(change)
-        if len(log) < 2 * self._retain:
-            return []
+    def append(self, change: Change) -> bool:
+        """Add a change to the log; return whether the log has reached its maximum number of changes."""
+        self.log.append(change)
+        self.log_bytes += change.size
+        return len(self.log) >= 2 * self._retain
+
+    def drop_half(self) -> list[Change]:
+        """Drop the older half of the log; return the dropped changes."""
         self._past = None
-        dropped = log[: self._retain]
-        del log[: self._retain]
+        count = (len(self.log) + 1) // 2
+        dropped = self.log[:count]
+        del self.log[:count]
+        self.log_bytes -= sum([change.size for change in dropped])
         self.floor = dropped[-1].rv
         return dropped
 

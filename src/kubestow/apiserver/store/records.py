@@ -16,6 +16,8 @@ encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
 
 _NO_LABELS: dict[str, str] = {}
+_RECORD_BYTES = 1_200
+"""Estimated size of a record besides its body: strings, labels, fields, and its entries in tables."""
 
 
 class Record:
@@ -35,6 +37,11 @@ class Record:
         owners = metadata.get("ownerReferences")
         self.owners: tuple[str, ...] = tuple(owner["uid"] for owner in owners) if owners else ()
         self.fields: tuple[str, ...] = tuple([_at(obj, path) for path in resource.field_paths])
+
+    @property
+    def size(self) -> int:
+        """Estimated size in bytes."""
+        return _RECORD_BYTES + len(self.body)
 
     def object(self) -> dict[str, Any]:
         """Return a new decoded copy of the object, which the caller may modify."""
@@ -77,6 +84,11 @@ class Change:
         self.record = record
         self.previous = previous
         self.lines: dict[tuple[str, str], bytes] = {}
+
+    @property
+    def size(self) -> int:
+        """Estimated size in bytes of both versions, though the previous one may be shared with another change."""
+        return self.record.size if self.previous is None else self.record.size + self.previous.size
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 DEFAULT_RETAIN = 10_000
+DEFAULT_RETAINED_BYTES = 64 * 1024 * 1024
 
 
 class Store:
@@ -34,9 +35,11 @@ class Store:
         journal: "SqliteJournal | None" = None,
         *,
         retain: int = DEFAULT_RETAIN,
+        retained_bytes: int = DEFAULT_RETAINED_BYTES,
         clock: Clock = SystemClock(),  # noqa: B008 - has no state
         random: Callable[[int], bytes] = os.urandom,
     ) -> None:
+        """Keep `retain` to twice as many changes of each resource, and at most `retained_bytes` of all."""
         self.clock = clock
         self.random = random
         """Source of random bytes for UIDs and generated names."""
@@ -45,6 +48,9 @@ class Store:
         """Callbacks for the changes of all current and future custom resources."""
         self.collections = {name: Collection(resource, retain) for name, resource in BY_STORAGE.items()}
         self._retain = retain
+        self._retained_bytes = retained_bytes
+        self._log_bytes = 0
+        """Estimated size of the logs of all collections."""
         self.by_uid: dict[str, tuple[str, Record]] = {}
         self.dependents: dict[str, dict[tuple[str, str, str], None]] = {}
         """For each UID: storage, namespace and name of the objects it owns, oldest first."""
@@ -63,7 +69,7 @@ class Store:
 
         Records never change, so they are shared, and the copy is cheap.
         """
-        other = Store(retain=self._retain, clock=clock, random=random)
+        other = Store(retain=self._retain, retained_bytes=self._retained_bytes, clock=clock, random=random)
         for storage, collection in self.collections.items():
             if storage not in other.collections:
                 other.add(collection.resource)
@@ -108,7 +114,9 @@ class Store:
 
     def drop(self, storage: str) -> None:
         """Remove a custom resource without objects."""
-        for end in list(self.collections.pop(storage).end_callbacks):
+        collection = self.collections.pop(storage)
+        self._log_bytes -= collection.log_bytes
+        for end in list(collection.end_callbacks):
             end()
 
     def collection(self, storage: str) -> Collection:
@@ -189,15 +197,25 @@ class Store:
             _call(waiting.popleft()[1])
 
     def _publish(self, collection: Collection, change: Change) -> None:
-        dropped = collection.append(change)
-        if dropped and self._journal is not None:
+        self._log_bytes += change.size
+        if collection.append(change):
+            self._drop_half(collection)
+        while self._log_bytes > self._retained_bytes:
+            self._drop_half(max(self.collections.values(), key=lambda one: one.log_bytes))
+        collection.publish(change)
+        # A watch that resumes later encodes its own lines; keeping these would double the size of the log.
+        change.lines.clear()
+
+    def _drop_half(self, collection: Collection) -> None:
+        """Drop the older half of a collection's log."""
+        before = collection.log_bytes
+        dropped = collection.drop_half()
+        self._log_bytes -= before - collection.log_bytes
+        if self._journal is not None:
             # Watches need a version until the change that replaced it is dropped.
             versions = [old.previous.rv for old in dropped if old.previous is not None]
             versions += [old.rv for old in dropped if old.type == "DELETED"]
             self._journal.drop(collection.resource.storage, collection.floor, versions)
-        collection.publish(change)
-        # A watch that resumes later encodes its own lines; keeping these would double the size of the log.
-        change.lines.clear()
 
     def _index(self, storage: str, record: Record, previous: Record | None) -> None:
         self.by_uid[record.uid] = (storage, record)
@@ -255,7 +273,9 @@ class Store:
             self._index(row.resource, record, previous)
             collection.set(record)
         if row.rv > collection.floor:
-            collection.log.append(Change(row.type, record, previous))
+            change = Change(row.type, record, previous)
+            collection.append(change)
+            self._log_bytes += change.size
 
 
 def _call(callback: Callable[[], None]) -> None:
