@@ -18,9 +18,9 @@ LIMIT = 200_000
 class Churn:
     """A store to which events are written in virtual time."""
 
-    def __init__(self, limit: int = LIMIT, **options: int) -> None:
+    def __init__(self, limit: int = LIMIT, retain: int = 10_000) -> None:
         self.clock = Clock()
-        self.store = Store(clock=self.clock, **options)
+        self.store = Store(clock=self.clock, retain=retain)
         self.controllers = Controllers(self.store, [Events(self.store, limit)])
         self.events = self.store.collection("events")
         self.written = 0

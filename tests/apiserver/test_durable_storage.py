@@ -178,7 +178,9 @@ def test_a_failed_disk_rejects_writes(start: Callable[..., Running], tmp_path: P
     client.create(PODS, pod("before"))
     journal = plane.control_plane._journal
     assert journal is not None
-    plane.inside(lambda: journal._db.execute("DROP TABLE versions"))
+    database = journal._db
+    assert database is not None
+    plane.inside(lambda: database.execute("DROP TABLE versions"))
     status, body = client.call("POST", PODS, pod("after"))
     assert (status, "cannot write" in body["message"]) == (500, True)
     assert client.call("POST", PODS, pod("later"))[0] == 500
@@ -198,7 +200,7 @@ def test_a_damaged_file_is_reported_and_kept(start: Callable[..., Running], tmp_
     content = bytearray(file.read_bytes())
     content[4096 : 4096 * 3] = b"\xff" * 8192
     file.write_bytes(content)
-    with pytest.raises(StartError, match=r"objects\.db is damaged .* move it away"):
+    with pytest.raises(StartError, match=r"objects\.db is damaged; .* move them away"):
         start(data_dir=tmp_path)
     assert file.read_bytes() == bytes(content)
 

@@ -4,10 +4,9 @@ import contextlib
 import copy
 import json
 import logging
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -19,8 +18,10 @@ from kubestow.apiserver.objects.removal import DeleteOptions
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rest import views
 from kubestow.apiserver.store.collection import NAMESPACE
+from kubestow.apiserver.store.layout import State
 from kubestow.apiserver.store.records import Change, Row
 from kubestow.apiserver.store.store import Store
+from support.apiserver.data_files import rewritten
 from support.apiserver.running import Running
 from support.apiserver.seeds import OTHER_NAMES, SEEDS
 from support.apiserver.world import World
@@ -88,8 +89,8 @@ class _Replayed:
             for record in collection.objects.values()
         )
 
-    def floors(self) -> dict[str, int]:
-        return {}
+    floors: ClassVar[dict[str, int]] = {}
+    state = State()
 
     def rows(self) -> Iterator[Row]:
         return (Row(rv, storage, "ADDED", body) for rv, storage, body in self._bodies)
@@ -146,7 +147,7 @@ def test_a_quota_without_a_spec_does_not_prevent_a_start(
     for name in ("new", "old"):
         first.client().create(QUOTAS, {"metadata": {"name": name}})
     first.stop()
-    with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as database, database:
+    with rewritten(tmp_path) as database:
         found = database.execute("SELECT rv, body FROM versions WHERE resource = 'resourcequotas'").fetchall()
         for rv, body in found:
             obj = json.loads(body)
@@ -169,7 +170,7 @@ def test_a_stored_object_that_cannot_be_read_is_ignored(
     for name in ("bad", "good"):
         first.client().create(QUOTAS, {"metadata": {"name": name}})
     first.stop()
-    with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as database, database:
+    with rewritten(tmp_path) as database:
         changed = "UPDATE versions SET body = ? WHERE resource = 'resourcequotas' AND instr(body, ?)"
         assert database.execute(changed, (body, b'"bad"')).rowcount == 1
     again = start(data_dir=tmp_path).client()

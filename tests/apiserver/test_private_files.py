@@ -67,7 +67,9 @@ def test_what_another_user_owns_is_not_changed(start: Callable[..., Running], tm
 
 
 @as_root
-@pytest.mark.parametrize("name", ["objects.db", "objects.db-wal", "pki", "pki/ca.crt", "pki/admin.token"])
+@pytest.mark.parametrize(
+    "name", ["objects.db", "objects.db-wal", "objects.mark", "pki", "pki/ca.crt", "pki/admin.token"]
+)
 def test_links_of_other_users_are_refused(start: Callable[..., Running], tmp_path: Path, name: str) -> None:
     """They could lead to any file; it is neither read nor written."""
     folder, target = tmp_path / "data", tmp_path / "target"

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.store import layout
 from kubestow.apiserver.store.sqlite import SqliteJournal
 from kubestow.apiserver.store.store import Store
 
@@ -54,8 +55,8 @@ def test_every_retained_version_can_be_shown(writes: list[tuple[str, str]]) -> N
 class Later:
     """A journal in which nothing becomes durable."""
 
-    def floors(self) -> dict[str, int]:
-        return {}
+    floors: dict[str, int] = {}
+    state = layout.State()
 
     def rows(self) -> list[Any]:
         return []

@@ -54,6 +54,18 @@ def test_folders_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     assert line == f"Error: cannot use {file}: File exists"
 
 
+def test_a_damaged_data_file_is_reported(tmp_path: Path) -> None:
+    """What is affected, and what to do; --repair is for data folders only."""
+    (tmp_path / "objects.mark").write_bytes(b"x")
+    first, *affected = fails("--port", "0", "--data-dir", str(tmp_path))
+    assert first.startswith(
+        f"Error: {tmp_path}/objects.db is damaged; nothing was changed. Start with --repair to keep"
+    )
+    assert affected == ["  objects.mark is not valid", "  the header of the file is not valid"]
+    (line,) = fails("--port", "0", "--repair")
+    assert line == "Error: --repair needs --data-dir: without it there is nothing to repair"
+
+
 def test_an_invalid_nodes_file_is_reported(tmp_path: Path) -> None:
     """File, entry and field."""
     path = tmp_path / "nodes.yaml"

@@ -41,7 +41,8 @@ from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.rest.application import Application
 from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.watching import Watchers
-from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
+from kubestow.apiserver.store.layout import StorageError
+from kubestow.apiserver.store.sqlite import SqliteJournal
 from kubestow.apiserver.store.store import DEFAULT_RETAIN, DEFAULT_RETAINED_BYTES, Store
 from kubestow.config.features import Features
 from kubestow.server.http.limits import Limits
@@ -50,7 +51,7 @@ from kubestow.server.http.server import Server
 from kubestow.telemetry.metrics.apiserver import ApiServerMetrics
 
 _PROTECTION = "PodGroupProtection"
-_STORED = ("objects.db", "objects.db-wal", "objects.db-shm", "pki", "lost+found")
+_STORED = ("objects.db", "objects.db-wal", "objects.db-shm", "objects.mark", "objects.check", "pki", "lost+found")
 """What a data folder contains, and a new volume."""
 
 
@@ -62,6 +63,8 @@ class Options:
     port: int = 0
     data_dir: Path | None = None
     """Folder that stores the objects; None keeps them in memory."""
+    repair: bool = False
+    """Whether a damaged data file is replaced by one with its sound objects; else the server does not start."""
     token: str | None = None
     """The administrator's token; None generates one."""
     token_file: Path | None = None
@@ -175,7 +178,7 @@ class ControlPlane:
             await asyncio.to_thread(kubeconfig.require_replaceable, options.kubeconfig, self.ca)
         self.admin_token = options.token or _stored_token(folder / "pki" / "admin.token")
         if options.data_dir is not None:
-            self._journal = SqliteJournal(options.data_dir)
+            self._journal = SqliteJournal(options.data_dir, repairs=options.repair)
         self.store = Store(self._journal, retain=options.retained_changes, retained_bytes=options.retained_bytes)
         self.identities = Identities(self.admin_token, self.store)
         if options.token_file is not None:
@@ -248,6 +251,8 @@ class ControlPlane:
             except OSError as error:
                 raise StorageError(f"cannot use data folder {self.options.data_dir}: {error.strerror}") from error
             return self.options.data_dir
+        if self.options.repair:
+            raise StorageError("--repair needs --data-dir: without it there is nothing to repair")
         self._temporary = Path(tempfile.mkdtemp(prefix="kubestow-"))
         return self._temporary
 
@@ -256,7 +261,7 @@ class ControlPlane:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         given = (self.options.audit_log, self.options.kubeconfig, self.options.token_file)
         own = {*_STORED, *(path.name for path in given if path is not None)}
-        if {entry.name for entry in folder.iterdir()} <= own:
+        if {entry.name for entry in folder.iterdir() if not entry.name.startswith("objects.damaged-")} <= own:
             restrict(folder, 0o700)
         for path in (*(folder / name for name in _STORED), *(folder / "pki").glob("*")):
             require_own_link(path)

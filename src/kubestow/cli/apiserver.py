@@ -10,7 +10,7 @@ import click
 import uvloop
 
 from kubestow.apiserver import ControlPlane, Options, Pace, StartError
-from kubestow.cli.support import devices_option, feature_gates_option, log_flags
+from kubestow.cli.support import devices_option, feature_gates_option, log_flags, repair_option
 from kubestow.telemetry.log_setup import LogOptions, LogOutput
 
 
@@ -18,6 +18,7 @@ from kubestow.telemetry.log_setup import LogOptions, LogOutput
 @click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Folder of objects; else in memory.")
+@repair_option
 @click.option("--nodes", default=0, show_default=True, type=click.IntRange(0), help="Plain nodes to create.")
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
 @devices_option

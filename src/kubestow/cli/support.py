@@ -63,6 +63,11 @@ devices_option: Decorator = click.option(
     metavar="KIND|N|FILE",
     help="Devices of each node: gpus, partitionable-gpus or a number of GPUs; or a file of ResourceSlices.",
 )
+repair_option: Decorator = click.option(
+    "--repair",
+    is_flag=True,
+    help="Start with the sound objects of a damaged --data-dir; a copy of the damaged files is kept.",
+)
 decision_nodes_option: Decorator = click.option(
     "--decision-nodes",
     type=click.IntRange(0),
@@ -132,7 +137,7 @@ def report_count(done: int, total: int) -> None:
 
 
 def fail(error: Exception) -> NoReturn:
-    """Write the lines of an error to standard error and exit with 1."""
+    """Write the lines of an error to standard error and exit with 1; indented lines are details of the one before."""
     for line in str(error).splitlines():
-        click.echo(f"Error: {line}", err=True)
+        click.echo(line if line.startswith(" ") else f"Error: {line}", err=True)
     sys.exit(1)

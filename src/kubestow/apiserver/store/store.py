@@ -237,27 +237,29 @@ class Store:
                     del self.dependents[owner]
 
     def _load(self, journal: "SqliteJournal") -> None:
-        """Replay the journal; changes above a resource's floor are added to its log. Unusable rows are logged."""
-        floors = journal.floors()
-        for name, floor in floors.items():
-            if name in self.collections:
-                self.collections[name].floor = floor
+        """Replay the journal; changes above a resource's floor are added to its log.
+
+        Rows that were written like this but cannot be used, such as those of an earlier version, are logged and kept.
+        Raises StorageError if the journal is damaged.
+        """
+        for name, collection in self.collections.items():
+            collection.floor = _floor(journal, name)
         for row in journal.rows():
             self.rv = max(self.rv, row.rv)
             try:
-                self._replay(row, floors)
+                self._replay(row, journal)
             except Exception as error:
                 log.unexpected("A stored object is ignored", err=error, resource=row.resource, version=row.rv)
-        self.durable_rv = self.rv
+        self.durable_rv = self.rv = max(self.rv, journal.state.highest)
 
-    def _replay(self, row: Row, floors: dict[str, int]) -> None:
+    def _replay(self, row: Row, journal: "SqliteJournal") -> None:
         collection = self.collections.get(row.resource)
         if collection is None:
             # A custom resource whose definition is read later.
             plural, _, group = row.resource.partition(".")
             self.add(Resource(f"{group}/v1", f"{plural} {plural}"))
             collection = self.collections[row.resource]
-            collection.floor = floors.get(row.resource, 0)
+            collection.floor = _floor(journal, row.resource)
         obj, body = decode(row.body), row.body
         if "spec" not in obj and row.resource in BY_STORAGE:
             # Earlier versions stored such objects of kinds that have a spec.
@@ -276,6 +278,10 @@ class Store:
             change = Change(row.type, record, previous)
             collection.append(change)
             self._log_bytes += change.size
+
+
+def _floor(journal: "SqliteJournal", storage: str) -> int:
+    return max(journal.floors.get(storage, 0), journal.state.base)
 
 
 def _call(callback: Callable[[], None]) -> None:

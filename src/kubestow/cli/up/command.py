@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kubestow.cli.support import devices_option, fail, feature_gates_option, log_flags, plugin_option
+from kubestow.cli.support import devices_option, fail, feature_gates_option, log_flags, plugin_option, repair_option
 
 
 @click.command("up", context_settings={"max_content_width": 120})
@@ -13,6 +13,7 @@ from kubestow.cli.support import devices_option, fail, feature_gates_option, log
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
 @devices_option
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Folder of objects; else in memory.")
+@repair_option
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @plugin_option
 @click.option("--policy-config-file", "policy", metavar="FILE", help="Legacy Policy of the scheduler.")

@@ -77,6 +77,7 @@ class Settings:
     nodes_file: Path | None
     devices: str
     data_dir: Path | None
+    repair: bool
     configuration: str | None
     plugins: PluginCollection
     policy: str | None
@@ -226,6 +227,7 @@ def _options(settings: Settings, manifests: list[Applicable]) -> Options:
     return Options(
         port=settings.port,
         data_dir=settings.data_dir,
+        repair=settings.repair,
         kubeconfig=settings.kubeconfig,
         controllers=settings.controllers,
         nodes=settings.nodes or 0,
