@@ -67,6 +67,21 @@ def test_a_node_recovers(world: World) -> None:
     assert statuses == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
 
 
+def test_nodes_recover_when_their_heartbeats_were_late(world: World) -> None:
+    """As after a suspension of the machine: their simulated kubelets report again, and so do pods."""
+    create_pod(world, "p")
+    world.run(5)
+    unknown = []
+    world.watch("nodes", lambda change: unknown.append(b"NodeStatusUnknown" in change.record.body))
+    world.clock.time += 3600
+    world.run(30)
+    assert any(unknown)
+    for node in ("node-0", "node-1"):
+        assert world.condition("nodes", node, "Ready")["status"] == "True"
+        assert taints(world, node) == set()
+    assert world.condition("pods", "p", "Ready")["status"] == "True"
+
+
 def test_a_node_that_never_had_a_heartbeat_keeps_its_status() -> None:
     """Nodes without a kubelet are not changed."""
     world = World(1, kubelets=False)

@@ -95,7 +95,7 @@ class Fleet:
         grown = change.previous is not None and _capacity(change.previous) not in (b"", _capacity(record))
         if grown:
             self._resized_nodes.add(record.name)
-        if change.previous is None or state != self._states.get(record.name, b"true"):
+        if change.previous is None or state != self._states.get(record.name, b"true") or _is_given_up(record):
             self._states[record.name] = state
             pods = ((pod.namespace, pod.name) for pod in self._pods.on_node(record.name))
             return (("", record.name), *((_RENEWAL,) if self._heartbeats else ()), *pods)
@@ -297,6 +297,14 @@ def is_ready(node: Object) -> bool:
     """Return whether the condition Ready of a node is True."""
     ready = condition_of(node, "Ready")
     return ready is not None and ready.get("status") == "True"
+
+
+def _is_given_up(node: Record) -> bool:
+    """Return whether a node is marked as unknown: its heartbeats were late, as after a suspension of the machine."""
+    if b'"NodeStatusUnknown"' not in node.body:
+        return False
+    ready = condition_of(node.object(), "Ready")
+    return ready is not None and ready.get("status") == "Unknown"
 
 
 def _generation(record: Record) -> bytes:
