@@ -4,7 +4,8 @@ import contextlib
 import os
 import random
 import sqlite3
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from support.apiserver.data_files import (
 )
 from support.apiserver.running import Running, pod
 
+STRANGER = 54321
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -223,13 +225,49 @@ def test_a_full_disk_rejects_writes_and_keeps_what_was_acknowledged(
     assert {one["metadata"]["name"] for one in start(data_dir=tmp_path).client().get(PODS)["items"]} == names
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root can write to all files")
-def test_a_file_that_cannot_be_written_is_reported(stopped: Written, tmp_path: Path) -> None:
-    """The message names it and says what to do."""
-    folder = stopped.copy(tmp_path / "copy")
-    (folder / "objects.db").chmod(0o400)
-    with pytest.raises(StorageError, match="check the permissions"):
-        opened(folder)
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """Yield a folder of a user for whom permissions count, who runs the test."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, user = Path(name), os.geteuid()
+        if user == 0:
+            os.chown(folder, STRANGER, STRANGER)
+            os.seteuid(STRANGER)
+        yield folder
+        os.seteuid(user)
+
+
+@pytest.mark.parametrize("mode", [0o400, 0o200, 0])
+def test_a_file_without_permissions_is_reported(unprivileged: Path, mode: int) -> None:
+    """It is not taken for a damaged one."""
+    (unprivileged / "objects.db").touch(mode=mode)
+    with pytest.raises(StorageError, match=r"objects\.db cannot be read and written; check its permissions"):
+        opened(unprivileged)
+
+
+def test_a_folder_without_permissions_is_reported(unprivileged: Path) -> None:
+    """Its files may be written, but no others can be created."""
+    (unprivileged / "objects.db").touch()
+    unprivileged.chmod(0o500)
+    with pytest.raises(StorageError, match=r"cannot use data folder .* Permission denied"):
+        opened(unprivileged)
+    unprivileged.chmod(0o700)
+
+
+@pytest.mark.parametrize("create", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/null")])
+def test_only_regular_files_are_used(tmp_path: Path, create: Callable[[Path], None]) -> None:
+    """Neither folders, nor pipes or devices, also behind links."""
+    create(tmp_path / "objects.db")
+    with pytest.raises(StorageError, match=r"is not a regular file|Is a directory"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["objects.db", "objects.db-wal", "objects.mark"])
+def test_links_in_a_circle_are_reported(tmp_path: Path, name: str) -> None:
+    """Whichever file is one."""
+    (tmp_path / name).symlink_to(name)
+    with pytest.raises(StorageError, match="Too many levels of symbolic links"):
+        opened(tmp_path)
 
 
 def test_the_command_reports_damage_in_words(stopped: Written, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 """The object store: versioned objects and recent changes.
 
-Promise: `store`, `collection` and `records` do no I/O. The data file is read and written through `sqlite`, which writes on
-its own thread.
+Promise: `store`, `collection` and `records` do no I/O. The data file is read and written through `sqlite`, which writes
+on its own thread.
 """

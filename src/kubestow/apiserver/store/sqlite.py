@@ -54,6 +54,10 @@ class SqliteJournal:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # The file contains secrets; SQLite creates the log with the same mode.
             self.path.touch(mode=0o600)
+            if not self.path.is_file():
+                raise StorageError(f"{self.path} is not a regular file; move it away or choose another data folder")
+            if not os.access(self.path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+                raise StorageError(f"{self.path} cannot be read and written; check its permissions")
             for path in self.path.parent.glob("objects.*"):
                 if path.is_file():
                     restrict(path, 0o600)
