@@ -1,8 +1,8 @@
 """The mark: the highest acknowledged version, in a file apart from the database.
 
 A database that lost its last writes looks like one in which they were never made. The mark is written after each group
-of writes, before these are acknowledged; a database below it has lost some. It is synchronized to disk once a second at
-most, and at the end: after a power failure it may be too low, which only means that less is detected.
+of writes, before these are acknowledged; a database below it has lost some. It is synchronized to disk at most once a
+second, and at the end: after a power failure it may be too low, which only means that less is detected.
 
 The file has two slots, written in turn, so that one is valid if the other is damaged or half written.
 """
