@@ -64,7 +64,7 @@ def test_a_changed_object_is_reported_and_not_served(start: Callable[..., Runnin
 
 
 def test_repair_keeps_sound_objects_and_a_copy(start: Callable[..., Running], tmp_path: Path) -> None:
-    """What is lost is listed beside the copy; watches from before are told to list again; versions continue."""
+    """What is lost is listed beside the copy; watches from before get 410; versions continue."""
     first = start(data_dir=tmp_path)
     created = {name: first.client().create(PODS, pod(name)) for name in "abc"}
     first.client().delete(f"{PODS}/c")

@@ -7,7 +7,7 @@ import pytest
 
 from support.apiserver.data_files import FILES, Written, flip, require_detection_and_repair
 
-CASES = 150
+CASES = 60
 
 
 @pytest.fixture(scope="module", params=["killed", "killed after a restart", "stopped"])
