@@ -31,8 +31,8 @@ _TOKEN = "conformance"  # noqa: S105 - of a local server
 PATHS = {
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/namespaces/default/pods",
-    "PodGroup": "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups",
-    "Workload": "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/workloads",
+    "PodGroup": "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups",
+    "Workload": "/apis/scheduling.k8s.io/v1beta1/namespaces/default/workloads",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
     "Event": "/apis/events.k8s.io/v1/namespaces/default/events",

@@ -6,7 +6,7 @@ import pytest
 
 from support.apiserver.running import Client, pod
 
-GROUP = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default"
+GROUP = "/apis/scheduling.k8s.io/v1beta1/namespaces/default"
 GROUPS = f"{GROUP}/podgroups"
 WORKLOADS = f"{GROUP}/workloads"
 PODS = "/api/v1/namespaces/default/pods"

@@ -16,7 +16,7 @@ nodes:
 - {count: 2, name: "b-{}", cpu: 8, labels: {example.com/rack: b}}
 """
 TRAIN = """
-apiVersion: scheduling.k8s.io/v1alpha2
+apiVersion: scheduling.k8s.io/v1beta1
 kind: PodGroup
 metadata: {name: train}
 spec:

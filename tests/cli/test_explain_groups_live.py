@@ -12,7 +12,7 @@ from support.cli.up_running import Up
 from support.polling import until
 from support.scenarios.gangs import GATES
 
-GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
 PODS = "/api/v1/namespaces/default/pods"
 
 

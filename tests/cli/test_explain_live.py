@@ -336,7 +336,7 @@ def test_templates_of_claims_are_read_for_pods_that_name_one(
 
 def test_a_group_needs_to_be_seen(forbidding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Itself, and its pods: else it is said what may not be listed, and not that there is no such group."""
-    groups = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
+    groups = "/apis/scheduling.k8s.io/v1beta1/podgroups"
     seen: dict[str, list[dict[str, Any]]] = {"/api/v1/nodes": [node("a")]}
     monkeypatch.setattr(_Forbidding, "objects", seen)
     asked = ("podgroup/train", "--kubeconfig", forbidding)

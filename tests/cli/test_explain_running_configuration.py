@@ -251,7 +251,7 @@ def test_a_scheduler_without_pod_groups(fake: Fake) -> None:
     groups = [{"metadata": {"name": "g", "namespace": "default"}, "spec": {"schedulingPolicy": {"basic": {}}}}]
     listed = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": groups}
     metrics = 'kubernetes_feature_enabled{name="GenericWorkload",stage="ALPHA"} 0\n'
-    pages = {"/configz": shown(), "/metrics": metrics, "/apis/scheduling.k8s.io/v1alpha2/podgroups": listed}
+    pages = {"/configz": shown(), "/metrics": metrics, "/apis/scheduling.k8s.io/v1beta1/podgroups": listed}
     _Cluster.pages.update(pages)
     fake.manifest.write_text(json.dumps(pod("web", schedulingGroup={"podGroupName": "g"})))
     outcome, (note,) = fake.tried()

@@ -78,7 +78,7 @@ def _everything_a_scheduler_does(admin: Client) -> None:
     admin.create(PODS, claiming("device", "c"))
     until(lambda: _bound(admin, "device"))
     group = {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
-    admin.create("/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups", group)
+    admin.create("/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups", group)
     admin.create(PODS, pod("member", schedulingGroup={"podGroupName": "g"}))
     until(lambda: _bound(admin, "member"))
     create_hanging_binding(admin)

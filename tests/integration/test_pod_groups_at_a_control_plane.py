@@ -15,7 +15,7 @@ from support.integration.process import Process
 from support.polling import until
 from support.scenarios.gangs import GATES
 
-GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
 FLAGS = ("--leader-elect=false", "--feature-gates=" + ",".join(f"{gate}=true" for gate in GATES))
 WORKERS = 12
 

@@ -49,7 +49,7 @@ GATES = ",".join(f"{gate}=true" for gate in GANG.GATES.split())
 def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
     """With all feature gates of pod groups."""
     needs_version(assets, 36, "pod groups")
-    flags = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+    flags = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1beta1=true")
     running = RealControlPlane(assets, tmp_path_factory.mktemp("groups"), *flags)
     for name, value in GANG.PRIORITIES.items():
         running.create(GANG.PATHS["PriorityClass"], {"metadata": {"name": name}, "value": value})

@@ -91,7 +91,7 @@ def test_groups_with_constraints_do_not_preempt(start: Start) -> None:
     assert "workload aware preemption is not supported for pod groups" in found.message
 
 
-@pytest.mark.parametrize(("mode", "left"), [("PodGroup", 0), ("Pod", 2)])
+@pytest.mark.parametrize(("mode", "left"), [("all", 0), ("single", 2)])
 def test_a_group_is_evicted_together_if_configured(start: Start, mode: str, left: int) -> None:
     """Otherwise it loses only the necessary pods."""
     harness = start(features=features())
@@ -109,7 +109,7 @@ def test_a_whole_group_is_spared_rather_than_single_pods(start: Start) -> None:
     """Both have the same priority."""
     harness = start(features=features())
     add_nodes(harness, 4, cpu="1")
-    harness.cluster.add(make_pod_group("v", 2, priority=1, disruption_mode="PodGroup"))
+    harness.cluster.add(make_pod_group("v", 2, priority=1, disruption_mode="all"))
     add_members(harness, "v", range(2), priority=1, grace_seconds=0)
     fill(harness, 2, priority=1)
     add_gang(harness, "a", pods=2, priority=10)
@@ -121,7 +121,7 @@ def test_the_priority_of_a_group_counts_for_its_pods(start: Start) -> None:
     """A group that is evicted together has its own priority, whatever the priorities of its pods."""
     harness = start(features=features())
     add_nodes(harness, 2, cpu="1")
-    harness.cluster.add(make_pod_group("v", 2, priority=100, disruption_mode="PodGroup"))
+    harness.cluster.add(make_pod_group("v", 2, priority=100, disruption_mode="all"))
     add_members(harness, "v", range(2), priority=1, grace_seconds=0)
     harness.run_until_idle()
     add_gang(harness, "a", pods=2, priority=10)

@@ -105,7 +105,7 @@ def _gang(name: str, least: int, key: str = "") -> Object:
     if key:
         spec["schedulingConstraints"] = {"topology": [{"key": key}]}
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+    return {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
 
 def test_how_many_more_gangs_fit(cluster: str, tmp_path: Path) -> None:
@@ -522,7 +522,7 @@ def test_extended_resources_are_backed_by_devices(offering: str, tmp_path: Path)
 def test_a_gang_with_claims(offering: str, tmp_path: Path) -> None:
     """Three pods, each with a device."""
     group = {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "apiVersion": "scheduling.k8s.io/v1beta1",
         "kind": "PodGroup",
         "metadata": {"name": "g"},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},

@@ -56,7 +56,7 @@ def test_jobs_end_and_free_their_resources(simulate: Simulate) -> None:
 def test_a_gang_is_placed_whole_or_not_at_all(simulate: Simulate) -> None:
     """With the gates of pod groups; a node that is added later lets all of it in at once."""
     features = Features.parse("GenericWorkload=true")
-    head: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
+    head: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup"}
     gang = {**head, "metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
     member = {"schedulingGroup": {"podGroupName": "train"}}
     workers = [pod(f"worker-{number}", "1500m", **member) for number in range(3)]

@@ -27,6 +27,11 @@ class CapacityRequirements(Base, frozen=True):
     requests: dict[str, RawQuantity] = {}
 
 
+class DeviceDerivedAttribute(Base, frozen=True):
+    name: str = ""
+    expression: str = ""
+
+
 class ExactDeviceRequest(Base, frozen=True):
     deviceClassName: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
@@ -35,6 +40,7 @@ class ExactDeviceRequest(Base, frozen=True):
     adminAccess: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derivedAttributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceSubRequest(Base, frozen=True):
@@ -45,6 +51,7 @@ class DeviceSubRequest(Base, frozen=True):
     count: int = 0
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derivedAttributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceRequest(Base, frozen=True):
@@ -90,6 +97,7 @@ class DeviceRequestAllocationResult(Base, frozen=True):
     bindingFailureConditions: tuple[str, ...] = ()
     shareID: str | None = None
     consumedCapacity: dict[str, RawQuantity] = {}
+    skipNodeOperations: tuple[str, ...] = ()
 
 
 class DeviceAllocationConfiguration(Base, frozen=True):
@@ -200,6 +208,7 @@ class Counter(Base, frozen=True):
 class DeviceCounterConsumption(Base, frozen=True):
     counterSet: str = ""
     counters: dict[str, Counter] = {}
+    compatibilityGroups: tuple[str, ...] = ()
 
 
 class Device(Base, frozen=True):
@@ -237,6 +246,8 @@ class ResourceSliceSpec(Base, frozen=True):
     perDeviceNodeSelection: bool | None = None
     devices: tuple[Device, ...] = ()
     sharedCounters: tuple[CounterSet, ...] = ()
+    partitionTypeAttribute: str | None = None
+    skipNodeOperations: tuple[str, ...] = ()
 
 
 class ResourceSlice(ApiObject, frozen=True):

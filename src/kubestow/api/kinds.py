@@ -1,7 +1,7 @@
 """The Struct of each kind, by apiVersion and kind; used by manifests, watches and tests."""
 
 from kubestow.api.coordination import Binding, Event, Lease
-from kubestow.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kubestow.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubestow.api.meta import Base
 from kubestow.api.node import Namespace, Node
 from kubestow.api.pod import Pod
@@ -37,7 +37,7 @@ KINDS: dict[tuple[str, str], type[Base]] = {
     ("apps/v1", "StatefulSet"): StatefulSet,
     ("policy/v1", "PodDisruptionBudget"): PodDisruptionBudget,
     ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
-    ("scheduling.k8s.io/v1alpha2", "PodGroup"): PodGroup,
+    ("scheduling.k8s.io/v1beta1", "PodGroup"): PodGroup,
     ("storage.k8s.io/v1", "StorageClass"): StorageClass,
     ("storage.k8s.io/v1", "CSINode"): CSINode,
     ("storage.k8s.io/v1", "CSIDriver"): CSIDriver,
@@ -47,6 +47,7 @@ KINDS: dict[tuple[str, str], type[Base]] = {
     ("resource.k8s.io/v1", "ResourceClaimTemplate"): ResourceClaimTemplate,
     ("resource.k8s.io/v1", "ResourceSlice"): ResourceSlice,
     ("resource.k8s.io/v1", "DeviceClass"): DeviceClass,
+    ("resource.k8s.io/v1", "DeviceTaintRule"): DeviceTaintRule,
     ("events.k8s.io/v1", "Event"): Event,
     ("coordination.k8s.io/v1", "Lease"): Lease,
 }
@@ -63,6 +64,7 @@ CLUSTER_SCOPED: frozenset[type[Base]] = frozenset(
         VolumeAttachment,
         ResourceSlice,
         DeviceClass,
+        DeviceTaintRule,
     )
 )
 """Kinds without a namespace."""

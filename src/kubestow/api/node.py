@@ -21,9 +21,14 @@ class NodeCondition(Base, frozen=True):
     message: str = ""
 
 
+class NodePodPreemptionPolicy(Base, frozen=True):
+    disableResizePreemption: tuple[str, ...] = ()
+
+
 class NodeSpec(Base, frozen=True):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
+    podPreemptionPolicy: NodePodPreemptionPolicy | None = None
 
 
 class NodeStatus(Base, frozen=True):

@@ -3,9 +3,6 @@
 from kubestow.api.meta import ApiObject, Base
 from kubestow.api.pod import Pod, PodCondition
 
-DISRUPTED_TOGETHER = "PodGroup"
-"""The disruption mode of a group whose pods are evicted together or not at all."""
-
 
 class GangPolicy(Base, frozen=True):
     minCount: int = 0
@@ -23,11 +20,30 @@ class PodGroupConstraints(Base, frozen=True):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
+class Empty(Base, frozen=True):
+    """An object without fields, which only exists or not."""
+
+
+class DisruptionMode(Base, frozen=True):
+    """How the pods of a group are evicted; exactly one field is set."""
+
+    single: Empty | None = None
+    all: Empty | None = None
+
+
+class WorkloadReference(Base, frozen=True):
+    workloadName: str = ""
+    templateName: str = ""
+
+
 class PodGroupSpec(Base, frozen=True):
+    parentCompositePodGroupName: str | None = None
+    workloadRef: WorkloadReference | None = None
     schedulingPolicy: PodGroupPolicy = PodGroupPolicy()
     schedulingConstraints: PodGroupConstraints | None = None
-    disruptionMode: str | None = None
+    disruptionMode: DisruptionMode | None = None
     priority: int | None = None
+    preemptionPolicy: str | None = None
 
 
 Condition = PodCondition
@@ -64,7 +80,9 @@ class PodGroup(ApiObject, frozen=True):
 
     @property
     def is_disrupted_together(self) -> bool:
-        return self.spec.disruptionMode == DISRUPTED_TOGETHER
+        """Whether the pods of the group are evicted together or not at all."""
+        mode = self.spec.disruptionMode
+        return mode is not None and mode.all is not None
 
 
 def group_name(pod: Pod) -> str:

@@ -72,7 +72,7 @@ class Requests:
 
     def patch_pod_group_status(self, namespace: str, name: str, patch: Body) -> PendingResponse:
         """Send a strategic merge patch of the status subresource."""
-        path = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups/{name}/status"
+        path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{namespace}/podgroups/{name}/status"
         return self._send("PATCH", path, patch, STRATEGIC_MERGE)
 
     # Volumes and claims.

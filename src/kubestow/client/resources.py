@@ -114,8 +114,8 @@ RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceCl
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice, optional=True)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass, optional=True)
 # The next two are watched only if their feature gate is enabled.
-DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", DeviceTaintRule, optional=True)
-POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", PodGroup)
+DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1", "devicetaintrules", DeviceTaintRule, optional=True)
+POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", PodGroup)
 
 WATCHED: tuple[Resource[Any], ...] = (
     PODS,

@@ -29,7 +29,6 @@ from msgspec.structs import replace
 
 from kubestow import config
 from kubestow.api import codec
-from kubestow.api.devices import DeviceTaintRule
 from kubestow.api.kinds import KINDS
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod, PodSpec, PodStatus
@@ -69,7 +68,6 @@ _PARTS: dict[str, str | type] = {
     NODE: NODE,
     POD: POD,
     **{kind.__name__: kind for kind in KINDS.values()},
-    "DeviceTaintRule": DeviceTaintRule,
 }
 """The parts of the cluster that the page shows, and those that dry runs depend on, by their names in the file."""
 _NAMES = {part: name for name, part in _PARTS.items()}

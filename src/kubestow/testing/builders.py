@@ -122,14 +122,19 @@ def make_pod_group(
     priority: int | None = None,
     disruption_mode: str | None = None,
 ) -> PodGroup:
-    """Return a pod group: a gang with `min_count`, otherwise one whose pods are scheduled individually."""
+    """Return a pod group: a gang with `min_count`, otherwise one whose pods are scheduled individually.
+
+    `disruption_mode` is "single" or "all".
+    """
     spec: dict[str, Any] = {
         "schedulingPolicy": {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
     }
     if topology_key:
         spec["schedulingConstraints"] = {"topology": [{"key": topology_key}]}
-    optional = {"priority": priority, "disruptionMode": disruption_mode}
-    spec |= {field: value for field, value in optional.items() if value is not None}
+    if disruption_mode is not None:
+        spec["disruptionMode"] = {disruption_mode: {}}
+    if priority is not None:
+        spec["priority"] = priority
     metadata = {"name": name, "namespace": namespace, "uid": f"group-{namespace}-{name}"}
     return convert(PodGroup, {"metadata": metadata, "spec": spec})
 

@@ -18,7 +18,7 @@ from kubestow.simulator import page_files as files
 from kubestow.simulator.page_files import read, record_moments
 
 GROUP = {
-    "apiVersion": "scheduling.k8s.io/v1alpha2",
+    "apiVersion": "scheduling.k8s.io/v1beta1",
     "kind": "PodGroup",
     "metadata": {"name": "g", "namespace": "default"},
     "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},

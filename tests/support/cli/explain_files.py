@@ -64,7 +64,7 @@ def gang(name: str, least: int, namespace: str = "ml", topology: str = "") -> di
     if topology:
         spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
     metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+    return {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
 
 def workers(group: str, count: int, **spec: Any) -> list[dict[str, Any]]:

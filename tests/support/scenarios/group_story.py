@@ -32,7 +32,7 @@ class Story:
         pods, priority = rng.randint(1, 8), rng.choice((0, 0, 10))
         topology = "rack" if rng.random() < 0.3 else ""
         least = None if rng.random() < 0.2 else rng.randint(1, pods)
-        mode = rng.choice(("Pod", "PodGroup"))
+        mode = rng.choice(("single", "all"))
         made: list[Any] = [make_pod_group(name, least, topology_key=topology, priority=priority, disruption_mode=mode)]
         sizes = [rng.choice(("500m", "1", "2"))] * pods if rng.random() < 0.7 else None
         for number in range(pods):
