@@ -1,7 +1,4 @@
-"""Constraints between devices as in kube-scheduler v1.36, where distinct values need not all differ.
-
-A device is compared with the last one of each request; removing a device removes the value of its request.
-"""
+"""Constraints between devices: the same devices are chosen as by an exhaustive search."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,27 +33,25 @@ def chosen(
 @pytest.mark.parametrize(
     ("devices", "requests", "expected"),
     [
-        ("a0 a1 a0", [(3, "")], "012"),
-        ("a0 a0 a1 a0", [(3, "")], "023"),
-        ("a0 a0 a0", [(2, "")], ""),
+        ("a0 a1 a0", [(3, "")], ""),
+        ("a0 a0 a1 a0 a2", [(3, "")], "024"),
         ("a0 a0 a1", [(1, ""), (1, "")], "02"),
-        ("a0 b1 a0", [(2, ""), (1, "b")], "021"),
+        ("a0 b1 a0", [(2, ""), (1, "b")], ""),
+        ("a0 b0 a1 b2", [(2, ""), (1, "b")], "023"),
     ],
 )
-def test_distinct_values_are_compared_as_in_kube_scheduler(
-    devices: str, requests: list[tuple[int, str]], expected: str
-) -> None:
-    """Only adjacent devices of one request are compared; the last example removes the compared value."""
+def test_distinct_values_of_all_devices(devices: str, requests: list[tuple[int, str]], expected: str) -> None:
+    """A device must differ from every other device of all requests that the constraint covers."""
     assert chosen(devices.split(), requests, [{"distinctAttribute": NUMA}]) == expected
 
 
 class PlainSearch:
-    """The search of kube-scheduler without any optimization."""
+    """A search without any optimization."""
 
     def __init__(self, devices: Sequence[str], requests: Sequence[tuple[int, str]], constraints: Any) -> None:
         self.devices, self.requests, self.constraints = devices, requests, constraints
-        self.last: list[dict[int, str]] = [{} for _ in constraints]
-        self.picks: list[int] = []
+        self.picks: list[tuple[int, int]] = []
+        """The request and the number of each device."""
 
     def run(self, request: int = 0, number: int = 0, start: int = 0) -> bool:
         if request == len(self.requests):
@@ -65,44 +60,36 @@ class PlainSearch:
         if number == count:
             return self.run(request + 1)
         for n in range(start, len(self.devices)):
-            if n in self.picks or (model and self.devices[n][0] != model) or not self._add(request, n):
+            if any(n == of for _, of in self.picks) or (model and self.devices[n][0] != model):
                 continue
-            self.picks.append(n)
-            if self.run(request, number + 1, n + 1):
+            self.picks.append((request, n))
+            if all(map(self._holds, self.constraints)) and self.run(request, number + 1, n + 1):
                 return True
             self.picks.pop()
-            self._remove(request, len(self.constraints))
         return False
 
-    def _add(self, request: int, n: int) -> bool:
-        for number, constraint in enumerate(self.constraints):
-            covered = constraint.get("requests") or ["r0", "r1", "r2"]
-            if f"r{request}" not in covered:
-                continue
-            if self.devices[n][1] in self.last[number].values():
-                self._remove(request, number)
-                return False
-            self.last[number][request] = self.devices[n][1]
-        return True
-
-    def _remove(self, request: int, constraints: int) -> None:
-        for last, constraint in list(zip(self.last, self.constraints, strict=True))[:constraints]:
-            if f"r{request}" in (constraint.get("requests") or ["r0", "r1", "r2"]):
-                last.pop(request, None)
+    def _holds(self, constraint: dict[str, Any]) -> bool:
+        covered = constraint.get("requests") or ["r0", "r1", "r2"]
+        values = [self.devices[n][1] for request, n in self.picks if f"r{request}" in covered]
+        return len(set(values)) == len(values) if "distinctAttribute" in constraint else len(set(values)) <= 1
 
 
 @settings(max_examples=300, deadline=None)
 @given(
     devices=st.lists(st.sampled_from(["a0", "a1", "a2", "b0", "b1", "b2"]), min_size=1, max_size=6),
     requests=st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["", "", "a", "b"])), min_size=1, max_size=3),
-    covered=st.lists(st.sampled_from([[], ["r0"]]), min_size=1, max_size=2),
+    covered=st.lists(
+        st.tuples(st.sampled_from(["distinctAttribute", "matchAttribute"]), st.sampled_from([[], ["r0"]])),
+        min_size=1,
+        max_size=2,
+    ),
     alike=st.booleans(),
 )
 def test_optimizations_do_not_change_the_result(
-    devices: list[str], requests: list[tuple[int, str]], covered: list[list[str]], alike: bool
+    devices: list[str], requests: list[tuple[int, str]], covered: list[tuple[str, list[str]]], alike: bool
 ) -> None:
     """The chosen devices are those of a plain search."""
-    constraints = [{"distinctAttribute": NUMA, "requests": many} for many in covered]
+    constraints = [{kind: NUMA, "requests": many} for kind, many in covered]
     search = PlainSearch(devices, requests, constraints)
-    expected = "".join(map(str, search.picks)) if search.run() else ""
+    expected = "".join(str(n) for _, n in search.picks) if search.run() else ""
     assert chosen(devices, requests, constraints, alike=alike) == expected

@@ -1,12 +1,6 @@
 """Constraints between the devices of a claim: all share a value of an attribute, or no two share one.
 
 An attribute is a set of values: those of a list if lists are enabled, otherwise its single value.
-
-For `distinctAttribute`, kube-scheduler v1.36 does not compare all devices with each other: it compares a device with
-the last device of each request, and removing a device removes the value of its request. One request for three devices
-can get the values a, b, a. v1.37 fixes that; this module does the same as v1.36, so that it chooses the same devices.
-
-Lists are compared as the API defines. The allocator of v1.36 supports them, but its scheduler never enables the gate.
 """
 
 from kubestow.api.devices import DeviceAttribute, DeviceConstraint
@@ -43,35 +37,29 @@ class Constrained:
 
     def __init__(self, constraint: Constraint) -> None:
         self._constraint = constraint
-        self._last: dict[str, Values] = {}
-        """The values of the last device of each request, for distinct values."""
-        self._common: list[Values] = []
-        """The values common to all devices, after each device that was taken."""
+        self._taken: list[Values] = []
+        """After each device that was taken: for distinct values those of the device, otherwise those common to all."""
 
     def admits(self, entry: DeviceEntry) -> bool:
         """Return whether a device satisfies the constraint together with those taken."""
         values = self._constraint.values_of(entry)
         if values is None:
             return False
-        if self._constraint.distinct:
-            return not self._last or (bool(values) and all(map(values.isdisjoint, self._last.values())))
-        if not self._common:
+        if not self._taken:
             return bool(values) or not self._constraint.lists
-        return not values.isdisjoint(self._common[-1])
+        if self._constraint.distinct:
+            return bool(values) and all(map(values.isdisjoint, self._taken))
+        return not values.isdisjoint(self._taken[-1])
 
-    def add(self, request: str, entry: DeviceEntry) -> None:
+    def add(self, entry: DeviceEntry) -> None:
         values = self._constraint.values_of(entry)
         assert values is not None
-        if self._constraint.distinct:
-            self._last[request] = values
-        else:
-            self._common.append(values & self._common[-1] if self._common else values)
+        is_narrowed = self._taken and not self._constraint.distinct
+        self._taken.append(values & self._taken[-1] if is_narrowed else values)
 
-    def remove(self, request: str) -> None:
-        if self._constraint.distinct:
-            self._last.pop(request, None)
-        else:
-            self._common.pop()
+    def remove(self) -> None:
+        """Remove the device that was taken last."""
+        self._taken.pop()
 
 
 def _attribute(entry: DeviceEntry, name: str) -> DeviceAttribute | None:

@@ -255,8 +255,7 @@ class Search:
     def _choose_device(self, at: _Next, option: Option) -> Iterator[_Next]:
         if self._exceeds_limit(at, option):
             return
-        constraints, tried = self._claims[at.claim].constraints, set[tuple[PoolView, int]]()
-        is_distinct = any(constraints[n].distinct for n in option.constraints)
+        tried = set[tuple[PoolView, int]]()
         for position in range(at.start, len(self._devices)):
             device, pool, here = self._devices[position]
             if not self._is_free(at.claim, option, device, pool):
@@ -267,7 +266,7 @@ class Search:
             if kind in tried or not self._has_capacity(option, device, pool):
                 continue
             took = self._take(at.claim, option, position, must=False)
-            if not device.shared and not option.admin and (took or not is_distinct):
+            if not device.shared and not option.admin:
                 tried.add(kind)
             if not took:
                 continue
@@ -341,14 +340,14 @@ class Search:
         constrained = self._constrained_by(claim, option)
         for number, constraint in enumerate(constrained):
             if not constraint.admits(device):
-                _release(constrained[:number], option)
+                _release(constrained[:number])
                 if must:
                     problem = f"cannot add device {device.id} because a claim constraint would not be satisfied"
                     raise AllocationError(f"claim {self._keys[claim]}, request {option.own_name}: {problem}")
                 return False
-            constraint.add(option.request, device)
+            constraint.add(device)
         if must and not self._has_capacity(option, device, pool):
-            _release(constrained, option)
+            _release(constrained)
             return False
         if counted:
             for name, amount in device.counters:
@@ -383,12 +382,12 @@ class Search:
                 del self._capacity[device]
         else:
             self._taken[device].remove(claim)
-        _release(self._constrained_by(claim, option), option)
+        _release(self._constrained_by(claim, option))
         if counted:
             for name, amount in device.counters:
                 self._counters[pool, name] -= amount
 
 
-def _release(constrained: Sequence[Constrained], option: Option) -> None:
+def _release(constrained: Sequence[Constrained]) -> None:
     for constraint in constrained:
-        constraint.remove(option.request)
+        constraint.remove()
