@@ -262,7 +262,7 @@ class DeviceTaintSelector(Base, frozen=True):
 
 class DeviceTaintRuleSpec(Base, frozen=True):
     deviceSelector: DeviceTaintSelector | None = None
-    """None selects no device, an empty one all of them."""
+    """An empty one selects all devices; None selects all for the scheduler, and none otherwise."""
     taint: DeviceTaint = DeviceTaint()
 
 

@@ -193,6 +193,14 @@ def test_taint_rules() -> None:
     assert rejected(plugin, cluster, pod) == {}
 
 
+def test_a_taint_rule_without_a_selector_taints_all_devices() -> None:
+    """kube-scheduler treats a missing selector like an empty one."""
+    offered, rule = device_slice("n", gpus(2)), taint_rule("r", "k:NoSchedule")
+    assert got(offered, rule, claim("c")) == []
+    tolerant = claim("c", exactly(tolerations=[{"key": "k", "operator": "Exists"}]))
+    assert names(got(offered, rule, tolerant)) == ["n/gpu-0"]
+
+
 def test_taint_rules_distinguish_equal_devices() -> None:
     """A rule for the devices of one node does not apply to equal devices of another."""
     slices = [device_slice(node, gpus(2)) for node in ("n", "m")]

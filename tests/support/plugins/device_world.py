@@ -99,8 +99,9 @@ def allocated(name: str, node: str, *devices: str, **status: Any) -> ResourceCla
 
 
 def taint_rule(name: str, taint: str, **selector: str) -> DeviceTaintRule:
+    """Return a rule for the devices that have these fields; without any, a rule that has no selector."""
     key, effect = taint.split(":")
-    spec = {"deviceSelector": selector, "taint": {"key": key, "effect": effect}}
+    spec = {**({"deviceSelector": selector} if selector else {}), "taint": {"key": key, "effect": effect}}
     return convert(DeviceTaintRule, {"metadata": {"name": name}, "spec": spec})
 
 

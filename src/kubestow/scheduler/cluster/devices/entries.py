@@ -11,7 +11,7 @@ the entries of the devices of a slice are created on demand.
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from kubestow.api.devices import Device, DeviceTaint, DeviceTaintRuleSpec, ResourceSlice
+from kubestow.api.devices import Device, DeviceTaint, DeviceTaintRuleSpec, DeviceTaintSelector, ResourceSlice
 from kubestow.api.node import Node, NodeSelector
 from kubestow.api.node_selector import NodeTerms, compile_node_selector
 from kubestow.api.quantity import nano
@@ -205,10 +205,13 @@ class SliceEntry:
 
 
 class TaintsOf:
-    """The taints that rules add to devices, besides those in their slices."""
+    """The taints that rules add to devices, besides those in their slices.
+
+    A rule without a selector taints all devices, as in kube-scheduler; the API describes that it taints none.
+    """
 
     def __init__(self, rules: Iterable[DeviceTaintRuleSpec] = ()) -> None:
-        self._rules = [(rule.deviceSelector, rule.taint) for rule in rules if rule.deviceSelector is not None]
+        self._rules = [(rule.deviceSelector or DeviceTaintSelector(), rule.taint) for rule in rules]
         self.has_rules = bool(self._rules)
 
     def __call__(self, driver: str, pool: str, device: str) -> tuple[DeviceTaint, ...]:
