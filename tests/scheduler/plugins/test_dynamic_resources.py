@@ -34,6 +34,7 @@ from support.plugins.plugin_calls import hint, rejected, scores
 from support.scheduler.troupe import evaluation_of, nodes
 
 BROKEN = "device.attributes['gpu.example.com'].nothing == 1"
+NOT_BOOLEAN = "device.attributes['gpu.example.com'].?nothing.orValue('text')"
 
 
 def plugin_and_cluster(
@@ -151,8 +152,23 @@ INVALID = [device("gpu-0"), device("gpu-0")]
         ([], claim("c", exactly(3)), "cannot allocate all claims"),
         ([], claim("c", exactly(33)), "claim default/c: number of requested devices 33 exceeds the claim limit of 32"),
         ([], claim("c", exactly(1, "nonsense(")), "claim default/c: selector #0: CEL compile error: "),
-        ([], claim("c", exactly(1, "true", BROKEN)), "claim default/c: selector #1: CEL runtime error: "),
-        ([device_class("odd", BROKEN)], claim("c", exactly(of="odd")), "class odd: selector #0: CEL runtime error: "),
+        (
+            [],
+            claim("c", exactly(1, "true", BROKEN)),
+            (
+                f"claim default/c: selector #1 on device {DRIVER}/n/gpu-0: CEL runtime error: no such key: nothing. "
+                "consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for "
+                "optional fields"
+            ),
+        ),
+        (
+            [device_class("odd", NOT_BOOLEAN)],
+            claim("c", exactly(of="odd")),
+            (
+                f"class odd: selector #0 on device {DRIVER}/n/gpu-0: CEL runtime error: CEL result of type string "
+                "could not be converted to bool: unsupported native conversion from string to 'bool'"
+            ),
+        ),
         (
             [],
             claim("c", exactly(selectors=[{}])),
@@ -193,7 +209,7 @@ INVALID = [device("gpu-0"), device("gpu-0")]
         (
             [device_slice("n", gpus(1), pool="z", slices=2)],
             claim("c", exactly(0, BROKEN)),
-            "claim default/c: selector #0: CEL runtime error: ",
+            f"claim default/c: selector #0 on device {DRIVER}/n/gpu-0: CEL runtime error: ",
         ),
         ([], allocated("c", "elsewhere", "gpu-0"), "resourceclaim not available on the node"),
     ],
@@ -207,12 +223,12 @@ def test_reasons_of_the_filter(objects: list[Any], claimed: ResourceClaim, reaso
     assert answer.message.removeprefix('running "DynamicResources" filter plugin: ').startswith(reason)
 
 
-def test_expressions_require_their_gates() -> None:
-    """Fields of expressions behind a gate do not exist without it."""
-    requested = exactly(1, f'device.attributes["{DRIVER}"].missing.includes(1) || true')
-    plugin, cluster = plugin_and_cluster(claim("c", requested))
-    assert "CEL compile error: compilation failed: ERROR: <input>:1:" in why(plugin, cluster, claiming("p", "c"))
-    plugin, cluster = plugin_and_cluster(claim("c", requested), features=Features(dra_list_type_attributes=True))
+def test_stored_expressions_need_no_gates() -> None:
+    """The API server checks gates when an expression is written; afterwards it can be evaluated."""
+    listing = device("gpu-0", allowMultipleAllocations=True, attributes={"roots": {"strings": ["a", "b"]}})
+    requested = exactly(1, f'device.attributes["{DRIVER}"].roots.includes("b") && device.allowMultipleAllocations')
+    features = Features(dra_consumable_capacity=False)
+    plugin, cluster = plugin_and_cluster(device_slice("n", [listing]), claim("c", requested), features=features)
     assert rejected(plugin, cluster, claiming("p", "c")) == {}
 
 

@@ -34,7 +34,7 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         self._scored = tuple((spec.name, spec.weight) for spec in args.resources)
         features = handle.features
-        self._counts = DeviceCounts(handle.cluster.devices, features)
+        self._counts = DeviceCounts(handle.cluster.devices)
         self._rules = RequestRules(
             status=features.in_place_pod_vertical_scaling,
             pod_level=features.pod_level_resources,

@@ -70,7 +70,7 @@ class NodeResourcesFit:
         self._devices_back_resources = features.dra_extended_resource
         self._devices = handle.cluster.devices
         self._nodes = handle.cluster.nodes
-        self._counts = DeviceCounts(self._devices, features)
+        self._counts = DeviceCounts(self._devices)
 
     def sign(self, pod: PodInfo) -> Hashable | None:
         return None if self._counts.are_requested_by(pod) else pod.requests_signature

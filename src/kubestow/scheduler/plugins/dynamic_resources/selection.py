@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kubestow.api.devices import DeviceClass, DeviceSelector
-from kubestow.config.features import Features
 from kubestow.scheduler.cluster.devices import DeviceEntry
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
 from kubestow.scheduler.plugins.support.device_selectors import Expressions, SelectorError
@@ -36,15 +35,18 @@ class Selection:
                 if not expression.matches(device):
                     return False
             except SelectorError as error:
-                raise AllocationError(f"{owner or f'claim {claim}'}: selector #{number}: {error}") from None
+                where = f"{owner or f'claim {claim}'}: selector #{number}"
+                if error.device:
+                    where += f" on device {error.device}"
+                raise AllocationError(f"{where}: {error}") from None
         return True
 
 
 class Selectors:
     """Creates selections; expressions that they share are evaluated once."""
 
-    def __init__(self, features: Features) -> None:
-        self._expressions = Expressions(features)
+    def __init__(self) -> None:
+        self._expressions = Expressions()
 
     def clear(self) -> None:
         """Drop all cached results, because the numbers of device contents have been reassigned."""

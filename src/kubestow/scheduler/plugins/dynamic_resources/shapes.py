@@ -74,7 +74,7 @@ class Allocator:
             conditions=features.dra_device_binding_conditions and features.dra_resource_claim_device_status,
             shares=features.dra_consumable_capacity,
         )
-        self._selectors = Selectors(features)
+        self._selectors = Selectors()
         self._compiler = Compiler(classes, self._selectors, features)
         self._shapes: dict[bytes, Shape] = {}
         self._epoch = devices.epoch

@@ -7,7 +7,6 @@ allocated.
 import numpy as np
 
 from kubestow.api.devices import DeviceClass
-from kubestow.config.features import Features
 from kubestow.scheduler.cluster.arrays import IntArray
 from kubestow.scheduler.cluster.devices import Devices
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -20,9 +19,9 @@ log = get_logger(__name__)
 class DeviceCounts:
     """Counts the devices that back extended resources."""
 
-    def __init__(self, devices: Devices, features: Features) -> None:
+    def __init__(self, devices: Devices) -> None:
         self._devices = devices
-        self._expressions = Expressions(features)
+        self._expressions = Expressions()
         self._epoch = devices.epoch
 
     def back_resource(self, resource: str) -> bool:

@@ -5,20 +5,25 @@ it.
 """
 
 from kubestow.api.cel import CompileError, Device, EvaluationError, Selector, compile_selector
-from kubestow.config.features import Features
 from kubestow.scheduler.cluster.devices import DeviceEntry
 from kubestow.scheduler.plugins.support.device_selectors import SelectorError
+
+_MISSING_KEY = "no such key:"
+_HINT = (
+    "consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for "
+    "optional fields"
+)
 
 
 class Expression:
     """An expression and its cached results, by content of the device."""
 
-    def __init__(self, source: str, features: Features) -> None:
+    def __init__(self, source: str) -> None:
         self._known: dict[int, bool | EvaluationError] = {}
-        self._lists = features.dra_list_type_attributes
         self._compiled: Selector | CompileError
         try:
-            self._compiled = compile_selector(source, self._lists, features.dra_consumable_capacity)
+            # The API server checks the feature gates; a stored expression may use everything.
+            self._compiled = compile_selector(source, lists=True, shares=True)
         except CompileError as error:
             self._compiled = error
 
@@ -28,13 +33,14 @@ class Expression:
         if known is None:
             known = self._known[device.content] = self._evaluate(device)
         if isinstance(known, EvaluationError):
-            raise SelectorError(f"CEL runtime error: {known}")
+            hint = f". {_HINT}" if _MISSING_KEY in str(known) else ""
+            raise SelectorError(f"CEL runtime error: {known}{hint}", device.id)
         return known
 
     def _evaluate(self, device: DeviceEntry) -> bool | EvaluationError:
         if isinstance(self._compiled, CompileError):
             raise SelectorError(f"CEL compile error: {self._compiled}")
         try:
-            return self._compiled.matches(Device(device.driver, device.device, self._lists))
+            return self._compiled.matches(Device(device.driver, device.device, lists=True))
         except EvaluationError as error:
             return error

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from kubestow.api.devices import DeviceSelector
-from kubestow.config.features import Features
 
 if TYPE_CHECKING:
     from kubestow.scheduler.plugins.support.device_expressions import Expression
@@ -12,14 +11,18 @@ _MAX_EXPRESSIONS = 4_096
 
 
 class SelectorError(Exception):
-    """A selector cannot be compiled or evaluated."""
+    """A selector cannot be compiled, or not be evaluated for a device."""
+
+    def __init__(self, message: str, device: str = "") -> None:
+        """`device`: the ID of the device, empty if the selector cannot be compiled."""
+        super().__init__(message)
+        self.device = device
 
 
 class Expressions:
     """The compiled expressions by source, limited in number; the oldest is dropped first."""
 
-    def __init__(self, features: Features) -> None:
-        self._features = features
+    def __init__(self) -> None:
         self._expressions: dict[str, Expression] = {}
 
     def clear(self) -> None:
@@ -35,5 +38,5 @@ class Expressions:
 
             while len(self._expressions) >= _MAX_EXPRESSIONS:
                 del self._expressions[next(iter(self._expressions))]
-            found = self._expressions[source] = Expression(source, self._features)
+            found = self._expressions[source] = Expression(source)
         return found
