@@ -4,7 +4,9 @@ Claims, requests and devices are tried in their order, so that the result is det
 taken so far. A choice is a generator: each step takes a device and yields what to find next; resuming the generator
 releases that device and tries the next one. The search is a stack of choices, one per device to find.
 
-Devices of one kind are interchangeable: if the search fails with one of them, the others are not tried.
+Devices of one kind are interchangeable: if the search fails with one of them, the others are not tried, and neither are
+devices that cannot suffice. If the search can end with an error, all devices are tried, because the error that comes
+first in the order of the search is reported.
 """
 
 import math
@@ -20,7 +22,7 @@ from kubestow.scheduler.cluster.devices.entries import CounterName
 from kubestow.scheduler.plugins.dynamic_resources.capacity import Consumption
 from kubestow.scheduler.plugins.dynamic_resources.constraints import Constrained
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
-from kubestow.scheduler.plugins.dynamic_resources.requests import MAX_RESULTS, Option, WantedClaim
+from kubestow.scheduler.plugins.dynamic_resources.requests import MAX_RESULTS, Option, Request, WantedClaim
 
 _STEPS_PER_TIME_CHECK = 256
 """Number of steps between two checks of the time limit."""
@@ -263,7 +265,9 @@ class Search:
             if not self._is_selectable(option, device, here, self._keys[at.claim]):
                 continue
             kind = (pool, device.kind)
-            if kind in tried or not self._has_capacity(option, device, pool):
+            if kind in tried and not self._can_fail:
+                continue
+            if not self._has_capacity(option, device, pool):
                 continue
             took = self._take(at.claim, option, position, must=False)
             if not device.shared and not option.admin:
@@ -272,8 +276,41 @@ class Search:
                 continue
             yield self._following(at, option, position)
             self._release(at.claim)
-            if self._has_exceeded(at.claim) or not self._may_suffice(at, option, position):
+            if self._has_exceeded(at.claim) or not (self._may_suffice(at, option, position) or self._can_fail):
                 return
+
+    @lazy
+    def _can_fail(self) -> bool:
+        """Whether the search can end with an error, depending on the devices that are taken."""
+        return any(
+            self._can_fail_for(number, request, option)
+            for number, claim in enumerate(self._claims)
+            for request in claim.requests
+            for option in request.options
+        )
+
+    def _can_fail_for(self, claim: int, request: Request, option: Option) -> bool:
+        if option.all_devices:
+            return any(self._can_be_violated(claim, request, option, number) for number in option.constraints)
+        try:
+            for device, _, _ in self._devices:
+                option.selection.matches(device, self._keys[claim])
+        except AllocationError:
+            return True
+        return False
+
+    def _can_be_violated(self, claim: int, request: Request, option: Option, number: int) -> bool:
+        """Return whether a constraint can prevent taking all devices of an option with allocation mode All."""
+        others = [of for other in self._claims[claim].requests if other is not request for of in other.options]
+        if any(number in other.constraints for other in others):
+            return True
+        constraint = Constrained(self._claims[claim].constraints[number])
+        for position in self._all[option]:
+            device, _, _ = self._devices[position]
+            if not constraint.admits(device):
+                return True
+            constraint.add(device)
+        return False
 
     def _may_suffice(self, at: _Next, option: Option, position: int) -> bool:
         """Return whether the devices after a position may suffice for those still to find.
