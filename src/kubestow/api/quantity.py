@@ -101,6 +101,11 @@ def format_nano(amount: int, *, binary: bool = False) -> str:
     return _canonical_text(amount, _NANO, _Style.BINARY if binary else _Style.DECIMAL)
 
 
+def format_nano_like(raw: RawQuantity, amount: int) -> str:
+    """Return the canonical text of an amount in nano-units, in the notation of another quantity."""
+    return _canonical_text(amount, _NANO, _parse(_text_of(raw)).style)
+
+
 def units_up(amount: int) -> int:
     """Convert nano-units to whole units, rounded up."""
     return -(-amount // NANO_PER_UNIT)

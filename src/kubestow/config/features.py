@@ -30,7 +30,6 @@ NOT_BUILT = frozenset(
         "CompositePodGroup",
         "DRADerivedAttributes",
         "DRADeviceCompatibilityGroups",
-        "DRAFractionalCapacityRange",
         "DRANodeAllocatableResources",
         "DRAOptionalNodeOperations",
         "DRAPartitionableDevicesType",

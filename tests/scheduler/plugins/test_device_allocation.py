@@ -292,6 +292,10 @@ RANGE = {"min": "2Gi", "max": "8Gi", "step": "2Gi"}
         ({"default": "2Gi", "validRange": {"min": "2Gi"}}, "3Gi", "3Gi"),
         ({"default": "1Gi", "validValues": ["1Gi", "4Gi"]}, "2Gi", "4Gi"),
         ({"default": "1Gi", "validValues": ["1Gi", "4Gi"]}, "5Gi", None),
+        ({"validRange": {"min": "2k", "step": "2k"}}, "3k", "4k"),
+        ({"validRange": {"min": "976", "step": "1Ki"}}, "1500", "2000"),
+        ({"validRange": {"min": "1Ki", "step": "1k"}}, "1025", "2024"),
+        ({"validRange": {"min": "500m", "step": "250m"}}, "600m", "1"),
     ],
 )
 def test_capacity_consumed_by_a_share(policy: dict[str, Any], requested: str | None, consumed: str | None) -> None:
@@ -314,6 +318,88 @@ def test_shares_are_limited_by_capacity() -> None:
     assert len({of.shareID for of in found[0].devices.results}) == 2
     assert got(offered, claim("c", sized("4Gi", "a"), sized("7Gi", "b"))) == []
     assert got(offered, claim("c", exactly(capacity={"requests": {"cores": "1"}}))) == []
+
+
+@pytest.mark.parametrize(
+    ("requested", "consumed"),
+    [("100m", "500m"), ("600m", "750m"), ("900m", "1"), ("1900m", "2"), ("2100m", None), ("2500m", None)],
+)
+def test_fractional_ranges(requested: str, consumed: str | None) -> None:
+    """With their gate, steps are counted in thousandths."""
+    fraction = {"min": "500m", "step": "250m", "max": "2"}
+    offered = device_slice("n", [shared("d", validRange=fraction)])
+    found = got(offered, claim("c", sized(requested)), features=Features(dra_fractional_capacity_range=True))
+    assert [of.devices.results[0].consumedCapacity for of in found] == ([{"memory": consumed}] if consumed else [])
+
+
+UNFIT = "capacity request cannot be represented in the device's range arithmetic"
+
+
+@pytest.mark.parametrize(
+    ("devices", "requested", "features", "problem"),
+    [
+        ([shared("d", validRange={"min": "1", "step": "1"})], "10E", {}, f"{UNFIT}: request 10E exceeds MaxInt64"),
+        (
+            [shared("d", validRange={"min": "1", "step": "9E"})],
+            "9000000000000000002",
+            {},
+            f"{UNFIT}: rounding request 9000000000000000002 up to the next step passes MaxInt64",
+        ),
+        (
+            [shared("d", validRange={"min": "500m", "step": "1m"})],
+            "500001u",
+            {"dra_fractional_capacity_range": True},
+            f"{UNFIT}: request 500001u is not a representable milli value",
+        ),
+        (
+            [shared("d", validRange={"min": "1", "step": "9P"})],
+            "9000000000000002",
+            {"dra_fractional_capacity_range": True},
+            f"{UNFIT}: rounding request 9000000000000002 up to the next step passes the milli-value range",
+        ),
+        ([shared("d", default="-1Gi")], None, {}, "capacity value is negative"),
+        ([device("d", memory="-1Gi")], None, {}, "capacity value is negative"),
+        ([device("fits", memory="1Gi"), device("d", memory="-1Gi")], "1Gi", {}, None),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 0], ids=["one", "all"])
+def test_capacity_that_cannot_be_computed_is_an_error(
+    devices: list[Any], requested: str | None, features: dict[str, bool], problem: str | None, count: int
+) -> None:
+    """The device is not skipped. With mode All, the message names the device without its pool."""
+    wanted = sized(requested)["exactly"]
+    requested_count = {} if count else {"allocationMode": "All"}
+    objects = device_slice("n", devices), claim("c", {"name": "r", "exactly": {**wanted, **requested_count}})
+    cluster, plugin = cluster_of(*objects, features=Features(**features))
+    answer = rejected(plugin, cluster, claiming("p", "c"))
+    if problem is None:
+        assert not answer
+        return
+    where = f"claim default/c, request r: checking capacity for device {f'{DRIVER}/n/d' if count else 'd'}"
+    assert answer["n"].message == f'running "DynamicResources" filter plugin: {where}: capacity "memory": {problem}'
+
+
+def test_all_devices_are_needed_even_if_their_capacity_is_in_use() -> None:
+    """A device whose remaining capacity does not suffice makes mode All fail; one that is too small is left out."""
+    small = device_slice("n", [shared("d0"), shared("d1", "1Gi")])
+    everything = claim("c", exactly(0, capacity={"requests": {"memory": "4Gi"}}))
+    assert names(got(small, everything)) == ["n/d0"]
+    used = claim("used", status=sharing("d1", "8Gi"))
+    offered = device_slice("n", [shared("d0"), shared("d1")])
+    assert names(got(offered, everything)) == ["n/d0", "n/d1"]
+    assert got(offered, used, everything) == []
+
+
+def test_counters_of_a_share_without_capacity_are_charged_once() -> None:
+    """A share counts as use of the device even if it consumes no capacity."""
+    consumed = [{"counterSet": "gpu", "counters": {"units": {"value": "3"}}}]
+    offered = device_slice(
+        "n", [device("d", allowMultipleAllocations=True, consumesCounters=consumed)], name="b", slices=2
+    )
+    counters = device_slice("n", name="a", slices=2, **COUNTERS)
+    result = {"request": "r", "driver": DRIVER, "pool": "n", "device": "d", "shareID": "s"}
+    used = claim("used", status={"allocation": {"devices": {"results": [result]}}})
+    assert names(got(offered, counters, used, claim("c", exactly(name="a"), exactly(name="b")))) == ["n/d", "n/d"]
 
 
 def sharing(device: str, amount: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from kubestow.api.tolerations import tolerates_device
 from kubestow.config.features import Features
 from kubestow.scheduler.cluster.devices import DeviceEntry
 from kubestow.scheduler.cluster.listers import Store, key_of
-from kubestow.scheduler.plugins.dynamic_resources.capacity import Consumption, consumption_of
+from kubestow.scheduler.plugins.dynamic_resources.capacity import CapacityError, Consumption, consumption_of
 from kubestow.scheduler.plugins.dynamic_resources.constraints import Constraint
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
 from kubestow.scheduler.plugins.dynamic_resources.selection import Selection, Selectors
@@ -37,7 +37,10 @@ class Option:
         device_class: DeviceClass,
         selection: Selection,
         rank: int,
+        *,
+        fractional: bool,
     ) -> None:
+        """`fractional`: whether ranges of capacities can be fractional."""
         self.request = request
         self.name = f"{request}/{spec.name}" if isinstance(spec, DeviceSubRequest) else request
         self.own_name = spec.name if isinstance(spec, DeviceSubRequest) else request
@@ -52,13 +55,23 @@ class Option:
         self.constraints: tuple[int, ...] = ()
         """The numbers of the claim's constraints that its devices must satisfy."""
         self._wanted = {} if spec.capacity is None else spec.capacity.requests
-        self._consumption: dict[int, Consumption | None] = {}
+        self._fractional = fractional
+        self._consumption: dict[int, Consumption | CapacityError | None] = {}
 
     def consumption(self, entry: DeviceEntry) -> Consumption | None:
-        """Return what it consumes of a device's capacities; None if it does not fit."""
+        """Return what it consumes of a device's capacities; None if it does not fit. Raises CapacityError."""
         if entry.content not in self._consumption:
-            self._consumption[entry.content] = consumption_of(self._wanted, entry.device.capacity)
-        return self._consumption[entry.content]
+            self._consumption[entry.content] = self._compute_consumption(entry)
+        known = self._consumption[entry.content]
+        if isinstance(known, CapacityError):
+            raise known
+        return known
+
+    def _compute_consumption(self, entry: DeviceEntry) -> Consumption | CapacityError | None:
+        try:
+            return consumption_of(self._wanted, entry.device.capacity, fractional=self._fractional)
+        except CapacityError as error:
+            return error
 
     def tolerates(self, entry: DeviceEntry) -> bool:
         return all(
@@ -136,4 +149,6 @@ class Compiler:
             raise AllocationError(f"{where}: could not retrieve device class {spec.deviceClassName}: {problem}")
         if spec.allocationMode not in ("ExactCount", "All"):
             raise AllocationError(f"{where}: unsupported count mode {spec.allocationMode}")
-        return Option(request.name, spec, device_class, self._selectors.of(device_class, spec.selectors), rank)
+        selection = self._selectors.of(device_class, spec.selectors)
+        fractional = self._features.dra_fractional_capacity_range
+        return Option(request.name, spec, device_class, selection, rank, fractional=fractional)

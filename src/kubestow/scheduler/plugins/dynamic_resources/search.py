@@ -19,7 +19,7 @@ import msgspec
 from kubestow.api.lazy import lazy
 from kubestow.scheduler.cluster.devices import DeviceEntry, PoolView
 from kubestow.scheduler.cluster.devices.entries import CounterName
-from kubestow.scheduler.plugins.dynamic_resources.capacity import Consumption
+from kubestow.scheduler.plugins.dynamic_resources.capacity import CapacityError, Consumption
 from kubestow.scheduler.plugins.dynamic_resources.constraints import Constrained
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
 from kubestow.scheduler.plugins.dynamic_resources.requests import MAX_RESULTS, Option, Request, WantedClaim
@@ -161,7 +161,9 @@ class Search:
                 problem = f"asks for all devices, but resource pool {'/'.join(pool.id)} is {pool.problem.value}"
                 raise AllocationError(f"claim {claim}, request {option.own_name}: {problem}")
             for device, here in zip(pool.devices, pool.here, strict=True):
-                if self._is_selectable(option, device, here, claim) and self._has_capacity(option, device, pool):
+                if self._is_selectable(option, device, here, claim) and (
+                    not self._rules.shares or self._consumption(claim, option, device, device.name) is not None
+                ):
                     positions.append(position)
                 position += 1
         return positions
@@ -267,7 +269,7 @@ class Search:
             kind = (pool, device.kind)
             if kind in tried and not self._can_fail:
                 continue
-            if not self._has_capacity(option, device, pool):
+            if not self._has_capacity(at.claim, option, device, pool):
                 continue
             took = self._take(at.claim, option, position, must=False)
             if not device.shared and not option.admin:
@@ -295,7 +297,9 @@ class Search:
         try:
             for device, _, _ in self._devices:
                 option.selection.matches(device, self._keys[claim])
-        except AllocationError:
+                if self._rules.shares:
+                    option.consumption(device)
+        except (AllocationError, CapacityError):
             return True
         return False
 
@@ -344,10 +348,19 @@ class Search:
             return False
         return option.selection.matches(device, claim) and here
 
-    def _has_capacity(self, option: Option, device: DeviceEntry, pool: PoolView) -> bool:
+    def _consumption(self, claim: str, option: Option, device: DeviceEntry, name: str) -> Consumption | None:
+        """Return what an option consumes of a device, of which an error has the given name."""
+        try:
+            return option.consumption(device)
+        except CapacityError as error:
+            where = f"claim {claim}, request {option.own_name}"
+            raise AllocationError(f"{where}: checking capacity for device {name}: {error}") from None
+
+    def _has_capacity(self, claim: int, option: Option, device: DeviceEntry, pool: PoolView) -> bool:
+        """Return whether enough capacity is left for a share of a device."""
         if not self._rules.shares:
             return True
-        consumption = option.consumption(device)
+        consumption = self._consumption(self._keys[claim], option, device, device.id)
         if consumption is None:
             return False
         used = pool.usage.capacity.get(device.name)
@@ -369,7 +382,7 @@ class Search:
         if device.counters:
             if not self._rules.partitions:
                 return False
-            counted = not (is_shared and (device.name in pool.usage.capacity or device in self._capacity))
+            counted = not (is_shared and (device.name in pool.usage.shares or device in self._capacity))
             if counted and not self._counters_suffice(device, pool):
                 return False
         if self._rules.taints and device.taints and not option.tolerates(device):
@@ -383,7 +396,7 @@ class Search:
                     raise AllocationError(f"claim {self._keys[claim]}, request {option.own_name}: {problem}")
                 return False
             constraint.add(device)
-        if must and not self._has_capacity(option, device, pool):
+        if must and not self._has_capacity(claim, option, device, pool):
             _release(constrained)
             return False
         if counted:
