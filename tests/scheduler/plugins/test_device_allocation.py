@@ -435,13 +435,16 @@ def opaque(word: str) -> dict[str, Any]:
 
 
 def test_configuration_of_an_allocation() -> None:
-    """The configuration of each class comes once, then that of the claim for the satisfied requests."""
+    """That of each class comes once, then that of the claim; requests are empty if it is for all of them."""
     configured = device_class("gpu", config=[opaque("class")])
     config = [
         opaque("all"),
         {"requests": ["a"], **opaque("a alone")},
         {"requests": ["b/x"], **opaque("not chosen")},
         {"requests": ["b/y"], **opaque("chosen")},
+        {"requests": ["a", "b/x"], **opaque("one of two")},
+        {"requests": ["b/y", "a"], **opaque("each")},
+        {"requests": ["a", "b"], **opaque("both")},
     ]
     requested = [exactly(name="a"), either(option("x", 9), option("y"), name="b")]
     found = got(configured, device_slice("n", gpus(2)), claim("c", *requested, config=config))
@@ -449,8 +452,19 @@ def test_configuration_of_an_allocation() -> None:
         (of.source, of.requests, bytes(of.opaque.parameters)) for of in found[0].devices.config if of.opaque
     ]
     assert configuration == [
-        ("FromClass", ("a", "b/y"), b'{"say":"class"}'),
+        ("FromClass", (), b'{"say":"class"}'),
         ("FromClaim", (), b'{"say":"all"}'),
         ("FromClaim", ("a",), b'{"say":"a alone"}'),
         ("FromClaim", ("b/y",), b'{"say":"chosen"}'),
+        ("FromClaim", ("a", "b/x"), b'{"say":"one of two"}'),
+        ("FromClaim", (), b'{"say":"each"}'),
+        ("FromClaim", (), b'{"say":"both"}'),
     ]
+
+
+def test_configuration_of_a_class_for_some_requests() -> None:
+    """The requests of the class are listed, and those of another class are not."""
+    classes = device_class("gpu", config=[opaque("class")]), device_class("plain")
+    requested = [exactly(name="a"), exactly(name="b", of="plain"), either(option("x"), name="c")]
+    found = got(*classes, device_slice("n", gpus(3)), claim("c", *requested))
+    assert [(of.source, of.requests) for of in found[0].devices.config] == [("FromClass", ("a", "c/x"))]

@@ -68,21 +68,18 @@ def share_id(rng: Rng) -> str:
 
 def _configuration(claim: ResourceClaim, options: Sequence[Option]) -> Iterator[DeviceAllocationConfiguration]:
     """Yield the configuration for drivers: of each class once, then of the claim for the chosen options."""
-    users: dict[str, tuple[DeviceClass, list[str]]] = {}
+    users: dict[str, tuple[DeviceClass, list[Option]]] = {}
     for option in options:
-        if option.device_class.spec.config:
-            _, requests = users.setdefault(option.device_class.metadata.name, (option.device_class, []))
-            requests.append(option.name)
-    for device_class, requests in users.values():
+        users.setdefault(option.device_class.metadata.name, (option.device_class, []))[1].append(option)
+    for device_class, using in users.values():
+        requests = () if len(using) == len(options) else tuple([option.name for option in using])
         for config in device_class.spec.config:
-            yield DeviceAllocationConfiguration("FromClass", tuple(requests), config.opaque)
+            yield DeviceAllocationConfiguration("FromClass", requests, config.opaque)
     for config in claim.spec.devices.config:
-        if not config.requests:
-            yield DeviceAllocationConfiguration("FromClaim", (), config.opaque)
-        for request, option in zip(claim.spec.devices.requests, options, strict=True):
-            if request.name in config.requests or (request.firstAvailable and option.name in config.requests):
-                # kube-scheduler repeats it for every request it applies to.
-                yield DeviceAllocationConfiguration("FromClaim", config.requests, config.opaque)
+        concerned = [option.request in config.requests or option.name in config.requests for option in options]
+        if not config.requests or any(concerned):
+            requests = () if all(concerned) else config.requests
+            yield DeviceAllocationConfiguration("FromClaim", requests, config.opaque)
 
 
 def _node_selector(claim: ResourceClaim, entries: Iterable[DeviceEntry], node: str) -> NodeSelector | None:
