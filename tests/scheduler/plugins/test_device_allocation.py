@@ -245,6 +245,16 @@ def test_partitions_share_counters() -> None:
     assert names(got(mixed, counters, claim("c"), features=off)) == ["p/whole"]
 
 
+@pytest.mark.parametrize("spec", [{}, {"nodeName": "other"}, {"nodeSelector": ELSEWHERE}])
+def test_a_pool_concerns_the_nodes_of_its_slices_only(spec: dict[str, Any]) -> None:
+    """Counters for other nodes do not add an incomplete or invalid pool to this one."""
+    half = device_slice(pool="half", slices=2, **COUNTERS, **spec)
+    twice = device_slice(pool="twice", sharedCounters=COUNTERS["sharedCounters"] * 2, **spec)
+    assert names(got(device_slice("n", gpus(2)), half, twice, claim("c", exactly(0)))) == ["n/gpu-0", "n/gpu-1"]
+    here = device_slice(pool="here", slices=2, allNodes=True, **COUNTERS)
+    assert got(device_slice("n", gpus(2)), here, claim("c", exactly(0))) == []
+
+
 def test_admin_access_needs_counters() -> None:
     """Admin access to a partition in use consumes its counters again."""
     counters = device_slice("n", pool="n", name="a", slices=2, **COUNTERS)

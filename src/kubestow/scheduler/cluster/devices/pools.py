@@ -4,9 +4,9 @@ Only the newest generation counts, and only if all its slices exist. A pool that
 nothing, but it is visible: a request for all devices must wait for it.
 """
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from kubestow.api.lazy import lazy
 from kubestow.api.node import Node
@@ -114,6 +114,16 @@ class PoolView:
         return [(at, frozenset(used.items())) for at, used in found if not read[at].shared]
 
 
+class Generation(NamedTuple):
+    """All slices of one generation of a pool."""
+
+    count: int
+    counters: dict[CounterName, int] | None
+    """The shared counters; None if two sets have the same name."""
+    consumers: Sequence[DeviceRead]
+    """The devices that consume shared counters, on any node."""
+
+
 class Pool:
     """All slices of a pool, of any generation, and the allocations of its devices."""
 
@@ -125,27 +135,22 @@ class Pool:
         """The slices that a single node can use."""
         self.shared: dict[str, SliceEntry] = {}
         """The slices that several nodes may use."""
-        self.counters: dict[str, SliceEntry] = {}
-        """The slices with shared counters, which apply wherever a device of the pool is used."""
         self._partitions = partitions
-        self._generations: Counter[int] = Counter()
         self._clear_cache()
 
     def _clear_cache(self) -> None:
         self._views: dict[tuple[object, ...], PoolView | None] = {}
         self._reach: ReachIndex | None = None
-        self._consumers: dict[int, list[DeviceRead]] = {}
+        self._newest: int | None = None
+        self._generations: dict[int, Generation] = {}
 
     def set(self, entry: SliceEntry) -> None:
         self.remove(entry.name)
         self.slices[entry.name] = entry
-        self._generations[entry.generation] += 1
         if entry.uses_partitions and not self._partitions:
             # Without the feature its meaning is unknown; but the pool is not complete without it.
             return
-        if entry.shared_counters:
-            self.counters[entry.name] = entry
-        elif entry.node_name:
+        if entry.node_name:
             self.by_node.setdefault(entry.node_name, {})[entry.name] = entry
         else:
             self.shared[entry.name] = entry
@@ -155,26 +160,22 @@ class Pool:
         old = self.slices.pop(name, None)
         if old is None:
             return
-        self._generations[old.generation] -= 1
-        if not self._generations[old.generation]:
-            del self._generations[old.generation]
-        self.counters.pop(name, None)
         self.shared.pop(name, None)
         of_node = self.by_node.get(old.node_name)
         if of_node is not None and of_node.pop(name, None) is not None and not of_node:
             del self.by_node[old.node_name]
 
     def view_for(self, node: Node | None) -> PoolView | None:
-        """Return the part that a node can use; None if there is none. No node: the part that all nodes share."""
+        """Return the part that a node can use; None if there is none."""
         name = "" if node is None else node.metadata.name
-        own = self.by_node.get(name, {}) if name else {}
+        own = self.by_node.get(name, {})
         if self._reach is None and self.shared:
             self._reach = ReachIndex(self.shared.values())
         common = [] if self._reach is None else self._reach.groups_for(node)
         has_own_choice = bool(own) or any(group[0].per_device for group in common)
         key = (*(group[0].name for group in common), name if has_own_choice else "")
         if key not in self._views:
-            entries = [*own.values(), *(entry for group in common for entry in group), *self.counters.values()]
+            entries = [*own.values(), *(entry for group in common for entry in group)]
             self._views[key] = self._view(entries, node) if entries else None
         return self._views[key]
 
@@ -182,29 +183,35 @@ class Pool:
         newest = max(entry.generation for entry in entries)
         relevant = sorted((entry for entry in entries if entry.generation == newest), key=lambda entry: entry.name)
         wanted, read = relevant[0].number_in_pool, _devices_of(relevant)
-        consumers = read.consumers
-        if len(relevant) != wanted:
-            if max(self._generations) > newest:
+        if len(relevant) == wanted:
+            generation = Generation(wanted, _counters_of(relevant), read.consumers)
+        else:
+            if self._newest_generation() > newest:
                 # The generation is being replaced by one that offers the node nothing.
                 return None
-            if self._generations[newest] != wanted:
+            generation = self._generation(newest)
+            if generation.count != wanted:
                 return PoolView(self, PoolProblem.INCOMPLETE)
-            consumers = self._consumers_of(newest)
         if len(read.position) < len(read.all):
             return PoolView(self, PoolProblem.INVALID)
         if not self._partitions:
             return PoolView(self, None, relevant, node=node)
-        counters = _counters_of(relevant)
+        counters, consumers = generation.counters, generation.consumers
         if counters is None or any(name not in counters for device in consumers for name, _ in device.counters):
             return PoolView(self, PoolProblem.INVALID)
         return PoolView(self, None, relevant, counters, consumers, node)
 
-    def _consumers_of(self, generation: int) -> list[DeviceRead]:
-        """Return the devices of all nodes that consume shared counters."""
-        if generation not in self._consumers:
-            slices = [entry for entry in self.slices.values() if entry.generation == generation]
-            self._consumers[generation] = _devices_of(slices).consumers
-        return self._consumers[generation]
+    def _newest_generation(self) -> int:
+        if self._newest is None:
+            self._newest = max(entry.generation for entry in self.slices.values())
+        return self._newest
+
+    def _generation(self, number: int) -> Generation:
+        """Return a generation with the slices of all nodes."""
+        if number not in self._generations:
+            of = [entry for entry in self.slices.values() if entry.generation == number]
+            self._generations[number] = Generation(len(of), _counters_of(of), _devices_of(of).consumers)
+        return self._generations[number]
 
 
 def _devices_of(slices: Iterable[SliceEntry]) -> DevicesRead:

@@ -50,8 +50,6 @@ class Devices:
         """The pools that have slices for a single node, by the name of the node."""
         self._common: dict[tuple[str, str], Pool] = {}
         """The pools that several nodes may use."""
-        self._problem_pools: dict[tuple[str, str], PoolView] = {}
-        """Pools that every node must see, because their contents are unknown."""
         self._views: dict[str, tuple[PoolView, ...]] = {}
         self._is_loaded = True
         """Whether slices have been parsed and claims counted; a copy does that at the first use."""
@@ -142,7 +140,6 @@ class Devices:
             node = self._nodes.nodes[row]
             pools = {**self._common, **self._of_node.get(name, {})}
             seen = [view for pool in pools.values() if (view := pool.view_for(node)) is not None]
-            seen += [view for key, view in self._problem_pools.items() if key not in pools]
             views = self._views[name] = tuple(sorted(seen, key=lambda view: view.order))
         return views
 
@@ -188,11 +185,7 @@ class Devices:
     def _update_views(self, pool: Pool) -> None:
         for name in pool.by_node:
             self._views.pop(name, None)
-        had_problem = self._problem_pools.pop(pool.id, None) is not None
-        from_nowhere = pool.view_for(None) if pool.counters else None
-        if from_nowhere is not None and from_nowhere.problem is not None:
-            self._problem_pools[pool.id] = from_nowhere
-        if had_problem or pool.shared or pool.id in self._problem_pools:
+        if pool.shared:
             self._reset_views()
 
     def _reset_views(self) -> None:
