@@ -29,7 +29,6 @@ NOT_BUILT = frozenset(
     {
         "CompositePodGroup",
         "DRADerivedAttributes",
-        "DRADeviceCompatibilityGroups",
         "DRANodeAllocatableResources",
         "DRAOptionalNodeOperations",
         "DRAPartitionableDevicesType",

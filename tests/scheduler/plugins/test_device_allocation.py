@@ -272,6 +272,61 @@ def test_unknown_or_duplicate_counters_invalidate_a_pool() -> None:
     assert got(offered, device_slice("n", pool="p", name="a", slices=2, **twice), claim("c")) == []
 
 
+GROUPS = Features(dra_device_compatibility_groups=True)
+
+
+def grouped(*devices: str, first: int = 0) -> list[dict[str, Any]]:
+    """Return devices that consume one unit each and have compatibility groups, one per letter."""
+    consumed: dict[str, Any] = {"counterSet": "gpu", "counters": {"units": {"value": "1"}}}
+    return [
+        device(f"d{number}", consumesCounters=[{**consumed, "compatibilityGroups": list(groups)}])
+        for number, groups in enumerate(devices, first)
+    ]
+
+
+def grouped_pool(*devices: str, elsewhere: str = "a") -> list[Any]:
+    """Return the slices of pool `n`, which another node uses, too."""
+    other = device_slice("m", grouped(elsewhere, first=9), pool="n", name="c", slices=3)
+    counters = device_slice(pool="n", name="a", slices=3, allNodes=True, **COUNTERS)
+    return [device_slice("n", grouped(*devices), name="b", slices=3), other, counters]
+
+
+@pytest.mark.parametrize(
+    ("devices", "count", "found"),
+    [
+        (["a", "b", "a"], 2, ["n/d0", "n/d2"]),
+        (["ab", "bc", "ca"], 3, []),
+        (["ab", "bc", "b"], 3, ["n/d0", "n/d1", "n/d2"]),
+        (["", "a", ""], 2, ["n/d0", "n/d2"]),
+        (["", "a"], 2, []),
+        (["ab", "ac", "b", "c"], 2, ["n/d0", "n/d1"]),
+        (["ab", "ac", "b", "ab"], 3, ["n/d0", "n/d1", "n/d3"]),
+    ],
+)
+def test_devices_of_a_counter_set_share_a_compatibility_group(devices: list[str], count: int, found: list[str]) -> None:
+    """All devices share one group, or none has any."""
+    assert names(got(*grouped_pool(*devices), claim("c", exactly(count)), features=GROUPS)) == found
+
+
+def test_allocated_devices_restrict_the_compatibility_groups() -> None:
+    """A device must share a group with those that are allocated, on this node or another."""
+    slices = grouped_pool("a", "b", "ab", "a", elsewhere="b")
+    assert names(got(*slices, allocated("x", "n", "d3"), claim("c", exactly(2)), features=GROUPS)) == ["n/d0", "n/d2"]
+    assert names(got(*slices, allocated("x", "n", "d9"), claim("c", exactly(2)), features=GROUPS)) == ["n/d1", "n/d2"]
+    both = allocated("x", "n", "d2"), allocated("y", "n", "d9")
+    assert names(got(*slices, *both, claim("c"), features=GROUPS)) == ["n/d1"]
+    assert got(*slices, *both, claim("c", exactly(2)), features=GROUPS) == []
+
+
+def test_without_the_gate_slices_with_compatibility_groups_are_ignored() -> None:
+    """The pool is not complete without them, so that nothing is allocated from it."""
+    assert got(*grouped_pool("a"), claim("c")) == []
+    assert got(*grouped_pool("", elsewhere="a"), claim("c")) == []
+    assert names(got(*grouped_pool("", elsewhere=""), claim("c"))) == ["n/d0"]
+    alone = device_slice("n", grouped("a"), pool="alone")
+    assert names(got(alone, device_slice("n", gpus(1)), claim("c", exactly(0)))) == ["n/gpu-0"]
+
+
 # Shares
 
 

@@ -21,6 +21,10 @@ CounterName = tuple[str, str]
 """A counter set, and a counter in it."""
 
 
+NO_GROUPS = frozenset([""])
+"""The compatibility groups of a device that has none: it is compatible with others that have none."""
+
+
 class Numbers(dict[Hashable, int]):
     """Small consecutive numbers for distinct values."""
 
@@ -62,6 +66,7 @@ class DeviceEntry:
         "counters",
         "device",
         "driver",
+        "groups",
         "kind",
         "name",
         "pool",
@@ -72,7 +77,7 @@ class DeviceEntry:
     )
 
     def __init__(self, read: "DeviceRead", of: "SliceEntry") -> None:
-        self.device, self.taints, self.counters, self.shared, self.reach, self.content, self.kind = read
+        self.device, self.taints, self.counters, self.groups, self.shared, self.reach, self.content, self.kind = read
         self.slice = of
         self.driver, self.pool, self.name = of.driver, of.pool, self.device.name
 
@@ -88,6 +93,8 @@ class DeviceRead(NamedTuple):
     taints: tuple[DeviceTaint, ...]
     """The taints that prevent an allocation unless they are tolerated."""
     counters: tuple[tuple[CounterName, int], ...]
+    groups: tuple[tuple[str, frozenset[str]], ...]
+    """The compatibility groups for each counter set."""
     shared: bool
     reach: Reach | None
     content: int
@@ -120,12 +127,13 @@ def _read(device: Device, of: "SliceEntry", taints: tuple[DeviceTaint, ...], num
             for name, counter in sorted(consumption.counters.items())
         ]
     )
+    groups = tuple([(of.counterSet, frozenset(of.compatibilityGroups) or NO_GROUPS) for of in device.consumesCounters])
     shared = bool(device.allowMultipleAllocations)
     reach = Reach(device.nodeName, device.allNodes, device.nodeSelector) if of.per_device else None
     attributes = frozenset(device.attributes.items())
     content = numbers.contents.of((of.driver, attributes, _capacities(device), shared))
-    kind = numbers.kinds.of((content, taints, counters, device.bindingConditions, device.bindsToNode))
-    return DeviceRead(device, taints, counters, shared, reach, content, kind)
+    kind = numbers.kinds.of((content, taints, counters, groups, device.bindingConditions, device.bindsToNode))
+    return DeviceRead(device, taints, counters, groups, shared, reach, content, kind)
 
 
 def _capacities(device: Device) -> Hashable:
@@ -159,6 +167,7 @@ class SliceEntry:
         "reach",
         "read",
         "shared_counters",
+        "uses_groups",
         "uses_partitions",
     )
 
@@ -173,6 +182,7 @@ class SliceEntry:
         self.reach = Reach(spec.nodeName, spec.allNodes, spec.nodeSelector)
         self.shared_counters = spec.sharedCounters
         self.uses_partitions = spec.perDeviceNodeSelection is not None or bool(spec.sharedCounters)
+        self.uses_groups = any(of.compatibilityGroups for device in spec.devices for of in device.consumesCounters)
         key = (self.driver, self.per_device)
         devices, read = numbers.latest.get(key, ((), _NO_DEVICES))
         if taints_of.has_rules or devices != spec.devices:

@@ -12,6 +12,7 @@ from kubestow.api.lazy import lazy
 from kubestow.api.node import Node
 from kubestow.api.quantity import nano
 from kubestow.scheduler.cluster.devices.entries import (
+    NO_GROUPS,
     CounterName,
     DeviceEntry,
     DeviceRead,
@@ -58,6 +59,7 @@ class PoolView:
         self._state: tuple[object, ...] = ()
         self._number = -1
         self._left: dict[CounterName, int] = {}
+        self._groups: dict[str, frozenset[str]] = {}
 
     @lazy
     def devices(self) -> tuple[DeviceEntry, ...]:
@@ -84,6 +86,13 @@ class PoolView:
             self._refresh()
         return self._left
 
+    @property
+    def groups(self) -> dict[str, frozenset[str]]:
+        """The compatibility groups of the allocated devices, by counter set; see `common_groups`."""
+        if self._seen != self.usage.version:
+            self._refresh()
+        return self._groups
+
     def _refresh(self) -> None:
         usage = self.usage
         self._seen = usage.version
@@ -92,12 +101,15 @@ class PoolView:
             self._state = (self.problem,)
             return
         taken = usage.dedicated
-        self._left = dict(self._totals)
+        self._left, self._groups = dict(self._totals), {}
         if taken or usage.shares:
             for device in self._consumers:
-                for counter, amount in device.counters if usage.holds(device.device.name) else ():
-                    if counter in self._left:
-                        self._left[counter] -= amount
+                if usage.holds(device.device.name):
+                    for counter, amount in device.counters:
+                        if counter in self._left:
+                            self._left[counter] -= amount
+                    for name, groups in device.groups:
+                        self._groups[name] = common_groups(self._groups.get(name), groups)
         kinds = self._read.kinds.copy()
         for name in taken:
             position = self._read.position.get(name)
@@ -105,13 +117,21 @@ class PoolView:
                 # An allocated device is of another kind than a free one.
                 kinds[position] = ~kinds[position]
         shares = [(name in usage.shares, frozenset(usage.capacity.get(name, {}).items())) for name in self._read.shared]
-        self._state = (*kinds, self.here, *shares, *self._shares_of_others(), *self._left.items())
+        others = self._shares_of_others()
+        self._state = (*kinds, self.here, *shares, *others, *self._left.items(), *self._groups.items())
 
     def _shares_of_others(self) -> list[Hashable]:
         """Return the usage of devices that were shared when they were allocated, and are no longer."""
         position, read = self._read.position, self._read.all
         found = [(position[name], used) for name, used in self.usage.capacity.items() if name in position]
         return [(at, frozenset(used.items())) for at, used in found if not read[at].shared]
+
+
+def common_groups(present: frozenset[str] | None, groups: frozenset[str]) -> frozenset[str]:
+    """Return the groups that a further device must share after a device with these groups; `present`: so far."""
+    if present is None:
+        return groups
+    return present if NO_GROUPS in (present, groups) else present & groups
 
 
 class Generation(NamedTuple):
@@ -127,7 +147,7 @@ class Generation(NamedTuple):
 class Pool:
     """All slices of a pool, of any generation, and the allocations of its devices."""
 
-    def __init__(self, driver: str, name: str, *, partitions: bool) -> None:
+    def __init__(self, driver: str, name: str, *, partitions: bool, groups: bool) -> None:
         self.id = (driver, name)
         self.usage = PoolUsage()
         self.slices: dict[str, SliceEntry] = {}
@@ -135,7 +155,7 @@ class Pool:
         """The slices that a single node can use."""
         self.shared: dict[str, SliceEntry] = {}
         """The slices that several nodes may use."""
-        self._partitions = partitions
+        self._partitions, self._groups = partitions, groups
         self._clear_cache()
 
     def _clear_cache(self) -> None:
@@ -147,7 +167,7 @@ class Pool:
     def set(self, entry: SliceEntry) -> None:
         self.remove(entry.name)
         self.slices[entry.name] = entry
-        if entry.uses_partitions and not self._partitions:
+        if (entry.uses_partitions and not self._partitions) or not self._knows_groups_of(entry):
             # Without the feature its meaning is unknown; but the pool is not complete without it.
             return
         if entry.node_name:
@@ -201,6 +221,9 @@ class Pool:
             return PoolView(self, PoolProblem.INVALID)
         return PoolView(self, None, relevant, counters, consumers, node)
 
+    def _knows_groups_of(self, entry: SliceEntry) -> bool:
+        return self._groups or not entry.uses_groups
+
     def _newest_generation(self) -> int:
         if self._newest is None:
             self._newest = max(entry.generation for entry in self.slices.values())
@@ -209,7 +232,7 @@ class Pool:
     def _generation(self, number: int) -> Generation:
         """Return a generation with the slices of all nodes."""
         if number not in self._generations:
-            of = [entry for entry in self.slices.values() if entry.generation == number]
+            of = [of for of in self.slices.values() if of.generation == number and self._knows_groups_of(of)]
             self._generations[number] = Generation(len(of), _counters_of(of), _devices_of(of).consumers)
         return self._generations[number]
 

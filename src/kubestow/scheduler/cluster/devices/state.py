@@ -37,6 +37,7 @@ class Devices:
         self._features = features
         self._history = history
         self._partitions = features.dra_partitionable_devices
+        self._groups = features.dra_device_compatibility_groups
         self._shares = features.dra_consumable_capacity
         self._extended = features.dra_extended_resource
         self.classes: dict[str, DeviceClass] = {}
@@ -251,7 +252,8 @@ class Devices:
     def _pool_of(self, driver: str, name: str) -> Pool:
         pool = self._pools.get((driver, name))
         if pool is None:
-            pool = self._pools[driver, name] = Pool(driver, name, partitions=self._partitions)
+            pool = Pool(driver, name, partitions=self._partitions, groups=self._groups)
+            self._pools[driver, name] = pool
         return pool
 
     def _taints_of(self) -> TaintsOf:

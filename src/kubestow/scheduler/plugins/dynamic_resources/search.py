@@ -19,6 +19,7 @@ import msgspec
 from kubestow.api.lazy import lazy
 from kubestow.scheduler.cluster.devices import DeviceEntry, PoolView
 from kubestow.scheduler.cluster.devices.entries import CounterName
+from kubestow.scheduler.cluster.devices.pools import common_groups
 from kubestow.scheduler.plugins.dynamic_resources.capacity import CapacityError, Consumption
 from kubestow.scheduler.plugins.dynamic_resources.constraints import Constrained
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
@@ -35,6 +36,7 @@ class Rules(msgspec.Struct, frozen=True):
     taints: bool
     conditions: bool
     shares: bool
+    groups: bool
 
 
 class Pick(NamedTuple):
@@ -110,6 +112,8 @@ class Search:
         self._taken: defaultdict[DeviceEntry, list[int]] = defaultdict(list)
         """The claims for which a device was taken."""
         self._counters: defaultdict[tuple[PoolView, CounterName], int] = defaultdict(int)
+        self._groups: defaultdict[tuple[PoolView, str], list[frozenset[str]]] = defaultdict(list)
+        """The common compatibility groups in a counter set, after each device that was taken."""
         self._capacity: dict[DeviceEntry, list[Consumption]] = {}
         self._all: dict[Option, list[int]] = {}
         """The positions of all matching devices, for options with allocation mode All."""
@@ -383,7 +387,7 @@ class Search:
             if not self._rules.partitions:
                 return False
             counted = not (is_shared and (device.name in pool.usage.shares or device in self._capacity))
-            if counted and not self._counters_suffice(device, pool):
+            if counted and not (self._is_compatible(device, pool) and self._counters_suffice(device, pool)):
                 return False
         if self._rules.taints and device.taints and not option.tolerates(device):
             return False
@@ -402,6 +406,9 @@ class Search:
         if counted:
             for name, amount in device.counters:
                 self._counters[pool, name] += amount
+            for counter_set, groups in device.groups:
+                present = self._groups_of(pool, counter_set)
+                self._groups[pool, counter_set].append(common_groups(present, groups))
         consumption = option.consumption(device) if is_shared else None
         if consumption is not None:
             self._capacity.setdefault(device, []).append(consumption)
@@ -412,6 +419,17 @@ class Search:
 
     def _constrained_by(self, claim: int, option: Option) -> list[Constrained]:
         return [self._constrained[claim][number] for number in option.constraints]
+
+    def _groups_of(self, pool: PoolView, counter_set: str) -> frozenset[str] | None:
+        taken = self._groups.get((pool, counter_set))
+        return taken[-1] if taken else pool.groups.get(counter_set)
+
+    def _is_compatible(self, device: DeviceEntry, pool: PoolView) -> bool:
+        """Return whether a device shares a compatibility group with all that use the same counter sets."""
+        if not self._rules.groups:
+            return True
+        found = [(self._groups_of(pool, counter_set), groups) for counter_set, groups in device.groups]
+        return not any(present is not None and present.isdisjoint(groups) for present, groups in found)
 
     def _counters_suffice(self, device: DeviceEntry, pool: PoolView) -> bool:
         left = pool.left
@@ -436,6 +454,8 @@ class Search:
         if counted:
             for name, amount in device.counters:
                 self._counters[pool, name] -= amount
+            for counter_set, _ in device.groups:
+                self._groups[pool, counter_set].pop()
 
 
 def _release(constrained: Sequence[Constrained]) -> None:

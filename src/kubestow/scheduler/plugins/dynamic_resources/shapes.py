@@ -73,6 +73,7 @@ class Allocator:
             taints=features.dra_device_taints,
             conditions=features.dra_device_binding_conditions and features.dra_resource_claim_device_status,
             shares=features.dra_consumable_capacity,
+            groups=features.dra_device_compatibility_groups,
         )
         self._selectors = Selectors()
         self._compiler = Compiler(classes, self._selectors, features)
