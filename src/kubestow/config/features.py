@@ -30,7 +30,6 @@ NOT_BUILT = frozenset(
         "CompositePodGroup",
         "DRADerivedAttributes",
         "DRANodeAllocatableResources",
-        "DRAOptionalNodeOperations",
         "DRAPartitionableDevicesType",
         "InPlacePodVerticalScalingSchedulerPreemption",
         "PodGroupPreemptionPolicy",

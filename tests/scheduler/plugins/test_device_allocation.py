@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubestow.api.codec import convert
-from kubestow.api.node import NodeSelector
+from kubestow.api.node import Node, NodeSelector
 from kubestow.config.features import Features
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.testing import make_node
@@ -325,6 +326,63 @@ def test_without_the_gate_slices_with_compatibility_groups_are_ignored() -> None
     assert names(got(*grouped_pool("", elsewhere=""), claim("c"))) == ["n/d0"]
     alone = device_slice("n", grouped("a"), pool="alone")
     assert names(got(alone, device_slice("n", gpus(1)), claim("c", exactly(0)))) == ["n/gpu-0"]
+
+
+# Operations on nodes
+
+SKIPPING = Features(dra_optional_node_operations=True, generic_workload=True)
+
+
+def skipping_node() -> Node:
+    """Return node `n`, whose kubelet can skip operations."""
+    node = make_node("n")
+    return replace(node, status=replace(node.status, declaredFeatures=("DRAOptionalNodeOperations",)))
+
+
+def test_devices_may_require_that_the_node_skips_operations() -> None:
+    """With the gate, they are allocated on nodes that declare the feature, and the result names the operations."""
+    offered = device_slice("n", gpus(1), skipNodeOperations=["*"])
+    assert got(offered, claim("c"), features=SKIPPING) == []
+    cluster, plugin = cluster_of(offered, claim("c"), features=SKIPPING)
+    assert "n" in rejected(plugin, cluster, claiming("p", "c"))
+    cluster.set_node(skipping_node())
+    pod = PodInfo(claiming("p", "c"))
+    assert rejected(plugin, cluster, pod.pod) == {}
+    state: Any = plugin.pre_filter(pod)
+    plugin.reserve(state, pod, "n")
+    assert state.allocations[0].devices.results[0].skipNodeOperations == ("*",)
+
+
+@pytest.mark.parametrize("features", [Features(), Features(dra_list_type_attributes=True)])
+def test_without_the_gate_skipped_operations_depend_on_the_allocator(features: Features) -> None:
+    """Only the allocator for alpha features knows of them, and leaves out such devices."""
+    offered = device_slice("n", gpus(1), skipNodeOperations=["*"])
+    found = got(offered, claim("c"), features=features)
+    assert names(found) == ([] if features.dra_list_type_attributes else ["n/gpu-0"])
+    assert all(not of.devices.results[0].skipNodeOperations for of in found)
+
+
+def test_an_allocation_that_skips_operations_needs_a_node_that_can() -> None:
+    """Whatever the gates are; otherwise the claim is deallocated."""
+    result = {"request": "r", "driver": DRIVER, "pool": "n", "device": "gpu-0", "skipNodeOperations": ["*"]}
+    skipping = claim("c", status={"allocation": {"devices": {"results": [result]}}})
+    cluster, plugin = cluster_of(device_slice("n", gpus(1)), skipping)
+    assert rejected(plugin, cluster, claiming("p", "c"))["n"].message == "resourceclaim not available on the node"
+    cluster.set_node(skipping_node())
+    assert rejected(plugin, cluster, claiming("p", "c")) == {}
+
+
+def test_a_pod_of_a_group_needs_a_node_that_can_skip_what_another_pod_was_given() -> None:
+    """The pending allocation of a shared claim restricts the other pods of the group."""
+    offered = device_slice(pool="p", devices=gpus(1), allNodes=True, skipNodeOperations=["*"])
+    cluster, plugin = cluster_of(offered, claim("c"), features=SKIPPING)
+    cluster.set_node(skipping_node())
+    cluster.set_node(make_node("m"))
+    first, second = (PodInfo(claiming(name, "c", group="g")) for name in "ab")
+    plugin.reserve(plugin.pre_filter(first), first, "n")  # type: ignore[arg-type]
+    answer = rejected(plugin, cluster, second.pod)
+    problem = "allocation requires DRAOptionalNodeOperations feature on the node"
+    assert {node: of.message for node, of in answer.items()} == {"m": f"resource claim default/c {problem}"}
 
 
 # Shares

@@ -125,9 +125,10 @@ class Cluster:
                 self.images.remove(row, old)
             self.images.add(row, node)
         self.nodes.set_node(row, node, allocatable)
+        if pods_must_move or (old is not None and old.status.declaredFeatures != node.status.declaredFeatures):
+            self.devices.node_changed(node.metadata.name, row)
         if pods_must_move:
             self._index_pods_of(row, 1)
-            self.devices.node_changed(node.metadata.name, row)
             self.listed_version += 1
         self.order.set(row, node)
         if self.history is not None and (old is None or _is_other(old, node)):

@@ -132,7 +132,8 @@ def _read(device: Device, of: "SliceEntry", taints: tuple[DeviceTaint, ...], num
     reach = Reach(device.nodeName, device.allNodes, device.nodeSelector) if of.per_device else None
     attributes = frozenset(device.attributes.items())
     content = numbers.contents.of((of.driver, attributes, _capacities(device), shared))
-    kind = numbers.kinds.of((content, taints, counters, groups, device.bindingConditions, device.bindsToNode))
+    own = (device.bindingConditions, device.bindsToNode, of.skipped_operations)
+    kind = numbers.kinds.of((content, taints, counters, groups, own))
     return DeviceRead(device, taints, counters, groups, shared, reach, content, kind)
 
 
@@ -146,8 +147,8 @@ class DeviceNumbers:
     def __init__(self) -> None:
         self.contents = Numbers()
         self.kinds = Numbers()
-        self.latest: dict[tuple[str, bool], tuple[tuple[Device, ...], DevicesRead]] = {}
-        """The devices parsed last, by driver and whether each selects its nodes; only without taint rules."""
+        self.latest: dict[Hashable, tuple[tuple[Device, ...], DevicesRead]] = {}
+        """The devices parsed last, by the properties of their slice that matter; only without taint rules."""
 
 
 _NO_DEVICES = DevicesRead([])
@@ -167,6 +168,7 @@ class SliceEntry:
         "reach",
         "read",
         "shared_counters",
+        "skipped_operations",
         "uses_groups",
         "uses_partitions",
     )
@@ -183,7 +185,9 @@ class SliceEntry:
         self.shared_counters = spec.sharedCounters
         self.uses_partitions = spec.perDeviceNodeSelection is not None or bool(spec.sharedCounters)
         self.uses_groups = any(of.compatibilityGroups for device in spec.devices for of in device.consumesCounters)
-        key = (self.driver, self.per_device)
+        self.skipped_operations = spec.skipNodeOperations
+        """The operations that the kubelet must be able to skip to use the devices."""
+        key = (self.driver, self.per_device, self.skipped_operations)
         devices, read = numbers.latest.get(key, ((), _NO_DEVICES))
         if taints_of.has_rules or devices != spec.devices:
             read = DevicesRead(

@@ -24,6 +24,8 @@ from kubestow.scheduler.cluster.history import PENDING_ALLOCATION, History
 from kubestow.scheduler.cluster.listers import Listers, key_of
 from kubestow.scheduler.cluster.nodes import NodeTable
 
+OPTIONAL_OPERATIONS = "DRAOptionalNodeOperations"
+"""The feature that a node declares if its kubelet can skip operations on devices."""
 _MAX_NUMBERS = 1_000_000
 """Number of distinct row states, or devices, at which all of them are numbered again."""
 
@@ -38,6 +40,7 @@ class Devices:
         self._history = history
         self._partitions = features.dra_partitionable_devices
         self._groups = features.dra_device_compatibility_groups
+        self._operations = features.dra_optional_node_operations
         self._shares = features.dra_consumable_capacity
         self._extended = features.dra_extended_resource
         self.classes: dict[str, DeviceClass] = {}
@@ -118,7 +121,8 @@ class Devices:
 
     def _update_row_state(self, row: int) -> None:
         numbers = tuple([view.state_number(self._states) for view in self.pools_of(row)])
-        self._row_states[row] = self._row_state_numbers.of(numbers)
+        may_skip = self._operations and self.may_skip_operations(row)
+        self._row_states[row] = self._row_state_numbers.of((numbers, may_skip))
         self._stale[row] = False
 
     @property
@@ -159,8 +163,13 @@ class Devices:
     def node_name(self, row: int) -> str:
         return self._nodes.names[row]
 
+    def may_skip_operations(self, row: int) -> bool:
+        """Return whether a node declares that its kubelet can skip operations on devices."""
+        node = self._nodes.nodes[row]
+        return node is not None and OPTIONAL_OPERATIONS in node.status.declaredFeatures
+
     def node_changed(self, name: str, row: int) -> None:
-        """Record that a node was added, was removed, or has other labels."""
+        """Record that a node was added, was removed, or has other labels or declared features."""
         self._views.pop(name, None)
         if row < len(self._stale):
             self._stale[row] = True

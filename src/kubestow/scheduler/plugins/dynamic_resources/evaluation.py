@@ -15,6 +15,7 @@ from kubestow.api.requests import is_extended_resource
 from kubestow.scheduler.cluster.arrays import BoolArray, ByteArray, IntArray, Rows, are_all_zero
 from kubestow.scheduler.cluster.devices import Devices
 from kubestow.scheduler.cluster.devices.classes import CLASS_PREFIX
+from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.node_matching import node_terms_match
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.results import Code, FilterError, Rejection, Rejections, unresolvable
@@ -67,13 +68,14 @@ class RowEvaluator:
             kinds = np.zeros(len(place.rows), np.int64)
             for positions, wanted in self._by_claims(state, place, kinds):
                 kinds[positions] = self._kinds(wanted.claims, place.source[positions], failures)
-            _reject_unavailable(state, failed, place, kinds)
+            self._reject_without_operations(state, place, kinds, failures)
+            self._reject_unavailable(state, failed, place, kinds)
         if are_all_zero(kinds):
             return None
         return Rejections(
             kinds.astype(np.int64),
             lambda kind: _REASONS[kind] if kind < _FIRST_FAILURE else failures[kind - _FIRST_FAILURE],
-            failures[0] if failures else None,
+            next((failure for failure in failures if failure.code is Code.ERROR), None),
         )
 
     def scores(self, state: State, place: Place) -> IntArray:
@@ -153,25 +155,45 @@ class RowEvaluator:
                 failures.append(_failure(error))
         return detailed
 
+    def _lack_operations(self, allocation: AllocationResult, place: Place) -> BoolArray | None:
+        """Return by row whether the kubelet cannot skip the operations that an allocation skips; None: no row."""
+        if not any(result.skipNodeOperations for result in allocation.devices.results):
+            return None
+        return np.array([not self._devices.may_skip_operations(row) for row in place.source.tolist()], np.bool_)
+
+    def _reject_without_operations(
+        self, state: State, place: Place, kinds: IntArray, failures: list[Rejection]
+    ) -> None:
+        """Reject rows on which the pending allocations of other pods of the group cannot be used."""
+        for number in sorted(state.shared):
+            claim = state.claims[number]
+            lacking = None if claim.status.allocation is None else self._lack_operations(claim.status.allocation, place)
+            if lacking is not None:
+                kinds[lacking & (kinds == 0)] = _FIRST_FAILURE + len(failures)
+                problem = "allocation requires DRAOptionalNodeOperations feature on the node"
+                failures.append(unresolvable(f"resource claim {key_of(claim)} {problem}"))
+
+    def _reject_unavailable(self, state: State, failed: Sequence[int], place: Place, kinds: IntArray) -> None:
+        """Reject rows on which allocated claims cannot be used."""
+        feasible = kinds == 0
+        for number, claim in enumerate(state.claims):
+            allocation = claim.status.allocation
+            if allocation is None:
+                continue
+            missing: BoolArray = np.full(len(place.rows), number in failed)
+            if allocation.nodeSelector is not None:
+                missing |= ~node_terms_match(place.view, place.rows, compile_node_selector(allocation.nodeSelector))
+            lacking = self._lack_operations(allocation, place)
+            if lacking is not None:
+                missing |= lacking
+            missing &= feasible
+            if missing.any():
+                kinds[missing] = _NOT_AVAILABLE
+                state.unavailable.add(number)
+
 
 def _failure(error: AllocationError) -> Rejection:
     return Rejection((f'running "{_NAME}" filter plugin: {error}',), Code.ERROR)
-
-
-def _reject_unavailable(state: State, failed: Sequence[int], place: Place, kinds: IntArray) -> None:
-    """Reject rows on which allocated claims cannot be used."""
-    feasible = kinds == 0
-    for number, claim in enumerate(state.claims):
-        allocation = claim.status.allocation
-        if allocation is None:
-            continue
-        missing: BoolArray = np.full(len(place.rows), number in failed)
-        if allocation.nodeSelector is not None:
-            missing |= ~node_terms_match(place.view, place.rows, compile_node_selector(allocation.nodeSelector))
-        missing &= feasible
-        if missing.any():
-            kinds[missing] = _NOT_AVAILABLE
-            state.unavailable.add(number)
 
 
 def _lacks_other_resources(state: State, place: Place) -> BoolArray:

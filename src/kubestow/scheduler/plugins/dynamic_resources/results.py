@@ -16,7 +16,7 @@ from kubestow.rng import Rng
 from kubestow.scheduler.cluster.devices import DeviceEntry
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
 from kubestow.scheduler.plugins.dynamic_resources.requests import Option, WantedClaim
-from kubestow.scheduler.plugins.dynamic_resources.search import Pick
+from kubestow.scheduler.plugins.dynamic_resources.search import Pick, Rules
 
 
 def allocation_of(
@@ -27,8 +27,7 @@ def allocation_of(
     chosen: Mapping[int, Option],
     node: str,
     rng: Rng,
-    *,
-    conditions: bool,
+    rules: Rules,
 ) -> AllocationResult:
     """Return the allocation of a claim.
 
@@ -37,14 +36,14 @@ def allocation_of(
     options = [chosen.get(number, request.options[0]) for number, request in enumerate(wanted.requests)]
     return AllocationResult(
         devices=DeviceAllocationResult(
-            results=tuple([_result(*of, rng, conditions=conditions) for of in zip(picks, entries, strict=True)]),
+            results=tuple([_result(*of, rng, rules) for of in zip(picks, entries, strict=True)]),
             config=tuple(_configuration(claim, options)),
         ),
         nodeSelector=_node_selector(claim, entries, node),
     )
 
 
-def _result(pick: Pick, entry: DeviceEntry, rng: Rng, *, conditions: bool) -> DeviceRequestAllocationResult:
+def _result(pick: Pick, entry: DeviceEntry, rng: Rng, rules: Rules) -> DeviceRequestAllocationResult:
     option = pick.option
     return DeviceRequestAllocationResult(
         request=option.name,
@@ -53,10 +52,11 @@ def _result(pick: Pick, entry: DeviceEntry, rng: Rng, *, conditions: bool) -> De
         device=entry.name,
         adminAccess=True if option.admin else None,
         tolerations=option.tolerations,
-        bindingConditions=entry.device.bindingConditions if conditions else (),
-        bindingFailureConditions=entry.device.bindingFailureConditions if conditions else (),
+        bindingConditions=entry.device.bindingConditions if rules.conditions else (),
+        bindingFailureConditions=entry.device.bindingFailureConditions if rules.conditions else (),
         shareID=None if pick.consumption is None else share_id(rng),
         consumedCapacity={} if pick.consumption is None else dict(pick.consumption.quantities),
+        skipNodeOperations=entry.slice.skipped_operations if rules.operations else (),
     )
 
 

@@ -37,6 +37,8 @@ class Rules(msgspec.Struct, frozen=True):
     conditions: bool
     shares: bool
     groups: bool
+    operations: bool
+    """Whether operations on nodes can be skipped."""
 
 
 class Pick(NamedTuple):
@@ -97,12 +99,16 @@ class Search:
         pools: Sequence[PoolView],
         rules: Rules,
         check_time: Callable[[], None],
+        *,
+        may_skip: bool,
     ) -> None:
+        """`may_skip`: whether devices that require skipping operations on the node can be used."""
         self._claims = claims
         self._keys = keys
         self._pools = pools
         self._rules = rules
         self._check_time = check_time
+        self._may_skip = may_skip
         self._devices = offered(pools)
         self.picks: list[list[Pick]] = [[] for _ in claims]
         """The devices taken for each claim, in that order."""
@@ -381,6 +387,8 @@ class Search:
     def _take(self, claim: int, option: Option, position: int, *, must: bool) -> bool:
         """Take a free, selectable device if counters, taints and constraints allow it; return whether it was taken."""
         device, pool, _ = self._devices[position]
+        if device.slice.skipped_operations and not self._may_skip:
+            return False
         is_shared = self._rules.shares and device.shared
         counted = False
         if device.counters:

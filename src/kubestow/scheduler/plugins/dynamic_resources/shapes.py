@@ -74,6 +74,14 @@ class Allocator:
             conditions=features.dra_device_binding_conditions and features.dra_resource_claim_device_status,
             shares=features.dra_consumable_capacity,
             groups=features.dra_device_compatibility_groups,
+            operations=features.dra_optional_node_operations,
+        )
+        # With these features kube-scheduler uses its newest allocator; the others do not know of skipped operations.
+        self._checks_operations = (
+            features.dra_list_type_attributes
+            or features.dra_optional_node_operations
+            or features.dra_derived_attributes
+            or features.dra_device_compatibility_groups
         )
         self._selectors = Selectors()
         self._compiler = Compiler(classes, self._selectors, features)
@@ -160,14 +168,15 @@ class Allocator:
                 chosen,
                 node,
                 self._rng,
-                conditions=self._rules.conditions,
+                self._rules,
             )
             for claim, wanted, picks, chosen in zip(claims, shape.wanted, *solution, strict=True)
         ]
 
     def _search(self, shape: Shape, claims: Sequence[ResourceClaim], row: int) -> Search | None:
         keys, pools = [key_of(claim) for claim in claims], self._devices.pools_of(row)
-        search = Search(shape.wanted, keys, pools, self._rules, self._time_check(row))
+        may_skip = not self._checks_operations or (self._rules.operations and self._devices.may_skip_operations(row))
+        search = Search(shape.wanted, keys, pools, self._rules, self._time_check(row), may_skip=may_skip)
         return search if search.run() else None
 
     def _time_check(self, row: int) -> Callable[[], None]:
