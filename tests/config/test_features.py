@@ -84,8 +84,11 @@ def test_gates_of_other_components_are_accepted() -> None:
             "TopologyAwareWorkloadScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
         ),
         (
-            "DRADerivedAttributes=true",
-            "cannot enable DRADerivedAttributes, Kubestow does not have this feature: set DRADerivedAttributes=false",
+            "DRANodeAllocatableResources=true",
+            (
+                "cannot enable DRANodeAllocatableResources, Kubestow does not have this feature: "
+                "set DRANodeAllocatableResources=false"
+            ),
         ),
         ("wardle:A=true", "component not registered: wardle"),
         (

@@ -28,7 +28,6 @@ _BOOLEANS = {
 NOT_BUILT = frozenset(
     {
         "CompositePodGroup",
-        "DRADerivedAttributes",
         "DRANodeAllocatableResources",
         "DRAPartitionableDevicesType",
         "InPlacePodVerticalScalingSchedulerPreemption",

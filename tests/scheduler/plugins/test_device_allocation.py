@@ -459,41 +459,41 @@ UNFIT = "capacity request cannot be represented in the device's range arithmetic
 
 
 @pytest.mark.parametrize(
-    ("devices", "requested", "features", "problem"),
+    ("devices", "requested", "fractional", "problem"),
     [
-        ([shared("d", validRange={"min": "1", "step": "1"})], "10E", {}, f"{UNFIT}: request 10E exceeds MaxInt64"),
+        ([shared("d", validRange={"min": "1", "step": "1"})], "10E", False, f"{UNFIT}: request 10E exceeds MaxInt64"),
         (
             [shared("d", validRange={"min": "1", "step": "9E"})],
             "9000000000000000002",
-            {},
+            False,
             f"{UNFIT}: rounding request 9000000000000000002 up to the next step passes MaxInt64",
         ),
         (
             [shared("d", validRange={"min": "500m", "step": "1m"})],
             "500001u",
-            {"dra_fractional_capacity_range": True},
+            True,
             f"{UNFIT}: request 500001u is not a representable milli value",
         ),
         (
             [shared("d", validRange={"min": "1", "step": "9P"})],
             "9000000000000002",
-            {"dra_fractional_capacity_range": True},
+            True,
             f"{UNFIT}: rounding request 9000000000000002 up to the next step passes the milli-value range",
         ),
-        ([shared("d", default="-1Gi")], None, {}, "capacity value is negative"),
-        ([device("d", memory="-1Gi")], None, {}, "capacity value is negative"),
-        ([device("fits", memory="1Gi"), device("d", memory="-1Gi")], "1Gi", {}, None),
+        ([shared("d", default="-1Gi")], None, False, "capacity value is negative"),
+        ([device("d", memory="-1Gi")], None, False, "capacity value is negative"),
+        ([device("fits", memory="1Gi"), device("d", memory="-1Gi")], "1Gi", False, None),
     ],
 )
 @pytest.mark.parametrize("count", [1, 0], ids=["one", "all"])
 def test_capacity_that_cannot_be_computed_is_an_error(
-    devices: list[Any], requested: str | None, features: dict[str, bool], problem: str | None, count: int
+    devices: list[Any], requested: str | None, fractional: bool, problem: str | None, count: int
 ) -> None:
     """The device is not skipped. With mode All, the message names the device without its pool."""
     wanted = sized(requested)["exactly"]
     requested_count = {} if count else {"allocationMode": "All"}
     objects = device_slice("n", devices), claim("c", {"name": "r", "exactly": {**wanted, **requested_count}})
-    cluster, plugin = cluster_of(*objects, features=Features(**features))
+    cluster, plugin = cluster_of(*objects, features=Features(dra_fractional_capacity_range=fractional))
     answer = rejected(plugin, cluster, claiming("p", "c"))
     if problem is None:
         assert not answer

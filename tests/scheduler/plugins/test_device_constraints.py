@@ -32,10 +32,10 @@ def outcome(
 
     A device is its model and numa (x: none); a request is its count (0: all devices) and model (!: `FAILING`).
     """
-    offered = [
-        device(f"d{n}", serial=0 if alike else n, model=of[0], **({} if of[1] == "x" else {"numa": int(of[1])}))
-        for n, of in enumerate(devices)
-    ]
+    offered = []
+    for n, (model, numa) in enumerate(devices):
+        attributes: dict[str, Any] = {"serial": {"int": 0 if alike else n}, "model": {"string": model}}
+        offered.append(device(f"d{n}", attributes=attributes | ({} if numa == "x" else {"numa": {"int": int(numa)}})))
     selectors = {"": [], "!": [FAILING]} | {of: [f"device.attributes['{DRIVER}'].model == '{of}'"] for of in "ab"}
     requested = [exactly(count, *selectors[model], name=f"r{n}") for n, (count, model) in enumerate(requests)]
     objects = device_slice("n", offered), claim("c", *requested, constraints=list(constraints))

@@ -1,9 +1,10 @@
-"""Device selectors of DeviceClasses and ResourceClaims.
+"""Device selectors of DeviceClasses and ResourceClaims, and derived attributes of ResourceClaims.
 
 `compile_selector` returns the cached program of an expression; `Selector.matches` evaluates it for a `Device`, which is
-created from the device that a driver publishes. The variable `device` has the fields `driver`, `attributes`, `capacity`
-and `allowMultipleAllocations`; attributes and capacity are maps by domain of maps by name. Two feature gates change the
-declarations: `lists` is DRAListTypeAttributes, `shares` is DRAConsumableCapacity.
+created from the device that a driver publishes. `Derivation.attribute` evaluates to an attribute. The variable `device`
+has the fields `driver`, `attributes`, `capacity` and `allowMultipleAllocations`; attributes and capacity are maps by
+domain of maps by name. Two feature gates change the declarations: `lists` is DRAListTypeAttributes, `shares` is
+DRAConsumableCapacity.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from kubestow.api.cel.library.lists import ATTRIBUTES
 from kubestow.api.cel.library.quantity import Quantity
 from kubestow.api.cel.library.semver import Semver
 from kubestow.api.cel.program import Program
-from kubestow.api.cel.types import ANY, BOOL, DYN, QUANTITY, STRING, Kind, Type, map_of
+from kubestow.api.cel.types import ANY, BOOL, DYN, INT, QUANTITY, SEMVER, STRING, Kind, Type, map_of
 from kubestow.api.cel.values import DefaultingMap, KubernetesValue, type_name
 from kubestow.api.devices import Device as ModelDevice
 from kubestow.api.devices import DeviceAttribute, DeviceCapacity
@@ -117,6 +118,70 @@ class Selector(Program):
         raise EvaluationError(
             f"CEL result of type {type_name(result)} could not be converted to bool: {_conversion_problem(result)}"
         )
+
+
+_SCALARS = (BOOL, INT, STRING, SEMVER, ANY, DYN)
+_ATTRIBUTE_FIELDS: dict[type, tuple[str, str, str]] = {
+    bool: ("boolean", "bools", "bool"),
+    int: ("integer", "ints", "int"),
+    str: ("string", "strings", "string"),
+    Semver: ("version", "versions", "semver"),
+}
+"""By type of a value: the field of an attribute for one value, that for a list, and the name in messages."""
+_GO_TYPES = {
+    "bool": "bool",
+    "bytes": "[]uint8",
+    "double": "float64",
+    "google.protobuf.Duration": "time.Duration",
+    "google.protobuf.Timestamp": "time.Time",
+    "int": "int64",
+    "kubernetes.Quantity": "*resource.Quantity",
+    "kubernetes.Semver": "semver.Version",
+    "null_type": "structpb.NullValue",
+    "string": "string",
+    "uint": "uint64",
+}
+
+
+class Derivation(Program):
+    """A compiled expression that derives an attribute of a device."""
+
+    __slots__ = ()
+
+    def __init__(self, source: str) -> None:
+        """Compile an expression, which may use everything that a gate enables. Raises CompileError."""
+        super().__init__(source, environment(lists=True, shares=True))
+        if self.type not in _SCALARS and not (self.type.kind is Kind.LIST and self.type.params[0] in _SCALARS):
+            scalars = "a primitive scalar (string, integer, boolean, semver) or a list of these scalars"
+            raise CompileError(f"must evaluate to {scalars}, not {self.type.declared}")
+
+    def attribute(self, device: Device) -> DeviceAttribute:
+        """Return the attribute of a device. Raises EvaluationError if the value cannot be one."""
+        value = self.evaluate(device.fields)
+        fields = _ATTRIBUTE_FIELDS.get(value.__class__)
+        if fields is not None:
+            return DeviceAttribute(**{fields[0]: _plain(value)})
+        if value.__class__ is not list:
+            raise EvaluationError(f"unsupported CEL return type: {_go_type(value)}")
+        if not value:
+            return DeviceAttribute(strings=())
+        fields = _ATTRIBUTE_FIELDS.get(value[0].__class__)
+        if fields is None:
+            raise EvaluationError(f"unsupported list element type: {_go_type(value[0])}")
+        for number, element in enumerate(value):
+            if element.__class__ is not value[0].__class__:
+                problem = f"to be {fields[2]}, got {_go_type(element)}"
+                raise EvaluationError(f"expected list element at index {number} {problem}")
+        elements: Any = tuple(map(_plain, value))
+        return DeviceAttribute(**{fields[1]: elements})
+
+
+def _plain(value: Any) -> Any:
+    return value.text if isinstance(value, Semver) else value
+
+
+def _go_type(value: object) -> str:
+    return _GO_TYPES.get(type_name(value), type_name(value))
 
 
 def _conversion_problem(result: Any) -> str:

@@ -137,7 +137,7 @@ def common_groups(present: frozenset[str] | None, groups: frozenset[str]) -> fro
 class Generation(NamedTuple):
     """All slices of one generation of a pool."""
 
-    count: int
+    size: int
     counters: dict[CounterName, int] | None
     """The shared counters; None if two sets have the same name."""
     consumers: Sequence[DeviceRead]
@@ -210,7 +210,7 @@ class Pool:
                 # The generation is being replaced by one that offers the node nothing.
                 return None
             generation = self._generation(newest)
-            if generation.count != wanted:
+            if generation.size != wanted:
                 return PoolView(self, PoolProblem.INCOMPLETE)
         if len(read.position) < len(read.all):
             return PoolView(self, PoolProblem.INVALID)

@@ -1,10 +1,17 @@
 """Constraints between the devices of a claim: all share a value of an attribute, or no two share one.
 
-An attribute is a set of values: those of a list if lists are enabled, otherwise its single value.
+An attribute is a set of values: those of a list if lists are enabled, otherwise its single value. An attribute that the
+request derives replaces that of the device.
 """
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kubestow.api.devices import DeviceAttribute, DeviceConstraint
 from kubestow.scheduler.cluster.devices import DeviceEntry
+
+if TYPE_CHECKING:
+    from kubestow.scheduler.plugins.dynamic_resources.derived import DerivedAttribute
 
 Values = frozenset[tuple[str, str | int]]
 """The values of an attribute, each with its type; empty if the type is unknown."""
@@ -24,8 +31,13 @@ class Constraint:
     def covers(self, request: str, option: str) -> bool:
         return not self.requests or request in self.requests or option in self.requests
 
-    def values_of(self, entry: DeviceEntry) -> Values | None:
-        """Return the device's values of the attribute, None if it does not have the attribute."""
+    def values_of(self, entry: DeviceEntry, derived: Mapping[str, "DerivedAttribute"]) -> Values | None:
+        """Return the device's values of the attribute, None if it does not have the attribute.
+
+        `derived` are the attributes that the request derives. Raises AllocationError if one cannot be derived.
+        """
+        if self._attribute in derived:
+            return _values(derived[self._attribute].of(entry), lists=self.lists)
         if entry.content not in self._known:
             attribute = _attribute(entry, self._attribute)
             self._known[entry.content] = None if attribute is None else _values(attribute, lists=self.lists)
@@ -40,9 +52,9 @@ class Constrained:
         self._taken: list[Values] = []
         """After each device that was taken: for distinct values those of the device, otherwise those common to all."""
 
-    def admits(self, entry: DeviceEntry) -> bool:
-        """Return whether a device satisfies the constraint together with those taken."""
-        values = self._constraint.values_of(entry)
+    def admits(self, entry: DeviceEntry, derived: Mapping[str, "DerivedAttribute"]) -> bool:
+        """Return whether a device satisfies the constraint together with those taken. Raises AllocationError."""
+        values = self._constraint.values_of(entry, derived)
         if values is None:
             return False
         if not self._taken:
@@ -51,8 +63,8 @@ class Constrained:
             return bool(values) and all(map(values.isdisjoint, self._taken))
         return not values.isdisjoint(self._taken[-1])
 
-    def add(self, entry: DeviceEntry) -> None:
-        values = self._constraint.values_of(entry)
+    def add(self, entry: DeviceEntry, derived: Mapping[str, "DerivedAttribute"]) -> None:
+        values = self._constraint.values_of(entry, derived)
         assert values is not None
         is_narrowed = self._taken and not self._constraint.distinct
         self._taken.append(values & self._taken[-1] if is_narrowed else values)

@@ -4,6 +4,9 @@ A request has one option (`exactly`), or a list of alternatives of which the fir
 (`firstAvailable`). Results of an option for a device depend only on the content of the device and are cached.
 """
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from kubestow.api.devices import (
@@ -22,6 +25,9 @@ from kubestow.scheduler.plugins.dynamic_resources.capacity import CapacityError,
 from kubestow.scheduler.plugins.dynamic_resources.constraints import Constraint
 from kubestow.scheduler.plugins.dynamic_resources.errors import AllocationError
 from kubestow.scheduler.plugins.dynamic_resources.selection import Selection, Selectors
+
+if TYPE_CHECKING:
+    from kubestow.scheduler.plugins.dynamic_resources.derived import DerivedAttribute
 
 MAX_RESULTS = 32
 """Maximum number of devices of a claim."""
@@ -50,6 +56,8 @@ class Option:
         self.count = spec.count
         self.admin = isinstance(spec, ExactDeviceRequest) and bool(spec.adminAccess)
         self.selection = selection
+        self.derived = _derived(spec)
+        """The attributes that it derives for constraints, by name."""
         self.rank = rank
         """Its index among the alternatives."""
         self.constraints: tuple[int, ...] = ()
@@ -77,6 +85,14 @@ class Option:
         return all(
             any(tolerates_device(toleration, taint) for toleration in self.tolerations) for taint in entry.taints
         )
+
+
+def _derived(spec: ExactDeviceRequest | DeviceSubRequest) -> Mapping[str, "DerivedAttribute"]:
+    if not spec.derivedAttributes:
+        return {}
+    from kubestow.scheduler.plugins.dynamic_resources.derived import DerivedAttribute
+
+    return {source.name: DerivedAttribute(source) for source in spec.derivedAttributes}
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -137,6 +153,9 @@ class Compiler:
     ) -> Option:
         name = spec.name if isinstance(spec, DeviceSubRequest) else request.name
         where = f"claim {key_of(claim)}, request {name}"
+        if spec.derivedAttributes and not self._features.dra_derived_attributes:
+            problem = "cannot handle request with derived attributes, the feature is disabled"
+            raise AllocationError(f"{where}: {problem}")
         for number, selector in enumerate(spec.selectors):
             if selector.cel is None:
                 problem = f"selector #{number}: CEL expression empty (unsupported selector type?)"

@@ -304,11 +304,14 @@ class Search:
     def _can_fail_for(self, claim: int, request: Request, option: Option) -> bool:
         if option.all_devices:
             return any(self._can_be_violated(claim, request, option, number) for number in option.constraints)
+        constraints = [self._claims[claim].constraints[number] for number in option.constraints if option.derived]
         try:
             for device, _, _ in self._devices:
                 option.selection.matches(device, self._keys[claim])
                 if self._rules.shares:
                     option.consumption(device)
+                for constraint in constraints:
+                    constraint.values_of(device, option.derived)
         except (AllocationError, CapacityError):
             return True
         return False
@@ -316,14 +319,14 @@ class Search:
     def _can_be_violated(self, claim: int, request: Request, option: Option, number: int) -> bool:
         """Return whether a constraint can prevent taking all devices of an option with allocation mode All."""
         others = [of for other in self._claims[claim].requests if other is not request for of in other.options]
-        if any(number in other.constraints for other in others):
+        if option.derived or any(number in other.constraints for other in others):
             return True
         constraint = Constrained(self._claims[claim].constraints[number])
         for position in self._all[option]:
             device, _, _ = self._devices[position]
-            if not constraint.admits(device):
+            if not constraint.admits(device, option.derived):
                 return True
-            constraint.add(device)
+            constraint.add(device, option.derived)
         return False
 
     def _may_suffice(self, at: _Next, option: Option, position: int) -> bool:
@@ -334,11 +337,15 @@ class Search:
         missing = self._count(option) - at.number
         if sum(map(len, self.picks)) + missing + self._needed_after(at.claim, at.request) > self._max_devices:
             return False
+        if option.derived and self._can_fail:
+            return True
         constrained = self._constrained_by(at.claim, option)
         for device, pool, here in self._devices[position + 1 :]:
             if not here or not option.selection.may_match(device):
                 continue
-            if not self._is_free(at.claim, option, device, pool) or not all(of.admits(device) for of in constrained):
+            if not self._is_free(at.claim, option, device, pool) or not all(
+                of.admits(device, option.derived) for of in constrained
+            ):
                 continue
             missing -= 1
             if not missing:
@@ -401,13 +408,13 @@ class Search:
             return False
         constrained = self._constrained_by(claim, option)
         for number, constraint in enumerate(constrained):
-            if not constraint.admits(device):
+            if not constraint.admits(device, option.derived):
                 _release(constrained[:number])
                 if must:
                     problem = f"cannot add device {device.id} because a claim constraint would not be satisfied"
                     raise AllocationError(f"claim {self._keys[claim]}, request {option.own_name}: {problem}")
                 return False
-            constraint.add(device)
+            constraint.add(device, option.derived)
         if must and not self._has_capacity(claim, option, device, pool):
             _release(constrained)
             return False
