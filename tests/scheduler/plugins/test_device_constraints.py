@@ -33,7 +33,8 @@ def outcome(
     A device is its model and numa (x: none); a request is its count (0: all devices) and model (!: `FAILING`).
     """
     offered = []
-    for n, (model, numa) in enumerate(devices):
+    for n, of in enumerate(devices):
+        model, numa = of[0], of[1]
         attributes: dict[str, Any] = {"serial": {"int": 0 if alike else n}, "model": {"string": model}}
         offered.append(device(f"d{n}", attributes=attributes | ({} if numa == "x" else {"numa": {"int": int(numa)}})))
     selectors = {"": [], "!": [FAILING]} | {of: [f"device.attributes['{DRIVER}'].model == '{of}'"] for of in "ab"}

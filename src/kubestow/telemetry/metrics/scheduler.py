@@ -80,9 +80,9 @@ class SchedulerMetrics:
             "operation"))
 
         # Devices
-        self.resource_claim_creates = add(Counter("scheduler_resourceclaim_creates_total",
+        self.resource_claim_creates = add(Counter("dynamic_resource_allocation_resourceclaim_creates_total",
             ALPHA, "Number of attempts to create a resource claim for a pod's extended resources.",
-            "status"), served=features.dra_extended_resource)
+            "admin_access owner_api_group owner_api_kind status"), served=features.dra_extended_resource)
         self.binding_conditions_allocations = add(Counter("scheduler_dra_bindingconditions_allocations_total",
             ALPHA, "Number of devices with binding conditions that a pod waited for.",
             "driver profile status"), served=conditions)

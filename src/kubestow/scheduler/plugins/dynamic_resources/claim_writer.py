@@ -85,10 +85,13 @@ class ClaimWriter:
             with _error_context(f"create claim for extended resources {meta.namespace}/"):
                 created = await self._api.create_resource_claim(meta.namespace, manifest)
         except CallError:
-            self._handle.metrics.resource_claim_creates.inc("failure")
+            self._count_creation("failure")
             raise
-        self._handle.metrics.resource_claim_creates.inc("success")
+        self._count_creation("success")
         return created
+
+    def _count_creation(self, status: str) -> None:
+        self._handle.metrics.resource_claim_creates.inc("false", "", "Pod", status)
 
     async def set_pod_status(self, pod: Pod, claim: ResourceClaim, node_claim: NodeClaim) -> None:
         """Record the claim for the extended resources in the status of the pod."""
