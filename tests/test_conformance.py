@@ -14,9 +14,12 @@ from support.repository import ROOT
 MUST_PASS = [
     "basic",
     "config",
+    "consumable",
     "counters",
     "csilimit",
+    "devicetaint",
     "dra",
+    "dra2",
     "gang",
     "gated",
     "hints",
