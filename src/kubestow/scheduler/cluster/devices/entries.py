@@ -104,7 +104,7 @@ class DeviceRead(NamedTuple):
 class DevicesRead:
     """A list of devices, in the order in which they are tried, with properties of the whole list."""
 
-    __slots__ = ("all", "consumers", "has_conditions", "has_own_reach", "kinds", "position", "shared")
+    __slots__ = ("all", "consumers", "has_conditions", "has_groups", "has_own_reach", "kinds", "position", "shared")
 
     def __init__(self, devices: list[DeviceRead]) -> None:
         self.all = devices
@@ -115,6 +115,7 @@ class DevicesRead:
         self.consumers = [device for device in devices if device.counters]
         """The devices that consume shared counters."""
         self.has_conditions = any(device.device.bindingConditions for device in devices)
+        self.has_groups = any(groups is not NO_GROUPS for device in self.consumers for _, groups in device.groups)
         self.has_own_reach = any(device.reach is not None for device in devices)
 
 
@@ -169,7 +170,6 @@ class SliceEntry:
         "read",
         "shared_counters",
         "skipped_operations",
-        "uses_groups",
         "uses_partitions",
     )
 
@@ -184,7 +184,6 @@ class SliceEntry:
         self.reach = Reach(spec.nodeName, spec.allNodes, spec.nodeSelector)
         self.shared_counters = spec.sharedCounters
         self.uses_partitions = spec.perDeviceNodeSelection is not None or bool(spec.sharedCounters)
-        self.uses_groups = any(of.compatibilityGroups for device in spec.devices for of in device.consumesCounters)
         self.skipped_operations = spec.skipNodeOperations
         """The operations that the kubelet must be able to skip to use the devices."""
         key = (self.driver, self.per_device, self.skipped_operations)

@@ -222,7 +222,7 @@ class Pool:
         return PoolView(self, None, relevant, counters, consumers, node)
 
     def _knows_groups_of(self, entry: SliceEntry) -> bool:
-        return self._groups or not entry.uses_groups
+        return self._groups or not entry.read.has_groups
 
     def _newest_generation(self) -> int:
         if self._newest is None:
