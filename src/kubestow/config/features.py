@@ -30,6 +30,7 @@ NOT_BUILT = frozenset(
         "CompositePodGroup",
         "DRANodeAllocatableResources",
         "DRAPartitionableDevicesType",
+        "DRAWorkloadResourceClaims",
         "InPlacePodVerticalScalingSchedulerPreemption",
         "PodGroupPreemptionPolicy",
         "SchedulerPreQueueingHints",
