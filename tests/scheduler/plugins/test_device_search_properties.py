@@ -1,210 +1,240 @@
-"""Random pools, claims, taints, partitions and shares: allocations are valid, and found if they exist."""
+"""Random slices, allocated devices and claims: the results and errors are those of a search without optimizations."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, product
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from kubestow.api.devices import AllocationResult
+from kubestow.api.codec import convert
+from kubestow.api.devices import ResourceClaim, ResourceSlice
+from kubestow.config.features import Features
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
-from kubestow.scheduler.framework.results import Code
 from kubestow.scheduler.offline_handle import offline_handle
-from kubestow.scheduler.plugins.dynamic_resources import DynamicResources
+from kubestow.scheduler.plugins.dynamic_resources import DynamicResources, requests, search
 from kubestow.testing import make_node
-from support.plugins.device_world import DRIVER, claim, claiming, device, device_class, device_slice, exactly
+from support.plugins import plain_allocation
+from support.plugins.device_world import DRIVER, claim, claiming, device_class
+from support.plugins.plain_allocation import Manifest, PlainAllocation, PlainAllocationError, pools_of
 from support.plugins.plugin_calls import rejected
 
-Manifest = dict[str, Any]
+SELECTOR = {"cel": {"expression": f"device.attributes['{DRIVER}'].x == 1"}}
+ASPECTS = [
+    "access",
+    "all",
+    "alternatives",
+    "capacity",
+    "conditions",
+    "constraints",
+    "counters",
+    "elsewhere",
+    "groups",
+    "incomplete",
+    "missing",
+    "negative",
+    "operations",
+    "places",
+    "pools",
+    "selectors",
+    "shares",
+    "taints",
+    "twice",
+]
 
-COUNTERS = 3
-"""How many units the only counter of the pool has."""
-MEMORY = 4
-MODEL_A = f"device.attributes['{DRIVER}'].model == 'a'"
 
-attributes = st.fixed_dictionaries({"model": st.sampled_from("ab")}, optional={"numa": st.integers(0, 1)})
+class Chooser:
+    """Random choices for a few aspects of devices; all others are kept simple."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        self._draw = draw
+        self.aspects = draw(st.sets(st.sampled_from(ASPECTS), min_size=2, max_size=7))
+
+    def of(self, *values: Any) -> Any:
+        return self._draw(st.sampled_from(values))
+
+    def some(self, aspect: str, one_in: int = 2) -> bool:
+        """Return True in one of `one_in` cases with this aspect."""
+        return aspect in self.aspects and bool(self._draw(st.integers(1, one_in)) == one_in)
+
+    def device(self, name: str) -> Manifest:
+        found: Manifest = {"name": name, "attributes": {of: {"int": self.of(0, 1, 1)} for of in "xy"}}
+        if self.some("missing", 6):
+            del found["attributes"][self.of("x", "y")]
+        if not self.aspects.isdisjoint(("counters", "groups")):
+            consumed: Manifest = {"counterSet": "s", "counters": {"u": {"value": str(self.of(1, 1, 2))}}}
+            if self.some("groups", 2):
+                consumed["compatibilityGroups"] = self.of(["g"], ["h"], ["g", "h"], ["h", "i"])
+            found["consumesCounters"] = [consumed]
+        if self.some("taints", 3):
+            found["taints"] = [{"key": "k", "effect": self.of("NoSchedule", "NoExecute", "None")}]
+        if self.some("shares"):
+            found["allowMultipleAllocations"] = True
+        if self.some("capacity"):
+            found["capacity"] = {"memory": {"value": "-1" if self.some("negative", 4) else self.of("3", "4")}}
+        if self.some("conditions", 3):
+            found["bindingConditions"] = ["ready"]
+        return found
+
+    def slices(self) -> list[Manifest]:
+        found: list[Manifest] = []
+        has_counters = not self.aspects.isdisjoint(("counters", "groups"))
+        for pool in self.of("p", "pq") if "pools" in self.aspects else "p":
+            count = self.of(1, 2)
+            if has_counters:
+                found.append(self.slice(pool, count + 1, sharedCounters=[self.counter_set()]))
+            for number in range(count):
+                devices = [self.device(f"d{number}{position}") for position in range(self.of(1, 2, 3))]
+                if self.some("twice", 8):
+                    devices.append({**devices[0]})
+                found.append(self.slice(pool, count + has_counters, devices=devices))
+        return found
+
+    def counter_set(self) -> Manifest:
+        return {"name": "s", "counters": {"u": {"value": str(self.of(2, 3, 5))}}}
+
+    def slice(self, pool: str, count: int, **fields: Any) -> Manifest:
+        spec: Manifest = {"driver": DRIVER, "devices": [], "nodeName": "n", **fields}
+        spec["pool"] = {"name": pool, "generation": 1, "resourceSliceCount": count + self.some("incomplete", 8)}
+        if self.some("operations", 3):
+            spec["skipNodeOperations"] = ["*"]
+        if self.some("elsewhere", 3):
+            spec["nodeName"] = "m"
+        elif self.some("places", 3):
+            del spec["nodeName"]
+            if spec["devices"] and self.some("places"):
+                spec["perDeviceNodeSelection"] = True
+                spec["devices"] = [of | self.of({"nodeName": "n"}, {"nodeName": "m"}) for of in spec["devices"]]
+            else:
+                spec["allNodes"] = True
+        return spec
+
+    def option(self, **fields: Any) -> Manifest:
+        found = {"deviceClassName": "gpu", "selectors": [], **fields}
+        found |= (
+            {"allocationMode": "All"} if self.some("all") else {"allocationMode": "ExactCount", "count": self.of(1, 2)}
+        )
+        if self.some("selectors"):
+            found["selectors"] = [SELECTOR]
+        if self.some("taints"):
+            found["tolerations"] = [{"operator": "Exists"}]
+        if self.some("capacity"):
+            found["capacity"] = {"requests": {"memory": str(self.of(1, 2, 3))}}
+        return found
+
+    def claim(self, name: str) -> Manifest:
+        found: Manifest = {"name": name, "requests": [], "constraints": []}
+        for number in range(self.of(1, 2)):
+            if self.some("alternatives"):
+                alternatives = [self.option(name=f"o{option}") for option in range(self.of(1, 2))]
+                found["requests"].append({"name": f"r{number}", "firstAvailable": alternatives})
+            else:
+                exactly = self.option(**({"adminAccess": True} if self.some("access") else {}))
+                found["requests"].append({"name": f"r{number}", "exactly": exactly})
+        if "constraints" in self.aspects:
+            covered = self.of([], [], ["r0"], ["r1"], ["r0/o0"])
+            kind = self.of("matchAttribute", "distinctAttribute")
+            found["constraints"].append({"requests": covered, kind: f"{DRIVER}/{self.of('x', 'y')}"})
+        return found
+
+    def features(self) -> Features:
+        return Features(
+            dra_device_compatibility_groups="groups" in self.aspects,
+            dra_optional_node_operations=self.some("operations"),
+        )
 
 
-@st.composite
-def devices(draw: st.DrawFn) -> list[Manifest]:
-    found = []
-    for number in range(draw(st.integers(1, 5))):
-        fields: Manifest = dict(draw(attributes))
-        fields["taints"] = draw(st.sampled_from([(), (), ("worn:NoSchedule",), ("hot:NoExecute",), ("odd:None",)]))
-        if draw(st.booleans()):
-            consumed = {"units": {"value": str(draw(st.integers(1, COUNTERS)))}}
-            fields["consumesCounters"] = [{"counterSet": "set", "counters": consumed}]
-        if draw(st.integers(0, 3)) == 0:
-            fields |= {"allowMultipleAllocations": True, "memory": f"{MEMORY}Gi"}
-        found.append(device(f"d{number}", **fields))
+class World:
+    """Node `n`, which claims are allocated on, with the same slices and claims for both searches."""
+
+    def __init__(self, slices: Sequence[Manifest], features: Features, *, skips: bool) -> None:
+        self.features, self.skips = features, skips
+        self.pools = pools_of(slices, "n", features)
+        self.held: dict[str, list[Manifest]] = {}
+        """The allocated devices, by claim."""
+        self.cluster = Cluster(features)
+        node = make_node("n")
+        declared = ("DRAOptionalNodeOperations",) if skips else ()
+        self.cluster.set_node(replace(node, status=replace(node.status, declaredFeatures=declared)))
+        self.cluster.set_object(device_class())
+        for number, spec in enumerate(slices):
+            self.cluster.set_object(convert(ResourceSlice, {"metadata": {"name": f"s{number:02}"}, "spec": spec}))
+        self.plugin = DynamicResources(DynamicResourcesArgs(), offline_handle(self.cluster, features))
+
+    def hold(self, name: str, *results: Manifest) -> None:
+        """Allocate devices to a claim."""
+        self.held[name] = list(results)
+        allocation = {"devices": {"results": [{"request": "r", **result} for result in results]}}
+        self.cluster.set_object(claim(name, status={"allocation": allocation}))
+
+    def release(self, name: str) -> None:
+        del self.held[name]
+        self.cluster.set_object(claim(name))
+
+    def expected(self, wanted: Sequence[Manifest]) -> Any:
+        held = [result for results in self.held.values() for result in results]
+        try:
+            return PlainAllocation(self.features, self.pools, held, wanted, skips=self.skips).run()
+        except PlainAllocationError as failure:
+            return str(failure)
+
+    def found(self, wanted: Sequence[Manifest]) -> Any:
+        """Return the requests and devices of each claim, or the error; None if there is no solution."""
+        for of in wanted:
+            self.cluster.set_object(_claim(of))
+        pod = PodInfo(claiming("p", *[of["name"] for of in wanted]))
+        answer = rejected(self.plugin, self.cluster, pod.pod)
+        if answer:
+            message = answer["n"].message.removeprefix('running "DynamicResources" filter plugin: ')
+            message = message.partition(". consider using CEL")[0]
+            return None if message == "cannot allocate all claims" else message
+        state: Any = self.plugin.pre_filter(pod)
+        self.plugin.reserve(state, pod, "n")
+        found = []
+        for number, of in enumerate(wanted):
+            self.cluster.devices.remove_pending(f"uid-{of['name']}")
+            results = state.allocations[number].devices.results
+            found.append([(one.request, (one.driver, one.pool, one.device)) for one in results])
+        return found
+
+
+def _claim(wanted: Manifest) -> ResourceClaim:
+    return claim(wanted["name"], *wanted["requests"], constraints=wanted["constraints"])
+
+
+def result_of(offered: tuple[Manifest, Manifest], number: int) -> Manifest:
+    """Return the allocation of a device of a slice, or of a share of it."""
+    spec, device = offered
+    found = {"driver": DRIVER, "pool": spec["pool"]["name"], "device": device["name"]}
+    if "allowMultipleAllocations" in device:
+        found |= {"shareID": f"share-{number}"}
+        found |= {"consumedCapacity": {"memory": "1"}} if "capacity" in device else {}
     return found
 
 
-@st.composite
-def requests(draw: st.DrawFn, name: str) -> Manifest:
-    fields: Manifest = {}
-    if draw(st.booleans()):
-        fields["tolerations"] = [{"operator": "Exists", "effect": draw(st.sampled_from(["", "NoSchedule"]))}]
-    if draw(st.integers(0, 3)) == 0:
-        fields["capacity"] = {"requests": {"memory": f"{draw(st.integers(1, 3))}Gi"}}
-    selectors = draw(st.sampled_from([(), (MODEL_A,)]))
-    return exactly(draw(st.integers(1, 2)), *selectors, name=name, **fields)
+@pytest.fixture(autouse=True)
+def few_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the maximum number of devices of a claim, so that random claims exceed it."""
+    for module in (requests, search, plain_allocation):
+        monkeypatch.setattr(module, "MAX_RESULTS", 3)
 
 
-@st.composite
-def claims(draw: st.DrawFn, name: str) -> Manifest:
-    found: Manifest = {"name": name, "requests": [draw(requests(f"r{n}")) for n in range(draw(st.integers(1, 2)))]}
-    kind = draw(st.sampled_from([None, "matchAttribute", "distinctAttribute"]))
-    if kind is not None:
-        found["constraints"] = [{"requests": draw(st.sampled_from([[], ["r0"]])), kind: f"{DRIVER}/numa"}]
-    return found
-
-
-class Taken(NamedTuple):
-    """A device, or a share of it, for a request of a claim."""
-
-    claim: str
-    request: Manifest
-    device: Manifest
-
-
-def cluster_with_counters(offered: Sequence[Manifest]) -> tuple[Cluster, DynamicResources]:
-    cluster = Cluster()
-    cluster.set_node(make_node("n"))
-    cluster.set_object(device_class())
-    counters: Manifest = {"sharedCounters": [{"name": "set", "counters": {"units": {"value": str(COUNTERS)}}}]}
-    cluster.set_object(device_slice("n", name="a", slices=2, **counters))
-    cluster.set_object(device_slice("n", offered, name="b", slices=2))
-    return cluster, DynamicResources(DynamicResourcesArgs(), offline_handle(cluster))
-
-
-def allocate(
-    cluster: Cluster, plugin: DynamicResources, wanted: Sequence[Manifest]
-) -> dict[str, AllocationResult] | None:
-    """Return the allocations for the claims of one pod, reserved and stored; None if there are none."""
-    for manifest in wanted:
-        cluster.set_object(claim(manifest["name"], *manifest["requests"], constraints=manifest.get("constraints", [])))
-    names = [manifest["name"] for manifest in wanted]
-    pod = claiming(f"pod-of-{names[0]}", *names)
-    answer = rejected(plugin, cluster, pod)
-    if answer:
-        assert answer["n"].code is Code.UNRESOLVABLE
-        return None
-    state = plugin.pre_filter(PodInfo(pod))
-    plugin.reserve(state, PodInfo(pod), "n")  # type: ignore[arg-type]
-    return {names[number]: got for number, got in state.allocations.items()}  # type: ignore[union-attr]
-
-
-def is_allowed(taken: Sequence[Taken], constraints: Mapping[str, Sequence[Manifest]]) -> bool:
-    """Return whether the API allows these allocations; `constraints` are those of each claim."""
-    whole = [of.device["name"] for of in taken if not of.device.get("allowMultipleAllocations")]
-    if len(whole) != len(set(whole)):
-        return False
-    if not all(_suits(of.request["exactly"], of.device) for of in taken):
-        return False
-    used = {of.device["name"]: of.device for of in taken if "consumesCounters" in of.device}
-    units = sum(int(of["consumesCounters"][0]["counters"]["units"]["value"]) for of in used.values())
-    if units > COUNTERS:
-        return False
-    memory: dict[str, int] = {}
-    for of in taken:
-        if of.device.get("allowMultipleAllocations"):
-            memory[of.device["name"]] = memory.get(of.device["name"], 0) + _memory(of.request["exactly"])
-    if any(amount > MEMORY for amount in memory.values()):
-        return False
-    return all(_constrained(of, constraint, taken) for of, many in constraints.items() for constraint in many)
-
-
-def _memory(request: Manifest) -> int:
-    return int(request["capacity"]["requests"]["memory"][0]) if "capacity" in request else MEMORY
-
-
-def _suits(request: Manifest, offered: Manifest) -> bool:
-    if request["selectors"] and offered["attributes"]["model"] != {"string": "a"}:
-        return False
-    if "capacity" in request and "capacity" not in offered:
-        return False
-    for taint in offered["taints"]:
-        tolerated = any(of["effect"] in ("", taint["effect"]) for of in request.get("tolerations", ()))
-        if taint["effect"] in ("NoSchedule", "NoExecute") and not tolerated:
-            return False
-    return True
-
-
-def _constrained(name: str, constraint: Manifest, taken: Sequence[Taken]) -> bool:
-    concerned = [
-        of.device["attributes"].get("numa", {}).get("int")
-        for of in taken
-        if of.claim == name and (not constraint["requests"] or of.request["name"] in constraint["requests"])
-    ]
-    if None in concerned:
-        return False
-    return len(set(concerned)) <= 1 if "matchAttribute" in constraint else len(set(concerned)) == len(concerned)
-
-
-def every_way(offered: Sequence[Manifest], wanted: Sequence[Manifest]) -> Iterator[list[Taken]]:
-    requested = [(manifest["name"], request) for manifest in wanted for request in manifest["requests"]]
-    choices = [combinations(offered, request["exactly"]["count"]) for _, request in requested]
-    for chosen in product(*choices):
-        yield [
-            Taken(name, request, one) for (name, request), many in zip(requested, chosen, strict=True) for one in many
-        ]
-
-
-def as_taken(
-    got: Mapping[str, AllocationResult], offered: Sequence[Manifest], wanted: Sequence[Manifest]
-) -> list[Taken]:
-    by_name = {one["name"]: one for one in offered}
-    requests = {(of["name"], request["name"]): request for of in wanted for request in of["requests"]}
-    return [
-        Taken(name, requests[name, result.request], by_name[result.device])
-        for name, allocation in got.items()
-        for result in allocation.devices.results
-    ]
-
-
-@settings(max_examples=400, deadline=None)
-@given(offered=devices(), wanted=st.lists(st.integers(0, 1), min_size=1, max_size=2), data=st.data())
-def test_an_allocation_is_found_if_one_exists(offered: list[Manifest], wanted: list[int], data: st.DataObject) -> None:
-    """Either the claims of a pod get valid allocations, or no valid allocation exists."""
-    requested = [data.draw(claims(f"c{number}")) for number in range(len(wanted))]
-    constraints = {manifest["name"]: manifest.get("constraints", []) for manifest in requested}
-    got = allocate(*cluster_with_counters(offered), requested)
-    if got is None:
-        assert not any(is_allowed(way, constraints) for way in every_way(offered, requested))
-        return
-    taken = as_taken(got, offered, requested)
-    assert is_allowed(taken, constraints)
-    wanted_counts = {(of["name"], r["name"]): r["exactly"]["count"] for of in requested for r in of["requests"]}
-    counts: dict[tuple[str, str], int] = {}
-    for of in taken:
-        counts[of.claim, of.request["name"]] = counts.get((of.claim, of.request["name"]), 0) + 1
-    assert counts == wanted_counts
-
-
-@settings(max_examples=150, deadline=None)
-@given(offered=devices(), data=st.data())
-def test_no_device_is_allocated_twice(offered: list[Manifest], data: st.DataObject) -> None:
-    """The allocations of successive pods are valid together; released devices can be allocated again."""
-    cluster, plugin = cluster_with_counters(offered)
-    held: dict[str, list[Taken]] = {}
-    constraints: dict[str, list[Manifest]] = {}
-    for number in range(data.draw(st.integers(1, 6))):
-        if data.draw(st.booleans()) and held:
-            gone = data.draw(st.sampled_from(sorted(held)))
-            del held[gone]
-            cluster.devices.remove_pending(f"uid-{gone}")
-            continue
-        requested = [data.draw(claims(f"c{number}"))]
-        got = allocate(cluster, plugin, requested)
-        now = [taken for many in held.values() for taken in many]
-        constraints[f"c{number}"] = requested[0].get("constraints", [])
-        if got is None:
-            ways = every_way(offered, requested)
-            assert not any(is_allowed([*now, *way], constraints) for way in ways)
-            continue
-        held[f"c{number}"] = as_taken(got, offered, requested)
-        assert is_allowed([*now, *held[f"c{number}"]], constraints)
+@settings(max_examples=600, deadline=None)
+@given(skips=st.booleans(), data=st.data())
+def test_results_are_those_of_a_plain_search(skips: bool, data: st.DataObject) -> None:
+    """The same devices, the same error, or no solution; also while devices are allocated and released."""
+    choose = Chooser(data.draw)
+    slices = choose.slices()
+    world = World(slices, choose.features(), skips=skips)
+    offered = [(spec, device) for spec in slices for device in spec["devices"]]
+    wanted = [choose.claim(f"c{number}") for number in range(choose.of(1, 2))]
+    assert world.found(wanted) == world.expected(wanted)
+    for number in range(choose.of(0, 2, 4)):
+        if len(world.held) > 2:
+            world.release(choose.of(*sorted(world.held)))
+        else:
+            world.hold(f"held-{number}", result_of(choose.of(*offered), number))
+        assert world.found(wanted) == world.expected(wanted)
