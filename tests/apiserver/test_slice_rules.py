@@ -6,7 +6,7 @@ import pytest
 
 from support.apiserver.running import Client
 
-RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
+RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 POOL = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
 EVERYWHERE = {"perDeviceNodeSelection": True}

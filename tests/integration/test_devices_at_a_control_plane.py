@@ -64,7 +64,7 @@ def test_a_rule_keeps_pods_from_the_devices_it_taints() -> None:
     """While it exists, unless its feature gate is off."""
     taint = {"taint": {"key": "broken", "effect": "NoSchedule"}, "deviceSelector": {"pool": "n1"}}
     rule = {
-        "apiVersion": "resource.k8s.io/v1beta2",
+        "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceTaintRule",
         "metadata": {"name": "r"},
         "spec": taint,
@@ -77,7 +77,7 @@ def test_a_rule_keeps_pods_from_the_devices_it_taints() -> None:
             async with running_scheduler(cluster):
                 await eventually(lambda: cluster.events("FailedScheduling"))
                 assert (await cluster.nodes_of_pods())["waits"] == ""
-                await cluster.delete("/apis/resource.k8s.io/v1beta2/devicetaintrules/r")
+                await cluster.delete("/apis/resource.k8s.io/v1/devicetaintrules/r")
                 await eventually(lambda: cluster.all_bound("waits"))
             await cluster.add(rule, claim("d"), claiming("another", "d"))
             async with running_scheduler(cluster, features=Features(dra_device_taint_rules=False)):

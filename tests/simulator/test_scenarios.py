@@ -173,7 +173,7 @@ events:
             tolerations: [{operator: Exists, effect: NoExecute, tolerationSeconds: 60}]
 - at: 100
   apply:
-  - apiVersion: resource.k8s.io/v1beta2
+  - apiVersion: resource.k8s.io/v1
     kind: DeviceTaintRule
     metadata: {name: r}
     spec: {deviceSelector: {pool: one}, taint: {key: broken, effect: NoExecute}}

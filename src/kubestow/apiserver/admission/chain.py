@@ -21,6 +21,7 @@ Hook = Callable[[Object, Store], str | None]
 Guard = Callable[[Write], str | None]
 _UPDATES = ("", "resize")
 _POD_GROUPS = "podgroups.scheduling.k8s.io"
+_GROUPS = (_POD_GROUPS, "compositepodgroups.scheduling.k8s.io")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +43,13 @@ PLUGINS = {
     "ServiceAccount": Plugin({"pods": pods.set_service_account}),
     "TaintNodesByCondition": Plugin({"nodes": defaults.taint_new}),
     "PodNodeSelector": Plugin({"pods": pods.add_namespace_selector}),
-    "Priority": Plugin({"pods": pods.set_priority, _POD_GROUPS: pods.set_group_priority}),
+    "Priority": Plugin({"pods": pods.set_priority, **dict.fromkeys(_GROUPS, pods.set_group_priority)}),
     "DefaultTolerationSeconds": Plugin(
         {"pods": pods.add_default_tolerations}, on_update={"pods": pods.add_default_tolerations}
     ),
     "RuntimeClass": Plugin({"pods": pods.set_overhead}),
     "DefaultStorageClass": Plugin({"persistentvolumeclaims": defaults.set_default_class}),
     "PodGroupProtection": Plugin({_POD_GROUPS: pod_groups.protect}),
-    "PodGroupWorkloadExists": Plugin({_POD_GROUPS: pod_groups.check_template}),
-    "JobValidation": Plugin(validate={"jobs.batch": pod_groups.check_parallelism}),
     # Run by `mutate`, `review` and `charge`; they are listed so that they can be turned off.
     "MutatingAdmissionPolicy": Plugin(),
     "ValidatingAdmissionPolicy": Plugin(),
@@ -111,6 +110,9 @@ class Admission:
         self.plugins = [name for name in PLUGINS if name in enable or not (name in disable or name in OFF_BY_DEFAULT)]
         chosen = [PLUGINS[name] for name in self.plugins]
         self._on_create = _by_storage(one.on_create for one in chosen)
+        if features.pod_group_preemption_policy and "Priority" in self.plugins:
+            for storage in _GROUPS:
+                self._on_create[storage].append(pods.set_group_preemption_policy)
         self._on_update = _by_storage(one.on_update for one in chosen)
         self._validate = _by_storage(one.validate for one in chosen)
         self._checks_quotas = "ResourceQuota" in self.plugins

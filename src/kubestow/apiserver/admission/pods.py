@@ -11,6 +11,7 @@ _RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
 _NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 _TOLERATED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_SECONDS = 300
+_GROUP_NAMES = {"PodGroup": "pod group", "CompositePodGroup": "composite pod group"}
 _NO_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
@@ -49,7 +50,7 @@ def set_priority(pod: Object, store: Store) -> str | None:
 
 
 def set_group_priority(group: Object, store: Store) -> str | None:
-    """Set the priority of a pod group from its priority class, or from the default class."""
+    """Set the priority of a group from its priority class, or from the default class."""
     spec = group["spec"]
     chosen = _class_of(spec, store)
     if isinstance(chosen, str):
@@ -59,8 +60,24 @@ def set_group_priority(group: Object, store: Store) -> str | None:
     if given == computed:
         return None
     return (
-        f"priority set in the pod group ({given}) must match the priority computed ({computed}) based on the "
-        "priority class set in the spec"
+        f"priority set in the {_GROUP_NAMES[group['kind']]} ({given}) must match the priority computed ({computed}) "
+        "based on the priority class set in the spec"
+    )
+
+
+def set_group_preemption_policy(group: Object, store: Store) -> str | None:
+    """Set the preemption policy of a group from its priority class, or from the default class."""
+    spec = group["spec"]
+    chosen = _class_of(spec, store)
+    if isinstance(chosen, str):
+        return chosen
+    computed = chosen.get("preemptionPolicy", "PreemptLowerPriority")
+    given = spec.setdefault("preemptionPolicy", computed)
+    if given == computed:
+        return None
+    return (
+        f"the string value of PreemptionPolicy ({given}) must not be provided in {_GROUP_NAMES[group['kind']]} spec; "
+        f"priority admission controller computed {computed} from the given PriorityClass name"
     )
 
 

@@ -1,8 +1,12 @@
-"""Gang scheduling of Jobs: an indexed Job that runs all its pods at the same time gets a Workload and a PodGroup.
+"""The Workload and the PodGroup of a Job.
 
-Only objects that the Job controls are used. If a user created a Workload or a group for the Job, or the Job started
-before the feature was enabled, its pods are scheduled one by one.
+A Job without a controller gets both, and its pods join the group. `spec.scheduling` of the Job defines how they are
+scheduled; by default, one by one. A Job whose controller has a Workload for it, and names a template of it in an
+annotation, gets only the group. Only objects that the Job controls are used, and none are created for a Job that
+started before the feature was enabled.
 """
+
+from typing import Any
 
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference
 from kubestow.apiserver.controllers.job_state import JobState
@@ -11,24 +15,39 @@ from kubestow.apiserver.store.records import Record
 _WORKLOADS = "workloads.scheduling.k8s.io"
 _GROUPS = "podgroups.scheduling.k8s.io"
 _COMPONENT = "job-controller"
+_TEMPLATE = "scheduling.k8s.io/group-template-name"
+_COPIED = (
+    "schedulingPolicy", "schedulingConstraints", "disruptionMode", "resourceClaims", "priorityClassName", "priority",
+)  # fmt: skip
+"""The fields that a group has from its template."""
 _LONGEST_NAME = 253
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def group_of(api: Api, state: JobState) -> Object | None:
-    """Return the group of a Job's pods, created if missing; None if the pods are scheduled one by one."""
-    job, spec = state.job, state.spec
-    parallelism = spec.get("parallelism", 1)
-    is_gang = parallelism > 1 and spec.get("completions") == parallelism and state.indexed
-    if not is_gang or "schedulingGroup" in spec["template"].get("spec", {}):
+    """Return the group of a Job's pods, created if missing; None if the pods have no group of the Job."""
+    job = state.job
+    if "schedulingGroup" in state.spec["template"].get("spec", {}):
         return None
-    workload = _workload(api, state)
-    if workload is None or len(workload["spec"]["podGroupTemplates"]) != 1:
+    controller = next((one for one in job["metadata"].get("ownerReferences", ()) if one.get("controller")), None)
+    name = job["metadata"].get("annotations", {}).get(_TEMPLATE)
+    if controller is None:
+        workload = _workload(api, state)
+        templates = [] if workload is None else workload["spec"].get("podGroupTemplates", [])
+    elif name is not None:
+        workload = next(iter(_made_for(api, job, controller)), None)
+        every = [] if workload is None else workload["spec"].get("podGroupTemplates", [])
+        templates = [one for one in every if one["name"] == name]
+    else:
         return None
-    found = [one for one in _all(api, _GROUPS, job) if _workload_name(one) == workload["metadata"]["name"]]
-    if not found:
-        return _create_group(api, job, workload).object()
-    return found[0] if len(found) == 1 and _is_controlled(found[0], job) else None
+    if workload is None or len(templates) != 1:
+        return None
+    groups = [one for one in _all(api, _GROUPS, job) if _refers(one, workload) and _is_controlled(one, job)]
+    if len(groups) > 1 or (not groups and not _is_new(state)):
+        return None
+    if not groups:
+        return _create_group(api, job, workload, templates[0], owned=controller is None).object()
+    return _resized(api, _GROUPS, groups[0], groups[0]["spec"], templates[0]["schedulingPolicy"])
 
 
 def join(pod: Object, group: Object) -> None:
@@ -38,39 +57,73 @@ def join(pod: Object, group: Object) -> None:
 
 
 def _workload(api: Api, state: JobState) -> Object | None:
+    """Return the Workload of a Job without a controller, created if missing; with the current size of the gang."""
     job = state.job
-    name = job["metadata"]["name"]
-    found = [one for one in _all(api, _WORKLOADS, job) if _job_name(one) == name]
-    if found:
-        return found[0] if len(found) == 1 and _is_controlled(found[0], job) else None
-    if not _is_new(state):
+    metadata = job["metadata"]
+    found = [one for one in _made_for(api, job, reference(job)) if _is_controlled(one, job)]
+    if len(found) > 1 or (not found and not _is_new(state)):
         return None
+    template = _template(state)
+    if found:
+        templates = found[0]["spec"].get("podGroupTemplates", [])
+        if len(templates) != 1:
+            return None
+        return _resized(api, _WORKLOADS, found[0], templates[0], template["schedulingPolicy"])
     workload: Object = {
         "metadata": {"name": _workload_name_for(job), "ownerReferences": [reference(job)]},
         "spec": {
-            "controllerRef": {"apiGroup": "batch", "kind": "Job", "name": name},
-            "podGroupTemplates": [
-                {"name": f"{name}-pgt-0", "schedulingPolicy": {"gang": {"minCount": state.spec["parallelism"]}}}
-            ],
+            "controllerRef": {"apiGroup": "batch", "kind": "Job", "name": metadata["name"]},
+            "podGroupTemplates": [template],
         },
     }
-    record = api.create(_WORKLOADS, job["metadata"]["namespace"], workload)
-    api.event(_COMPONENT, job, "WorkloadCreated", f"Created Workload {record.name} for Job {name}")
+    record = api.create(_WORKLOADS, metadata["namespace"], workload)
+    api.event(_COMPONENT, job, "WorkloadCreated", f"Created Workload {record.name} for Job {metadata['name']}")
     return record.object()
 
 
-def _create_group(api: Api, job: Object, workload: Object) -> Record:
-    template = workload["spec"]["podGroupTemplates"][0]
+def _template(state: JobState) -> Object:
+    """Return the template of a Job's group."""
+    template: Object = {"name": f"{state.job['metadata']['name']}-pgt-0", "schedulingPolicy": {"basic": {}}}
+    template |= state.spec.get("scheduling", {})
+    policy = template["schedulingPolicy"]
+    if "gang" in policy:
+        size = policy["gang"].get("minCount", max(1, state.spec.get("parallelism", 1)))
+        template["schedulingPolicy"] = {"gang": {"minCount": size}}
+    name = state.spec["template"].get("spec", {}).get("priorityClassName")
+    return template | ({"priorityClassName": name} if name else {})
+
+
+def _resized(api: Api, storage: str, obj: Object, part: Object, policy: Object) -> Object:
+    """Return a group or a workload in which the gang of a part has the size of a policy."""
+    gang, wanted = part["schedulingPolicy"].get("gang"), policy.get("gang")
+    if gang is None or wanted is None or gang["minCount"] == wanted["minCount"]:
+        return obj
+    metadata = obj["metadata"]
+
+    def resize(current: Object) -> None:
+        holder: Any = current["spec"]
+        holder = holder["podGroupTemplates"][0] if storage == _WORKLOADS else holder
+        holder["schedulingPolicy"]["gang"]["minCount"] = wanted["minCount"]
+
+    return api.update(storage, metadata["namespace"], metadata["name"], resize).object()
+
+
+def _create_group(api: Api, job: Object, workload: Object, template: Object, *, owned: bool) -> Record:
+    """Create the group of a template. `owned`: the workload, too, is deleted with the Job."""
     name = workload["metadata"]["name"]
-    of = {"workloadName": name, "podGroupTemplateName": template["name"]}
     group: Object = {
         "metadata": {
             "name": _group_name(name, template["name"]),
-            "ownerReferences": [reference(job), _plain_reference(workload)],
+            "ownerReferences": [reference(job), *([_plain_reference(workload)] if owned else ())],
         },
-        "spec": {"podGroupTemplateRef": {"workload": of}, "schedulingPolicy": template["schedulingPolicy"]},
+        "spec": {
+            "workloadRef": {"workloadName": name, "templateName": template["name"]},
+            **{key: template[key] for key in _COPIED if key in template},
+        },
     }
-    return api.create(_GROUPS, job["metadata"]["namespace"], group)
+    record = api.create(_GROUPS, job["metadata"]["namespace"], group)
+    api.event(_COMPONENT, job, "PodGroupCreated", f"Created PodGroup {record.name} for Job {job['metadata']['name']}")
+    return record
 
 
 def _is_new(state: JobState) -> bool:
@@ -85,15 +138,19 @@ def _all(api: Api, storage: str, job: Object) -> list[Object]:
     return [record.object() for record in namespace.values()]
 
 
-def _job_name(workload: Object) -> str:
-    controller = workload["spec"].get("controllerRef") or {}
-    is_job = (controller.get("apiGroup"), controller.get("kind")) == ("batch", "Job")
-    return str(controller.get("name", "")) if is_job else ""
+def _made_for(api: Api, job: Object, controller: Object) -> list[Object]:
+    """Return the workloads that name a controller of the namespace."""
+    wanted = {
+        "apiGroup": controller["apiVersion"].rpartition("/")[0],
+        "kind": controller["kind"],
+        "name": controller["name"],
+    }
+    every = _all(api, _WORKLOADS, job)
+    return [one for one in every if {"apiGroup": ""} | (one["spec"].get("controllerRef") or {}) == wanted]
 
 
-def _workload_name(group: Object) -> str:
-    of = (group["spec"].get("podGroupTemplateRef") or {}).get("workload") or {}
-    return str(of.get("workloadName", ""))
+def _refers(group: Object, workload: Object) -> bool:
+    return bool((group["spec"].get("workloadRef") or {}).get("workloadName") == workload["metadata"]["name"])
 
 
 def _is_controlled(obj: Object, job: Object) -> bool:

@@ -33,7 +33,7 @@ class Jobs:
     """Runs Jobs to completion; keys are those of Jobs, or `orphan:` keys of pods whose Job was deleted."""
 
     def __init__(self, pods: Pods, *, in_groups: bool = False) -> None:
-        """`in_groups`: whether to create a pod group for Jobs whose pods all run at the same time."""
+        """`in_groups`: whether to create a Workload and a pod group for Jobs."""
         self._in_groups = in_groups
         self._pods = pods
         self._api = pods.api

@@ -1,6 +1,6 @@
 """Conversions of the kinds that are served in two versions and stored in one.
 
-Events are stored in their older version, autoscalers in their newer one; fields that v1 of an autoscaler lacks are
+Events are stored in their older version, other kinds in their newer one; fields that v1 of an autoscaler lacks are
 kept in annotations.
 """
 
@@ -85,6 +85,11 @@ def _to_autoscaler_v1(obj: Object) -> Object:
             status["currentCPUUtilizationPercentage"] = current["averageUtilization"]
     status.pop("conditions", None)
     return renamed(obj, {}, "autoscaling/v1")
+
+
+def between(served: str, stored: str) -> Conversion:
+    """Return the conversion between two versions with the same fields."""
+    return Conversion(lambda obj: renamed(obj, {}, stored), lambda obj: renamed(obj, {}, served))
 
 
 NEW_EVENTS = Conversion(

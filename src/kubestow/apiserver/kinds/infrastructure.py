@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from kubestow.apiserver.kinds import conversions
 from kubestow.apiserver.kinds.resource import Resource, Rules, set_status
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import boolean_at, count, joined_at, number_at, printed, value_at
@@ -9,10 +10,43 @@ from kubestow.apiserver.rules import claim_defaults, cluster, devices, networkin
 from kubestow.apiserver.rules.causes import immutable
 from kubestow.apiserver.rules.defaults import fill
 
-_scheduling = partial(Resource, "scheduling.k8s.io/v1alpha2")
 _storage = partial(Resource, "storage.k8s.io/v1", cluster=True)
 _devices = partial(Resource, "resource.k8s.io/v1")
 _networking = partial(Resource, "networking.k8s.io/v1")
+_FROM_ALPHA = conversions.between("scheduling.k8s.io/v1alpha3", "scheduling.k8s.io/v1beta1")
+_pod_groups = partial(
+    Resource,
+    names="PodGroup podgroups",
+    subresources="status",
+    rules=Rules(
+        pod_groups.default_group,
+        validate=pod_groups.validate_group,
+        validate_update=pod_groups.validate_group_update,
+        validate_status=pod_groups.validate_group_status,
+        drop_disabled_fields=pod_groups.drop_disabled_fields,
+    ),
+    columns=printed(
+        ("Policy", cells.group_policy), ("Workload", "spec.workloadRef.workloadName"), ("Status", cells.group_status)
+    ),
+    kept_with_status=None,
+)
+_workloads = partial(
+    Resource,
+    names="Workload workloads",
+    rules=Rules(
+        validate=pod_groups.validate_workload,
+        validate_update=pod_groups.validate_workload_update,
+        drop_disabled_fields=pod_groups.drop_disabled_template_fields,
+    ),
+)
+_taint_rules = partial(
+    Resource,
+    names="DeviceTaintRule devicetaintrules",
+    subresources="status",
+    cluster=True,
+    generation=True,
+    rules=Rules(validate=slices.validate_taint_rule, set_timestamps=slices.set_taint_rule_time),
+)
 
 KINDS = (
     Resource(
@@ -31,29 +65,23 @@ KINDS = (
             after=(("PreemptionPolicy", "preemptionPolicy"),),
         ),
     ),
-    _scheduling(
-        "PodGroup podgroups",
+    _pod_groups("scheduling.k8s.io/v1beta1"),
+    _workloads("scheduling.k8s.io/v1beta1"),
+    _pod_groups("scheduling.k8s.io/v1alpha3", conversion=_FROM_ALPHA),
+    _workloads("scheduling.k8s.io/v1alpha3", conversion=_FROM_ALPHA),
+    Resource(
+        "scheduling.k8s.io/v1alpha3",
+        "CompositePodGroup compositepodgroups",
         "status",
         rules=Rules(
-            fill(spec={"disruptionMode": "Pod"}),
-            validate=pod_groups.validate_group,
+            pod_groups.default_group,
+            validate=pod_groups.validate_composite_group,
             validate_update=pod_groups.validate_group_update,
             validate_status=pod_groups.validate_group_status,
+            drop_disabled_fields=pod_groups.drop_disabled_fields,
         ),
-        columns=printed(
-            ("Policy", cells.group_policy),
-            ("Workload", "spec.podGroupTemplateRef.workload.workloadName"),
-            ("Status", cells.group_status),
-        ),
+        columns=printed(("Policy", cells.group_policy), ("Workload", "spec.workloadRef.workloadName")),
         kept_with_status=None,
-    ),
-    _scheduling(
-        "Workload workloads",
-        rules=Rules(
-            fill(spec={}),
-            validate=pod_groups.validate_workload,
-            validate_update=pod_groups.validate_workload_update,
-        ),
     ),
     _storage(
         "StorageClass storageclasses sc",
@@ -144,7 +172,7 @@ KINDS = (
         "ResourceSlice resourceslices",
         cluster=True,
         generation=True,
-        selectable="spec.nodeName spec.driver",
+        selectable="spec.nodeName spec.driver spec.pool.name",
         rules=Rules(
             validate=slices.validate_slice,
             validate_update=slices.validate_slice_update,
@@ -159,13 +187,9 @@ KINDS = (
         generation=True,
         rules=Rules(validate=devices.validate_class, validate_with_gates=devices.compile_class),
     ),
-    Resource(
-        "resource.k8s.io/v1beta2",
-        "DeviceTaintRule devicetaintrules",
-        "status",
-        cluster=True,
-        generation=True,
-        rules=Rules(validate=slices.validate_taint_rule, set_timestamps=slices.set_taint_rule_time),
+    _taint_rules("resource.k8s.io/v1"),
+    _taint_rules(
+        "resource.k8s.io/v1beta2", conversion=conversions.between("resource.k8s.io/v1beta2", "resource.k8s.io/v1")
     ),
     Resource(
         "node.k8s.io/v1",

@@ -112,6 +112,7 @@ KINDS = (
             complete=jobs.select_own_pods,
             validate=jobs.validate_job,
             validate_update=jobs.validate_job_update,
+            drop_disabled_fields=jobs.drop_disabled_fields,
         ),
         columns=printed(
             ("Status", cells.job_status),
@@ -123,7 +124,12 @@ KINDS = (
     _batch(
         "CronJob cronjobs cj",
         "status",
-        rules=Rules(jobs.default_cron_job, set_status(), validate=jobs.validate_cron_job),
+        rules=Rules(
+            jobs.default_cron_job,
+            set_status(),
+            validate=jobs.validate_cron_job,
+            drop_disabled_fields=jobs.drop_disabled_fields,
+        ),
         columns=printed(
             ("Schedule", "spec.schedule"),
             ("Timezone", "spec.timeZone"),

@@ -365,7 +365,7 @@ def group_status(group: Object) -> str:
     conditions = {one["type"]: one for one in group.get("status", {}).get("conditions", ())}
     if "DisruptionTarget" in conditions:
         return str(conditions["DisruptionTarget"].get("reason", ""))
-    scheduled = conditions.get("PodGroupScheduled")
+    scheduled = conditions.get("PodGroupInitiallyScheduled")
     if scheduled is None:
         return "Pending"
     return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"

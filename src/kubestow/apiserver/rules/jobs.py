@@ -18,8 +18,10 @@ from kubestow.apiserver.rules.causes import (
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import INVALID, dns_subdomain
 from kubestow.apiserver.rules.placement import check_label_selector
+from kubestow.apiserver.rules.pod_groups import check_presence, check_scheduling
 from kubestow.apiserver.rules.workloads import UNMATCHED, check_template, default_template
 from kubestow.apiserver.selectors import from_object
+from kubestow.config.features import Features
 
 _UID = "batch.kubernetes.io/controller-uid"
 _NUMBERS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
@@ -30,6 +32,9 @@ _MAX_NAME_LENGTH = 52
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _INDEXES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*\Z")
 _BY_INDEX = "requires indexed completion mode"
+_OTHER_POLICY = (
+    "the basic/gang policy variant is immutable after creation; only schedulingPolicy.gang.minCount may be updated"
+)
 
 
 def default_job(obj: dict[str, Any]) -> None:
@@ -58,6 +63,17 @@ def default_cron_job(obj: dict[str, Any]) -> None:
     if template is not None:
         template.setdefault("metadata", {})
         default_template(template.setdefault("spec", {}))
+
+
+def drop_disabled_fields(new: dict[str, Any], old: dict[str, Any] | None, features: Features) -> None:
+    """Drop the scheduling of a Job or a CronJob's template if it is disabled, unless the old object has it."""
+    if not features.workload_with_job and "scheduling" not in _job_spec(old or {}):
+        _job_spec(new).pop("scheduling", None)
+
+
+def _job_spec(obj: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = obj.get("spec", {})
+    return spec if obj.get("kind") == "Job" else spec.get("jobTemplate", {}).get("spec", {})
 
 
 def validate_cron_job(obj: dict[str, Any]) -> Iterator[Cause]:
@@ -160,6 +176,8 @@ def _check_job_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         yield from _check_failures(spec, f"{path}.podFailurePolicy")
     if "successPolicy" in spec:
         yield from _check_success(spec, f"{path}.successPolicy")
+    if "scheduling" in spec:
+        yield from _check_scheduling(spec["scheduling"], spec.get("parallelism", 1), f"{path}.scheduling")
     yield from check_template(spec, f"{path}.template")
     policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "Always")
     if policy in ("", "Always"):
@@ -169,6 +187,32 @@ def _check_job_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     elif "podFailurePolicy" in spec and policy != "Never":
         why = 'only "Never" is supported when podFailurePolicy is specified'
         yield invalid(f"{path}.template.spec.restartPolicy", policy, why)
+
+
+def _check_scheduling(scheduling: dict[str, Any], parallelism: int, path: str) -> Iterator[Cause]:
+    yield from check_scheduling(scheduling, path, optional=True)
+    gang = (scheduling.get("schedulingPolicy") or {}).get("gang")
+    size = (gang or {}).get("minCount", 0)
+    if size > parallelism:
+        why = f"must not be greater than parallelism ({parallelism})"
+        yield invalid(f"{path}.schedulingPolicy.gang.minCount", size, why)
+    if gang is None and "all" in (scheduling.get("disruptionMode") or {}):
+        why = "the disruptionMode `all` is not supported with the Basic scheduling policy"
+        yield invalid(f"{path}.disruptionMode", "", why)
+
+
+def _check_scheduling_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Check that the scheduling of a Job is unchanged, except for the size of its gang."""
+    path = "spec.scheduling"
+    yield from check_presence(new, old, "spec", "scheduling")
+    after, before = new.get("scheduling"), old.get("scheduling")
+    if after is None or before is None:
+        return
+    yield from check_presence(after, before, path, "schedulingPolicy")
+    policy, previous = after.get("schedulingPolicy"), before.get("schedulingPolicy")
+    if policy is not None and previous is not None and ("basic" in policy) != ("basic" in previous):
+        yield f"{path}.schedulingPolicy", INVALID, f"Invalid value: {_OTHER_POLICY}"
+    yield from check_unchanged(after, before, path, "schedulingConstraints", "disruptionMode", "resourceClaims")
 
 
 def _check_failures(spec: dict[str, Any], path: str) -> Iterator[Cause]:
@@ -242,6 +286,7 @@ def validate_job_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Ca
     if (_immutable_part(is_) != _immutable_part(was)) if before.get("suspend") and idle else is_ != was:
         yield "spec.template", INVALID, "Invalid value: field is immutable"
     yield from check_unchanged(after, before, "spec", *_IMMUTABLE_FIELDS)
+    yield from _check_scheduling_update(after, before)
 
 
 def _immutable_part(template: dict[str, Any]) -> dict[str, Any]:
