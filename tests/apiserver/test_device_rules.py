@@ -364,6 +364,40 @@ def test_device_status_is_removed_with_the_allocation(client: Client) -> None:
     assert (code, claim["status"]) == (200, {})
 
 
+MODEL = "gpu.example.com/model"
+
+
+def deriving(*names: str, **constraint: Any) -> dict[str, Any]:
+    """Return a claim with a request that derives these attributes, a second request, and a constraint."""
+    attributes = [{"name": name, "expression": 'device.attributes["gpu.example.com"].model'} for name in names]
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "derivedAttributes": attributes}}
+    spec = requesting(request, {**REQUEST, "name": "other"}, constraints=[constraint])
+    return {"metadata": {"name": "c"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("claim", "field", "message"),
+    [
+        (deriving(MODEL, matchAttribute="a.example.com/b"), "[0].name", "must be referenced by at least one"),
+        (deriving(MODEL, requests=["other"], matchAttribute=MODEL), "[0].name", "must be referenced by at least one"),
+        (deriving(MODEL, MODEL, distinctAttribute=MODEL), "[1]", f'Duplicate value: "{MODEL}"'),
+        (deriving("", matchAttribute=MODEL), "[0].name", "Required value"),
+    ],
+)
+def test_invalid_derived_attributes_are_rejected(
+    client: Client, claim: dict[str, Any], field: str, message: str
+) -> None:
+    """Each is used by a constraint on its request."""
+    problems = refusal(client, "POST", CLAIMS, claim)
+    assert message in problems[f"spec.devices.requests[0].exactly.derivedAttributes{field}"]
+
+
+@pytest.mark.parametrize("requests", [{}, {"requests": ["r"]}], ids=["of all requests", "of this request"])
+def test_a_derived_attribute_is_used_by_a_constraint(client: Client, requests: dict[str, Any]) -> None:
+    """On all requests, or on this one."""
+    client.create(CLAIMS, deriving(MODEL, matchAttribute=MODEL, **requests))
+
+
 def test_admin_access_needs_a_labelled_namespace(client: Client) -> None:
     """Other namespaces are rejected."""
     admin = requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "adminAccess": True}})

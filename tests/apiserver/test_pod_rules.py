@@ -30,6 +30,27 @@ def test_defaults_that_schedulers_rely_on(client: Client) -> None:
     assert status == {"phase": "Pending", "qosClass": "Burstable"}
 
 
+def test_responders_to_evictions_are_dropped(client: Client) -> None:
+    """The feature does not exist here."""
+    made = client.create(PODS, pod(evictionResponders=[{"name": "example.com/a", "priority": 1000}]))
+    assert "evictionResponders" not in made["spec"]
+
+
+def test_a_status_without_claims_keeps_those_of_the_pod(client: Client) -> None:
+    """A client may not know these fields; an empty list removes them."""
+    made = client.create(PODS, pod())
+    claims = [{"name": "c", "resourceClaimName": "d"}]
+    place = f"{PODS}/a/status"
+    made = client.patch(place, {"status": {"resourceClaimStatuses": claims}})
+    del made["status"]["resourceClaimStatuses"]
+    made["status"]["message"] = "m"
+    status, kept = client.call("PUT", place, made)
+    assert (status, kept["status"]["message"], kept["status"]["resourceClaimStatuses"]) == (200, "m", claims)
+    kept["status"]["resourceClaimStatuses"] = []
+    status, emptied = client.call("PUT", place, kept)
+    assert (status, emptied["status"]["resourceClaimStatuses"]) == (200, [])
+
+
 def test_host_network_sets_host_ports(client: Client) -> None:
     """Container ports are host ports; 0, as typed clients send it, means unset."""
     wanted = pod("a", hostNetwork=True)

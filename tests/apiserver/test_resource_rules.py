@@ -1,10 +1,12 @@
 """Defaults and validation of resources besides pods, as in kube-apiserver."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from support.apiserver.running import Client, pod
+from kubestow.config.features import Features
+from support.apiserver.running import Client, Running, pod
 
 CORE = "/api/v1/namespaces/default"
 STORAGE = "/apis/storage.k8s.io/v1"
@@ -202,3 +204,26 @@ def test_a_claim_may_grow_and_be_bound(client: Client) -> None:
     assert contains(client.patch(f"{path}/o", {"spec": found})["spec"], found)
     client.patch(f"{path}/o/status", {"status": {"phase": "Bound"}})
     assert contains(client.patch(f"{path}/o", {"spec": grown})["spec"], grown)
+
+
+@pytest.mark.parametrize(
+    ("owners", "message"),
+    [
+        (["a b"], 'Invalid value: "a b": name part must consist of alphanumeric characters'),
+        (["a", "a"], 'Duplicate value: "a"'),
+        ([f"a{number}" for number in range(21)], "Too many: 21: must have at most 20 items"),
+    ],
+)
+def test_invalid_owners_of_a_preemption_policy_are_rejected(
+    start: Callable[..., Running], owners: list[str], message: str
+) -> None:
+    """Without the feature gate, the policy of a node is dropped."""
+    policy = {"podPreemptionPolicy": {"disableResizePreemption": owners}}
+    body = {"metadata": {"name": "n"}, "spec": policy}
+    features = Features(in_place_pod_vertical_scaling_scheduler_preemption=True)
+    status, refused = start(features=features).client().call("POST", "/api/v1/nodes", body)
+    (cause,) = refused["details"]["causes"]
+    assert status == 422
+    assert cause["field"].startswith("spec.podPreemptionPolicy.disableResizePreemption")
+    assert cause["message"].startswith(message)
+    assert start().client().create("/api/v1/nodes", body)["spec"] == {}

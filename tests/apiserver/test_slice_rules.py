@@ -1,10 +1,12 @@
 """Rules of devices in slices and of device taint rules, with the messages of kube-apiserver."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from support.apiserver.running import Client
+from kubestow.config.features import Features
+from support.apiserver.running import Client, Running
 
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
@@ -229,3 +231,100 @@ def test_a_taint_rule_has_a_status_subresource(client: Client) -> None:
     condition = {"type": "Done", "status": "True", "reason": "a", "message": "", "lastTransitionTime": None}
     found = client.patch(f"{RULES}/r/status", {"status": {"conditions": [condition]}}, "merge-patch+json")
     assert [one["type"] for one in found["status"]["conditions"]] == ["Done"]
+
+
+def test_a_taint_rule_is_served_in_two_versions(client: Client) -> None:
+    """Both have the same fields."""
+    older = RULES.replace("v1", "v1beta2")
+    client.create(older, {"metadata": {"name": "r"}, "spec": {"taint": TAINT}})
+    assert client.get(f"{older}/r")["apiVersion"] == "resource.k8s.io/v1beta2"
+    assert client.get(f"{RULES}/r")["apiVersion"] == "resource.k8s.io/v1"
+
+
+@pytest.fixture
+def newest(start: Callable[..., Running]) -> Client:
+    """A client of a server with all features of slices."""
+    enabled = ("dra_device_compatibility_groups", "dra_optional_node_operations", "dra_partitionable_devices_type")
+    return start(features=Features(**dict.fromkeys(enabled, True))).client()
+
+
+TYPED = {"attributes": {"type": {"string": "half"}}, "consumesCounters": [{**CONSUMED, "compatibilityGroups": ["g"]}]}
+PARTITIONS = {"nodeName": "n", "partitionTypeAttribute": "gpu.example.com/type", "skipNodeOperations": ["*"]}
+
+
+def test_fields_of_disabled_features_are_dropped(client: Client) -> None:
+    """As in Kubernetes; the feature gates are off by default."""
+    device = {**TYPED, "nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}}
+    spec = client.create(SLICES, a_slice(device, **PARTITIONS))["spec"]
+    assert not {"partitionTypeAttribute", "skipNodeOperations"} & spec.keys()
+    assert spec["devices"] == [{"name": "a", **TYPED, "consumesCounters": [CONSUMED]}]
+
+
+@pytest.mark.parametrize(
+    ("device", "spec", "field", "message"),
+    [
+        (
+            {**TYPED, "consumesCounters": [{**CONSUMED, "compatibilityGroups": ["a", "b", "c"]}]},
+            {},
+            "spec.devices[0].consumesCounters[0].compatibilityGroups",
+            "Too many: 3: must have at most 2 items",
+        ),
+        (
+            {**TYPED, "consumesCounters": [{**CONSUMED, "compatibilityGroups": ["a", "a"]}]},
+            {},
+            "spec.devices[0].consumesCounters[0].compatibilityGroups[1]",
+            'Duplicate value: "a"',
+        ),
+        (
+            TYPED,
+            {"skipNodeOperations": ["NodePrepareResources"]},
+            "spec.skipNodeOperations",
+            'Invalid value: ["NodePrepareResources"]: NodePrepareResources cannot be skipped unless',
+        ),
+        (
+            TYPED,
+            {"skipNodeOperations": ["All"]},
+            "spec.skipNodeOperations[0]",
+            'Unsupported value: "All": supported values: "*", "NodePrepareResources", "NodeUnprepareResources"',
+        ),
+        (
+            {},
+            {},
+            "spec.partitionTypeAttribute",
+            'Invalid value: "gpu.example.com/type": may only be set on a slice which declares devices that consume',
+        ),
+        (
+            {**TYPED, "attributes": {}},
+            {},
+            "spec.devices[0].attributes[gpu.example.com/type]",
+            "Required value: device consumes counters and `partitionTypeAttribute` names this attribute",
+        ),
+        (
+            {**TYPED, "attributes": {"gpu.example.com/type": {"int": 1}}},
+            {},
+            "spec.devices[0].attributes[gpu.example.com/type]",
+            'Invalid value: {"int":1}: must be a string value because `partitionTypeAttribute` names this attribute',
+        ),
+        (
+            TYPED,
+            {"partitionTypeAttribute": "type"},
+            "spec.partitionTypeAttribute",
+            'Invalid value: "type": a fully qualified name must be a domain and a name separated by a slash',
+        ),
+    ],
+)
+def test_invalid_fields_of_enabled_features_are_rejected(
+    newest: Client, device: dict[str, Any], spec: dict[str, Any], field: str, message: str
+) -> None:
+    """Groups of compatible devices, types of partitions, and operations that drivers do not need."""
+    ((where, found),) = causes(newest, a_slice(device, **{**PARTITIONS, **spec}))
+    assert where == field
+    assert found.startswith(message)
+    newest.create(SLICES, a_slice(TYPED, **PARTITIONS))
+
+
+def test_slices_are_selected_by_their_pool(client: Client) -> None:
+    """As by node and driver."""
+    client.create(SLICES, a_slice({}))
+    for pool, count in (("node-1", 1), ("node-2", 0)):
+        assert len(client.get(f"{SLICES}?fieldSelector=spec.pool.name%3D{pool}")["items"]) == count

@@ -32,6 +32,7 @@ _SPEC = {
 }
 _TEMPLATE = {"metadata": {"labels": _LABELS}, "spec": _SPEC}
 _WORKLOAD = {"selector": {"matchLabels": _LABELS}, "template": _TEMPLATE}
+_REFERENCE = {"workloadName": "w", "templateName": "t"}
 _AMOUNT = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
 _REGARDING = {"kind": "Pod", "name": "a", "namespace": "default"}
 
@@ -96,8 +97,13 @@ SEEDS: dict[str, dict[str, Any]] = {
     "deployments.apps": {"spec": _WORKLOAD},
     "statefulsets.apps": {"spec": {**_WORKLOAD, "serviceName": "s"}},
     "daemonsets.apps": {"spec": _WORKLOAD},
-    "controllerrevisions.apps": {"revision": 1},
-    "jobs.batch": {"spec": {"template": {"spec": {**_SPEC, "restartPolicy": "Never"}}}},
+    "controllerrevisions.apps": {"revision": 1, "data": {"a": 1}},
+    "jobs.batch": {
+        "spec": {
+            "template": {"spec": {**_SPEC, "restartPolicy": "Never"}},
+            "scheduling": {"schedulingPolicy": {"gang": {"minCount": 1}}, "disruptionMode": {"all": {}}},
+        }
+    },
     "cronjobs.batch": {
         "spec": {
             "schedule": "* * * * *",
@@ -106,8 +112,23 @@ SEEDS: dict[str, dict[str, Any]] = {
     },
     "poddisruptionbudgets.policy": {"spec": {"minAvailable": 1, "selector": {"matchLabels": _LABELS}}},
     "priorityclasses.scheduling.k8s.io": {"value": 5},
-    "podgroups.scheduling.k8s.io": {"spec": {"schedulingPolicy": {"basic": {}}}},
-    "workloads.scheduling.k8s.io": {"spec": {"podGroupTemplates": [{"name": "t", "schedulingPolicy": {"basic": {}}}]}},
+    "podgroups.scheduling.k8s.io": {
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 2}},
+            "schedulingConstraints": {"topology": [{"key": "rack"}]},
+            "resourceClaims": [{"name": "c", "resourceClaimName": "d"}],
+            "workloadRef": _REFERENCE,
+        }
+    },
+    "compositepodgroups.scheduling.k8s.io": {
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}, "workloadRef": _REFERENCE}
+    },
+    "workloads.scheduling.k8s.io": {
+        "spec": {
+            "controllerRef": {"kind": "Job", "name": "j", "apiGroup": "batch"},
+            "podGroupTemplates": [{"name": "t", "schedulingPolicy": {"basic": {}}}],
+        }
+    },
     "storageclasses.storage.k8s.io": {"provisioner": "example.com/p"},
     "csinodes.storage.k8s.io": {"spec": {"drivers": [{"name": "d", "nodeID": "n"}]}},
     "csidrivers.storage.k8s.io": {"spec": {}},
@@ -123,7 +144,11 @@ SEEDS: dict[str, dict[str, Any]] = {
                 "requests": [
                     {
                         "name": "r",
-                        "exactly": {"deviceClassName": "c", "tolerations": [{"key": "a", "operator": "Exists"}]},
+                        "exactly": {
+                            "deviceClassName": "c",
+                            "tolerations": [{"key": "a", "operator": "Exists"}],
+                            "derivedAttributes": [{"name": "d.example.com/model", "expression": "device.driver"}],
+                        },
                     }
                 ],
                 "constraints": [{"requests": ["r"], "matchAttribute": "d.example.com/model"}],
@@ -148,7 +173,9 @@ SEEDS: dict[str, dict[str, Any]] = {
                         "m": {"value": "4", "requestPolicy": {"default": "1", "validRange": {"min": "1", "step": "1"}}},
                         "n": {"value": "4", "requestPolicy": {"default": "1", "validValues": ["1", "2"]}},
                     },
-                    "consumesCounters": [{"counterSet": "s", "counters": {"c": {"value": "1"}}}],
+                    "consumesCounters": [
+                        {"counterSet": "s", "counters": {"c": {"value": "1"}}, "compatibilityGroups": ["g"]}
+                    ],
                     "taints": [{"key": "broken", "effect": "NoSchedule"}],
                     "bindingConditions": ["ready"],
                     "bindingFailureConditions": ["failed"],

@@ -54,7 +54,13 @@ KINDS = (
         categories=ALL,
         selectable="spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork "
         "status.phase status.podIP status.nominatedNodeName",
-        rules=Rules(pods.default, pods.prepare_create, validate=pods.validate, validate_update=pods.validate_update),
+        rules=Rules(
+            pods.default,
+            pods.prepare_create,
+            validate=pods.validate,
+            validate_update=pods.validate_update,
+            prepare_status=pods.keep_claims,
+        ),
         columns=printed(
             ("Ready", cells.ready_count),
             ("Status", cells.pod_status),
@@ -81,6 +87,7 @@ KINDS = (
             lambda _: None,
             validate=cluster.validate_node,
             validate_status=cluster.validate_node_status,
+            drop_disabled_fields=cluster.drop_preemption_policy,
         ),
         columns=printed(
             ("Status", cells.node_status),

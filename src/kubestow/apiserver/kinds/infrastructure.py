@@ -176,7 +176,7 @@ KINDS = (
         rules=Rules(
             validate=slices.validate_slice,
             validate_update=slices.validate_slice_update,
-            drop_disabled_fields=slices.drop_list_attributes,
+            drop_disabled_fields=slices.drop_disabled_fields,
             set_timestamps=slices.set_taint_times,
         ),
         columns=printed(("Node", "spec.nodeName"), ("Driver", "spec.driver"), ("Pool", "spec.pool.name")),

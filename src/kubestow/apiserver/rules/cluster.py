@@ -6,7 +6,11 @@ from typing import Any
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_amount, forbidden, required
 from kubestow.apiserver.rules.defaults import set_missing
+from kubestow.apiserver.rules.device_fields import check_size, check_unique
 from kubestow.apiserver.rules.names import INVALID, check_name, dns_label, qualified_name
+from kubestow.config.features import Features
+
+_MAX_OWNERS = 20
 
 
 def default_node(obj: dict[str, Any]) -> None:
@@ -14,6 +18,13 @@ def default_node(obj: dict[str, Any]) -> None:
     obj.setdefault("spec", {})
     if "capacity" in obj.get("status", {}):
         obj["status"].setdefault("allocatable", dict(obj["status"]["capacity"]))
+
+
+def drop_preemption_policy(new: dict[str, Any], old: dict[str, Any] | None, features: Features) -> None:
+    """Drop the policy on preemption for resized pods if it is disabled, unless the old node has it."""
+    is_kept = old is not None and "podPreemptionPolicy" in old.get("spec", {})
+    if not is_kept and not features.in_place_pod_vertical_scaling_scheduler_preemption:
+        new["spec"].pop("podPreemptionPolicy", None)
 
 
 def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
@@ -28,6 +39,12 @@ def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
         if pair in seen:
             yield path, "FieldValueDuplicate", "Duplicate value: taints must be unique by key and effect pair"
         seen.add(pair)
+    owners = obj.get("spec", {}).get("podPreemptionPolicy", {}).get("disableResizePreemption", ())
+    path = "spec.podPreemptionPolicy.disableResizePreemption"
+    yield from check_size(owners, _MAX_OWNERS, path)
+    yield from check_unique(owners, path)
+    for index, owner in enumerate(owners):
+        yield from check_name(f"{path}[{index}]", owner, qualified_name)
     yield from validate_node_status(obj, obj)
 
 

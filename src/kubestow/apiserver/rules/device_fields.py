@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import Any
 
+import msgspec
+
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import required
 from kubestow.apiserver.rules.names import (
@@ -22,6 +24,7 @@ MAX_DOMAIN_LENGTH, MAX_NAME_LENGTH = 63, 32
 _TOO_LONG, _TOO_MANY = "FieldValueTooLong", "FieldValueTooMany"
 _MAX_CONDITIONS = 4
 _OPERATORS = ("Equal", "Exists")
+_OPERATIONS = ("*", "NodePrepareResources", "NodeUnprepareResources")
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _NO_IDENTIFIER = (
@@ -66,6 +69,25 @@ def check_attribute_name(name: str, path: str) -> Iterator[Cause]:
     yield from check_length(identifier, MAX_NAME_LENGTH, path)
     if not re.fullmatch(_IDENTIFIER, identifier):
         yield path, INVALID, f'Invalid value: "{identifier}": {_NO_IDENTIFIER}'
+
+
+def check_qualified_name(name: str, path: str) -> Iterator[Cause]:
+    """Check the name of an attribute with its domain."""
+    yield from check_attribute_name(name, path)
+    if "/" not in name:
+        problem = "a fully qualified name must be a domain and a name separated by a slash"
+        yield path, INVALID, f'Invalid value: "{name}": {problem}'
+
+
+def check_skipped_operations(owner: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check the operations on nodes that devices do not need."""
+    operations, where = owner.get("skipNodeOperations") or (), f"{path}.skipNodeOperations"
+    for index, one in enumerate(operations):
+        yield from check_choice(one, _OPERATIONS, f"{where}[{index}]")
+    yield from check_unique(operations, where)
+    if _OPERATIONS[1] in operations and not {_OPERATIONS[0], _OPERATIONS[2]}.intersection(operations):
+        why = f"{_OPERATIONS[1]} cannot be skipped unless {_OPERATIONS[2]} is also skipped"
+        yield where, INVALID, f"Invalid value: {msgspec.json.encode(operations).decode()}: {why}"
 
 
 def check_length(text: str, limit: int, path: str) -> Iterator[Cause]:

@@ -27,7 +27,7 @@ from kubestow.apiserver.rules.slices import MAX_ATTRIBUTES, MAX_VALUE_LENGTH
 from kubestow.config.features import Features
 
 _MAX_REQUESTS, _MAX_ALTERNATIVES, _MAX_SELECTORS = 32, 8, 32
-_MAX_CONSTRAINTS, _MAX_SETTINGS = 32, 32
+_MAX_CONSTRAINTS, _MAX_SETTINGS, _MAX_DERIVED = 32, 32, 32
 _MAX_RESULTS, _MAX_RESERVATIONS, _MAX_CONDITIONS = 32, 256, 8
 _MAX_EXPRESSION, _MAX_COST, _MAX_PARAMETERS = 10 * 1024, 1_000_000, 10 * 1024
 
@@ -51,6 +51,8 @@ _IMMUTABLE = "Invalid value: field is immutable"
 _MODES = ("All", "ExactCount")
 _ONE_KIND = "exactly one of `exactly` or `firstAvailable` is required"
 _NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+
+_UNUSED = "must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request"
 
 
 def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:
@@ -164,9 +166,12 @@ def _check_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
             yield where, INVALID, f"Invalid value: null: {_ONE_KIND}, but multiple fields are set"
         elif exactly is not None:
             yield from _check_request(exactly, f"{where}.exactly")
+            yield from _check_derived(exactly, f"{where}.exactly", devices, {request.get("name")})
         yield from fields.check_names(alternatives, _MAX_ALTERNATIVES, f"{where}.firstAvailable")
         for number, one in enumerate(alternatives):
             yield from _check_request(one, f"{where}.firstAvailable[{number}]")
+            names = {request.get("name"), f"{request.get('name')}/{one.get('name')}"}
+            yield from _check_derived(one, f"{where}.firstAvailable[{number}]", devices, names)
     known = _request_names(spec)
     for name, limit, check in (
         ("constraints", _MAX_CONSTRAINTS, _check_constraint),
@@ -184,10 +189,7 @@ def _check_constraint(constraint: dict[str, Any], path: str) -> Iterator[Cause]:
     if kind is None:
         yield required(path, 'exactly one of "matchAttribute" or "distinctAttribute" is required')
         return
-    yield from fields.check_attribute_name(constraint[kind], f"{path}.{kind}")
-    if "/" not in constraint[kind]:
-        problem = "a fully qualified name must be a domain and a name separated by a slash"
-        yield f"{path}.{kind}", INVALID, f'Invalid value: "{constraint[kind]}": {problem}'
+    yield from fields.check_qualified_name(constraint[kind], f"{path}.{kind}")
 
 
 def _check_setting(setting: dict[str, Any], path: str) -> Iterator[Cause]:
@@ -216,6 +218,30 @@ def _check_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
     elif mode == "ExactCount" and count <= 0:
         yield invalid(f"{path}.count", count, "must be greater than zero")
     yield from fields.check_items(request.get("tolerations") or (), f"{path}.tolerations", fields.check_toleration)
+
+
+def _check_derived(
+    request: dict[str, Any], path: str, devices: dict[str, Any], names: set[str | None]
+) -> Iterator[Cause]:
+    """Check the derived attributes of a request with these names: each is used by a constraint."""
+    derived, where = request.get("derivedAttributes") or (), f"{path}.derivedAttributes"
+    yield from fields.check_size(derived, _MAX_DERIVED, where)
+    yield from fields.check_unique([one.get("name", "") for one in derived], where)
+    for index, one in enumerate(derived):
+        name, at = one.get("name"), f"{where}[{index}]"
+        if not one.get("expression"):
+            yield required(f"{at}.expression")
+        if not name:
+            yield required(f"{at}.name")
+            continue
+        yield from fields.check_qualified_name(name, f"{at}.name")
+        used = any(
+            name in (each.get("matchAttribute"), each.get("distinctAttribute"))
+            and (not each.get("requests") or names.intersection(each["requests"]))
+            for each in devices.get("constraints") or ()
+        )
+        if not used:
+            yield invalid(f"{at}.name", name, _UNUSED)
 
 
 def compile_claim(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
@@ -268,6 +294,8 @@ def _check_allocation(allocation: dict[str, Any], known: set[str], path: str) ->
         yield from fields.check_pool(one.get("pool", ""), f"{where}.pool")
         yield from fields.check_text(one.get("device", ""), f"{where}.device", dns_label)
         yield from fields.check_conditions(one, where)
+        yield from fields.check_items(one.get("tolerations") or (), f"{where}.tolerations", fields.check_toleration)
+        yield from fields.check_skipped_operations(one, where)
     if allocation.get("nodeSelector"):
         yield from check_node_selector(allocation["nodeSelector"], f"{path}.nodeSelector")
 

@@ -15,6 +15,8 @@ _MUTABLE = (
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 
+_CLAIMS = ("resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
+
 
 def default(pod: dict[str, Any]) -> None:
     """Set the defaults of the spec."""
@@ -45,8 +47,17 @@ def _merge_label_keys(pod: dict[str, Any]) -> None:
                     term["labelSelector"].setdefault("matchExpressions", []).append(condition)
 
 
+def keep_claims(new: dict[str, Any], old: dict[str, Any]) -> None:
+    """Keep what the status says about claims if a client that does not know these fields leaves them out."""
+    status = old.get("status", {})
+    for name in _CLAIMS:
+        if name in status:
+            new.setdefault("status", {}).setdefault(name, status[name])
+
+
 def prepare_create(pod: dict[str, Any]) -> None:
-    """Merge label keys into selectors, and set the status of a pending pod."""
+    """Merge label keys into selectors, and set the status of a pending pod. There are no requests for evictions."""
+    pod["spec"].pop("evictionResponders", None)
     if "affinity" in pod["spec"] or "topologySpreadConstraints" in pod["spec"]:
         _merge_label_keys(pod)
     pod["status"] = {"phase": "Pending", "qosClass": quality_of_service(pod["spec"])}

@@ -26,7 +26,7 @@ _LISTS = tuple(f"{kind}s" for kind in _KINDS)
 _VALUES = {f"{kind}{many}": f"{kind.capitalize()}Value{many}" for many in ("", "s") for kind in _KINDS}
 """Names of the types of attributes in kube-apiserver's message for an attribute with several types."""
 _MAX_DEVICES, _MAX_ADVANCED_DEVICES, _MAX_COUNTER_SETS = 128, 64, 8
-_MAX_TAINTS, _MAX_COUNTERS, _MAX_CONSUMED_SETS, _MAX_VALID_VALUES = 16, 32, 2, 10
+_MAX_TAINTS, _MAX_COUNTERS, _MAX_CONSUMED_SETS, _MAX_COMPATIBLE, _MAX_VALID_VALUES = 16, 32, 2, 2, 10
 _IMMUTABLE = "Invalid value: field is immutable"
 _PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 _ONE_PLACE = f"exactly one of {', '.join(f'`{name}`' for name in _PLACES)} is required"
@@ -65,6 +65,9 @@ def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
     yield from fields.check_items(counters or (), "spec.sharedCounters", _check_counters)
     for index, device in enumerate(devices or ()):
         yield from _check_device(device, f"spec.devices[{index}]", by_device=bool(spec.get("perDeviceNodeSelection")))
+    yield from fields.check_skipped_operations(spec, "spec")
+    if spec.get("partitionTypeAttribute") is not None:
+        yield from _check_partitions(spec, "spec")
 
 
 def validate_slice_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
@@ -77,23 +80,42 @@ def validate_slice_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[
             yield f"spec.{name}", INVALID, _IMMUTABLE
 
 
-def drop_list_attributes(new: dict[str, Any], old: dict[str, Any] | None, features: Features) -> None:
-    """Drop list attributes if their feature gate is disabled, unless the old slice has some."""
-    if features.dra_list_type_attributes or any(one.keys() & _LISTS for one in _attributes(old or {})):
-        return
-    for attribute in _attributes(new):
-        for kind in _LISTS:
-            attribute.pop(kind, None)
+def drop_disabled_fields(new: dict[str, Any], old: dict[str, Any] | None, features: Features) -> None:
+    """Drop the fields of disabled features, unless the old slice has some of them."""
+    for enabled, parts, names in (
+        (features.dra_list_type_attributes, _attributes, _LISTS),
+        (features.dra_node_allocatable_resources, _devices, ("nodeAllocatableResources",)),
+        (features.dra_device_compatibility_groups, _consumed, ("compatibilityGroups",)),
+        (features.dra_partitionable_devices_type, _spec, ("partitionTypeAttribute",)),
+        (features.dra_optional_node_operations, _spec, ("skipNodeOperations",)),
+    ):
+        if not enabled and not any(one.keys() & names for one in parts(old or {})):
+            for part in parts(new):
+                for name in part.keys() & names:
+                    del part[name]
+
+
+def _spec(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield obj.get("spec", {})
+
+
+def _devices(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from obj.get("spec", {}).get("devices") or ()
 
 
 def _attributes(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for device in obj.get("spec", {}).get("devices") or ():
+    for device in _devices(obj):
         yield from (device.get("attributes") or {}).values()
+
+
+def _consumed(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for device in _devices(obj):
+        yield from device.get("consumesCounters") or ()
 
 
 def set_taint_times(obj: dict[str, Any], _: dict[str, Any] | None, now: str) -> None:
     """Set the time of taints without one."""
-    for device in obj.get("spec", {}).get("devices") or ():
+    for device in _devices(obj):
         for taint in device.get("taints") or ():
             taint.setdefault("timeAdded", now)
 
@@ -131,6 +153,27 @@ def _check_nodes(owner: dict[str, Any], path: str) -> Iterator[Cause]:
         yield from check_node_selector(owner["nodeSelector"], f"{path}.nodeSelector")
 
 
+def _check_partitions(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Check that each device that consumes counters has the attribute that names its type."""
+    name, where = spec["partitionTypeAttribute"], f"{path}.partitionTypeAttribute"
+    consuming = [(index, one) for index, one in enumerate(spec.get("devices") or ()) if one.get("consumesCounters")]
+    if not consuming:
+        yield invalid(where, name, "may only be set on a slice which declares devices that consume counters")
+        return
+    problems = list(fields.check_qualified_name(name, where))
+    yield from problems
+    bare = name.removeprefix(f"{spec.get('driver', '')}/")
+    for index, device in () if problems else consuming:
+        attributes, at = device.get("attributes") or {}, f"{path}.devices[{index}].attributes[{name}]"
+        attribute = attributes.get(name) or attributes.get(bare)
+        if attribute is None:
+            why = "device consumes counters and `partitionTypeAttribute` names this attribute, so it must be set"
+            yield required(at, why)
+        elif "string" not in attribute:
+            why = "must be a string value because `partitionTypeAttribute` names this attribute"
+            yield at, INVALID, f"Invalid value: {msgspec.json.encode(attribute).decode()}: {why}"
+
+
 def _all_of(names: list[str]) -> str:
     return '"{' + ", ".join(f"`{name}`" for name in names) + '}"'
 
@@ -162,6 +205,11 @@ def _check_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iter
         where = f"{path}.consumesCounters[{index}]"
         yield from fields.check_text(one.get("counterSet", ""), f"{where}.counterSet", dns_label)
         yield from _check_counters(one, where)
+        groups = one.get("compatibilityGroups") or ()
+        yield from fields.check_size(groups, _MAX_COMPATIBLE, f"{where}.compatibilityGroups")
+        yield from fields.check_unique(groups, f"{where}.compatibilityGroups")
+        for number, name in enumerate(groups):
+            yield from check_name(f"{where}.compatibilityGroups[{number}]", name, dns_label)
     yield from fields.check_unique([one.get("counterSet", "") for one in consumed], f"{path}.consumesCounters")
     yield from _check_device_nodes(device, path, by_device=by_device)
     yield from fields.check_conditions(device, path)
