@@ -122,6 +122,50 @@ def test_a_restart_keeps_identity_and_token(start: Callable[..., Running], tmp_p
     assert (second.control_plane.admin_token, second.control_plane.ca.read_bytes()) == (token, ca)
 
 
+def stored(api_version: str, kind: str, name: str, spec: dict[str, Any], **metadata: str) -> bytes:
+    """Return an object as an earlier version stored it."""
+    metadata = {"name": name, "uid": f"{kind}-{name}", **metadata}
+    return json.dumps({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}).encode()
+
+
+def test_objects_of_versions_that_are_no_longer_served_are_ignored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With one warning for each kind; others are converted to the version that is stored now."""
+    SqliteJournal(tmp_path).close()
+    group, where = {"schedulingPolicy": {"basic": {}}}, {"namespace": "default"}
+    alpha = [stored("scheduling.k8s.io/v1alpha2", "PodGroup", name, group, **where) for name in "ab"]
+    rule = {"taint": {"key": "broken", "effect": "NoExecute"}}
+    rows = [
+        (2, "podgroups.scheduling.k8s.io", "ADDED", alpha[0]),
+        (3, "podgroups.scheduling.k8s.io", "ADDED", alpha[1]),
+        (4, "podgroups.scheduling.k8s.io", "DELETED", alpha[1]),
+        (
+            5,
+            "devicetaintrules.resource.k8s.io",
+            "ADDED",
+            stored("resource.k8s.io/v1beta2", "DeviceTaintRule", "r", rule),
+        ),
+    ]
+    with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as db:
+        db.executemany("INSERT INTO versions VALUES (?, ?, ?, ?)", rows)
+        db.commit()
+    journal = SqliteJournal(tmp_path)
+
+    async def load() -> Store:
+        return Store(journal)
+
+    store = asyncio.run(load())
+    journal.close()
+    assert not store.collection("podgroups.scheduling.k8s.io").objects
+    record = store.get("devicetaintrules.resource.k8s.io", "", "r")
+    assert record is not None
+    assert (record.object()["apiVersion"], record.object()["spec"]) == ("resource.k8s.io/v1", rule)
+    assert store.rv == 5
+    (warning,) = [one.getMessage() for one in caplog.records if "no longer served" in one.getMessage()]
+    assert 'apiVersion="scheduling.k8s.io/v1alpha2" kind="PodGroup" objects=1' in warning
+
+
 def test_old_changes_are_dropped_on_disk(start: Callable[..., Running], tmp_path: Path) -> None:
     """The number of rows is limited; the floor is kept across restarts."""
     plane = start(data_dir=tmp_path, retained_changes=5)

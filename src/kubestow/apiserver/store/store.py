@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubestow.api.timestamps import format_time
-from kubestow.apiserver.resources import BY_STORAGE, Registry, Resource
-from kubestow.apiserver.store.collection import Collection
+from kubestow.apiserver.resources import BY_KIND, BY_STORAGE, Registry, Resource
+from kubestow.apiserver.store.collection import Collection, Key
 from kubestow.apiserver.store.records import Change, Record, Row, decode, encode
 from kubestow.clock import Clock, SystemClock
 from kubestow.telemetry.logs import get_logger
@@ -244,15 +244,24 @@ class Store:
         """
         for name, collection in self.collections.items():
             collection.floor = _floor(journal, name)
+        unserved: dict[tuple[str, str], set[Key]] = {}
         for row in journal.rows():
             self.rv = max(self.rv, row.rv)
             try:
-                self._replay(row, journal)
+                self._replay(row, journal, unserved)
             except Exception as error:
                 log.unexpected("A stored object is ignored", err=error, resource=row.resource, version=row.rv)
         self.durable_rv = self.rv = max(self.rv, journal.state.highest)
+        for (api_version, kind), found in unserved.items():
+            if found:
+                log.warning(
+                    "Ignoring stored objects of a version that is no longer served; create them in a newer one",
+                    apiVersion=api_version,
+                    kind=kind,
+                    objects=len(found),
+                )
 
-    def _replay(self, row: Row, journal: "SqliteJournal") -> None:
+    def _replay(self, row: Row, journal: "SqliteJournal", unserved: dict[tuple[str, str], set[Key]]) -> None:
         collection = self.collections.get(row.resource)
         if collection is None:
             # A custom resource whose definition is read later.
@@ -261,10 +270,20 @@ class Store:
             collection = self.collections[row.resource]
             collection.floor = _floor(journal, row.resource)
         obj, body = decode(row.body), row.body
-        if "spec" not in obj and row.resource in BY_STORAGE:
-            # Earlier versions stored such objects of kinds that have a spec.
-            collection.resource.add_spec(obj)
-            body = encode(obj)
+        if row.resource in BY_STORAGE:
+            named = (obj.get("apiVersion", ""), obj.get("kind", ""))
+            if named[0] not in ("", collection.resource.api_version):
+                # Earlier versions stored objects in another version of the API.
+                served = BY_KIND.get(named)
+                if served is None or served.conversion is None:
+                    _remember(unserved.setdefault(named, set()), row.type, obj["metadata"])
+                    return
+                obj = served.conversion.to_stored(obj)
+                body = encode(obj)
+            if "spec" not in obj:
+                # Earlier versions stored such objects of kinds that have a spec.
+                collection.resource.add_spec(obj)
+                body = encode(obj)
         record = Record(collection.resource, obj, row.rv, body)
         previous = collection.objects.get((record.namespace, record.name))
         if row.type == "DELETED":
@@ -282,6 +301,12 @@ class Store:
 
 def _floor(journal: "SqliteJournal", storage: str) -> int:
     return max(journal.floors.get(storage, 0), journal.state.base)
+
+
+def _remember(keys: set[Key], change: str, metadata: dict[str, Any]) -> None:
+    """Keep the keys of existing objects."""
+    key = (metadata.get("namespace", ""), metadata["name"])
+    (keys.discard if change == "DELETED" else keys.add)(key)
 
 
 def _call(callback: Callable[[], None]) -> None:
