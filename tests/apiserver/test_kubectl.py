@@ -139,7 +139,7 @@ def test_explain_and_discovery(kubectl: Kubectl) -> None:
     assert "schedulerName\t<string>\n    Name of the scheduler for this pod." in explained
     assert re.search(r"deployments\s+deploy\s+apps/v1\s+true\s+Deployment", kubectl("api-resources"))
     assert "events.k8s.io/v1" in kubectl("api-versions")
-    assert '"gitVersion": "v1.36.4+kubestow"' in kubectl("version", "-o", "json")
+    assert '"gitVersion": "v1.37.0+kubestow"' in kubectl("version", "-o", "json")
 
 
 def test_the_documented_commands_work(kubectl: Kubectl) -> None:

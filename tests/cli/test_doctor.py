@@ -92,7 +92,7 @@ def test_all_is_well(doctor: Callable[..., Result], running_scheduler: Callable[
     done = doctor("--server", running_scheduler({}))
     assert done.exit_code == 0, done.output
     for words in (
-        "API server v1.36",
+        "API server v1.37",
         "clocks agree",
         "all 56 permissions are granted",
         "resource.k8s.io/v1: resourceclaims",
@@ -265,7 +265,7 @@ def test_a_server_that_lacks_much(
     arguments = ("--kubeconfig", str(_kubeconfig(tmp_path, url)))
     done = doctor(*arguments)
     assert done.exit_code == 0, done.output
-    assert "API server v1.29.3; tested versions are v1.30 to v1.36" in done.output
+    assert "API server v1.29.3; tested versions are v1.30 to v1.37" in done.output
     assert "the server's clock is unknown" in done.output
     assert "resource.k8s.io/v1: the server has no resourceclaims, resourceslices, deviceclasses" in done.output
     done = doctor(*arguments, "--feature-gates=CoordinatedLeaderElection=true")
@@ -273,6 +273,24 @@ def test_a_server_that_lacks_much(
     assert "the server has no leasecandidates, so that no leader is elected" in done.output
     assert "--runtime-config=coordination.k8s.io/v1beta1=true" in done.output
     assert ", 1 problem\n" in done.output
+
+
+def test_a_server_that_has_pod_groups_only_in_an_older_version(
+    serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
+) -> None:
+    """The version is named, as the server seems to have what is missing."""
+    group = "/apis/scheduling.k8s.io"
+    pages = {
+        "/version": {"gitVersion": "v1.36.4", "minor": "36"},
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": {"status": {"allowed": True}},
+        group: {"versions": [{"groupVersion": f"scheduling.k8s.io/{one}"} for one in ("v1", "v1alpha2")]},
+        f"{group}/v1": {"resources": [{"name": "priorityclasses"}]},
+        f"{group}/v1alpha2": {"resources": [{"name": "podgroups"}]},
+    }
+    done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, serve(pages))), "--feature-gates=GenericWorkload=true")
+    assert done.exit_code == 0, done.output
+    expected = "the server has no podgroups; those of scheduling.k8s.io/v1alpha2 are not supported"
+    assert f"note    scheduling.k8s.io/v1beta1: {expected}\n" in done.output
 
 
 def test_a_running_scheduler_that_does_not_serve_its_configuration(
@@ -318,7 +336,7 @@ def test_checks_that_cannot_be_made(
     reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     refusal = Refusal(code)
     pages: dict[str, Any] = {
-        "/version": {"gitVersion": "v1.36.4", "minor": "36"},
+        "/version": {"gitVersion": "v1.37.0", "minor": "37"},
         "/apis/authentication.k8s.io/v1/selfsubjectreviews": refusal,
         "/apis/apps/v1": refusal,
         f"{LEASES}/kube-scheduler": refusal,
@@ -340,7 +358,7 @@ def test_a_server_without_a_clock(
     """The user is reported, the time is not."""
     review = {"status": {"userInfo": {"username": "jane"}}}
     pages = {
-        "/version": {"gitVersion": "v1.36.4", "minor": "36"},
+        "/version": {"gitVersion": "v1.37.0", "minor": "37"},
         "/apis/authentication.k8s.io/v1/selfsubjectreviews": review,
         "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": {"status": {"allowed": True}},
     }

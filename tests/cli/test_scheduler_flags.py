@@ -333,7 +333,7 @@ def test_gates_follow_the_emulated_version(tmp_path: Path) -> None:
 
 def test_the_version_is_shown() -> None:
     """Nothing is started; raw shows all details."""
-    assert _invoke("--version").output.startswith("Kubernetes v1.36")
+    assert _invoke("--version").output.startswith("Kubernetes v1.37")
     assert "git_version" in _invoke("--version=raw").output
 
 

@@ -104,7 +104,7 @@ def test_a_candidate_is_created_with_its_version() -> None:
             await asyncio.sleep(10)
             spec = server.candidates["me"]["spec"]
             assert (spec["leaseName"], spec["strategy"]) == ("kube-scheduler", "OldestEmulationVersion")
-            assert (spec["binaryVersion"], spec["emulationVersion"]) == ("1.36.4", "1.35.0")
+            assert (spec["binaryVersion"], spec["emulationVersion"]) == ("1.37.0", "1.35.0")
             assert server.lease is None
             assert not one.elector.leads
 

@@ -460,6 +460,7 @@ def test_missing_resource_counts_as_empty(caplog: pytest.LogCaptureFixture) -> N
 
     run(main())
     assert caplog.text.count("does not have them") == 1
+    assert 'resource="deviceclasses.resource.k8s.io" version="v1"' in caplog.text
     assert "continuing without them" in caplog.text
 
 

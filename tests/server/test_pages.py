@@ -105,8 +105,8 @@ def test_the_configuration() -> None:
 def test_the_version() -> None:
     """The version of Kubernetes whose behaviour is reproduced."""
     shown = json.loads(_ask("/version").text)
-    assert (shown["major"], shown["minor"]) == ("1", "36")
-    assert shown["gitVersion"].startswith("v1.36")
+    assert (shown["major"], shown["minor"]) == ("1", "37")
+    assert shown["gitVersion"].startswith("v1.37")
 
 
 def test_flags_as_text_and_as_json() -> None:
@@ -136,7 +136,7 @@ def test_the_status() -> None:
     answer = _ask("/statusz", headers={"Accept": "application/json; v=v1beta1; g=config.k8s.io; as=Statusz"})
     shown = json.loads(answer.text)
     assert shown["startTime"] == "2027-01-15T08:00:00Z"
-    assert shown["binaryVersion"] == "1.36.4"
+    assert shown["binaryVersion"] == "1.37.0"
     assert shown["emulationVersion"] == "1.37"
     assert shown["paths"] == ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/version"]
 

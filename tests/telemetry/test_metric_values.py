@@ -74,8 +74,8 @@ def test_features_and_version() -> None:
     assert gates[" name=NodeDeclaredFeatures stage="] == 1
     (build,) = values(metrics.registry, "kubernetes_build_info")
     assert "git_commit=abc" in build
-    assert " git_version=v1.36.4+kubestow." in build
-    assert " major=1 minor=36 " in build
+    assert " git_version=v1.37.0+kubestow." in build
+    assert " major=1 minor=37 " in build
 
 
 def test_the_process(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Logs the resources that the server lacks or forbids: one line per API group, although each is a separate request."""
+"""Logs the resources that the server lacks or forbids: one line per API version, although each is a separate request."""
 
 import asyncio
 from typing import Any
@@ -18,23 +18,24 @@ class Refusals:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._pending: dict[tuple[str, str, bool], list[tuple[str, ApiError]]] = {}
+        self._pending: dict[tuple[str, str, str, bool], list[tuple[str, ApiError]]] = {}
 
     def add(self, resource: Resource[Any], problem: str, error: ApiError, *, optional: bool) -> None:
         """Log a refusal after a short delay; with `optional` the scheduler continues without the resource."""
-        key = resource.group, problem, optional
+        key = resource.group, resource.version, problem, optional
         if key not in self._pending:
             self._pending[key] = []
             self._loop.call_later(TOGETHER_SECONDS, self._log, key)
         self._pending[key].append((resource.name, error))
 
-    def _log(self, key: tuple[str, str, bool]) -> None:
-        _, problem, optional = key
+    def _log(self, key: tuple[str, str, str, bool]) -> None:
+        _, version, problem, optional = key
         refused = sorted(self._pending.pop(key), key=lambda each: each[0])
         write = log.warning if optional else log.error
         write(
             f"The API server {problem}",
             err=refused[0][1],
             resource=", ".join(name for name, _ in refused),
+            version=version,
             consequence="continuing without them" if optional else "cannot continue until this is solved",
         )

@@ -7,7 +7,7 @@ import msgspec
 
 import kubestow
 
-KUBERNETES = "1.36.4"
+KUBERNETES = "1.37.0"
 """The version of kube-scheduler whose behaviour is reproduced."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}

@@ -6,6 +6,7 @@ from typing import Any
 from kubestow.api.timestamps import format_time
 from kubestow.apiserver.kubelets.lifecycles import PodLifecycle, Run
 from kubestow.apiserver.rules.pods import set_condition
+from kubestow.telemetry.build import KUBERNETES
 
 Object = dict[str, Any]
 _PODS_FROM = int(ipaddress.IPv4Address("10.0.0.1"))
@@ -72,7 +73,7 @@ def report_node(node: Object, address: str, now: str, problem: str) -> None:
             "containerRuntimeVersion": "stand-in",
             "kernelVersion": "stand-in",
             "kubeProxyVersion": "",
-            "kubeletVersion": "v1.36.4-stand-in",
+            "kubeletVersion": f"v{KUBERNETES}-stand-in",
             "machineID": "",
             "operatingSystem": "linux",
             "osImage": "stand-in",

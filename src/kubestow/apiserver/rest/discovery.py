@@ -7,13 +7,14 @@ from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.store.records import encode
+from kubestow.telemetry.build import KUBERNETES
 
 Object = dict[str, Any]
 AGGREGATED = b"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 VERSION = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.4+kubestow",
+    "major": KUBERNETES.split(".")[0],
+    "minor": KUBERNETES.split(".")[1],
+    "gitVersion": f"v{KUBERNETES}+kubestow",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

@@ -8,16 +8,19 @@ from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.schema.types import Choice, Field, ListOf, MapOf, Scalar, Struct, Type
 from kubestow.apiserver.store.records import encode
+from kubestow.telemetry.build import KUBERNETES
 
 Object = dict[str, Any]
 _KIND = "x-kubernetes-group-version-kind"
 _REF = "#/components/schemas/"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 _VERBS = ("get", "put", "patch", "delete")
+_VERSION = f"v{KUBERNETES}"
 
 
 PROTOBUF = b"application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-IN_PROTOBUF = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.36.4B\x00"
+_INFO = b"\n\nKubernetes\x12%c%s" % (len(_VERSION), _VERSION.encode())
+IN_PROTOBUF = b"\n\x032.0\x12%c%sB\x00" % (len(_INFO), _INFO)
 """Version 2 for clients that accept only protobuf. It is empty: kubectl reads it only for kinds that are not served;
 for the others it uses version 3."""
 
@@ -64,7 +67,7 @@ def _version_three(resources: tuple[Resource, ...]) -> bytes:
     return encode(
         {
             "openapi": "3.0.0",
-            "info": {"title": "Kubernetes", "version": "v1.36.4"},
+            "info": {"title": "Kubernetes", "version": _VERSION},
             "paths": _paths(resources),
             "components": {"schemas": _schemas(resources)},
         }
@@ -80,7 +83,7 @@ def _version_two(resources: tuple[Resource, ...]) -> bytes:
     text = encode(
         {
             "swagger": "2.0",
-            "info": {"title": "Kubernetes", "version": "v1.36.4"},
+            "info": {"title": "Kubernetes", "version": _VERSION},
             "paths": _paths(resources),
             "definitions": schemas,
         }

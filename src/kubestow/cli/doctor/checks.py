@@ -18,7 +18,7 @@ from kubestow.insight.explain.scheduler_pages import SchedulerAddress, missing_p
 from kubestow.plugin.loading import PluginCollection
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
-OLDEST, NEWEST = 30, 36
+OLDEST, NEWEST = 30, 37
 MOST_SKEW = 2.0
 """Maximum clock difference in seconds: conditions and events have timestamps, certificates a validity period."""
 
@@ -44,6 +44,7 @@ WRITES = (
 """The writes of a scheduler: group, resource, verb, and `lease` for permissions on the lease only."""
 ALLOCATION_WRITES = (("resource.k8s.io", "resourceclaims/binding", "update", ""),)
 """Permissions that API servers from v1.36 on require for device allocation."""
+_FIRST_WITH_ALLOCATION_WRITES = 36
 GROUP_WRITES = (("scheduling.k8s.io", "podgroups/status", "patch", ""),)
 CANDIDATES = "/apis/coordination.k8s.io/v1beta1", "leasecandidates"
 CANDIDATE_WRITES = tuple(("coordination.k8s.io", "leasecandidates", verb, "") for verb in ("create", "get", "update"))
@@ -104,7 +105,7 @@ class Checks:
         """Check the version of the API server. Raises CallError if it does not answer."""
         response = await self._get("/version")
         minor = int("".join(filter(str.isdecimal, str(response.get("minor", "0")))) or 0)
-        self._written += ALLOCATION_WRITES if minor >= NEWEST else ()
+        self._written += ALLOCATION_WRITES if minor >= _FIRST_WITH_ALLOCATION_WRITES else ()
         what = f"API server {response.get('gitVersion')}"
         if OLDEST <= minor <= NEWEST:
             yield Finding(OK, what)
@@ -157,9 +158,7 @@ class Checks:
         for path, plurals in by_version.items():
             version = path.removeprefix("/apis/").removeprefix("/api/")
             try:
-                served = {entry["name"] for entry in (await self._get(path)).get("resources", ())}
-            except NotFoundError:
-                served = set()
+                served = await self._served(path)
             except ApiError as error:
                 yield Finding(PROBLEM, f"{version}: {error}", f"allow the user to get {path}, or try again")
                 continue
@@ -168,9 +167,27 @@ class Checks:
             if path == CANDIDATES[0] and missing:
                 yield Finding(PROBLEM, f"{what}, so that no leader is elected", CANDIDATES_ADVICE)
             elif missing:
+                others = await self._other_versions(path, missing)
+                what += f"; those of {', '.join(others)} are not supported" if others else ""
                 yield Finding(NOTE, what, "pods that need them stay pending; see docs/reference/older-clusters.md")
             else:
                 yield Finding(OK, f"{version}: {', '.join(plurals)}")
+
+    async def _served(self, path: str) -> set[str]:
+        """Return the plural names of the resources of a group and version."""
+        try:
+            return {entry["name"] for entry in (await self._get(path)).get("resources", ())}
+        except NotFoundError:
+            return set()
+
+    async def _other_versions(self, path: str, plurals: list[str]) -> list[str]:
+        """Return the other versions of a group in which the server has some of the resources."""
+        group = path.rpartition("/")[0]
+        try:
+            versions = [entry["groupVersion"] for entry in (await self._get(group)).get("versions", ())]
+            return [one for one in versions if not (await self._served(f"/apis/{one}")).isdisjoint(plurals)]
+        except ApiError:
+            return []
 
     async def rights(self) -> AsyncIterator[Finding]:
         """Check the permissions for everything that the scheduler reads and writes."""
