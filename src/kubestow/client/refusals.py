@@ -1,4 +1,4 @@
-"""Logs the resources that the server lacks or forbids: one line per API version, although each is a separate request."""
+"""Logs the resources that the server lacks or forbids: one line per API version, though each is a separate request."""
 
 import asyncio
 from typing import Any

@@ -27,7 +27,7 @@ _SCHEDULER_WRITES = {
     "resourceclaims": frozenset(("create", "delete", "patch", "update")),
     "resourceclaims/binding": frozenset(("patch", "update")),
     "resourceclaims/status": frozenset(("patch", "update")),
-    "podgroups": frozenset(("patch", "update")),
+    "compositepodgroups/status": frozenset(("patch", "update")),
     "podgroups/status": frozenset(("patch", "update")),
     "tokenreviews": frozenset(("create",)),
     "subjectaccessreviews": frozenset(("create",)),
