@@ -133,8 +133,7 @@ def test_objects_of_versions_that_are_no_longer_served_are_ignored(
 ) -> None:
     """With one warning for each kind; others are converted to the version that is stored now."""
     SqliteJournal(tmp_path).close()
-    group, where = {"schedulingPolicy": {"basic": {}}}, {"namespace": "default"}
-    alpha = [stored("scheduling.k8s.io/v1alpha2", "PodGroup", name, group, **where) for name in "ab"]
+    alpha = [stored("scheduling.k8s.io/v1alpha2", "PodGroup", name, {}, namespace="default") for name in "ab"]
     rule = {"taint": {"key": "broken", "effect": "NoExecute"}}
     rows = [
         (2, "podgroups.scheduling.k8s.io", "ADDED", alpha[0]),

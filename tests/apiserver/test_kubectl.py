@@ -142,6 +142,48 @@ def test_explain_and_discovery(kubectl: Kubectl) -> None:
     assert '"gitVersion": "v1.37.0+kubestow"' in kubectl("version", "-o", "json")
 
 
+GROUPS = """\
+apiVersion: scheduling.k8s.io/v1beta1
+kind: Workload
+metadata: {name: w}
+spec: {podGroupTemplates: [{name: t, schedulingPolicy: {gang: {minCount: 2}}}]}
+---
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: g}
+spec: {schedulingPolicy: {gang: {minCount: 2}}, workloadRef: {workloadName: w, templateName: t}}
+---
+apiVersion: scheduling.k8s.io/v1alpha3
+kind: CompositePodGroup
+metadata: {name: c}
+spec: {schedulingPolicy: {basic: {}}, workloadRef: {workloadName: w, templateName: t}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceTaintRule
+metadata: {name: r}
+spec: {deviceSelector: {driver: gpu.example.com}, taint: {key: broken, effect: NoSchedule}}
+"""
+
+
+def test_pod_groups_and_taint_rules(kubectl: Kubectl) -> None:
+    """They have the columns of Kubernetes v1.37, and can be applied and explained."""
+    assert kubectl("apply", "-f", "-", stdin=GROUPS).count(" created\n") == 4
+    assert kubectl("apply", "-f", "-", stdin=GROUPS).count(" unchanged\n") == 4
+    assert kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=GROUPS).count("applied") == 4
+    for kind, header, row in (
+        ("podgroups", "NAME POLICY WORKLOAD STATUS AGE", "g Gang w Pending"),
+        ("podgroups.v1alpha3.scheduling.k8s.io", "NAME POLICY WORKLOAD STATUS AGE", "g Gang w Pending"),
+        ("compositepodgroups", "NAME POLICY WORKLOAD AGE", "c Basic w"),
+        ("workloads", "NAME AGE", "w"),
+        ("devicetaintrules", "NAME AGE", "r"),
+    ):
+        first, second = (line.split() for line in kubectl("get", kind).splitlines())
+        assert (" ".join(first), " ".join(second[:-1])) == (header, row)
+    explained = kubectl("explain", "podgroup.spec.disruptionMode")
+    assert re.search(r"all\s+<AllDisruptionMode>", explained)
+    assert re.search(r"scheduling\s+<JobSchedulingConfiguration>", kubectl("explain", "job.spec"))
+
+
 def test_the_documented_commands_work(kubectl: Kubectl) -> None:
     """All of the table in the reference, in its order."""
     page = ROOT / "docs" / "reference" / "embedded-control-plane.md"

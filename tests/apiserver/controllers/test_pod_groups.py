@@ -18,7 +18,7 @@ pytestmark = pytest.mark.world(gates=GATES)
 
 def job(**spec: Any) -> dict[str, Any]:
     """Return a Job that runs three pods as a gang by default."""
-    gang = {"schedulingPolicy": {"gang": {}}}
+    gang: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
     return {
         "template": template("i", restartPolicy="Never"),
         "parallelism": 3,
