@@ -244,8 +244,10 @@ def test_a_taint_rule_is_served_in_two_versions(client: Client) -> None:
 @pytest.fixture
 def newest(start: Callable[..., Running]) -> Client:
     """A client of a server with all features of slices."""
-    enabled = ("dra_device_compatibility_groups", "dra_optional_node_operations", "dra_partitionable_devices_type")
-    return start(features=Features(**dict.fromkeys(enabled, True))).client()
+    features = Features(
+        dra_device_compatibility_groups=True, dra_optional_node_operations=True, dra_partitionable_devices_type=True
+    )
+    return start(features=features).client()
 
 
 TYPED = {"attributes": {"type": {"string": "half"}}, "consumesCounters": [{**CONSUMED, "compatibilityGroups": ["g"]}]}

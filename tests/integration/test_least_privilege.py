@@ -29,7 +29,6 @@ GATES = "GenericWorkload=true"
 NOT_USED_HERE = {
     "leasecandidates": "only where the API server coordinates the election",
     "bindings": "the older address of a binding, which servers still check",
-    "devicetaintrules": "only with its feature gate",
     "resourceclaims/binding": "asked for by newer API servers when an allocation is written",
     "pods/finalizers": "asked for by API servers that check who owns the claim made for a pod",
 }

@@ -14,11 +14,12 @@ from kubestow.client.candidate import ADVICE as CANDIDATES_ADVICE
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import SCHEDULING_GATES
+from kubestow.config.versions import NEWEST
 from kubestow.insight.explain.scheduler_pages import SchedulerAddress, missing_plugins
 from kubestow.plugin.loading import PluginCollection
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
-OLDEST, NEWEST = 30, 37
+OLDEST = 30
 MOST_SKEW = 2.0
 """Maximum clock difference in seconds: conditions and events have timestamps, certificates a validity period."""
 
