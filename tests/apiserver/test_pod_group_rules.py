@@ -296,7 +296,7 @@ def test_priority_comes_from_the_class(client: Client) -> None:
 def test_conditions_must_be_complete(client: Client) -> None:
     """A condition has a type, a status, a reason and a time."""
     made = client.create(GROUPS, group())
-    condition = {"type": "PodGroupScheduled", "status": "True", "message": ""}
+    condition = {"type": "PodGroupInitiallyScheduled", "status": "True", "message": ""}
     status, refused = client.call("PUT", f"{GROUPS}/g/status", {**made, "status": {"conditions": [condition]}})
     assert status == 422
     fields = {cause["field"] for cause in refused["details"]["causes"]}

@@ -14,7 +14,7 @@ from kubestow.api.pod_groups import Condition, PodGroup
 from kubestow.api.timestamps import format_time
 
 POD_SCHEDULED = "PodScheduled"
-POD_GROUP_SCHEDULED = "PodGroupScheduled"
+POD_GROUP_SCHEDULED = "PodGroupInitiallyScheduled"
 DISRUPTION_TARGET = "DisruptionTarget"
 
 UNSCHEDULABLE = "Unschedulable"

@@ -1,7 +1,7 @@
 """The scheduling of pod groups: a popped pod brings the other pods of its group, and one cycle decides for all.
 
 popped pod -> the other waiting pods of its group -> group cycle -> bound, or back to the queue together
-                                                                         -> condition PodGroupScheduled
+                                                                         -> condition PodGroupInitiallyScheduled
 """
 
 from collections.abc import Callable, Sequence

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from kubestow.api.conditions import DISRUPTION_TARGET, POD_GROUP_SCHEDULED
+
 Object = dict[str, Any]
 NONE = "<none>"
 
@@ -363,9 +365,9 @@ def group_policy(group: Object) -> str:
 def group_status(group: Object) -> str:
     """Return the status of a pod group: a disruption reason, Scheduled, Unschedulable or Pending."""
     conditions = {one["type"]: one for one in group.get("status", {}).get("conditions", ())}
-    if "DisruptionTarget" in conditions:
-        return str(conditions["DisruptionTarget"].get("reason", ""))
-    scheduled = conditions.get("PodGroupInitiallyScheduled")
+    if DISRUPTION_TARGET in conditions:
+        return str(conditions[DISRUPTION_TARGET].get("reason", ""))
+    scheduled = conditions.get(POD_GROUP_SCHEDULED)
     if scheduled is None:
         return "Pending"
     return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
