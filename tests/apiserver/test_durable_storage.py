@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from kubestow.apiserver import StartError
+from kubestow.apiserver.store.records import Row
 from kubestow.apiserver.store.sqlite import SqliteJournal
 from kubestow.apiserver.store.store import Store
 from support.apiserver.running import TOKEN, Running, Watching, pod
@@ -132,32 +133,24 @@ def test_objects_of_versions_that_are_no_longer_served_are_ignored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With one warning for each kind; others are converted to the version that is stored now."""
-    SqliteJournal(tmp_path).close()
+    groups, rules = "podgroups.scheduling.k8s.io", "devicetaintrules.resource.k8s.io"
     alpha = [stored("scheduling.k8s.io/v1alpha2", "PodGroup", name, {}, namespace="default") for name in "ab"]
     rule = {"taint": {"key": "broken", "effect": "NoExecute"}}
-    rows = [
-        (2, "podgroups.scheduling.k8s.io", "ADDED", alpha[0]),
-        (3, "podgroups.scheduling.k8s.io", "ADDED", alpha[1]),
-        (4, "podgroups.scheduling.k8s.io", "DELETED", alpha[1]),
-        (
-            5,
-            "devicetaintrules.resource.k8s.io",
-            "ADDED",
-            stored("resource.k8s.io/v1beta2", "DeviceTaintRule", "r", rule),
-        ),
-    ]
-    with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as db:
-        db.executemany("INSERT INTO versions VALUES (?, ?, ?, ?)", rows)
-        db.commit()
-    journal = SqliteJournal(tmp_path)
 
-    async def load() -> Store:
-        return Store(journal)
+    async def load(*rows: Row) -> Store:
+        journal = SqliteJournal(tmp_path)
+        loaded = Store(journal)
+        for row in rows:
+            journal.write(row)
+        journal.close()
+        return loaded
 
+    older = stored("resource.k8s.io/v1beta2", "DeviceTaintRule", "r", rule)
+    rows = (Row(2, groups, "ADDED", alpha[0]), Row(3, groups, "ADDED", alpha[1]), Row(4, groups, "DELETED", alpha[1]))
+    asyncio.run(load(*rows, Row(5, rules, "ADDED", older)))
     store = asyncio.run(load())
-    journal.close()
-    assert not store.collection("podgroups.scheduling.k8s.io").objects
-    record = store.get("devicetaintrules.resource.k8s.io", "", "r")
+    assert not store.collection(groups).objects
+    record = store.get(rules, "", "r")
     assert record is not None
     assert (record.object()["apiVersion"], record.object()["spec"]) == ("resource.k8s.io/v1", rule)
     assert store.rv == 5
