@@ -392,6 +392,23 @@ def test_invalid_derived_attributes_are_rejected(
     assert message in problems[f"spec.devices.requests[0].exactly.derivedAttributes{field}"]
 
 
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("device.driver +", "compilation failed"),
+        ("{'a': 1}", "must evaluate to a primitive scalar"),
+        ("x" * 10_241, "Too long: may not be more than 10240 bytes"),
+    ],
+)
+def test_derived_attributes_must_compile(client: Client, expression: str, message: str) -> None:
+    """They are attributes: single values, or lists of them."""
+    claim = deriving(MODEL, matchAttribute=MODEL)
+    derived = claim["spec"]["devices"]["requests"][0]["exactly"]["derivedAttributes"][0]
+    derived["expression"] = expression
+    problems = refusal(client, "POST", CLAIMS, claim)
+    assert message in problems["spec.devices.requests[0].exactly.derivedAttributes[0].expression"]
+
+
 @pytest.mark.parametrize("requests", [{}, {"requests": ["r"]}], ids=["of all requests", "of this request"])
 def test_a_derived_attribute_is_used_by_a_constraint(client: Client, requests: dict[str, Any]) -> None:
     """On all requests, or on this one."""

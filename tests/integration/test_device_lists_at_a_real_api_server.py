@@ -9,7 +9,7 @@ import pytest
 
 from kubestow.api.cel import compile_selector
 from kubestow.apiserver.errors import ApiError
-from kubestow.apiserver.rules.devices import max_selector_cost
+from kubestow.apiserver.rules.devices import max_cost
 from support.apiserver.world import World
 from support.cel.costly import LISTED, at_the_limit, repeated
 from support.integration.cluster import node
@@ -67,7 +67,7 @@ def test_invalid_lists_are_rejected_with_the_same_messages(plane: RealControlPla
 @pytest.mark.parametrize("expression", LISTED)
 def test_selectors_of_lists_have_the_servers_cost(plane: RealControlPlane, expression: str) -> None:
     """The largest cost that is accepted here is accepted there, and one round more is rejected."""
-    outer, inner = at_the_limit(max_selector_cost(compile_selector(expression, lists=True)))
+    outer, inner = at_the_limit(max_cost(compile_selector(expression, lists=True)))
 
     def offer(rounds: int) -> None:
         selectors = [{"cel": {"expression": repeated(expression, outer, rounds)}}]

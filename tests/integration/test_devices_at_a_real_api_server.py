@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubestow.api.cel import CompileError, compile_selector
-from kubestow.apiserver.rules.devices import max_selector_cost
+from kubestow.apiserver.rules.devices import max_cost
 from support.cel.costly import EXPRESSIONS, at_the_limit, repeated
 from support.integration.cluster import node, pod
 from support.integration.conflicting_proxy import conflicting
@@ -222,7 +222,7 @@ def test_pods_that_cannot_be_bound_free_their_devices(plane: RealControlPlane, s
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_selectors_have_the_servers_cost(plane: RealControlPlane, expression: str) -> None:
     """The largest cost that is accepted here is accepted there, and one round more is rejected."""
-    outer, inner = at_the_limit(max_selector_cost(compile_selector(expression)))
+    outer, inner = at_the_limit(max_cost(compile_selector(expression)))
 
     def offer(rounds: int) -> None:
         selectors = [{"cel": {"expression": repeated(expression, outer, rounds)}}]

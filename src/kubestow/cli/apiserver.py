@@ -56,8 +56,9 @@ from kubestow.telemetry.log_setup import LogOptions, LogOutput
     "--audit-log", type=click.Path(path_type=Path, dir_okay=False), help="Write audit events here, as JSON lines."
 )
 @feature_gates_option(
-    "Features to turn on or off. GenericWorkload, WorkloadWithJob, DRAConsumableCapacity, DRADeviceTaints, "
-    "DRADeviceTaintRules and DRAListTypeAttributes have an effect."
+    "Features to turn on or off. GenericWorkload, WorkloadWithJob, DRAConsumableCapacity, "
+    "DRADeviceCompatibilityGroups, DRADeviceTaints, DRADeviceTaintRules, DRAListTypeAttributes and "
+    "DRAOptionalNodeOperations have an effect."
 )
 @click.option("--enable-admission-plugins", default="", help="Plugins to enable besides the default ones: A,B.")
 @click.option("--disable-admission-plugins", default="", help="Default plugins to disable: A,B.")

@@ -5,14 +5,14 @@ import math
 import pytest
 
 from kubestow.api.cel import compile_selector
-from kubestow.apiserver.rules.devices import max_selector_cost
+from kubestow.apiserver.rules.devices import max_cost
 from support.cel.costly import CAPACITY, DOMAIN, ENDLESS, EXPRESSIONS, LIMIT, LISTED, at_the_limit, repeated
 
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 
 
 def _max_cost(expression: str, *, lists: bool = False) -> float:
-    return max_selector_cost(compile_selector(expression, lists))
+    return max_cost(compile_selector(expression, lists))
 
 
 @pytest.mark.parametrize(

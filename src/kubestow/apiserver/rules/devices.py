@@ -4,12 +4,12 @@ The spec of a claim is immutable. Its allocation is written once, and removed as
 left.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from kubestow.api.cel import CompileError, Selector, compile_selector
+from kubestow.api.cel import CompileError, Derivation, Selector, compile_selector
 from kubestow.api.cel.estimates import Extent, most_expensive
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import device_fields as fields
@@ -52,6 +52,7 @@ _MODES = ("All", "ExactCount")
 _ONE_KIND = "exactly one of `exactly` or `firstAvailable` is required"
 _NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 
+_TOO_EXPENSIVE = "too complex, total cost of derived attribute CEL expressions in the claim exceeds cost limit"
 _UNUSED = "must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request"
 
 
@@ -245,14 +246,23 @@ def _check_derived(
 
 
 def compile_claim(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
-    """Check that the selectors of a claim, or of the claims of a template, compile."""
+    """Check that the expressions of a claim, or of the claims of a template, compile."""
     path, spec = _claim_of(obj)
+    total = 0.0
     for index, request in enumerate(spec.get("devices", {}).get("requests", ())):
         where, alternatives = f"{path}.devices.requests[{index}]", request.get("firstAvailable", ())
         requested = [(f"{where}.exactly", request["exactly"])] if request.get("exactly") and not alternatives else []
         requested += [(f"{where}.firstAvailable[{number}]", one) for number, one in enumerate(alternatives)]
         for at, one in requested:
             yield from _check_selectors(one.get("selectors", ()), f"{at}.selectors", features)
+            for number, derived in enumerate(one.get("derivedAttributes") or ()):
+                if derived.get("expression"):
+                    place = f"{at}.derivedAttributes[{number}].expression"
+                    cost, causes = _compile(derived["expression"], place, Derivation)
+                    total += cost
+                    yield from causes
+    if total > _MAX_COST:
+        yield forbidden(f"{path}.devices", _TOO_EXPENSIVE)
 
 
 def compile_class(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
@@ -261,26 +271,29 @@ def compile_class(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
 
 
 def _check_selectors(selectors: Sequence[dict[str, Any]], path: str, features: Features) -> Iterator[Cause]:
+    lists, shares = features.dra_list_type_attributes, features.dra_consumable_capacity
     for index, one in enumerate(selectors):
         if not one.get("cel"):
             yield required(f"{path}[{index}].cel")
             continue
         where, expression = f"{path}[{index}].cel.expression", one["cel"].get("expression", "")
-        if len(expression.encode()) > _MAX_EXPRESSION:
-            yield from fields.check_length(expression, _MAX_EXPRESSION, where)
-            continue
-        try:
-            selector = compile_selector(expression, features.dra_list_type_attributes, features.dra_consumable_capacity)
-        except CompileError as error:
-            yield where, INVALID, f"Invalid value: {quote_value(expression)}: {error}"
-            continue
-        if max_selector_cost(selector) > _MAX_COST:
-            yield forbidden(where, "too complex, exceeds cost limit")
+        yield from _compile(expression, where, lambda text: compile_selector(text, lists, shares))[1]
 
 
-def max_selector_cost(selector: Selector) -> float:
-    """Return the maximum cost of evaluating a selector on a device."""
-    return most_expensive(selector.tree, {"device": _DEVICE})
+def _compile(expression: str, path: str, compiled: Callable[[str], Selector | Derivation]) -> tuple[float, list[Cause]]:
+    """Return the maximum cost of an expression, 0 if it does not compile, and what is wrong with it."""
+    if len(expression.encode()) > _MAX_EXPRESSION:
+        return 0, [*fields.check_length(expression, _MAX_EXPRESSION, path)]
+    try:
+        cost = max_cost(compiled(expression))
+    except CompileError as error:
+        return 0, [(path, INVALID, f"Invalid value: {quote_value(expression)}: {error}")]
+    return cost, [forbidden(path, "too complex, exceeds cost limit")] if cost > _MAX_COST else []
+
+
+def max_cost(expression: Selector | Derivation) -> float:
+    """Return the maximum cost of evaluating an expression on a device."""
+    return most_expensive(expression.tree, {"device": _DEVICE})
 
 
 def _check_allocation(allocation: dict[str, Any], known: set[str], path: str) -> Iterator[Cause]:
