@@ -9,6 +9,7 @@ from kubestow.config.features import SCHEDULING_GATES, Features
 from kubestow.telemetry.metrics.catalogue import Metrics
 from kubestow.telemetry.metrics.exposition import number
 from kubestow.telemetry.metrics.instruments import Family, Histogram
+from kubestow.telemetry.metrics.options import MetricOptions
 
 PAGE = Path(__file__).parents[1] / "docs/reference/metrics.md"
 
@@ -17,7 +18,7 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/metrics_page.py; change src/kubestow/telemetry/metrics and run it again. -->
 
-Served at `/metrics`, with the names, types, labels, buckets and levels of stability of kube-scheduler v1.36, so that
+Served at `/metrics`, with the names, types, labels, buckets and levels of stability of kube-scheduler v1.37, so that
 dashboards and alerts keep working. The format is Prometheus text as there, or OpenMetrics for a client whose `Accept`
 header names nothing else. A metric with labels is shown once it has a value.
 
@@ -25,7 +26,8 @@ Some metrics have a different meaning, as this scheduler is not a Go program:
 
 - `scheduler_goroutines` counts tasks that run beside the scheduling loop.
 - `scheduler_batch_...`, `scheduler_get_node_hint_...` and `scheduler_store_schedule_results_...` measure how often, and
-  how fast, the results of one pod were reused for the next equal pod.
+  how fast, the results of one pod were reused for the next equal pod. Results are stored if the next pod of the queue is
+  equal, or at the second equal pod, and stay valid; nodes that have changed are evaluated again.
 - `scheduler_framework_extension_point_duration_seconds` leaves out extension points at which no plugin had work
   (Permit, PreBind and PostBind of most pods), PreEnqueue and Sign; kube-scheduler counts every pod at each. A plugin
   that was never called has no `scheduler_plugin_evaluation_total`, where kube-scheduler has 0.
@@ -44,7 +46,7 @@ Flags change what is served:
 | `--disabled-metrics=NAME,...` | these metrics are not served |
 | `--allow-metric-labels=METRIC,LABEL=VALUE,...` | other values of the label are counted together, as `unexpected` |
 | `--allow-metric-labels-manifest=FILE` | the same from a YAML file that maps `METRIC,LABEL` to `VALUE,...` |
-| `--show-hidden-metrics-for-version=1.35` | accepted; no metric is hidden |
+| `--show-hidden-metrics-for-version=1.36` | metrics that v1.37 hides are served; they are marked as deprecated below |
 
 """
 
@@ -54,7 +56,7 @@ HEAD = "| metric | type | level | labels | buckets | meaning |\n|---|---|---|---
 def page() -> str:
     """Return the text of the page."""
     everything = Features.running({gate.name: True for gate in SCHEDULING_GATES})
-    families = Metrics(everything).registry.families()
+    families = Metrics(everything, MetricOptions(shows_hidden=True)).registry.families()
     needed = _needed_features(everything, {family.name for family in families})
     return INTRODUCTION + HEAD + "".join(_row(family, needed.get(family.name, "")) for family in families)
 
@@ -63,7 +65,7 @@ def _needed_features(everything: Features, names: set[str]) -> dict[str, str]:
     """Return the feature that each metric requires, by metric."""
     needed = {}
     for gate, field in zip(SCHEDULING_GATES, Features.__struct_fields__, strict=False):
-        without = Metrics(msgspec.structs.replace(everything, **{field: False}))
+        without = Metrics(msgspec.structs.replace(everything, **{field: False}), MetricOptions(shows_hidden=True))
         for name in names - {family.name for family in without.registry.families()}:
             needed[name] = gate.name
     return needed

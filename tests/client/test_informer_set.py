@@ -8,6 +8,7 @@ import pytest
 from kubestow.api.failures import TimedOutError
 from kubestow.client.informers import Informers
 from kubestow.client.resources import NODES, PODS
+from kubestow.telemetry.metrics.client import ClientMetrics
 from support.client.doubles import Noted, middle, node, pod
 from support.client.scripted import Answer, Request, client_of, opened, serving
 from support.client.virtualtime import run
@@ -126,7 +127,8 @@ def test_resources_are_added_and_removed_while_running() -> None:
     async def main() -> None:
         async with serving(script) as server:
             with opened(server) as channel:
-                informers = Informers(client_of(channel), middle)
+                metrics = ClientMetrics()
+                informers = Informers(client_of(channel), middle, metrics)
                 noted = Noted()
                 informers.watch(PODS)
                 task = asyncio.create_task(informers.run(lambda _: noted))
@@ -134,7 +136,10 @@ def test_resources_are_added_and_removed_while_running() -> None:
                 nodes = informers.watch(NODES)
                 await informers.wait_synced(5)
                 assert noted.seen == ["+p@2", "synced", "+n@1", "synced"]
+                watched = metrics.informer_version.read().items()
+                assert [(key[2], version) for key, version in watched] == [("pods", 3), ("nodes", 3)]
                 informers.unwatch(nodes)
+                assert [resource for _, _, resource, _ in metrics.informer_version.read()] == ["pods"]
                 assert noted.seen[4:] == ["-n@1"]
                 assert informers.unsynced() == []
                 task.cancel()

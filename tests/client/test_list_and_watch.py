@@ -15,6 +15,7 @@ from kubestow.client.informer import Informer
 from kubestow.client.reflector import Reflector
 from kubestow.client.refusals import Refusals
 from kubestow.client.resources import DEVICE_CLASSES, NODES, PODS, Resource, declared_resource
+from kubestow.telemetry.metrics.client import ClientMetrics
 from support.client.doubles import Noted, middle, node, pod
 from support.client.scripted import Answer, Request, Script, ScriptedServer, client_of, line, opened, serving
 from support.client.virtualtime import run
@@ -37,13 +38,13 @@ class Steps:
 
 @contextlib.asynccontextmanager
 async def reflecting(
-    script: Script, resource: Resource[Any] = PODS
+    script: Script, resource: Resource[Any] = PODS, metrics: ClientMetrics | None = None
 ) -> AsyncIterator[tuple[ScriptedServer, Noted, Informer[Any]]]:
     async with serving(script) as server:
         with opened(server) as channel:
             noted = Noted()
             informer = Informer(resource, noted)
-            task = asyncio.create_task(Reflector(client_of(channel), informer, middle, Refusals()).run())
+            task = asyncio.create_task(Reflector(client_of(channel), informer, middle, Refusals(), metrics).run())
             try:
                 yield server, noted, informer
             finally:
@@ -123,6 +124,28 @@ def drop(answer: Answer) -> None:
 
 def gone(answer: Answer) -> None:
     answer.event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
+
+
+def test_metrics_of_a_watch() -> None:
+    """The version of the store is that of the last event or bookmark; the pieces of the watch are timed."""
+    script = Steps(
+        then(
+            initial(pod("a", 1), version="5"),
+            event("MODIFIED", pod("a", 1234567890123456)),
+            lambda answer: answer.bookmark("2234567890123457"),
+        )
+    )
+    key = ("", "kube-scheduler", "pods", "v1")
+
+    async def main() -> None:
+        metrics = ClientMetrics()
+        async with reflecting(script, metrics=metrics) as (_, noted, _informer):
+            await until(lambda: len(noted.seen) == 3)
+            await until(lambda: metrics.informer_version.read()[key] == 234567890123457)
+            assert metrics.informer_queued.read() == {key: 0}
+            assert sum(metrics.informer_seconds.read()[key].counts) == 4
+
+    run(main())
 
 
 def test_streamed_list_then_events() -> None:

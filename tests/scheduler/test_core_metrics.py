@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from kubestow import config
+from kubestow.api.codec import convert
+from kubestow.api.workloads import PodDisruptionBudget
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.results import Wait
@@ -28,7 +30,7 @@ class Patience:
         return Wait(5.0) if "wait" in pod.labels else None
 
 
-FEATURES = config.Features(scheduler_async_api_calls=True)
+FEATURES = config.Features(scheduler_async_api_calls=True, generic_workload=True)
 
 
 class Watched(SchedulerHarness):
@@ -94,8 +96,8 @@ def test_gauges_say_where_pods_are(watched: Watched) -> None:
     assert watched.read("scheduler_cache_size")['{type="assumed_pods"}'] == 0
 
 
-def test_preemption_counts_victims_only_when_some_are_evicted(watched: Watched) -> None:
-    """An attempt that finds victims which already terminate is counted, and evicts no pod."""
+def test_preemption_counts_attempts_and_victims(watched: Watched) -> None:
+    """Victims that already terminate count as well, but are not evicted again."""
     watched.cluster.add(make_node("n1", cpu="2"))
     for number in range(2):
         watched.cluster.add(make_pod(f"low{number}", cpu="1", priority=0, node="n1", grace_seconds=30))
@@ -105,12 +107,36 @@ def test_preemption_counts_victims_only_when_some_are_evicted(watched: Watched) 
     assert watched.read("scheduler_preemption_victims_count") == {"": 1}
     assert watched.read("scheduler_preemption_victims_sum") == {"": 2}
     # Two victims, one after the other, each with a condition and then deleted.
-    assert watched.read("scheduler_preemption_goroutines_duration_seconds_sum") == {'{result="success"}': 1.0}
+    executions = "scheduler_preemption_execution_duration_seconds"
+    assert watched.read(f"{executions}_sum") == {'{preemptor="pod",result="success"}': 1.0}
     watched.cluster.add(make_pod("higher", cpu="2", priority=20))
     watched.run_for(5.0)
     assert watched.cluster.pod("higher").status.nominatedNodeName == "n1"
     assert watched.read("scheduler_preemption_attempts_total") == {"": 2}
-    assert watched.read("scheduler_preemption_victims_count") == {"": 1}
+    assert watched.read("scheduler_preemption_victims_count") == {"": 2}
+    assert watched.read(f"{executions}_count") == {'{preemptor="pod",result="success"}': 1}
+
+
+def test_preemptions_are_timed_by_result(watched: Watched) -> None:
+    """Finding victims, or that there are none; violated disruption budgets count when the victims are chosen."""
+    watched.cluster.add(make_node("n1", cpu="1"))
+    budget = {
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    watched.cluster.add(convert(PodDisruptionBudget, budget))
+    watched.cluster.add(make_pod("low", cpu="1", node="n1", labels={"app": "web"}))
+    watched.cluster.add(make_pod("equal", cpu="1"))
+    watched.run_for(5.0)
+    assert watched.read("scheduler_preemption_pdb_violations_total") == {}
+    watched.cluster.add(make_pod("high", cpu="1", priority=10))
+    watched.run_for(5.0)
+    assert watched.read("scheduler_preemption_evaluation_duration_seconds_count") == {
+        '{preemptor="pod",result="Success"}': 1,
+        '{preemptor="pod",result="Unschedulable"}': 1,
+    }
+    assert watched.read("scheduler_preemption_pdb_violations_total") == {'{preemptor="pod"}': 1}
 
 
 def test_a_refusal_that_preemption_cannot_help_is_no_attempt_at_it(watched: Watched) -> None:

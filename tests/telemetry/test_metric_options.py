@@ -72,14 +72,23 @@ def test_allowed_values_from_a_manifest(tmp_path: Path) -> None:
 
 
 def test_hidden_metrics_of_the_previous_version() -> None:
-    """They can be requested; no metric is hidden."""
-    assert metric_options(hidden_for_version="1.35") == MetricOptions()
+    """They are counted, and served if they are requested, marked as deprecated."""
+    hidden = "scheduler_preemption_goroutines_duration_seconds"
+    text = Metrics().render()[0].decode()
+    assert hidden not in text
+    assert "\nhidden_metrics_total 1\n" in text
+    metrics = Metrics(options=metric_options(hidden_for_version="1.36"))
+    metrics.scheduler.preemption_goroutine_seconds.observe(1.0, "success")
+    text = metrics.render()[0].decode()
+    assert f"# HELP {hidden} [ALPHA] (Deprecated since 1.37.0) Duration" in text
+    assert "\nhidden_metrics_total 0\n" in text
+    assert '\nregistered_metrics_total{deprecated_version="1.37.0",stability_level="ALPHA"} 1\n' in text
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"hidden_for_version": "1.36"}, "--show-hidden-metrics-for-version must be omitted or 1.35"),
+        ({"hidden_for_version": "1.35"}, "--show-hidden-metrics-for-version must be omitted or 1.36"),
         ({"disabled": ["a b"]}, "--disabled-metrics requires full names of metrics, not 'a b'"),
         ({"disabled": [""]}, "--disabled-metrics requires full names of metrics, not ''"),
         ({"allowed": {"metric": "x"}}, "--allow-metric-labels: 'metric' is not of the form metric,label"),

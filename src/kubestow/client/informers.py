@@ -14,6 +14,7 @@ from kubestow.client.informer import Handler, Informer
 from kubestow.client.reflector import Reflector
 from kubestow.client.refusals import Refusals
 from kubestow.client.resources import ApiObject, Resource
+from kubestow.telemetry.metrics.client import ClientMetrics
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -23,9 +24,10 @@ HandlerOf = Callable[[Resource[Any]], Handler[Any]]
 class Informers:
     """The set of informers; `watch` adds to it, `run` keeps it up to date until cancelled."""
 
-    def __init__(self, client: ApiClient, random: Callable[[], float]) -> None:
+    def __init__(self, client: ApiClient, random: Callable[[], float], metrics: ClientMetrics | None = None) -> None:
         self._client = client
         self._random = random
+        self._metrics = ClientMetrics() if metrics is None else metrics
         self._informers: list[Informer[Any]] = []
         self._last: list[Informer[Any]] = []
         self._tasks: dict[object, asyncio.Task[None]] = {}
@@ -56,6 +58,8 @@ class Informers:
         task = self._tasks.pop(informer, None)
         if task is not None:
             task.cancel()
+        for gauge in (self._metrics.informer_queued, self._metrics.informer_version):
+            gauge.untrack(*informer.resource.labels)
         informer.unsubscribe()
 
     def start(self) -> None:
@@ -65,7 +69,7 @@ class Informers:
             self._start(informer, self._refusals)
 
     def _start(self, informer: Informer[Any], refusals: Refusals) -> None:
-        reflector = Reflector(self._client, informer, self._random, refusals)
+        reflector = Reflector(self._client, informer, self._random, refusals, self._metrics)
         self._spawn(informer, reflector.run(), f"watch {informer.resource.name}")
 
     def _spawn(self, key: object, coroutine: Coroutine[Any, Any, None], name: str) -> None:

@@ -9,6 +9,7 @@ into adds, updates and deletes.
 
 import asyncio
 from collections.abc import Callable
+from time import perf_counter
 from typing import Generic, TypeVar
 
 from kubestow.api import codec
@@ -33,6 +34,7 @@ from kubestow.client.refusals import Refusals
 from kubestow.client.resources import ApiObject
 from kubestow.client.watching import Watch
 from kubestow.telemetry.logs import get_logger
+from kubestow.telemetry.metrics.client import ClientMetrics
 
 log = get_logger(__name__)
 
@@ -54,7 +56,12 @@ class Reflector(Generic[T]):
     """Lists and watches one resource."""
 
     def __init__(
-        self, client: ApiClient, informer: Informer[T], random: Callable[[], float], refusals: Refusals
+        self,
+        client: ApiClient,
+        informer: Informer[T],
+        random: Callable[[], float],
+        refusals: Refusals,
+        metrics: ClientMetrics | None = None,
     ) -> None:
         self._client = client
         self._refusal_log = refusals
@@ -68,6 +75,8 @@ class Reflector(Generic[T]):
         )
         self._lister = Lister(client, informer.resource)
         self._position = ""
+        self._current: Watch[T] | None = None
+        """The open watch."""
         self._position_is_gone = False
         self._must_list = True
         self._streams_lists = True
@@ -75,6 +84,16 @@ class Reflector(Generic[T]):
         self._failures = 0
         self._refusal: type[ApiError] | None = None
         self._refusal_text = ""
+        metrics, labels = ClientMetrics() if metrics is None else metrics, informer.resource.labels
+        self._latencies = metrics.informer_seconds.of(*labels)
+        metrics.informer_queued.track(int, *labels)
+        metrics.informer_version.track(self._version, *labels)
+
+    def _version(self) -> float:
+        """Return the last 15 digits of the version of the stored objects; they fit in a float."""
+        watch = self._current
+        position = self._position if watch is None or not watch.is_synced else watch.position
+        return float(position[-15:]) if position.isdecimal() else 0.0
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -94,9 +113,10 @@ class Reflector(Generic[T]):
     async def _run_once(self) -> bool:
         """Run one list or one watch until it ends; return whether it had any objects or events. Raises CallError."""
         if not self._must_list:
-            return await self._watch(Watch(self._informer, self._position), {"resourceVersion": self._position})
+            watch = Watch(self._informer, self._position, self._latencies)
+            return await self._watch(watch, {"resourceVersion": self._position})
         if self._streams_lists:
-            watch = Watch(self._informer, self._position, sends_initial=True)
+            watch = Watch(self._informer, self._position, self._latencies, sends_initial=True)
             query = {
                 "resourceVersion": "" if self._position_is_gone else self._position,
                 "resourceVersionMatch": "NotOlderThan",
@@ -119,13 +139,16 @@ class Reflector(Generic[T]):
         page = PAGE if version in ("", "0") or self._served_in_pages else 0
         listed = await self._lister.fetch(version, page)
         self._served_in_pages |= listed.in_pages and version == "0"
+        started = perf_counter()
         self._informer.replace(listed.objects, listed.unreadable)
+        self._latencies.add(perf_counter() - started)
         self._position = listed.version
         self._mark_synced()
 
     async def _watch(self, watch: Watch[T], query: dict[str, str]) -> bool:
         seconds = MIN_WATCH_SECONDS + int(self._random() * MIN_WATCH_SECONDS)
         query |= {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
+        self._current = watch
         try:
             async with self._client.stream(self._resource.url(query), watch) as ended:
                 await ended
@@ -133,6 +156,7 @@ class Reflector(Generic[T]):
             if watch.failure is None:
                 raise
         finally:
+            self._current = None
             if watch.is_synced and (watch.events or self._must_list):
                 self._position = watch.position
                 self._mark_synced()

@@ -72,6 +72,11 @@ class Resource(msgspec.Struct, Generic[T], frozen=True):
     def name(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
+    @property
+    def labels(self) -> tuple[str, str, str, str]:
+        """The labels of the metrics of its informer: group, the name of the component, resource and version."""
+        return self.group, "kube-scheduler", self.plural, self.version
+
     def url(self, parameters: Mapping[str, str]) -> str:
         """Return the path with the field selector and the parameters that are not empty."""
         query = {key: value for key, value in parameters.items() if value}

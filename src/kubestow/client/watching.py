@@ -1,5 +1,6 @@
 """One watch: the events of a connection, applied to an informer as they arrive."""
 
+from time import perf_counter
 from typing import Generic, TypeVar
 
 from kubestow.api.failures import ApiError
@@ -7,6 +8,7 @@ from kubestow.client.errors import api_error
 from kubestow.client.informer import Informer
 from kubestow.client.resources import ApiObject, key_of
 from kubestow.client.watchlines import Added, Bookmarked, Deleted, Failed, LineDecoder, Modified, Unreadable
+from kubestow.telemetry.metrics.instruments import Observations
 
 SILENCE_SECONDS = 150.0
 """A watch without data for this time is abandoned; servers send a bookmark about every minute."""
@@ -28,13 +30,17 @@ class Watch(Generic[T]):
     informer. After an ERROR event the watch waits for the end of the response, so that the connection can be reused.
     """
 
-    def __init__(self, informer: Informer[T], position: str, *, sends_initial: bool = False) -> None:
+    def __init__(
+        self, informer: Informer[T], position: str, latencies: Observations, *, sends_initial: bool = False
+    ) -> None:
+        """`latencies` gets the seconds that each piece with events takes."""
         self.position = position
         self.events = 0
         self.failure: ApiError | None = None
         """The error of an ERROR event."""
         self.silence = INITIAL_SILENCE_SECONDS if sends_initial else SILENCE_SECONDS
         self._informer = informer
+        self._latencies = latencies
         self._lines = LineDecoder(informer.resource.kind)
         self._initial: dict[str, T] | None = {} if sends_initial else None
         self._initial_unreadable: dict[str, Unreadable] = {}
@@ -46,8 +52,13 @@ class Watch(Generic[T]):
 
     def feed(self, piece: bytes) -> None:
         """Apply the events that a piece completes. Raises BadAnswerError for an invalid event."""
-        if self.failure is not None:
-            return
+        if self.failure is None:
+            events, started = self.events, perf_counter()
+            self._apply(piece)
+            if self.events > events:
+                self._latencies.add(perf_counter() - started)
+
+    def _apply(self, piece: bytes) -> None:
         for event in self._lines.feed(piece):
             if self._initial is not None:
                 self._collect(event, self._initial)

@@ -10,15 +10,21 @@ from unittest.mock import patch
 import pytest
 
 from kubestow import config
+from kubestow.api.codec import convert
 from kubestow.api.meta import ObjectReference
+from kubestow.api.workloads import PodDisruptionBudget
 from kubestow.cli.scheduler.reload import Reloader, Setup
 from kubestow.client.access import Access, Identity
 from kubestow.client.election import Elector, Terms
 from kubestow.client.events import EventRecorder
 from kubestow.client.execplugin import ExecPlugin
+from kubestow.client.informer import Informer
 from kubestow.client.leases import LeaseLock
 from kubestow.client.ratelimit import TokenBucket
+from kubestow.client.reflector import Reflector
+from kubestow.client.refusals import Refusals
 from kubestow.client.requests import Requests
+from kubestow.client.resources import PODS
 from kubestow.config import Features
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -33,13 +39,21 @@ from kubestow.telemetry.metrics.catalogue import Metrics
 from kubestow.telemetry.metrics.client import ClientMetrics
 from kubestow.telemetry.metrics.reload import ReloadMetrics
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from support.client.doubles import FixedClock, SkewedClock
+from support.client.doubles import FixedClock, Noted, SkewedClock
 from support.client.lease_server import LeaseServer
 from support.client.scripted import Answer, Request, client_of, opened, serving
 from support.client.virtualtime import run
 from support.plugins.device_world import device, device_class, device_slice
+from support.scenarios.gangs import add_gang
 
-FEATURES = Features.parse("SchedulerAsyncAPICalls=true")
+FEATURES = Features.parse("SchedulerAsyncAPICalls=true,GenericWorkload=true,TopologyAwareWorkloadScheduling=true")
+
+
+_BUDGET = {
+    "metadata": {"name": "low", "namespace": "default"},
+    "spec": {"selector": {"matchLabels": {"app": "low"}}},
+    "status": {"disruptionsAllowed": 0},
+}
 
 
 class Doorman:
@@ -65,6 +79,7 @@ def everything_happens(metrics: Metrics) -> Iterator[None]:
     """Run all scenarios, and keep pods waiting in every queue until the end of the block."""
     asyncio.run(_credentials(metrics.client))
     run(_requests(metrics.client))
+    run(_watch(metrics.client))
     run(_election(metrics.client))
     HealthPage("healthz", [PING], metrics.health).answer(PageRequest("GET", b"/healthz", {}, b""))
     # A few classes of equal pods are enough to evict the oldest one.
@@ -96,9 +111,12 @@ def _scheduling(harness: SchedulerHarness) -> None:
     harness.run_for(0.1)
     for waiting in harness.core.waiting_pods:
         waiting.allow(Doorman.name)
-    cluster.add(make_pod("low", cpu="60", priority=1))
+    cluster.add(convert(PodDisruptionBudget, _BUDGET))
+    cluster.add(make_pod("low", cpu="60", priority=1, labels={"app": "low"}))
     harness.run_for(5.0)
     cluster.add(make_pod("high", cpu="60", priority=5))
+    harness.run_for(5.0)
+    add_gang(harness, "gang", 2, cpu="30", priority=7)
     harness.run_for(5.0)
     profile = harness.core.profiles["default-scheduler"]
     volumes: Any = State(PodClaims(delayed=[None]))  # type: ignore[list-item]
@@ -150,6 +168,24 @@ async def _requests(metrics: ClientMetrics) -> None:
             writing.cancel()
             with suppress(asyncio.CancelledError):
                 await writing
+
+
+async def _watch(metrics: ClientMetrics) -> None:
+    """Watch pods until they are synced."""
+
+    async def stream(request: Request, answer: Answer) -> None:
+        answer.begin_stream()
+        answer.bookmark("5", ends_initial=True)
+
+    async with serving(stream) as server:
+        with opened(server) as channel:
+            informer = Informer(PODS, Noted())
+            reflector = Reflector(client_of(channel), informer, lambda: 0.5, Refusals(), metrics)
+            watching = asyncio.create_task(reflector.run())
+            await informer.synced.wait()
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
 
 
 async def _election(metrics: ClientMetrics) -> None:

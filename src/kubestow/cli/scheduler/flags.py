@@ -186,7 +186,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("allow-metric-labels-manifest", types.STRING, "", "File with the same content."),
         Flag("disabled-metrics", types.STRINGS, (), "Metrics that are not served, by their full names."),
         Flag("show-hidden-metrics-for-version", types.STRING, "", "The previous minor version, to serve the "
-             "metrics that this version hides.", differs="no metric is hidden"),
+             "metrics that this version hides."),
     ),
     "Logs": (
         Flag("log-flush-frequency", types.DURATION, Duration(5 * _SECOND), "Maximum time between flushes "

@@ -38,7 +38,7 @@ def prepare_watches(
 ) -> Watches:
     """Create informers of all resources, inside the running event loop. Raises CredentialsError."""
     clients = open_clients(configuration, access, clock, metrics, client)
-    informers = Informers(clients.watches, random.random)
+    informers = Informers(clients.watches, random.random, metrics)
     resources = list(WATCHED)
     if features.dra_device_taint_rules:
         resources.append(DEVICE_TAINT_RULES)

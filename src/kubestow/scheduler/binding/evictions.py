@@ -96,10 +96,12 @@ class Evictions:
 
     def start(self, preemption: Preemption, victims: Collection[PodInfo], to_unnominate: Iterable[PodInfo]) -> None:
         """Start to evict victims and to clear nominations; do nothing if all victims are terminating."""
+        metrics = self._metrics
+        observed = metrics.preemption_victims if preemption.kind == "pod" else metrics.workload_preemption_victims
+        observed.observe(len(victims))
         to_evict = [victim for victim in victims if not victim.terminating]
         if not to_evict:
             return
-        self._metrics.preemption_victims.observe(len(victims))
         for pod in to_unnominate:
             if self._dispatcher.expected(pod.pod).status.nominatedNodeName:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
@@ -121,7 +123,9 @@ class Evictions:
             log.error("Preemption failed; retrying the preemptor", err=error, kind=preemption.kind, pod=pod)
             retry_event_follows, result = False, ERROR
         self._metrics.preemption_goroutines.inc(result)
-        self._metrics.preemption_goroutine_seconds.observe(time() - started, result)
+        seconds = time() - started
+        self._metrics.preemption_goroutine_seconds.observe(seconds, result)
+        self._metrics.preemption_execution_seconds.observe(seconds, preemption.kind, result)
         self._preempting.pop(preemption.uid, None)
         if not (retry_event_follows and _is_deleted_at_once(victims[-1].pod)):
             for one in preemption.pods:

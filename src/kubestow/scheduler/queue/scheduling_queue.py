@@ -79,7 +79,11 @@ class SchedulingQueue:
         places = (self._active, self._backoff.rejected, self._backoff.errors, self._pool)
         self._entries: tuple[Mapping[str, object], ...] = tuple(place.entries for place in places)
         self._rejections: Counter[tuple[str, str]] = Counter()
+        self._expected_arrivals: Counter[tuple[str, str]] = Counter()
+        """Arrivals, by cause and place, at the place that the hints ask for."""
         self._metrics.pending_pods.watch(lambda: {(place,): length for place, length in self.lengths().items()})
+        self._metrics.queued_entities.watch(self.entities)
+        self._metrics.queue_incoming_entities.watch(self.entity_arrivals)
         self._metrics.unschedulable_pods.watch(
             lambda: {(plugin, profile): n for (plugin, profile), n in self.rejections().items()}
         )
@@ -309,6 +313,18 @@ class SchedulingQueue:
             "gated": self._pool.gated,
         }
 
+    def entities(self) -> dict[tuple[str, ...], float]:
+        """Return the number of pods and groups by queue and type."""
+        return {(place, "pod"): length for place, length in self.lengths().items()}
+
+    def entity_arrivals(self) -> dict[tuple[str, ...], float]:
+        """Return the number of arrivals of pods and groups by cause, queue and type.
+
+        As in kube-scheduler, an arrival at the place that the hints ask for does not count.
+        """
+        unexpected = Counter(self._metrics.queue_incoming_pods.read()) - Counter(self._expected_arrivals)
+        return {(*key, "pod"): count for key, count in unexpected.items()}
+
     def rejections(self) -> Mapping[tuple[str, str], int]:
         """Return the number of waiting pods that each plugin rejected, by (plugin, profile)."""
         return self._rejections
@@ -369,11 +385,16 @@ class SchedulingQueue:
     def _requeue(self, queued: QueuedPod, retry: Retry, cause: str) -> bool:
         """Move a pod to the place that follows from `retry` and PreEnqueue; return False if that is the pool."""
         if retry is Retry.NO:
+            self._expected_arrivals[cause, UNSCHEDULABLE] += 1
             self._to_pool(queued, cause)
             return False
         if retry is Retry.AFTER_BACKOFF and self._backoff.is_backing_off(queued, self._clock.now()):
-            return self._to_backoff(queued, cause)
-        return self._to_active(queued, cause)
+            is_moved = self._to_backoff(queued, cause)
+            self._expected_arrivals[cause, BACKOFF] += is_moved
+        else:
+            is_moved = self._to_active(queued, cause)
+            self._expected_arrivals[cause, ACTIVE] += is_moved and retry is Retry.NOW
+        return is_moved
 
     def _to_active(self, queued: QueuedPod, cause: str, skip_pre_enqueue: bool = False) -> bool:
         uid = queued.uid

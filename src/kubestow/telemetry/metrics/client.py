@@ -8,6 +8,8 @@ from kubestow.telemetry.metrics.work_queues import WorkQueueMetrics
 
 _SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
+_LATENCIES = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_INFORMER = "group name resource version"
 _DAY = 86400
 _AGES = (600, 1800, 3600, 14400, _DAY, *(days * _DAY for days in (7, 30, 90, 180, 360, 1440)))
 
@@ -35,6 +37,14 @@ class ClientMetrics(WorkQueueMetrics):
             ALPHA, "Size of responses.", _BYTES, "host verb"))
         self.rate_limiter_seconds = add(Histogram("rest_client_rate_limiter_duration_seconds",
             ALPHA, "Time that requests waited for the client's own rate limit.", _SECONDS, "host verb"))
+
+        # Informers
+        self.informer_queued = add(Gauge("informer_queued_items",
+            ALPHA, "Number of received changes that wait to be processed: they are processed at once.", _INFORMER))
+        self.informer_seconds = add(Histogram("informer_processing_latency_seconds",
+            ALPHA, "Time to process the changes that were received together.", _LATENCIES, _INFORMER))
+        self.informer_version = add(Gauge("informer_store_resource_version",
+            ALPHA, "The last 15 digits of the resource version that the stored objects have.", _INFORMER))
 
         # Credentials
         self.exec_plugin_calls = add(Counter("rest_client_exec_plugin_call_total",

@@ -54,6 +54,8 @@ class Family(ABC):
         self.name = name
         self.level = level
         self.text = f"[{level}] {text}" if level else text
+        self.deprecated = ""
+        """The version of Kubernetes that deprecated it."""
         self.labels: Key = tuple(labels.split())
         if list(self.labels) != sorted(self.labels):
             raise ValueError(f"labels of {name} must be in alphabetical order, not {labels}")
@@ -64,6 +66,11 @@ class Family(ABC):
     def declaration(self) -> tuple[object, ...]:
         """The arguments of the constructor that two metrics of the same name must share."""
         return (self.text, self.labels)
+
+    def deprecate(self, version: str) -> None:
+        """Mark it as deprecated by a version of Kubernetes."""
+        self.deprecated = version
+        self.text = self.text.replace("] ", f"] (Deprecated since {version}) ", 1)
 
     def replace_disallowed(self, key: Key) -> Key:
         """Return the label values with those that are not allowed replaced."""
@@ -146,6 +153,10 @@ class Gauge(Numbers):
         self._values.pop(key, None)
         self._tracked[key] = read
 
+    def untrack(self, *key: str) -> None:
+        """Show the number with these label values no more."""
+        self._tracked.pop(key, None)
+
     def unexpected(self) -> float:
         # Once each: the changes of a number that is read at its source cannot be counted.
         if self.allowed:
@@ -170,6 +181,12 @@ class Observations:
         self.counts: NDArray[np.int64] = np.zeros(len(bounds) + 1, np.int64)
         self.total = 0.0
         self.recent = array("d")
+
+    def add(self, value: float) -> None:
+        """Add a value."""
+        self.recent.append(value)
+        if len(self.recent) >= MAX_RECENT:
+            self.count()
 
     def count(self) -> "Observations":
         """Count the recent values."""

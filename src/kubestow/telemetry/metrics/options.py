@@ -10,8 +10,8 @@ import yaml
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = r"[a-zA-Z_][a-zA-Z0-9_]*"
 
-PREVIOUS_VERSION = "1.35"
-"""The only version whose hidden metrics can be requested. No metric is hidden in this version."""
+PREVIOUS_VERSION = "1.36"
+"""The only version whose hidden metrics can be requested."""
 
 
 class MetricOptionsError(ValueError):
@@ -25,6 +25,8 @@ class MetricOptions(msgspec.Struct, frozen=True):
     """Full names of metrics that are not served."""
     allowed: Mapping[tuple[str, str], frozenset[str]] = msgspec.field(default_factory=dict)
     """By metric and label, the values that are shown; others are merged as `unexpected`."""
+    shows_hidden: bool = False
+    """Whether deprecated metrics are served that this version hides."""
 
 
 def metric_options(
@@ -46,8 +48,10 @@ def metric_options(
     if allowed and allowed_manifest:
         raise MetricOptionsError("--allow-metric-labels and --allow-metric-labels-manifest exclude each other")
     if allowed_manifest:
-        return MetricOptions(names, _parse_allowed(_read_manifest(allowed_manifest), "--allow-metric-labels-manifest"))
-    return MetricOptions(names, _parse_allowed(allowed or {}, "--allow-metric-labels"))
+        shown = _parse_allowed(_read_manifest(allowed_manifest), "--allow-metric-labels-manifest")
+    else:
+        shown = _parse_allowed(allowed or {}, "--allow-metric-labels")
+    return MetricOptions(names, shown, shows_hidden=bool(hidden_for_version))
 
 
 def _read_manifest(path: str) -> Mapping[str, str]:

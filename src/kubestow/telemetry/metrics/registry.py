@@ -15,18 +15,24 @@ class Registry:
         self._options = options
         self._known: dict[str, Family] = {}
         self._served: dict[str, Family] = {}
+        self._hidden = 0
 
-    def add(self, family: F, *, served: bool = True) -> F:
+    def add(self, family: F, *, served: bool = True, hidden_since: str = "") -> F:
         """Add a metric, or return the existing one of the same declaration: a plugin may be created more than once.
 
-        A metric that is not served can be updated but is not shown. Raises ValueError if the declarations differ.
+        A metric that is not served can be updated but is not shown, nor is one that a version of Kubernetes hides,
+        unless the options show it. Raises ValueError if the declarations differ.
         """
+        if hidden_since:
+            family.deprecate(hidden_since)
         known = self._known.setdefault(family.name, family)
         if known is not family:
             if type(known) is not type(family) or known.declaration != family.declaration:
                 raise ValueError(f"there are two metrics named {family.name}")
             return known
-        if served and family.name not in self._options.disabled:
+        if served and hidden_since and not self._options.shows_hidden:
+            self._hidden += 1
+        elif served and family.name not in self._options.disabled:
             family.allowed = {
                 label: values
                 for (metric, label), values in self._options.allowed.items()
@@ -55,6 +61,7 @@ class Registry:
             "Number of label values replaced because they are not in the list of allowed values.",
         )
         registered.watch(self._by_level)
+        hidden.watch(lambda: {(): self._hidden})
         disabled.watch(lambda: {(): len(self._options.disabled)})
         unexpected.watch(lambda: {(): sum(family.unexpected() for family in self._served.values())})
         for family in (registered, disabled, hidden, unexpected):
@@ -64,6 +71,6 @@ class Registry:
         levels: dict[Key, float] = {}
         for family in self._served.values():
             if family.level:
-                key = ("", family.level)
+                key = (family.deprecated, family.level)
                 levels[key] = levels.get(key, 0) + 1
         return levels

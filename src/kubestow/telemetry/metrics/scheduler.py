@@ -15,6 +15,8 @@ _PLUGIN = exponential_buckets(0.00001, 1.5, 20)
 _CONDITIONS = exponential_buckets(0.1, 2, 14)
 _SHARING = exponential_buckets(0.00001, 2, 12)
 _WAIT = exponential_buckets(0.01, 2, 20)
+_PREEMPTION = exponential_buckets(0.001, 2, 16)
+_VICTIMS = exponential_buckets(1, 2, 11)
 _BINDING = ("PreBind", "Bind")
 """Extension points whose plugins wait for the API server, many pods side by side."""
 
@@ -27,6 +29,7 @@ class SchedulerMetrics:
         add = self.registry.add
         groups, preempting = features.generic_workload, features.scheduler_async_preemption
         dispatching, conditions = features.scheduler_async_api_calls, features.dra_device_binding_conditions
+        placing = features.topology_aware_workload_scheduling
         # A table. Each row: name, stability level, help, buckets of a histogram, labels.
         # fmt: off
 
@@ -37,7 +40,7 @@ class SchedulerMetrics:
         self.scheduling_attempt_seconds = add(Histogram("scheduler_scheduling_attempt_duration_seconds",
             STABLE, "Duration of an attempt to schedule a pod, including the binding.", _ATTEMPT, "profile result"))
         self.scheduling_algorithm_seconds = add(Histogram("scheduler_scheduling_algorithm_duration_seconds",
-            ALPHA, "Time to choose a node.", _ATTEMPT))
+            BETA, "Time to choose a node.", _ATTEMPT))
         self.pod_scheduling_attempts = add(Histogram("scheduler_pod_scheduling_attempts",
             STABLE, "Number of attempts until a pod was scheduled.", exponential_buckets(1, 2, 5)))
         self.pod_scheduling_sli_seconds = add(Histogram("scheduler_pod_scheduling_sli_duration_seconds",
@@ -56,6 +59,13 @@ class SchedulerMetrics:
         self.podgroup_scheduling_algorithm_seconds = add(Histogram(
             "scheduler_podgroup_scheduling_algorithm_duration_seconds", ALPHA,
             "Time to choose the nodes of a pod group.", _ATTEMPT), served=groups)
+        self.generated_placements = add(Counter("scheduler_generated_placements_total",
+            ALPHA, "Number of candidate placements of pod groups.", "profile"), served=placing)
+        self.placement_evaluations = add(Counter("scheduler_placement_evaluations_total",
+            ALPHA, "Number of placements that were tried for a pod group, by result: 'feasible', the group fits; "
+            "'infeasible', it does not.", "profile result"), served=placing)
+        self.placement_evaluation_seconds = add(Histogram("scheduler_placement_evaluation_duration_seconds",
+            ALPHA, "Time to try a pod group in one placement.", _ATTEMPT, "profile result"), served=placing)
         self.permit_wait_seconds = add(Histogram("scheduler_permit_wait_duration_seconds",
             BETA, "Time that pods waited for Permit plugins.", _ATTEMPT, "result"))
         self.event_handling_seconds = add(Histogram("scheduler_event_handling_duration_seconds",
@@ -70,7 +80,7 @@ class SchedulerMetrics:
             STABLE, "Total duration of all plugins of an extension point.",
             _POINT, "extension_point profile status"))
         self.plugin_execution_seconds = add(Histogram("scheduler_plugin_execution_duration_seconds",
-            ALPHA, "Duration of one plugin at an extension point, in a sample of the cycles.",
+            BETA, "Duration of one plugin at an extension point, in a sample of the cycles.",
             _PLUGIN, "extension_point plugin status"))
         self.plugin_evaluations = add(Counter("scheduler_plugin_evaluation_total",
             BETA, "Number of calls of a plugin at PreFilter, Filter, PreScore and Score.",
@@ -93,12 +103,19 @@ class SchedulerMetrics:
         # The queue
         self.queue_incoming_pods = add(Counter("scheduler_queue_incoming_pods_total",
             STABLE, "Number of pods added to a queue, by the event that caused it.", "event queue"))
+        self.queue_incoming_entities = add(Counter("scheduler_queue_incoming_entities_total",
+            ALPHA, "Number of pods without a group ('pod') and of groups ('podgroup') that entered a queue other than "
+            "the one that queueing hints ask for, by the event that caused it.", "event queue type"))
         self.queueing_hint_seconds = add(Histogram("scheduler_queueing_hint_execution_duration_seconds",
             ALPHA, "Duration of a plugin's queueing hint.", _PLUGIN, "event hint plugin"))
         self.pending_pods = add(Gauge("scheduler_pending_pods",
             STABLE, "Number of pending pods, by queue: 'active', ready to be scheduled; 'backoff', retried after a "
-            "delay; 'unschedulable', retried when the cluster changes; 'gated', held back by a PreEnqueue plugin.",
+            "delay; 'unschedulable', retried when the cluster changes; 'gated', held back by a PreEnqueue plugin; "
+            "'incomplete', its group does not exist; 'pending', its group is being scheduled.",
             "queue"))
+        self.queued_entities = add(Gauge("scheduler_queued_entities",
+            ALPHA, "Number of pending pods without a group ('pod') and of pending groups ('podgroup'), by queue.",
+            "queue type"))
         self.unschedulable_pods = add(Gauge("scheduler_unschedulable_pods",
             BETA, "Number of pending pods that a plugin rejected. A pod counts once for each such plugin: do not add "
             "up the values.", "plugin profile"))
@@ -111,6 +128,12 @@ class SchedulerMetrics:
             "('hint_not_used') or not found ('no_hint').", "profile result"))
         self.batch_cache_flushed = add(Counter("scheduler_batch_cache_flushed_total",
             ALPHA, "Number of times the results of equal pods were discarded, by reason.", "profile reason"))
+        self.batch_rescore_attempts = add(Counter("scheduler_batch_rescore_attempts_total",
+            ALPHA, "Number of times nodes that have changed were evaluated again for the next equal pod.", "profile"))
+        rescoring = self.batch_rescore_seconds = add(Histogram("scheduler_batch_rescore_duration_seconds",
+            ALPHA, "Time to evaluate the nodes again that have changed since the previous equal pod.", _SHARING,
+            "profile"))
+        self.batch_rescore_attempts.watch(lambda: {key: sum(seen.counts) for key, seen in rescoring.read().items()})
         self.get_node_hint_seconds = add(Histogram("scheduler_get_node_hint_duration_seconds",
             ALPHA, "Time to look up the result of an equal pod.", _SHARING, "hinted profile"))
         self.store_schedule_results_seconds = add(Histogram("scheduler_store_schedule_results_duration_seconds",
@@ -120,12 +143,25 @@ class SchedulerMetrics:
         self.preemption_attempts = add(Counter("scheduler_preemption_attempts_total",
             STABLE, "Number of preemption attempts."))
         self.preemption_victims = add(Histogram("scheduler_preemption_victims",
-            STABLE, "Number of victims of a preemption.", exponential_buckets(1, 2, 7)))
+            STABLE, "Number of victims of a preemption by a pod.", exponential_buckets(1, 2, 7)))
+        self.workload_preemption_attempts = add(Counter("scheduler_workload_preemption_attempts_total",
+            ALPHA, "Number of preemption attempts of pod groups.", "result"), served=groups)
+        self.workload_preemption_victims = add(Histogram("scheduler_workload_preemption_victims",
+            ALPHA, "Number of victims of a preemption by a pod group.", _VICTIMS), served=groups)
+        self.preemption_workload_disruptions = add(Histogram("scheduler_preemption_workload_disruptions",
+            ALPHA, "Number of disruptions of pod groups by a preemption: one for each victim, or for a whole group if "
+            "its pods can only be evicted together.", _VICTIMS, "preemptor"), served=groups)
+        self.preemption_evaluation_seconds = add(Histogram("scheduler_preemption_evaluation_duration_seconds",
+            ALPHA, "Time to find the victims of a preemption.", _PREEMPTION, "preemptor result"), served=groups)
+        self.preemption_execution_seconds = add(Histogram("scheduler_preemption_execution_duration_seconds",
+            ALPHA, "Time to evict the victims of a preemption.", _PREEMPTION, "preemptor result"), served=groups)
+        self.preemption_budget_violations = add(Counter("scheduler_preemption_pdb_violations_total",
+            ALPHA, "Number of violations of pod disruption budgets by preemptions.", "preemptor"), served=groups)
         self.preemption_goroutines = add(Counter("scheduler_preemption_goroutines_execution_total",
             ALPHA, "Number of preemptions executed beside the scheduling loop.", "result"), served=preempting)
         self.preemption_goroutine_seconds = add(Histogram("scheduler_preemption_goroutines_duration_seconds",
             ALPHA, "Duration of a preemption executed beside the scheduling loop.",
-            _WAIT, "result"), served=preempting)
+            _WAIT, "result"), served=preempting, hidden_since="1.37.0")
 
         # Calls to the API server
         self.async_api_calls = add(Counter("scheduler_async_api_call_execution_total",

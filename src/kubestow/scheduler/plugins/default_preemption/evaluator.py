@@ -50,7 +50,8 @@ class Evaluator:
                 return Candidates(self._victims(candidates, findings), partial(self._choose, pod))
             weighed = WeighedCandidates(candidates, findings.cost.take(candidates, axis=1))
             row = int(candidates[least_costly(weighed.cost, self._handle.clock.now())])
-            return self._preempt(pod, cluster.nodes.names[row], findings.victims(row, cluster.ranking), weighed)
+            victims = Victims(findings.victims(row, cluster.ranking), int(findings.cost[BUDGETS_BROKEN, row]))
+            return self._preempt(pod, cluster.nodes.names[row], victims, weighed)
         problems = search.problems()
         if problems:
             listed = ", ".join(problems)
@@ -83,16 +84,16 @@ class Evaluator:
         cost = np.array([cost_of(victims) for victims in left.values()]).T
         node = list(left)[least_costly(cost, self._handle.clock.now())]
         weighed = WeighedCandidates(np.array([row_of[name] for name in left]), cost)
-        return self._preempt(pod, node, left[node].pods, weighed)
+        return self._preempt(pod, node, left[node], weighed)
 
-    def _preempt(
-        self, pod: PodInfo, node: str, victims: tuple[PodInfo, ...], weighed: WeighedCandidates
-    ) -> PostFilterResult:
+    def _preempt(self, pod: PodInfo, node: str, victims: Victims, weighed: WeighedCandidates) -> PostFilterResult:
+        if victims.budgets_broken:
+            self._handle.metrics.preemption_budget_violations.add(victims.budgets_broken, "pod")
         nominated = self._handle.nominator.nominated_on(node)
         return PostFilterResult(
             Code.SUCCESS,
             nominated_node=node,
-            victims=victims,
+            victims=victims.pods,
             to_unnominate=tuple(other for other in nominated if other.priority < pod.priority),
             weighed=weighed,
         )

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kubestow.api.lazy import lazy
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import group_key
@@ -67,6 +69,18 @@ class DefaultPreemption:
 
     def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
         self._handle.metrics.preemption_attempts.inc()
+        started = self._handle.clock.now()
+        found = self._find_victims(pod, cycle)
+        if isinstance(found, PostFilterResult):
+            return self._observed(started, found)
+        return replace(found, choose=lambda left: self._observed(started, found.choose(left)))
+
+    def _observed(self, started: float, found: PostFilterResult) -> PostFilterResult:
+        seconds = self._handle.clock.now() - started
+        self._handle.metrics.preemption_evaluation_seconds.observe(seconds, "pod", found.code.label)
+        return found
+
+    def _find_victims(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
         reason = self._group_ineligibility_reason(pod.pod) or ineligibility_reason(pod, self._handle.cluster, cycle)
         if reason is not None:
             return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {reason}")
