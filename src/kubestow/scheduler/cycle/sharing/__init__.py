@@ -19,7 +19,7 @@ it, and those that read only the sums of these pods' requests. PreFilter and Pre
     ... with more of them upcoming    PrefetchedResults(sums) on DirectResults(pods) on CachedResults(nodes)
 
 `CachedResults(nodes)` is shared by all pods that are equal for the plugins of its group, whatever they request. All
-caches are an `Lru`. A signature is cached when it occurs for the second time.
+caches are an `Lru`. A signature is cached when it occurs for the second time, or if the next pod in the queue has it.
 
 **When nothing is shared.** If a PreFilter rejects the pod or narrows the nodes, or a plugin with `sign` fails, the pod
 gets a full evaluation. That reuses the PreFilter answers of the first try, so PreFilter runs once per cycle.

@@ -29,6 +29,8 @@ class CachedResults:
         self._below = below
         self._seen = -1
         """Number of the last change that was applied; -1: nothing is computed."""
+        self.updates = 0
+        """How often changed rows were computed again."""
         self.row_passes = _NO_FLAGS
         self.row_sum = _NO_ROWS
         """The sums of the weighted scores of all plugins without NormalizeScore, including those below."""
@@ -51,6 +53,7 @@ class CachedResults:
             self._grow(table.capacity)
             self._update(evaluation, slice(0, table.size))
         else:
+            self.updates += 1
             changed = self._changes.since(self._seen)
             if len(changed) > FEW_ROWS or self.plugins.normalizing:
                 self._update(evaluation, np.array(changed))

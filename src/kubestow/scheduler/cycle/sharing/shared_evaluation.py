@@ -16,6 +16,7 @@ from kubestow.scheduler.cycle.sharing.signature import Signature
 from kubestow.scheduler.framework.filtering import refuse
 from kubestow.scheduler.framework.hook import Hook
 from kubestow.scheduler.framework.results import Code, Narrowed, Rejection, Skip
+from kubestow.telemetry.metrics.instruments import Histogram
 
 
 class SharedResults(msgspec.Struct, frozen=True):
@@ -35,6 +36,8 @@ class PodClass(msgspec.Struct, frozen=True):
     results: CachedResults
     with_nominated: CachedWithNominated
     verdicts: CachedVerdicts
+    rescoring: Histogram
+    """Durations by profile of computing results of changed rows again."""
 
 
 class SharedEvaluation:
@@ -84,9 +87,14 @@ class SharedEvaluation:
         evaluation, pod_class, results = self._evaluation, self._class, self._shared.results
         if pod_class is not None and pod_class.verdicts.refuse_all(evaluation, pod_class.results):
             return np.zeros(len(rows), np.bool_)
-        results.catch_up(evaluation)
         if pod_class is not None:
-            return pod_class.with_nominated.passing(evaluation, rows, pod_class.results)
+            cached, started = pod_class.results, evaluation.profile.caller.started
+            updates, start = cached.updates, started()
+            cached.catch_up(evaluation)
+            if cached.updates > updates:
+                pod_class.rescoring.observe(started() - start, evaluation.profile.name)
+            return pod_class.with_nominated.passing(evaluation, rows, cached)
+        results.catch_up(evaluation)
         passing = results.passing(evaluation, rows)
         self._refuse(passing, rows)
         evaluation.refuse_for_nominated(passing, rows)

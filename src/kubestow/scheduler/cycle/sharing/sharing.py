@@ -11,7 +11,7 @@ from kubestow.scheduler.cycle.sharing.plugin_groups import PluginGroups, plugin_
 from kubestow.scheduler.cycle.sharing.prefetched import Prefetcher, Upcoming
 from kubestow.scheduler.cycle.sharing.prepared import PreparedPlugins, prepare
 from kubestow.scheduler.cycle.sharing.shared_evaluation import PodClass, SharedEvaluation, SharedResults
-from kubestow.scheduler.cycle.sharing.signature import Signature, Signatures
+from kubestow.scheduler.cycle.sharing.signature import Signature, Signatures, are_equal
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.results import Code, PluginError
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
@@ -82,11 +82,16 @@ class Sharing:
     def _add(
         self, signature: Signature, groups: PluginGroups, evaluation: Evaluation, search: Search
     ) -> SharedResults | None:
-        """Return results for a pod with an uncached signature, and cache them if the signature has occurred before."""
+        """Return results for a pod with an uncached signature.
+
+        They are cached if the signature has occurred before, or if the next pod is equal.
+        """
         profile, table = evaluation.profile, evaluation.cluster.nodes
         limit = _CACHED_ROWS_LIMIT // table.capacity
-        is_repeated = _is_repeated(self._seen_once, signature.whole, limit)
-        nodes = self._node_results(signature, groups, evaluation, limit)
+        is_repeated = _is_repeated(self._seen_once, signature.whole, limit) or any(
+            are_equal(profile, pod, evaluation.pod) for pod in self._prefetcher.upcoming(1)
+        )
+        nodes = self._node_results(signature, groups, evaluation, limit, is_repeated)
         if nodes is None:
             return None
         start = profile.caller.started()
@@ -99,7 +104,8 @@ class Sharing:
         skipped = nodes.plugins.skipped | pods.skipped | sums.skipped
         if is_repeated:
             cached = CachedResults(pods.merged_with(sums), table.changes, nodes)
-            made = SharedResults(cached, states, skipped, PodClass(cached, CachedWithNominated(), CachedVerdicts()))
+            pod_class = PodClass(cached, CachedWithNominated(), CachedVerdicts(), self._metrics.batch_rescore_seconds)
+            made = SharedResults(cached, states, skipped, pod_class)
             for _ in range(self._classes.put(signature.whole, made, limit)):
                 self._metrics.batch_cache_flushed.inc(profile.name, "expired")
             seconds = profile.caller.started() - start
@@ -123,14 +129,14 @@ class Sharing:
         return found
 
     def _node_results(
-        self, signature: Signature, groups: PluginGroups, evaluation: Evaluation, limit: int
+        self, signature: Signature, groups: PluginGroups, evaluation: Evaluation, limit: int, is_repeated: bool
     ) -> CachedResults | None:
         """Return the results of the plugins that read only the node.
 
         None if one of them rejects the pod or narrows the nodes, or the signature has not occurred before.
         """
         found = self._nodes.get(signature.nodes)
-        if found is None and _is_repeated(self._nodes_seen_once, signature.nodes, limit):
+        if found is None and (_is_repeated(self._nodes_seen_once, signature.nodes, limit) or is_repeated):
             plugins = prepare(evaluation, groups.nodes)
             if plugins is not None:
                 found = CachedResults(plugins, evaluation.cluster.nodes.node_changes)

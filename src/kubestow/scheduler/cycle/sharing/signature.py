@@ -66,6 +66,16 @@ class Signatures:
         return signature
 
 
+def are_equal(profile: Profile, pod: PodInfo, other: PodInfo) -> bool:
+    """Return whether two pods of a profile have the same signature; False if that takes calls of plugins."""
+    return (
+        profile.signs_equal_pods_equally
+        and not has_status_resources(other.pod)
+        and pod.is_sibling_of(other)
+        and _have_equal_signatures(pod.pod.spec, other.pod.spec)
+    )
+
+
 def _have_equal_signatures(one: PodSpec, other: PodSpec) -> bool:
     """Return whether two pods of one controller have the same signature, which does not depend on the claims' names."""
     if one == other:
