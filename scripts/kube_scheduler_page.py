@@ -21,8 +21,11 @@ ENDPOINTS = {
     "/metrics/resources": (SAME, "requests and limits of every pod; empty unless this instance leads"),
     "/metrics/slis": (SAME, "results of health checks"),
     "/configz": (SAME, "the configuration in use, complete; after a reload the new one"),
-    "/flagz": (SAME, "text; JSON and YAML as `Flagz` of config.k8s.io/v1beta1 and v1alpha1"),
-    "/statusz": (SAME, "text; JSON and YAML as `Statusz`; `goVersion` has the interpreter's version"),
+    "/flagz": (
+        SAME,
+        "text; JSON, YAML and, with `CBORServingAndStorage`, CBOR as `Flagz` of config.k8s.io/v1beta1 and v1alpha1",
+    ),
+    "/statusz": (SAME, "text; JSON, YAML and CBOR as `Statusz`; `goVersion` has the interpreter's version"),
     "/debug/flags/v": (SAME, "PUT of a number sets the verbosity of the log"),
     "/debug/pprof": (
         "differs",
@@ -39,7 +42,7 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/kube_scheduler_page.py; change it or src/kubestow/cli/scheduler/flags.py and run it again. -->
 
-What is the same as in kube-scheduler v1.36, and what differs. Decisions are the same; the
+What is the same as in kube-scheduler v1.37, and what differs. Decisions are the same; the
 [plugin pages](plugins/README.md) describe each plugin.
 
 ## Endpoints

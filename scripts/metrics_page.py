@@ -26,8 +26,8 @@ Some metrics have a different meaning, as this scheduler is not a Go program:
 
 - `scheduler_goroutines` counts tasks that run beside the scheduling loop.
 - `scheduler_batch_...`, `scheduler_get_node_hint_...` and `scheduler_store_schedule_results_...` measure how often, and
-  how fast, the results of one pod were reused for the next equal pod. Results are stored if the next pod of the queue is
-  equal, or at the second equal pod, and stay valid; nodes that have changed are evaluated again.
+  how fast, the results of one pod were reused for the next equal pod. Results are stored by the first pod if the next
+  one of the queue is equal, else by the second equal pod. Nodes that have changed are evaluated again.
 - `scheduler_framework_extension_point_duration_seconds` leaves out extension points at which no plugin had work
   (Permit, PreBind and PostBind of most pods), PreEnqueue and Sign; kube-scheduler counts every pod at each. A plugin
   that was never called has no `scheduler_plugin_evaluation_total`, where kube-scheduler has 0.

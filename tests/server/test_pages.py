@@ -9,6 +9,7 @@ import yaml
 from kubestow.api import codec
 from kubestow.api.pod import Pod
 from kubestow.config import Features
+from kubestow.server import cbor
 from support.server.serving import Answer, Setting, served
 
 MANIFESTS = """
@@ -128,6 +129,45 @@ def test_unsupported_formats(accept: str) -> None:
     assert "text/plain" in json.loads(answer.text)["message"]
 
 
+def test_cbor_behind_a_feature_gate() -> None:
+    """In the form of Kubernetes: tagged as CBOR, strings as bytes, keys in the order of their encoded form."""
+    headers = {"Accept": "application/cbor;v=v1beta1;g=config.k8s.io;as=Flagz"}
+    refused = _ask("/flagz", headers=headers)
+    assert refused.status == 406
+    accepted = "only the following media types are accepted: application/json, application/yaml, text/plain"
+    assert json.loads(refused.text)["message"] == accepted
+    setting = _setting(features=Features.parse("CBORServingAndStorage=true"))
+    answer = _ask("/flagz", setting, headers=headers)
+    assert answer.content_type == "application/cbor;g=config.k8s.io;v=v1beta1;as=Flagz"
+    assert answer.raw == (
+        b"\xd9\xd9\xf7\xa4"
+        b"\x44kind\x45Flagz"
+        b"\x45flags\xa2\x41v\x414\x4bsecure-port\x4510259"
+        b"\x48metadata\xa1\x44name\x4ekube-scheduler"
+        b"\x4aapiVersion\x55config.k8s.io/v1beta1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [
+        (0, "00"),
+        (23, "17"),
+        (24, "1818"),
+        (255, "18ff"),
+        (256, "190100"),
+        (65536, "1a00010000"),
+        (1 << 32, "1b0000000100000000"),
+    ],
+)
+def test_numbers_in_cbor_are_short(number: int, written: str) -> None:
+    assert cbor.encode(number).hex() == f"d9d9f7{written}"
+
+
+def test_lists_in_cbor() -> None:
+    assert cbor.encode({"a": ["b", "x" * 24]}).hex() == f"d9d9f7a14161824162{'5818'}{'78' * 24}"
+
+
 def test_the_status() -> None:
     """The page contains the start time and the paths."""
     text = _ask("/statusz").text
@@ -138,7 +178,8 @@ def test_the_status() -> None:
     assert shown["startTime"] == "2027-01-15T08:00:00Z"
     assert shown["binaryVersion"] == "1.37.0"
     assert shown["emulationVersion"] == "1.37"
-    assert shown["paths"] == ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/version"]
+    assert shown["paths"] == ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"]
+    assert f"Paths: {' '.join(shown['paths'])}\n" in text
 
 
 def test_requests_and_limits_of_pods() -> None:

@@ -89,6 +89,7 @@ def _gate(declaration: str) -> bool:
 class Features(msgspec.Struct, frozen=True):
     """The state of each feature. `Features()` has the defaults."""
 
+    cbor_serving_and_storage: bool = _gate("CBORServingAndStorage 1.32 ALPHA off")
     clearing_nominated_node_name_after_binding: bool = _gate(
         "ClearingNominatedNodeNameAfterBinding 1.34 ALPHA off, 1.35 BETA on"
     )

@@ -20,7 +20,6 @@ AllowUnsafeMalformedObjectDeletion 1.32 ALPHA off, 1.37 BETA on
 AtomicFIFO 1.36 BETA on
 AtomicWriteVolumeUserFields 1.37 ALPHA off
 AuthorizePodWebsocketUpgradeCreatePermission 1.35 BETA on
-CBORServingAndStorage 1.32 ALPHA off
 CPUManagerPolicyAlphaOptions 1.23 ALPHA off
 CPUManagerPolicyBetaOptions 1.23 BETA on
 CPUManagerPolicyOptions 1.33 GA on locked

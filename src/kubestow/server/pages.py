@@ -27,6 +27,8 @@ Stream = Callable[[Connection], None]
 """Writes a response of unlimited length to a connection."""
 DECISIONS = "/debug/decisions"
 PROFILING = "/debug/pprof"
+_UNLISTED = ("/statusz", "/version")
+"""Paths that kube-scheduler does not list in /statusz."""
 Answer = Response | Stream | Awaitable[Response]
 Page = Callable[[Request], Answer]
 """Returns the response to a request."""
@@ -76,8 +78,9 @@ class Pages:
             HealthPage("readyz", subject.ready_checks, subject.metrics.health),
         ):
             self._pages |= page.pages()
+        serves_cbor = self._serves_cbor = subject.features.cbor_serving_and_storage
         if subject.features.component_flagz:
-            self._pages["/flagz"] = lambda request: zpages.flagz(request, subject.flags)
+            self._pages["/flagz"] = lambda request: zpages.flagz(request, subject.flags, serves_cbor=serves_cbor)
         if subject.features.component_statusz:
             self._pages["/statusz"] = self._statusz
         if subject.configuration().enableProfiling:
@@ -119,9 +122,9 @@ class Pages:
         )
 
     def _statusz(self, request: Request) -> Response:
-        listed = [path for path in self.paths if path.count("/") == 1 and path != "/statusz"]
+        listed = sorted(path for path in self._pages if path.count("/") == 1 and path not in _UNLISTED)
         emulated = f"1.{self._subject.features.versions.emulated}"
-        return zpages.statusz(request, self._started, self._now(), listed, emulated)
+        return zpages.statusz(request, self._started, self._now(), listed, emulated, serves_cbor=self._serves_cbor)
 
     @cached_property
     def _profiling(self) -> Page:
