@@ -11,7 +11,7 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/flags_page.py; change src/kubestow/cli/scheduler/flags.py and run it again. -->
 
-All flags of kube-scheduler v1.36, with its names, types and defaults, and those of v1.22 about the
+All flags of kube-scheduler v1.37, with its names, types and defaults, and those of v1.22 about the
 [legacy Policy](../how-to/migrate-from-policy.md).
 
 - A value follows after `=` or a space. A switch (type bool) needs none: `--leader-elect` is `--leader-elect=true`;

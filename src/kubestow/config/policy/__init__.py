@@ -2,7 +2,7 @@
 
 `load` parses one strictly and returns an equivalent configuration: the profile `default-scheduler` with the plugins
 that replaced the predicates and priorities, in the order and with the weights of kube-scheduler v1.22. All other fields
-of a configuration are unchanged. `notes` lists what kube-scheduler v1.36 does not support.
+of a configuration are unchanged. `notes` lists what kube-scheduler v1.37 does not support.
 """
 
 from kubestow.config.policy.loading import load

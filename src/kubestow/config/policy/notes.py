@@ -1,4 +1,4 @@
-"""Notes on the parts of a translated Policy that kube-scheduler v1.36 does not support."""
+"""Notes on the parts of a translated Policy that kube-scheduler v1.37 does not support."""
 
 from collections.abc import Iterator
 
