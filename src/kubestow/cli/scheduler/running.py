@@ -27,13 +27,14 @@ from kubestow.config import Features
 from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubestow.server.http.listening import ListenError
 from kubestow.telemetry.metrics.catalogue import Metrics
 
 SERVING_DELAY = 1.0
 """Seconds after which the server starts even if the lists are not complete."""
 FIRST_PODS_DELAY = 0.1
-"""Seconds between complete lists and the start of the server, for the first pods."""
+"""Seconds between complete lists and the start of the server if there are pods to schedule."""
 
 Begin = Callable[[LiveScheduler], None]
 Run = Callable[[Settings, Metrics, Clock, Watches | None, Begin], Coroutine[Any, Any, None]]
@@ -70,15 +71,20 @@ def _listener(flags: Flags) -> socket.socket:
 
 
 async def _serve(settings: Settings, live: LiveScheduler, listener: socket.socket) -> None:
-    try:
-        async with asyncio.timeout(SERVING_DELAY):
-            await live.synced.wait()
-    except TimeoutError:
-        pass
-    else:
-        await asyncio.sleep(FIRST_PODS_DELAY)
+    await give_way(live.synced, live.core.queue)
     serve = await asyncio.to_thread(_load)
     await serve(settings, live, listener)
+
+
+async def give_way(synced: asyncio.Event, queue: SchedulingQueue) -> None:
+    """Wait until serving does not delay the first pods; at most the delays."""
+    try:
+        async with asyncio.timeout(SERVING_DELAY):
+            await synced.wait()
+    except TimeoutError:
+        return
+    if queue.has_work:
+        await asyncio.sleep(FIRST_PODS_DELAY)
 
 
 def _load() -> Callable[[Settings, LiveScheduler, socket.socket], Coroutine[Any, Any, None]]:
