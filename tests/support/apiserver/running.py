@@ -111,11 +111,12 @@ class Running:
 
     def __init__(self, options: Options) -> None:
         self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._clients: list[Client] = []
         self.failure: BaseException | None = None
         self.control_plane = ControlPlane(options)
+        # Not before: if the options are refused, nothing closes it.
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         assert self._ready.wait(PATIENCE)
@@ -129,8 +130,8 @@ class Running:
         except BaseException as error:
             self.failure = error
         finally:
-            self._ready.set()
             self._loop.close()
+            self._ready.set()
 
     async def _serve(self) -> None:
         async with self.control_plane:
