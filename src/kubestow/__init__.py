@@ -1,3 +1,3 @@
 """Kubestow: kube-scheduler, in Python."""
 
-__version__ = "1.36.0"
+__version__ = "1.37.0"

@@ -135,7 +135,7 @@ def test_the_embedded_server_accepts_the_kustomization(plane: Running) -> None:
 def test_a_custom_kustomization_changes_namespace_and_image(tmp_path: Path) -> None:
     """Another namespace and another image; nothing remains in the default place."""
     shutil.copytree(MANIFESTS, tmp_path / "base")
-    image = {"name": "kubestow", "newName": "registry.example.com/kubestow", "newTag": "1.36.0"}
+    image = {"name": "kubestow", "newName": "registry.example.com/kubestow", "newTag": "1.37.0"}
     own = {"resources": ["base"], "namespace": "elsewhere", "images": [image]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(own))
     done = subprocess.run(["kubectl", "kustomize", tmp_path], capture_output=True, text=True, check=True)
@@ -144,7 +144,7 @@ def test_a_custom_kustomization_changes_namespace_and_image(tmp_path: Path) -> N
     assert objects["ClusterRoleBinding"]["subjects"][0]["namespace"] == "elsewhere"
     assert not objects.keys() & {"Role", "RoleBinding"}, "what is bound in kube-system would be bound elsewhere"
     container = objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]
-    assert container["image"] == "registry.example.com/kubestow:1.36.0"
+    assert container["image"] == "registry.example.com/kubestow:1.37.0"
 
 
 @pytest.mark.real
