@@ -162,19 +162,35 @@ def test_a_pending_pod_counts_its_requests() -> None:
     assert resizing("1", "2", "3", rules=RequestRules(status=False)).amounts == {"cpu": 1000}
 
 
-def test_status_without_resources_changes_nothing() -> None:
-    """A status without amounts, or of another container, is ignored."""
+def test_amounts_of_a_resize_are_compared_after_they_are_summed() -> None:
+    """A container that grows while another one shrinks does not make the pod hold the largest amount of both."""
     status = {
+        "containerStatuses": [
+            {"name": "a", "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}},
+            {"name": "b", "resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}},
+        ]
+    }
+    containers = container({"cpu": "1"}, "a"), container({"cpu": "2"}, "b")
+    assert requests(*containers, status=status).amounts == {"cpu": 4000}
+
+
+def test_amounts_that_the_node_does_not_report() -> None:
+    """Used amounts default to the allocated ones, and those to the requests, except during an infeasible resize."""
+    status: dict[str, Any] = {
         "containerStatuses": [
             {"name": "main", "allocatedResources": {"cpu": "9"}},
             {"name": "other", "resources": {"requests": {"cpu": "9"}}},
         ]
     }
-    assert requests(container({"cpu": "1"}), status=status).amounts == {"cpu": 1000}
+    assert requests(container({"cpu": "1"}), status=status).amounts == {"cpu": 9000}
+    status["containerStatuses"][0] = {"name": "main", "resources": {"requests": {"cpu": "2"}}}
+    assert requests(container({"cpu": "3"}), status=status).amounts == {"cpu": 3000}
+    status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]
+    assert requests(container({"cpu": "3"}), status=status).amounts == {"cpu": 2000}
 
 
-def test_sidecars_are_resized_and_other_init_containers_are_not() -> None:
-    """Only sidecars can hold more than they request."""
+def test_init_containers_are_resized() -> None:
+    """Sidecars and other init containers hold what the node reports."""
     status = {
         "initContainerStatuses": [
             {"name": "side", "resources": {"requests": {"cpu": "2"}}},
@@ -182,17 +198,31 @@ def test_sidecars_are_resized_and_other_init_containers_are_not() -> None:
         ]
     }
     inits = [sidecar({"cpu": "1"}), container({"cpu": "1"}, "init")]
-    assert requests(container({"cpu": "1"}), initContainers=inits, status=status).amounts == {"cpu": 3000}
+    assert requests(container({"cpu": "1"}), initContainers=inits, status=status).amounts == {"cpu": 11000}
 
 
 def test_pod_level_requests_are_resized() -> None:
-    """The pod holds the largest of requested, allocated and used amounts of the resources that it requests."""
+    """The pod holds the largest of requested, allocated and used amounts."""
     whole: dict[str, Any] = {"resources": {"requests": {"cpu": "2"}}}
     status = {"resources": {"requests": {"cpu": "3", "memory": "1"}}, "allocatedResources": {"cpu": "1"}}
-    assert requests(container(), status=status, **whole).amounts == {"cpu": 3000}
+    assert requests(container(), status=status, **whole).amounts == {"cpu": 3000, "memory": 1}
     assert requests(container(), status=status, **whole, rules=RequestRules(status=False)).amounts == {"cpu": 2000}
     without = RequestRules(pod_level_status=False)
     assert requests(container(), status=status, **whole, rules=without).amounts == {"cpu": 2000}
+
+
+def test_amounts_reported_for_the_pod_replace_those_of_its_containers() -> None:
+    """This needs both allocated and used amounts of the pod, but no pod-level requests."""
+    status: dict[str, Any] = {
+        "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "9"}}],
+        "resources": {"requests": {"cpu": "3"}},
+        "allocatedResources": {"cpu": "2"},
+    }
+    assert requests(container({"cpu": "1"}), status=status).amounts == {"cpu": 3000}
+    without = RequestRules(pod_level_status=False)
+    assert requests(container({"cpu": "1"}), status=status, rules=without).amounts == {"cpu": 9000}
+    del status["allocatedResources"]
+    assert requests(container({"cpu": "1"}), status=status).amounts == {"cpu": 9000}
 
 
 amounts = st.dictionaries(

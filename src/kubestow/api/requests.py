@@ -4,22 +4,23 @@ Containers run at the same time, so their requests are added. Init containers ru
 the largest request of each resource counts; but one with restartPolicy Always (a sidecar) keeps running, and its
 requests are added to all that starts after it. Pod-level requests replace the sum; the pod's overhead is added to it.
 
-A pod on a node may be in the middle of a resize: until it is complete, each container holds the largest of its
-requested, allocated and used amounts; if the resize is infeasible, the requested amount does not count.
+A pod on a node may be in the middle of a resize: until it is complete, the pod holds the largest of its requested,
+allocated and used amounts, each summed over all containers; if the resize is infeasible, its requests do not count.
+The node may report allocated and used amounts of the whole pod; they replace those of its containers.
 
 Scoring assumes small requests for a container without a request for CPU or memory, so that such pods spread.
 
 Sums are exact, in nano-units, and rounded up once at the end.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 
 from msgspec.structs import replace
 
 from kubestow.api.label_syntax import key_problems
 from kubestow.api.meta import Base, RawQuantity, ResourceList
-from kubestow.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
+from kubestow.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from kubestow.api.quantity import INT64_MAX, NANO_PER_MILLI, NANO_PER_UNIT, milli, millis_up, nano, units_up, value
 
 CPU = "cpu"
@@ -35,6 +36,7 @@ _HUGE_PAGES = "hugepages-"
 _NON_ZERO = {CPU: NON_ZERO_CPU * NANO_PER_MILLI, MEMORY: NON_ZERO_MEMORY * NANO_PER_UNIT}
 
 Nanos = dict[str, int]
+_AmountsOf = Callable[[Container], ResourceList]
 
 
 class PodRequests(Base, frozen=True):
@@ -72,7 +74,7 @@ def pod_requests(pod: Pod, rules: RequestRules = ON_NODE) -> PodRequests:
         and not spec.initContainers
         and not spec.overhead
         and spec.resources is None
-        and not (rules.status and pod.status.containerStatuses)
+        and not (rules.status and has_status_resources(pod))
     ):
         return _requests_of_one(spec.containers[0].resources.requests)
     return _requests_of_many(pod, rules)
@@ -173,30 +175,83 @@ def _requests_of_one(requests: ResourceList) -> PodRequests:
 
 
 def _requests_of_many(pod: Pod, rules: RequestRules) -> PodRequests:
-    spec, status = pod.spec, pod.status
-    statuses: dict[str, ContainerStatus] = {}
-    if rules.status:
-        statuses = {s.name: s for s in (*status.containerStatuses, *status.initContainerStatuses) if s.resources}
-    infeasible = bool(statuses or status.resources) and resize_is_infeasible(pod)
-    containers = [_held(c, statuses, infeasible) for c in spec.containers]
-    inits = [(_held(c, statuses if is_sidecar(c) else {}, infeasible), is_sidecar(c)) for c in spec.initContainers]
-    of_pod = _pod_level(pod, rules, infeasible)
-    overhead = _nanos(spec.overhead)
+    held = _Held(pod, rules)
+    overhead = _nanos(pod.spec.overhead)
 
     def total(assumed: Mapping[str, int]) -> Nanos:
-        needed = _add_up(containers, inits, assumed)
-        needed.update(of_pod)
+        needed: Nanos = {}
+        for amounts_of in held.by_container:
+            _raise_to(needed, _add_up(pod.spec, amounts_of, assumed))
+        for amounts in held.by_pod:
+            _raise_to(needed, amounts)
+        needed.update(held.pod_level)
         _add(needed, overhead)
         return needed
 
     requested = total({})
     # With pod-level requests, an amount is assumed only for a resource that no container requests either.
-    non_zero = total({name: amount for name, amount in _NON_ZERO.items() if not of_pod or name not in requested})
+    non_zero = total(
+        {name: amount for name, amount in _NON_ZERO.items() if not held.has_pod_level or name not in requested}
+    )
     return PodRequests(
         {name: _rounded(name, amount) for name, amount in requested.items() if _is_counted(name)},
         _rounded(CPU, non_zero.get(CPU, 0)),
         _rounded(MEMORY, non_zero.get(MEMORY, 0)),
     )
+
+
+class _Held:
+    """What a pod holds: the largest of several amounts, unless there are pod-level requests."""
+
+    def __init__(self, pod: Pod, rules: RequestRules) -> None:
+        spec, status = pod.spec, pod.status
+        used_by_pod = status.resources if rules.status and rules.pod_level_status else None
+        from_status = rules.status and has_status_resources(pod)
+        infeasible = from_status and resize_is_infeasible(pod)
+        self.by_container: list[_AmountsOf] = [] if infeasible else [_requests]
+        self.by_pod: list[Nanos] = []
+        """Amounts that the node reports for all containers together."""
+        if used_by_pod is not None and used_by_pod.requests and status.allocatedResources:
+            self.by_pod += _nanos(status.allocatedResources), _nanos(used_by_pod.requests)
+        elif from_status:
+            self.by_container += _reported(pod, infeasible)
+        self.pod_level: Nanos = {}
+        """Amounts that replace the sums of the containers."""
+        requested = {} if spec.resources is None or not rules.pod_level else _of_whole_pod(spec.resources.requests)
+        self.has_pod_level = bool(requested)
+        if requested:
+            self.pod_level = {} if used_by_pod is not None and infeasible else requested
+            if used_by_pod is not None:
+                _raise_to(self.pod_level, _of_whole_pod(used_by_pod.requests))
+                _raise_to(self.pod_level, _of_whole_pod(status.allocatedResources or {}))
+
+
+def _requests(container: Container) -> ResourceList:
+    return container.resources.requests
+
+
+def _reported(pod: Pod, infeasible: bool) -> list[_AmountsOf]:
+    """Return the allocated and the used amounts of containers, if the node reports others than the requested ones."""
+    statuses = {s.name: s for s in (*pod.status.initContainerStatuses, *pod.status.containerStatuses)}
+
+    def allocated(container: Container) -> ResourceList:
+        status = statuses.get(container.name)
+        if status is not None and status.allocatedResources:
+            return status.allocatedResources
+        return {} if infeasible else container.resources.requests
+
+    def used(container: Container) -> ResourceList:
+        status = statuses.get(container.name)
+        if status is not None and status.resources is not None and status.resources.requests:
+            return status.resources.requests
+        return allocated(container)
+
+    containers = (*pod.spec.initContainers, *pod.spec.containers)
+    return [
+        amounts_of
+        for amounts_of in (allocated, used)
+        if infeasible or any(amounts_of(container) != container.resources.requests for container in containers)
+    ]
 
 
 def declared_requests(pod: Pod) -> Nanos:
@@ -211,8 +266,7 @@ def declared_limits(pod: Pod) -> Nanos:
 
 def _declared(pod: Pod, field: Callable[[ResourceRequirements], ResourceList], *, only_present: bool = False) -> Nanos:
     spec = pod.spec
-    inits = [(_nanos(field(c.resources)), is_sidecar(c)) for c in spec.initContainers]
-    total = _add_up([_nanos(field(c.resources)) for c in spec.containers], inits, {})
+    total = _add_up(spec, lambda container: field(container.resources), {})
     if spec.resources is not None:
         total.update(_of_whole_pod(field(spec.resources)))
     overhead = _nanos(spec.overhead)
@@ -233,16 +287,16 @@ def resize_is_infeasible(pod: Pod) -> bool:
     return False
 
 
-def _add_up(containers: Iterable[Nanos], inits: Iterable[tuple[Nanos, bool]], assumed: Mapping[str, int]) -> Nanos:
-    """Return the maximum that the containers need at any time; `assumed` fills in requests that a container lacks."""
+def _add_up(spec: PodSpec, amounts_of: _AmountsOf, assumed: Mapping[str, int]) -> Nanos:
+    """Return the maximum that the containers need at any time; `assumed` fills in amounts that a container lacks."""
     needed: Nanos = {}
-    for held in containers:
-        _add(needed, {**assumed, **held} if assumed else held)
+    for container in spec.containers:
+        _add(needed, {**assumed, **_nanos(amounts_of(container))})
     sidecars: Nanos = {}
     starting: Nanos = {}
-    for held, sidecar in inits:
-        amounts = {**assumed, **held}
-        if sidecar:
+    for container in spec.initContainers:
+        amounts = {**assumed, **_nanos(amounts_of(container))}
+        if is_sidecar(container):
             _add(needed, amounts)
             _add(sidecars, amounts)
             amounts = sidecars
@@ -253,37 +307,9 @@ def _add_up(containers: Iterable[Nanos], inits: Iterable[tuple[Nanos, bool]], as
     return needed
 
 
-def _held(container: Container, statuses: Mapping[str, ContainerStatus], infeasible: bool) -> Nanos:
-    """Return the resources that a container holds on its node; its requests if it has no node."""
-    status = statuses.get(container.name)
-    requested = _nanos(container.resources.requests)
-    if status is None or status.resources is None:
-        return requested
-    return _largest(requested, status.resources.requests, status.allocatedResources, infeasible)
-
-
-def _pod_level(pod: Pod, rules: RequestRules, infeasible: bool) -> Nanos:
-    """Return the pod-level requests; with in-place resize, the amounts held."""
-    if not rules.pod_level or pod.spec.resources is None:
-        return {}
-    requested = _of_whole_pod(pod.spec.resources.requests)
-    used = pod.status.resources
-    if used is None or not rules.status or not rules.pod_level_status:
-        return requested
-    held = _largest(requested, used.requests, pod.status.allocatedResources, infeasible)
-    return {name: held.get(name, 0) for name in requested}
-
-
 def _of_whole_pod(resources: ResourceList) -> Nanos:
     """Return the amounts of the resources that are supported at pod level."""
     return {name: nano(raw) for name, raw in resources.items() if name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES)}
-
-
-def _largest(requested: Nanos, used: ResourceList, allocated: ResourceList | None, infeasible: bool) -> Nanos:
-    largest = {} if infeasible else requested.copy()
-    _raise_to(largest, _nanos(used))
-    _raise_to(largest, _nanos(allocated or {}))
-    return largest
 
 
 def _nanos(resources: ResourceList) -> Nanos:
