@@ -15,7 +15,7 @@ from kubestow.scheduler.framework.results import MAX_SCORE
 
 _MEGABYTE = 1024 * 1024
 _MIN_SIZE = 23 * _MEGABYTE
-_MAX_SIZE_PER_CONTAINER = 1000 * _MEGABYTE
+_MAX_SIZE_PER_IMAGE = 1000 * _MEGABYTE
 
 
 class ImageLocality:
@@ -40,7 +40,8 @@ class ImageLocality:
     def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         sums: IntArray | None = None
         node_count = self._cluster.nodes.count
-        for name in _image_names(pod):
+        names = _image_names(pod)
+        for name in names:
             image = self._cluster.images.by_name.get(name)
             if image is not None:
                 if sums is None:
@@ -48,13 +49,13 @@ class ImageLocality:
                 sums[list(image.rows)] += int(image.size * (len(image.rows) / node_count))
         if sums is None:
             return np.zeros(row_count(rows), np.int64)
-        spec = pod.pod.spec
-        max_size = _MAX_SIZE_PER_CONTAINER * (len(spec.containers) + len(spec.initContainers))
+        max_size = _MAX_SIZE_PER_IMAGE * len(names)
         held = np.clip(sums[view.source_rows()[rows]], _MIN_SIZE, max_size)
         return MAX_SCORE * (held - _MIN_SIZE) // (max_size - _MIN_SIZE)
 
 
 def _image_names(pod: PodInfo) -> list[str]:
+    """Return the names of the images of all containers and image volumes, with repetitions."""
     spec = pod.pod.spec
     names = [normalized_image_name(container.image) for container in (*spec.initContainers, *spec.containers)]
     if spec.volumes:
