@@ -103,7 +103,7 @@ def test_two_pods_race_for_the_last_device() -> None:
 
                 await eventually(has_reason)
                 note = (await cluster.events("FailedScheduling"))[0]["note"]
-                assert note.startswith("0/1 nodes are available: 1 cannot allocate all claims. still not schedulable")
+                assert note.startswith("0/1 nodes are available: 1 cannot allocate all claims. preemption: ")
                 assert sorted(map(devices_of, (await claims(cluster)).values())) == [[], ["n1/gpu-0"]]
 
     run(main())

@@ -163,7 +163,7 @@ def test_binding(recorded: Recorder) -> None:
 def test_a_pod_that_does_not_fit(recorded: Recorder) -> None:
     """An event and a condition with the same message; a failed retry adds no second condition."""
     message = (
-        "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are "
+        "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are "
         "available: 2 Preemption is not helpful for scheduling."
     )
     event = _event("big", "FailedScheduling", "Scheduling", message, "Warning")

@@ -108,7 +108,7 @@ def test_a_claim_that_is_being_written_is_awaited(start: Start) -> None:
     harness.cluster.add(claiming("second", "c"))
     harness.run_for(0.5)
     problem = "resource claim default/c is in the process of being allocated"
-    wanted = f"0/1 nodes are available: {problem}. no new claims to deallocate"
+    wanted = f"0/1 nodes are available: {problem}. preemption: "
     assert failures(harness, "second")[0].startswith(wanted)
     harness.run_until_idle()
     assert reserved_for(found(harness, "c")) == ["first", "second"]
@@ -139,7 +139,7 @@ def test_two_pods_race_for_the_last_device(start: Start, delay: float) -> None:
     harness.run_until_idle()
     assert len(harness.bindings) == 1
     loser = "b" if "default/a" in harness.bindings else "a"
-    assert message(harness, loser).startswith("0/1 nodes are available: 1 cannot allocate all claims. still not")
+    assert message(harness, loser).startswith("0/1 nodes are available: 1 cannot allocate all claims. preemption")
     assert not given_twice(harness.cluster.all(ResourceClaim))
 
 
@@ -204,7 +204,7 @@ def test_a_claim_in_use_keeps_its_devices(start: Start) -> None:
     harness.cluster.add(claiming("p", "c", node_selector={"kubernetes.io/hostname": "n1"}))
     harness.run_until_idle()
     assert not harness.bindings
-    assert "still not schedulable" in message(harness, "p")
+    assert "deallocation" not in message(harness, "p")
     assert devices_of(found(harness, "c")) == ["n0/gpu-0"]
 
 

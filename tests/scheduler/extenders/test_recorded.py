@@ -134,7 +134,9 @@ def test_the_same_requests_and_the_same_outcome() -> None:
         failed = replay.attempts.about("vip")[0]
         assert isinstance(failed, Failed)
         [condition] = pods["vip"][1]["status"]["conditions"]
-        assert failed.message == condition["message"]
+        # The message of v1.37 also names the node.
+        found = f"preemption: found a potential placement for pod on node {failed.nominated_node}, preempting 1 victims"
+        assert failed.message == f"{condition['message']} {found}"
         assert failed.nominated_node == pods["vip"][1]["status"]["nominatedNodeName"] == "n1"
         assert replay.deleted == ["b"]
         replay.core.intake.deleted(replay.known["b"])

@@ -358,7 +358,7 @@ def post_filter(plugin: Any, cluster: Any, pod: Any) -> tuple[Code, str]:
 def test_post_filter_without_allocated_claims() -> None:
     """A pod without claims, or one rejected as a whole, has nothing to deallocate."""
     plugin, cluster = plugin_and_cluster(claim("c", exactly(of="none")))
-    nothing = (Code.UNSCHEDULABLE, "no new claims to deallocate")
+    nothing = (Code.UNSCHEDULABLE, "")
     assert post_filter(plugin, cluster, make_pod("p")) == nothing
     assert post_filter(plugin, cluster, claiming("p", "c")) == nothing
     assert post_filter(plugin, cluster, claiming("p", "unknown")) == nothing
@@ -375,7 +375,7 @@ def test_post_filter_without_pre_filter_is_an_error() -> None:
 def test_post_filter_with_too_few_devices() -> None:
     """There are too few devices, so that deallocation does not help."""
     plugin, cluster = plugin_and_cluster(claim("c", exactly(3)))
-    assert post_filter(plugin, cluster, claiming("p", "c")) == (Code.UNSCHEDULABLE, "still not schedulable")
+    assert post_filter(plugin, cluster, claiming("p", "c")) == (Code.UNSCHEDULABLE, "")
 
 
 # Scores
@@ -403,7 +403,7 @@ def test_better_options_score_higher() -> None:
 
 
 def test_claim_events_that_requeue() -> None:
-    """The pod's own claims on creation and status changes; any claim when it is deallocated."""
+    """The pod's own claims on creation and status changes; any claim when it is deallocated or deleted."""
     plugin, _ = plugin_and_cluster(claim("c"))
     pod = claiming("p", "c")
     assert hint(plugin, pod, None, claim("c")) is True
@@ -413,6 +413,8 @@ def test_claim_events_that_requeue() -> None:
     assert hint(plugin, pod, claim("other"), allocated("other", "n", "gpu-0")) is False
     assert hint(plugin, pod, allocated("other", "n", "gpu-0"), claim("other")) is True
     assert hint(plugin, claiming("q", "missing"), allocated("other", "n", "gpu-0"), claim("other")) is False
+    assert hint(plugin, pod, allocated("other", "n", "gpu-0"), None) is True
+    assert hint(plugin, pod, claim("other"), None) is False
 
 
 def test_other_events_that_requeue() -> None:
@@ -427,4 +429,4 @@ def test_other_events_that_requeue() -> None:
     assert hint(plugin, before, before, after) is False
     skipped = make_pod("p", spec=TEMPLATE, status={"resourceClaimStatuses": [{"name": "gpu"}]})
     assert hint(plugin, before, before, skipped) is True
-    assert hint(plugin, make_pod("q"), before, skipped) is False
+    assert hint(plugin, make_pod("q"), before, skipped) is None

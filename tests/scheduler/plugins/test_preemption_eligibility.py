@@ -25,7 +25,7 @@ def test_a_pod_with_policy_never_does_not_preempt() -> None:
     world.run("low", "a", cpu="4", priority=0)
     result = world.preempt(make_pod("vip", cpu="2", priority=10, spec={"preemptionPolicy": "Never"}))
     assert result.code is Code.UNSCHEDULABLE
-    assert result.message == "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+    assert result.message == "preemption: not eligible due to preemptionPolicy=Never."
     assert result.nominated_node is None
 
 

@@ -20,7 +20,8 @@ def test_the_fewest_and_least_important_pods_are_evicted() -> None:
     assert result.code is Code.SUCCESS
     assert result.nominated_node == "a"
     assert [victim.name for victim in result.victims] == ["least"]
-    assert result.message == ""
+    found = "found a potential placement for pod on node a, preempting 1 victims"
+    assert result.message == f"preemption: {found}"
 
 
 def test_a_less_important_pod_stays_if_it_fits() -> None:
@@ -48,10 +49,7 @@ def test_pods_of_the_same_priority_are_never_evicted() -> None:
         world.run(f"peer-{node}", node, cpu="4", priority=10)
     result = world.preempt(make_pod("vip", cpu="2", priority=10))
     assert result.code is Code.UNSCHEDULABLE
-    assert result.message == (
-        "no new claims to deallocate, preemption: 0/2 nodes are available: "
-        "2 No preemption victims found for incoming pod."
-    )
+    assert result.message == ("preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.")
     assert result.nominated_node == ""
 
 
@@ -65,7 +63,7 @@ def test_the_message_counts_every_node() -> None:
     world.cluster.set_node(make_node("other", unschedulable=True))
     result = world.preempt(make_pod("vip", cpu="2", priority=10))
     assert result.message == (
-        "no new claims to deallocate, preemption: 0/4 nodes are available: 1 Insufficient cpu, "
+        "preemption: 0/4 nodes are available: 1 Insufficient cpu, "
         "1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
     )
 

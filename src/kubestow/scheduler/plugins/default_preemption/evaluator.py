@@ -92,6 +92,7 @@ class Evaluator:
         nominated = self._handle.nominator.nominated_on(node)
         return PostFilterResult(
             Code.SUCCESS,
+            f"preemption: found a potential placement for pod on node {node}, preempting {len(victims.pods)} victims",
             nominated_node=node,
             victims=victims.pods,
             to_unnominate=tuple(other for other in nominated if other.priority < pod.priority),

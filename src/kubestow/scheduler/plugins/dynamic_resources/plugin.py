@@ -184,7 +184,7 @@ class DynamicResources:
         if state is None:
             rejected = cycle.rejected is not None and cycle.rejected.plugin == self.name
             if rejected or self.name in cycle.skipped:
-                return PostFilterResult(Code.UNSCHEDULABLE, "no new claims to deallocate")
+                return PostFilterResult(Code.UNSCHEDULABLE)
             # In kube-scheduler, the state of PreFilter, which was not called, is missing.
             return PostFilterResult(Code.ERROR, "not found")
         for number in sorted(state.unavailable - state.shared):
@@ -195,7 +195,7 @@ class DynamicResources:
         if state.stale_claim is not None:
             self._handle.write_aside(pod.pod, partial(self._writer.delete, state.stale_claim))
             return PostFilterResult(Code.UNSCHEDULABLE, "deletion of ResourceClaim completed")
-        return PostFilterResult(Code.UNSCHEDULABLE, "still not schedulable")
+        return PostFilterResult(Code.UNSCHEDULABLE)
 
     def pod_group_post_filter(self, group: TriedGroup) -> Rejection:
         """Leave the group to other plugins: claims are deallocated for single pods only."""
@@ -275,15 +275,16 @@ class DynamicResources:
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
             on(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE | Action.DELETE, self._is_relevant_claim),
-            on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._claims_exist_now),
+            on(Resource.TARGET_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._claims_exist_now),
             on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
             on(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE),
         ]
 
     def _is_relevant_claim(self, waiting: Pod, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
         if new is None:
+            assert old is not None
             # The stale claim of an earlier attempt had to be deleted first; kube-scheduler would not retry here.
-            return old is not None and is_stale_claim_of(old, waiting)
+            return old.status.allocation is not None or is_stale_claim_of(old, waiting)
         was_deallocated = old is not None and old.status.allocation is not None and new.status.allocation is None
         if not was_deallocated and not names(waiting, new):
             # An early exit, because this runs for every waiting pod and every claim.
@@ -294,5 +295,5 @@ class DynamicResources:
             return False
         return was_deallocated or (new.metadata.uid in uids and (old is None or old.status != new.status))
 
-    def _claims_exist_now(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
-        return waiting.metadata.uid == new.metadata.uid and self.pre_enqueue(new) is None
+    def _claims_exist_now(self, _waiting: Pod, _old: Pod, new: Pod) -> bool:
+        return self.pre_enqueue(new) is None

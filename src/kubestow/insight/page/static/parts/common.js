@@ -70,6 +70,6 @@ const briefs = new Map();
 /** The distinctive part of a message: without the count of nodes and the result of preemption. */
 export function brief(message) {
 	if (briefs.size > 999) briefs.clear();
-	if (!briefs.has(message)) briefs.set(message, message.replace(/^\d+\/\d+ nodes are available: /, "").replace(/ ?(no new claims to deallocate, )?preemption: .*$/s, "").replace(/\.\s*$/, "") || message);
+	if (!briefs.has(message)) briefs.set(message, message.replace(/^\d+\/\d+ nodes are available: /, "").replace(/ ?preemption: .*$/s, "").replace(/\.\s*$/, "") || message);
 	return briefs.get(message);
 }
