@@ -7,7 +7,7 @@ from conformance_kinds.decision import World
 from kubestow.api.codec import convert
 from kubestow.api.pod import Pod
 from kubestow.scheduler.cluster.changes import events_of
-from kubestow.scheduler.cluster.events import ClusterEvent, Registration, Resource
+from kubestow.scheduler.cluster.events import ClusterEvent, Registration
 
 
 def check(case: dict[str, Any]) -> str | None:
@@ -17,8 +17,8 @@ def check(case: dict[str, Any]) -> str | None:
     for number, (given, expected) in enumerate(zip(case["events"], case["expect"], strict=True)):
         old, new = _object(given.get("old")), _object(given.get("new"))
         where = f"event {number} ({given['action']} {given['resource']})"
-        events = events_of(old, new)
-        labels = [_recorded_label(event, given["action"]) for event in events]
+        events = events_of(old, new, pod)
+        labels = [event.label for event in events]
         if labels != (expected["events"] or []):
             return f"{where}: {labels}, expected {expected['events']}"
         for plugin, answer in (expected["hints"] or {}).items():
@@ -46,10 +46,3 @@ def _requeues(registration: Registration, pod: Pod, old: Any, new: Any) -> bool:
 
 def _object(manifest: dict[str, Any] | None) -> Any:
     return None if manifest is None else object_of(manifest)
-
-
-def _recorded_label(event: ClusterEvent, action: str) -> str:
-    """Return the label as recorded: for added and deleted pods it does not depend on whether they have a node."""
-    if event.resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD) and action != "update":
-        return f"{Resource.POD}{event.label.removeprefix(event.resource)}"
-    return event.label

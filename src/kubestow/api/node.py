@@ -23,6 +23,7 @@ class NodeCondition(Base, frozen=True):
 
 class NodePodPreemptionPolicy(Base, frozen=True):
     disableResizePreemption: tuple[str, ...] = ()
+    """The owners that do not let pods be preempted for the resize of another pod of the node."""
 
 
 class NodeSpec(Base, frozen=True):

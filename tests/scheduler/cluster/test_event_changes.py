@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubestow.api.codec import convert
-from kubestow.api.node import Node
+from kubestow.api.node import Node, NodePodPreemptionPolicy
 from kubestow.api.pod import Pod
 from kubestow.api.storage import CSINode, StorageClass
 from kubestow.api.workloads import Service
@@ -68,6 +68,7 @@ def _requesting(**requests: str) -> Pod:
         (_node(status={"conditions": ()}), ["NodeUpdateNodeCondition"]),
         (_node(status={"conditions": (replace(NODE.status.conditions[0], reason="Rested"),)}), []),
         (_node(status={"declaredFeatures": ("F",)}), ["NodeUpdateNodeDeclaredFeature"]),
+        (_node(spec={"podPreemptionPolicy": NodePodPreemptionPolicy(("a",))}), ["NodeUpdateNodePreemptionPolicy"]),
         (
             _node(metadata={"labels": {}, "annotations": {"a": "b"}}, status={"allocatable": {}}),
             ["NodeUpdateNodeAllocatable", "NodeUpdateNodeLabel", "NodeUpdateNodeAnnotation"],
@@ -92,7 +93,8 @@ def test_a_node_that_becomes_schedulable_counts_as_a_taint_removed() -> None:
         (_pod(metadata={"labels": {"app": "db"}}), ["AssignedPodUpdatePodLabel"]),
         (_requesting(cpu="400m", gpu="2"), ["AssignedPodUpdatePodScaleDown"]),
         (_requesting(cpu="0.5"), ["AssignedPodUpdatePodScaleDown"]),
-        (_requesting(cpu="1", gpu="2"), ["AssignedPodUpdate"]),
+        (_requesting(cpu="1", gpu="2"), ["AssignedPodUpdatePodScaleUp"]),
+        (_requesting(cpu="1"), ["AssignedPodUpdatePodScaleDown", "AssignedPodUpdatePodScaleUp"]),
         (_pod(spec={"schedulingGates": ()}), ["AssignedPodUpdatePodSchedulingGatesEliminated"]),
         (_pod(spec={"tolerations": ("t",)}), ["AssignedPodUpdatePodToleration"]),
         (_pod(status={"resourceClaimStatuses": ("c",)}), ["AssignedPodUpdatePodGeneratedResourceClaim"]),
@@ -112,10 +114,19 @@ def test_additions_and_deletions_of_pods() -> None:
     unassigned = _pod(spec={"nodeName": ""})
     assert _labels(None, POD) == ["AssignedPodAdd"]
     assert _labels(POD, None) == ["AssignedPodDelete"]
-    assert _labels(None, unassigned) == ["UnschedulablePodAdd"]
-    assert _labels(unassigned, None) == ["UnschedulablePodDelete"]
+    assert _labels(None, unassigned) == ["UnscheduledPodAdd"]
+    assert _labels(unassigned, None) == ["UnscheduledPodDelete"]
+    assert _labels(_pod(spec={"nodeName": ""}, status={"nominatedNodeName": "n"}), None) == ["AssignedPodDelete"]
     assert _labels(unassigned, POD) == ["AssignedPodAdd"]
-    assert _labels(unassigned, unassigned) == ["UnschedulablePodUpdate"]
+    assert _labels(unassigned, unassigned) == ["UnscheduledPodUpdate"]
+
+
+def test_an_update_of_the_waiting_pod_is_one_of_the_target_pod() -> None:
+    """Updates of other unassigned pods are not."""
+    waiting, other = _pod(spec={"nodeName": ""}), _pod(spec={"nodeName": ""}, metadata={"uid": "other"})
+    relabelled = replace(waiting, metadata=replace(waiting.metadata, labels={}))
+    assert [event.label for event in events_of(waiting, relabelled, waiting)] == ["TargetPodUpdatePodLabel"]
+    assert [event.label for event in events_of(waiting, relabelled, other)] == ["UnscheduledPodUpdatePodLabel"]
 
 
 def test_other_kinds_are_added_updated_deleted() -> None:

@@ -20,7 +20,7 @@ ASSIGNED_POD_UPDATE = ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE)
     ("event", "label"),
     [
         (ASSIGNED_POD_ADD, "AssignedPodAdd"),
-        (UNSCHEDULED_POD_UPDATE, "UnschedulablePodUpdate"),
+        (UNSCHEDULED_POD_UPDATE, "UnscheduledPodUpdate"),
         (ClusterEvent(Resource.CSI_NODE, Action.UPDATE), "storage.k8s.io/CSINodeUpdate"),
         (ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN), "AssignedPodUpdatePodScaleDown"),
         (ClusterEvent(Resource.NODE, Action.UPDATE_NODE_DECLARED_FEATURE), "NodeUpdateNodeDeclaredFeature"),
@@ -44,8 +44,10 @@ def test_labels_are_kube_schedulers(event: ClusterEvent, label: str) -> None:
         (Resource.POD, Action.UPDATE_POD_LABEL, ASSIGNED_POD_UPDATE, False),
         (Resource.POD, Action.UPDATE, ASSIGNED_POD_UPDATE, True),
         (Resource.POD, Action.ADD | Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, ASSIGNED_POD_UPDATE, False),
-        # A registration for pods includes assigned and unassigned pods.
+        # A registration for pods includes assigned and unassigned pods, and the target pod.
         (Resource.POD, Action.ADD, ASSIGNED_POD_ADD, True),
+        (Resource.POD, Action.UPDATE, ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_LABEL), True),
+        (Resource.UNSCHEDULED_POD, Action.UPDATE, ClusterEvent(Resource.TARGET_POD, Action.UPDATE), False),
         (Resource.POD, Action.UPDATE, UNSCHEDULED_POD_UPDATE, True),
         (Resource.ASSIGNED_POD, Action.UPDATE, UNSCHEDULED_POD_UPDATE, False),
         # Any resource.

@@ -21,7 +21,7 @@ objects = st.one_of(
 
 def results(profile: Profile, waiting: Pod, old: Any, new: Any) -> list[tuple[str, bool]]:
     """Return the result of each such hint, by plugin."""
-    events = events_of(old, new)
+    events = events_of(old, new, waiting)
     return [
         (plugin, bool(wish.hint(waiting, old, new)))
         for plugin, wishes in profile.registrations.items()

@@ -36,7 +36,7 @@ def is_requeued(waiting: Pod, old: Any, new: Any) -> bool | None:
     [
         (SEEKING, None, WEB, True),
         (SEEKING, None, OTHER, False),
-        (SEEKING, None, UNPLACED, False),
+        (SEEKING, None, UNPLACED, None),
         (SEEKING, WEB, None, False),
         (SEEKING, OTHER, WEB, True),
         (SEEKING, WEB, OTHER, False),
@@ -52,6 +52,22 @@ def is_requeued(waiting: Pod, old: Any, new: Any) -> bool | None:
 def test_pods_that_a_term_matches_requeue(waiting: Pod, old: Pod | None, new: Pod | None, worth: bool) -> None:
     """A matching pod is added, one that anti-affinity matches is deleted, or one whose anti-affinity matches."""
     assert is_requeued(waiting, old, new) is worth
+
+
+def test_one_of_several_anti_affinity_terms_is_enough() -> None:
+    """A pod that one term matched is deleted or relabelled, or its anti-affinity had a term that matched."""
+    terms = {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": ZONE, "labelSelector": app("web")},
+            {"topologyKey": ZONE, "labelSelector": app("cache")},
+        ]
+    }
+    affinity = {"podAntiAffinity": terms}
+    waiting = pod("waiting", {"app": "db"}, affinity=affinity)
+    assert is_requeued(waiting, WEB, None) is True
+    assert is_requeued(waiting, WEB, OTHER) is True
+    assert is_requeued(waiting, WEB, pod("p", {"app": "cache"}, on="n")) is False
+    assert is_requeued(PLAIN, pod("p", on="n", affinity=affinity), None) is True
 
 
 def test_new_labels_of_the_waiting_pod_requeue() -> None:
@@ -88,6 +104,7 @@ def test_registered_events() -> None:
     """Pods that are added, deleted or relabelled; nodes that are added or relabelled."""
     plugin = InterPodAffinity(InterPodAffinityArgs(), offline_handle(cluster_of()))
     assert [registration.event for registration in plugin.requeue_on()] == [
-        ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
+        ClusterEvent(Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
+        ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
         ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
     ]

@@ -65,4 +65,4 @@ def test_events_that_requeue() -> None:
     assert hint(plugin(), waiting, node_with_features("n", FEATURE), node_with_features("n", FEATURE)) is None
     relaxed = make_pod("p", labels={"x": "y"})
     assert hint(plugin(), waiting, waiting, relaxed) is True
-    assert hint(plugin(), make_pod("q"), waiting, relaxed) is False
+    assert hint(plugin(), make_pod("q"), waiting, relaxed) is None

@@ -60,5 +60,5 @@ def test_other_events_that_requeue() -> None:
     """A new node does; a pod without a node does not."""
     waiting = pod_with_ports("p", {"hostPort": 80})
     assert hint(make(NodePorts), waiting, None, make_node("n")) is True
-    assert hint(make(NodePorts), waiting, pod_with_ports("x", {"hostPort": 80}), None) is False
+    assert hint(make(NodePorts), waiting, pod_with_ports("x", {"hostPort": 80}), None) is None
     assert hint(make(NodePorts), waiting, None, pod_with_ports("x", {"hostPort": 80}, node="a")) is None

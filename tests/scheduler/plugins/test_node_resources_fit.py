@@ -146,7 +146,9 @@ def test_pod_events_that_requeue() -> None:
     """A pod that leaves a node; with resizing, one that reduces a resource that the waiting pod requests."""
     waiting, running = make_pod("p", cpu="2"), make_pod("x", node="n", cpu="2")
     assert hint(plugin(), waiting, running, None) is True
-    assert hint(plugin(), waiting, make_pod("x"), None) is False
+    assert hint(plugin(), waiting, make_pod("x", status={"nominatedNodeName": "n"}), None) is True
+    assert hint(plugin(), waiting, make_pod("x"), None) is None
+    assert hint(plugin(), waiting, waiting, make_pod("p", cpu="1")) is True
     smaller, leaner = make_pod("x", node="n", cpu="1"), make_pod("x", node="n", cpu="2", memory="0")
     assert hint(plugin(), waiting, running, smaller) is True
     assert hint(plugin(), make_pod("p", memory="1Gi"), running, smaller) is False

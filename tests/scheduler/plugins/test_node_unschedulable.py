@@ -44,4 +44,4 @@ def test_toleration_events_that_requeue() -> None:
     plugin, pod = make(NodeUnschedulable), make_pod("p")
     assert hint(plugin, pod, pod, make_pod("p", tolerations=[TAINT])) is True
     assert hint(plugin, pod, pod, make_pod("p", tolerations=["other"])) is False
-    assert hint(plugin, make_pod("q"), pod, make_pod("p", tolerations=[TAINT])) is False
+    assert hint(plugin, make_pod("q"), pod, make_pod("p", tolerations=[TAINT])) is None

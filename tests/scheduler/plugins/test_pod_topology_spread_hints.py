@@ -56,12 +56,12 @@ TAINTED = node("n", zone="a", taints=[{"key": "k", "effect": "NoSchedule"}])
         (None, STRANGER, False),
         (STRANGER, None, False),
         (None, ELSEWHERE, False),
-        (None, UNPLACED, False),
+        (None, UNPLACED, None),
         (STRANGER, PLACED, True),
         (PLACED, relabelled(PLACED, app="web", tier="front"), False),
     ],
 )
-def test_counted_pods_requeue(old: Pod | None, new: Pod | None, worth: bool) -> None:
+def test_counted_pods_requeue(old: Pod | None, new: Pod | None, worth: bool | None) -> None:
     """Pods with a node, in the same namespace, and selected before or after the change."""
     assert is_requeued(waiting_pod(), old, new) is worth
 
@@ -100,6 +100,7 @@ def test_registered_events() -> None:
     """Pods that are added, deleted or relabelled; the pod's own tolerations; nodes, their labels and taints."""
     plugin = PodTopologySpread(PodTopologySpreadArgs(), offline_handle(cluster_of()))
     assert [registration.event for registration in plugin.requeue_on()] == [
-        ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE),
+        ClusterEvent(Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
+        ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION),
         ClusterEvent(Resource.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT),
     ]

@@ -29,7 +29,7 @@ def test_removing_gates_requeues() -> None:
     """Only the removal of the last gate of the pod itself."""
     plugin, gated, free = make(SchedulingGates), make_pod("p", gates=["g"]), make_pod("p")
     assert hint(plugin, gated, gated, free) is True
-    assert hint(plugin, make_pod("q"), gated, free) is False
+    assert hint(plugin, make_pod("q"), gated, free) is None
     assert hint(plugin, gated, make_pod("p", gates=["g", "h"]), gated) is None
 
 

@@ -91,5 +91,5 @@ def test_toleration_events_that_requeue() -> None:
     """Only the pod's own tolerations."""
     plugin, pod, more = make(TaintToleration), make_pod("p"), make_pod("p", tolerations=["a"])
     assert hint(plugin, pod, pod, more) is True
-    assert hint(plugin, make_pod("q"), pod, more) is False
+    assert hint(plugin, make_pod("q"), pod, more) is None
     assert hint(plugin, pod, pod, convert(Pod, {"metadata": {"name": "p", "labels": {"x": "y"}}})) is None

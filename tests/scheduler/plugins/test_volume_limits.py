@@ -201,10 +201,9 @@ def test_hints() -> None:
     assert grown(waiting, made.csi_node("small", disks=2), made.csi_node("small", disks=2, more=1))
     assert not grown(waiting, made.csi_node("small", disks=2), made.csi_node("small", disks=1))
     assert not grown(waiting, made.csi_node("small", disks=2), made.csi_node("small", disks=None))
-    left = hints["Pod", "DELETE"]
+    left = hints["AssignedPod", "DELETE"]
     assert left(waiting, pod("old", "any", node="small"), None)
     assert left(waiting, pod("old", volumes=[{"name": "x"} | EBS], node="small"), None)
-    assert not left(waiting, pod("old", "any"), None)
     assert not left(waiting, pod("old", node="small"), None)
     used = hints["PersistentVolumeClaim", "ADD"]
     assert used(waiting, None, made.claim("c0"))

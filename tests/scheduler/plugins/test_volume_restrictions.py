@@ -136,7 +136,7 @@ def hint(made: World, resource: str) -> Any:
 
 def test_a_deleted_pod_with_the_same_volume_requeues() -> None:
     """The same disk or the same claim, in the same namespace."""
-    freed = hint(world_of_two_nodes(), "Pod")
+    freed = hint(world_of_two_nodes(), "AssignedPod")
     waiting = pod("new", "mine", volumes=[{"name": "y"} | GCE])
     assert freed(waiting, pod("old", "mine"), None)
     assert freed(waiting, pod("old", volumes=[{"name": "x"} | GCE]), None)

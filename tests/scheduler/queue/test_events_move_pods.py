@@ -109,20 +109,6 @@ def test_a_pending_plugin_skips_the_backoff(
     assert kit.where() == {expected: ["p"]}
 
 
-def test_taint_changes_retry_plugins_registered_for_new_nodes(make_kit: Any) -> None:
-    """As in kube-scheduler, such a plugin gets taint changes without its hint, unless it is registered for them."""
-    kit = make_kit(
-        {
-            "Nodes": [on(Resource.NODE, Action.ADD, _no)],
-            "Taints": [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _no)],
-        }
-    )
-    kit.reject("nodes", "Nodes")
-    kit.reject("taints", "Taints")
-    kit.happens(NODE_TAINT)
-    assert kit.where() == {"backoff": ["nodes"], "unschedulable": ["taints"]}
-
-
 def test_a_plugin_without_registrations_waits_for_the_timeout(kit: Any) -> None:
     """Only the flush retries a pod whose rejecting plugin has no registrations."""
     kit.reject("p", "Silent")

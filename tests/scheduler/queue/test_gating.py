@@ -20,6 +20,12 @@ def test_a_gated_pod_is_not_active(kit: Any) -> None:
     assert kit.queue.rejections()["Gates", "default"] == 1
 
 
+def test_a_gated_pod_is_nominated_to_its_node(kit: Any) -> None:
+    """The node that its status names is reserved for it before it becomes active."""
+    kit.add("p", gates=["a"], nominated="n1")
+    assert [info.name for info in kit.queue.nominator.nominated_on("n1")] == ["p"]
+
+
 def test_a_pod_becomes_active_when_its_last_gate_is_removed(kit: Any) -> None:
     """Removing one gate of two changes nothing; removing both activates the pod."""
     two = kit.add("p", gates=["a", "b"])

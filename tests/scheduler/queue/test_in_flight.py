@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kubestow.api.pod import Toleration
 from kubestow.scheduler.cluster.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource, on
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
@@ -118,3 +119,14 @@ def test_a_pod_is_never_in_flight_twice(kit: Any) -> None:
     kit.add("next")
     assert kit.pop().pod.metadata.name == "next"
     assert kit.queue.pop() is None
+
+
+def test_updates_of_a_pod_in_flight_retry_only_that_pod(make_kit: Any) -> None:
+    """They are recorded with the events for all pods in flight, but concern no other pod."""
+    kit = make_kit({"Taints": [on(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION)]})
+    changed, other = kit.add("changed"), kit.add("other")
+    popped = {queued.uid: queued for queued in (kit.pop(), kit.pop())}
+    kit.queue.update(changed, kit.changed(changed, tolerations=(Toleration(key="k"),)))
+    for pod in (changed, other):
+        kit.queue.requeue_failed(popped[pod.metadata.uid], ["Taints"])
+    assert kit.where() == {"backoff": ["changed"], "unschedulable": ["other"]}

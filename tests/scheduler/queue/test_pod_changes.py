@@ -67,7 +67,7 @@ def test_an_update_that_may_help_retries_the_pod(make_kit: Any) -> None:
     assert kit.where() == {"unschedulable": ["p"]}
     kit.queue.update(labelled, kit.changed(labelled, tolerations=(Toleration(key="k"),)))
     assert kit.where() == {"backoff": ["p"]}
-    assert kit.arrivals("backoff", "UnschedulablePodUpdatePodToleration") == 1
+    assert kit.arrivals("backoff", "TargetPodUpdatePodToleration") == 1
 
 
 def test_an_update_of_one_pod_affects_no_other(make_kit: Any) -> None:
@@ -84,7 +84,7 @@ def test_an_update_of_an_unknown_pod_adds_it(kit: Any) -> None:
     pod = kit.pod("p")
     kit.queue.update(pod, kit.changed(pod, priority=3))
     assert kit.where() == {"active": ["p"]}
-    assert kit.metrics.queue_incoming_pods.read() == {("UnschedulablePodUpdate", "active"): 1}
+    assert kit.metrics.queue_incoming_pods.read() == {("UnscheduledPodAdd", "active"): 1}
 
 
 def test_a_pod_recreated_with_its_name_is_a_new_pod(kit: Any) -> None:

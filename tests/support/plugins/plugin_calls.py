@@ -65,7 +65,7 @@ def hint(plugin: Any, waiting: Pod, old: Any, new: Any) -> bool | None:
     """Return whether a change requeues a waiting pod; None if the plugin is not registered for it."""
     heard = [
         registration.hint is None or registration.hint(waiting, old, new)
-        for event in events_of(old, new)
+        for event in events_of(old, new, waiting)
         for registration in plugin.requeue_on()
         if registration.event.covers(event)
     ]

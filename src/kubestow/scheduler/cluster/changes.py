@@ -4,8 +4,8 @@ Events of an update are as specific as possible: each aspect of a pod or node th
 and one update may cause several of them. An update of a node that changes none of them is no event; such an update of
 a pod is a plain UPDATE. Objects of other kinds are simply added, updated or deleted.
 
-A pod that gets its node is an assigned pod that is added. Events about an unassigned pod concern that pod alone: the
-queue derives them itself from the update.
+A pod that gets its node is an assigned pod that is added. The update of an unassigned pod concerns that pod alone: the
+queue derives its events, which are about the target pod.
 """
 
 from collections.abc import Callable
@@ -31,11 +31,15 @@ from kubestow.scheduler.cluster.events import (
 )
 
 
-def events_of(old: Any, new: Any) -> list[ClusterEvent]:
-    """Return the events of the change from `old` to `new`; None stands for an object that does not exist."""
+def events_of(old: Any, new: Any, waiting: Pod | None = None) -> list[ClusterEvent]:
+    """Return the events of the change from `old` to `new`, for hints about a waiting pod.
+
+    None stands for an object that does not exist.
+    """
     present = new if old is None else old
     if isinstance(present, Pod):
-        return pod_events(old, new)
+        is_target = waiting is not None and waiting.metadata.uid == present.metadata.uid
+        return pod_events(old, new, is_target=is_target)
     if isinstance(present, Node):
         return node_events(old, new)
     if isinstance(present, DeviceTaintRule):
@@ -64,12 +68,14 @@ def _availability(resource: str) -> ClusterEvent:
     return ClusterEvent(resource, Action(0), f"{resource}Availability")
 
 
-def pod_events(old: Pod | None, new: Pod | None) -> list[ClusterEvent]:
+def pod_events(old: Pod | None, new: Pod | None, *, is_target: bool = False) -> list[ClusterEvent]:
+    """Return the events of a change of a pod; see `pod_update_events`."""
     if new is None:
         assert old is not None
-        return [ASSIGNED_POD_DELETE if old.spec.nodeName else UNSCHEDULED_POD_DELETE]
+        # Pods of at most the same priority take the nominated node into account.
+        return [ASSIGNED_POD_DELETE if old.spec.nodeName or old.status.nominatedNodeName else UNSCHEDULED_POD_DELETE]
     if old is not None and (old.spec.nodeName or not new.spec.nodeName):
-        return pod_update_events(old, new)
+        return pod_update_events(old, new, is_target=is_target)
     return [ASSIGNED_POD_ADD if new.spec.nodeName else UNSCHEDULED_POD_ADD]
 
 
@@ -79,14 +85,17 @@ def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
     return [_event(Resource.NODE, action) for changed, action in _NODE_ASPECTS if changed(old, new)]
 
 
-def pod_update_events(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """Return the events of an update that does not assign the pod to a node."""
-    resource = Resource.ASSIGNED_POD if new.spec.nodeName else Resource.UNSCHEDULED_POD
+def pod_update_events(old: Pod, new: Pod, *, is_target: bool = False) -> list[ClusterEvent]:
+    """Return the events of an update that does not assign the pod to a node.
+
+    `is_target` tells for an unassigned pod that the events are for its own hints.
+    """
+    unassigned = Resource.TARGET_POD if is_target else Resource.UNSCHEDULED_POD
+    resource = Resource.ASSIGNED_POD if new.spec.nodeName else unassigned
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    if _scaled_down(old, new):
-        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    actions += _scaling(old, new)
     if old.spec.schedulingGates and not new.spec.schedulingGates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     # The API allows tolerations to be added only.
@@ -111,15 +120,21 @@ def _plain_action(old: object, new: object) -> Action:
     return Action.DELETE if new is None else Action.UPDATE
 
 
-def _scaled_down(old: Pod, new: Pod) -> bool:
+def _scaling(old: Pod, new: Pod) -> list[Action]:
+    """Return whether requests were lowered, raised, or both."""
     if old.spec == new.spec and not has_status_resources(old) and not has_status_resources(new):
-        return False
+        return []
     try:
-        before, wanted = pod_requests(old).amounts, pod_requests(new).amounts
+        before, after = pod_requests(old).amounts, pod_requests(new).amounts
     except ValueError:
         # One of them is invalid, so that its requests are unknown.
-        return True
-    return any(resource not in wanted or amount > wanted[resource] for resource, amount in before.items())
+        return [Action.UPDATE_POD_SCALE_DOWN, Action.UPDATE_POD_SCALE_UP]
+    down = [Action.UPDATE_POD_SCALE_DOWN] if _is_any_lower(after, before) else []
+    return [*down, Action.UPDATE_POD_SCALE_UP] if _is_any_lower(before, after) else down
+
+
+def _is_any_lower(amounts: dict[str, int], than: dict[str, int]) -> bool:
+    return any(resource not in amounts or amount > amounts[resource] for resource, amount in than.items())
 
 
 def _same_amounts(one: ResourceList, other: ResourceList) -> bool:
@@ -143,6 +158,10 @@ _NODE_ASPECTS: tuple[tuple[Callable[[Node, Node], bool], Action], ...] = (
     (lambda old, new: old.spec.taints != new.spec.taints, Action.UPDATE_NODE_TAINT),
     (lambda old, new: _conditions(old) != _conditions(new), Action.UPDATE_NODE_CONDITION),
     (lambda old, new: old.metadata.annotations != new.metadata.annotations, Action.UPDATE_NODE_ANNOTATION),
+    (
+        lambda old, new: old.spec.podPreemptionPolicy != new.spec.podPreemptionPolicy,
+        Action.UPDATE_NODE_PREEMPTION_POLICY,
+    ),
     (
         lambda old, new: old.status.declaredFeatures != new.status.declaredFeatures,
         Action.UPDATE_NODE_DECLARED_FEATURE,

@@ -25,8 +25,13 @@ class Resource(StrEnum):
     """Kinds of objects, as named by events. A custom resource is named `plural.version.group`."""
 
     POD = "Pod"
+    """All pods: stands for the next three in a registration."""
     ASSIGNED_POD = "AssignedPod"
-    UNSCHEDULED_POD = "UnschedulablePod"
+    """Pods that have a node, or lose one: assumed and nominated pods that are deleted included."""
+    UNSCHEDULED_POD = "UnscheduledPod"
+    """Pods without a node other than the waiting pod."""
+    TARGET_POD = "TargetPod"
+    """The waiting pod itself, which was updated."""
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
@@ -53,13 +58,15 @@ class Action(IntFlag):
     UPDATE_NODE_CONDITION = 1 << 5
     UPDATE_NODE_ANNOTATION = 1 << 6
     UPDATE_NODE_DECLARED_FEATURE = 1 << 7
-    UPDATE_POD_LABEL = 1 << 8
-    UPDATE_POD_SCALE_DOWN = 1 << 9
-    UPDATE_POD_TOLERATION = 1 << 10
-    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
-    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
-    UPDATE = (1 << 13) - (1 << 2)
-    ALL = (1 << 13) - 1
+    UPDATE_NODE_PREEMPTION_POLICY = 1 << 8
+    UPDATE_POD_LABEL = 1 << 9
+    UPDATE_POD_SCALE_DOWN = 1 << 10
+    UPDATE_POD_SCALE_UP = 1 << 11
+    UPDATE_POD_TOLERATION = 1 << 12
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 13
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 14
+    UPDATE = (1 << 15) - (1 << 2)
+    ALL = (1 << 15) - 1
 
 
 def _action_label(action: Action) -> str:
@@ -95,7 +102,7 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         return not happened.action.value & ~self.action.value
 
 
-_KINDS_OF_POD = (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD)
+_KINDS_OF_POD = (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TARGET_POD)
 
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
@@ -129,8 +136,8 @@ class Registration(msgspec.Struct, frozen=True):
     event: ClusterEvent
     hint: Hint | None = None
     alike: bool = False
-    """The hint reads no more of a waiting pod than its namespace, labels, owners and spec, and whether it is the pod
-    that the event is about; it is called once for all equal pods."""
+    """The hint reads no more of a waiting pod than its namespace, labels, owners and spec; it is called once for all
+    equal pods."""
     kind: type | None = None
     """The class of the objects that the hint accepts; None: any."""
 

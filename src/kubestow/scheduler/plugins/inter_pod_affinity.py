@@ -95,7 +95,9 @@ class InterPodAffinity:
 
     def requeue_on(self) -> Sequence[Registration]:
         return [
-            on(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, _pod_changed, alike=True),
+            on(Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, _pod_changed, alike=True),
+            # The anti-affinity of other pods may no longer match it.
+            on(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _node_changed, alike=True),
         ]
 
@@ -330,20 +332,15 @@ def _add_scores(scores: ScoreState, key: str, counts: RowCounts, weight: int) ->
 
 
 def _pod_changed(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
-    if old is not None and new is not None and new.metadata.uid == waiting.metadata.uid:
-        # The labels of the waiting pod have changed: the anti-affinity of other pods may no longer match it.
-        return True
-    if not all(pod.spec.nodeName or pod.status.nominatedNodeName for pod in (old, new) if pod is not None):
-        return False
     terms = _terms_of(waiting)
     if old is not None and new is not None:
         matches_affinity_now = not _match_all(terms.required, old) and _match_all(terms.required, new)
-        conflicts_no_longer = _match_all(terms.required_anti, old) and not _match_all(terms.required_anti, new)
+        conflicts_no_longer = _match_any(terms.required_anti, old) and not _match_any(terms.required_anti, new)
         return matches_affinity_now or conflicts_no_longer
     if new is not None:
         return _match_all(terms.required, new)
     assert old is not None
-    return _match_all(terms.required_anti, old) or _match_all(_terms_of(old).required_anti, waiting)
+    return _match_any(terms.required_anti, old) or _match_any(_terms_of(old).required_anti, waiting)
 
 
 def _node_changed(waiting: Pod, old: Node | None, new: Node) -> bool:
@@ -369,5 +366,12 @@ def _terms_of(pod: Pod) -> AffinityTerms:
 
 
 def _match_all(terms: Sequence[Term], pod: Pod) -> bool:
+    """Return whether a pod satisfies affinity terms."""
     meta = pod.metadata
     return bool(terms) and all(term.matches(meta.namespace, meta.labels, {}) for term in terms)
+
+
+def _match_any(terms: Sequence[Term], pod: Pod) -> bool:
+    """Return whether a pod violates anti-affinity terms."""
+    meta = pod.metadata
+    return any(term.matches(meta.namespace, meta.labels, {}) for term in terms)

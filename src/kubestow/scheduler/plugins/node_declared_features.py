@@ -49,14 +49,14 @@ class NodeDeclaredFeatures:
             return []
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._node_changed, alike=True),
-            on(Resource.POD, Action.UPDATE, self._pod_changed, alike=True),
+            on(Resource.TARGET_POD, Action.UPDATE, self._requirements_changed),
         ]
 
     def _node_changed(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
         return old is None or old.status.declaredFeatures != new.status.declaredFeatures
 
-    def _pod_changed(self, waiting: Pod, old: Pod, new: Pod) -> bool:
-        return waiting.metadata.uid == new.metadata.uid and required_features(old) != required_features(new)
+    def _requirements_changed(self, _waiting: Pod, old: Pod, new: Pod) -> bool:
+        return required_features(old) != required_features(new)
 
 
 def required_features(pod: Pod) -> frozenset[str]:

@@ -42,10 +42,11 @@ class NodePorts:
         return Rejections(kinds[rows], lambda _: _REJECTION)
 
     def requeue_on(self) -> Sequence[Registration]:
-        return [on(Resource.POD, Action.DELETE, self._frees_a_port, alike=True), on(Resource.NODE, Action.ADD)]
+        return [
+            on(Resource.ASSIGNED_POD, Action.DELETE, self._frees_a_port, alike=True),
+            on(Resource.NODE, Action.ADD),
+        ]
 
     def _frees_a_port(self, waiting: Pod, old: Pod, _new: None) -> bool:
-        if not old.spec.nodeName and not old.status.nominatedNodeName:
-            return False
         freed = host_ports(old)
         return any(port.conflicts_with(other) for port in host_ports(waiting) for other in freed)

@@ -215,24 +215,20 @@ class NodeResourcesFit:
     # When to retry
 
     def requeue_on(self) -> Sequence[Registration]:
-        shrinking = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN if self._resizing else Action.DELETE
         registrations = [
-            on(Resource.POD, shrinking, self._frees_resources),
+            on(Resource.ASSIGNED_POD, Action.DELETE),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._fits_now, alike=True),
         ]
         if self._devices_back_resources:
             registrations.append(
                 on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._backs_requested_resource, alike=True)
             )
+        if self._resizing:
+            registrations.append(on(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, self._frees_resources))
+            registrations.append(on(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN))
         return registrations
 
-    def _frees_resources(self, waiting: Pod, old: Pod, new: Pod | None) -> bool:
-        if new is None:
-            return bool(old.spec.nodeName or old.status.nominatedNodeName)
-        if waiting.metadata.uid == new.metadata.uid:
-            return True
-        if not new.spec.nodeName:
-            return False
+    def _frees_resources(self, waiting: Pod, old: Pod, new: Pod) -> bool:
         rules = RequestRules(status=self._resizing, pod_level_status=self._pod_level_resizing)
         before, after = pod_requests(old, rules).amounts, pod_requests(new, rules).amounts
         return any(

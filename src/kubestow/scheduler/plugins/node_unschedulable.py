@@ -47,11 +47,11 @@ class NodeUnschedulable:
     def requeue_on(self) -> Sequence[Registration]:
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_uncordoned, alike=True),
-            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._tolerates_now, alike=True),
+            on(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION, self._tolerates_now),
         ]
 
     def _is_uncordoned(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
         return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
 
-    def _tolerates_now(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
-        return waiting.metadata.uid == new.metadata.uid and self._is_tolerated_by(new)
+    def _tolerates_now(self, _waiting: Pod, _old: Pod, new: Pod) -> bool:
+        return self._is_tolerated_by(new)

@@ -272,21 +272,30 @@ class PodTopologySpread:
     # When to retry
 
     def requeue_on(self) -> Sequence[Registration]:
-        pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
+        pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        own_actions = Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         node_actions = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return [
-            on(Resource.POD, pod_actions, self._is_affected_by_pod, alike=True),
+            on(Resource.ASSIGNED_POD, pod_actions, self._is_affected_by_pod, alike=True),
+            on(Resource.TARGET_POD, own_actions, self._has_changed),
             on(Resource.NODE, node_actions, self._is_affected_by_node, alike=True),
         ]
 
     def _is_affected_by_pod(self, waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
-        if not all(_is_involved(pod, waiting) for pod in (old, new) if pod is not None):
+        seen = new or old
+        assert seen is not None
+        if seen.metadata.namespace != waiting.metadata.namespace:
             return False
         constraints = self._constraints.hard(waiting)
         if old is not None and new is not None:
-            return _was_changed_for(waiting, old, new, constraints)
-        seen = new or old
-        return seen is not None and any(c.selector.matches(seen.metadata.labels) for c in constraints)
+            return _counts_changed(old, new, constraints)
+        return any(c.selector.matches(seen.metadata.labels) for c in constraints)
+
+    def _has_changed(self, waiting: Pod, old: Pod, new: Pod) -> bool:
+        constraints = self._constraints.hard(waiting)
+        if old.spec.tolerations != new.spec.tolerations and any(c.honors_taints for c in constraints):
+            return True
+        return _counts_changed(old, new, constraints)
 
     def _is_affected_by_node(self, waiting: Pod, old: Node | None, new: Node | None) -> bool:
         constraints = self._constraints.hard(waiting)
@@ -336,18 +345,8 @@ def _rounded(scores: FloatArray) -> IntArray:
     return whole.astype(np.int64)
 
 
-def _is_involved(pod: Pod, waiting: Pod) -> bool:
-    """Return whether a pod is the waiting one, or one of its namespace that has a node or a nominated node."""
-    if pod.metadata.uid == waiting.metadata.uid:
-        return True
-    is_placed = bool(pod.spec.nodeName or pod.status.nominatedNodeName)
-    return is_placed and pod.metadata.namespace == waiting.metadata.namespace
-
-
-def _was_changed_for(waiting: Pod, old: Pod, new: Pod, constraints: Sequence[Constraint]) -> bool:
-    tolerates_more = new.metadata.uid == waiting.metadata.uid and old.spec.tolerations != new.spec.tolerations
-    if tolerates_more and any(constraint.honors_taints for constraint in constraints):
-        return True
+def _counts_changed(old: Pod, new: Pod, constraints: Sequence[Constraint]) -> bool:
+    """Return whether an update of a pod's labels changes which of the constraints count it."""
     before, after = old.metadata.labels, new.metadata.labels
     return any(c.selector.matches(before) != c.selector.matches(after) for c in constraints)
 

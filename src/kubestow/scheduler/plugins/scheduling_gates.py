@@ -24,7 +24,4 @@ class SchedulingGates:
         return unresolvable(f"waiting for scheduling gates: [{gates}]")
 
     def requeue_on(self) -> Sequence[Registration]:
-        return [on(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, self._is_same_pod)]
-
-    def _is_same_pod(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
-        return waiting.metadata.uid == new.metadata.uid
+        return [on(Resource.TARGET_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)]

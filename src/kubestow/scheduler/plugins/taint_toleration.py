@@ -71,15 +71,12 @@ class TaintToleration:
     def requeue_on(self) -> Sequence[Registration]:
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_no_longer_repelled, alike=True),
-            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._is_same_pod, alike=True),
+            on(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION),
         ]
 
     def _is_no_longer_repelled(self, waiting: Pod, old: Node | None, new: Node) -> bool:
         was_repelled = old is None or self._is_repelled(waiting, old.spec.taints)
         return was_repelled and not self._is_repelled(waiting, new.spec.taints)
-
-    def _is_same_pod(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
-        return waiting.metadata.uid == new.metadata.uid
 
 
 def _by_taints(view: NodeView, rows: Rows, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:

@@ -51,7 +51,7 @@ class VolumeRestrictions:
 
     def requeue_on(self) -> Sequence[Registration]:
         return (
-            on(Resource.POD, Action.DELETE, self._frees_a_volume),
+            on(Resource.ASSIGNED_POD, Action.DELETE, self._frees_a_volume),
             on(Resource.NODE, Action.ADD),
             on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, self._is_named),
         )

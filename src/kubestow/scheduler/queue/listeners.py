@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kubestow.scheduler.cluster.events import Action, ClusterEvent, Hint, Registration, Resource, on
+from kubestow.scheduler.cluster.events import ClusterEvent, Hint, Registration
 
 
 class EventListeners(msgspec.Struct, frozen=True):
@@ -18,18 +18,11 @@ class EventListeners(msgspec.Struct, frozen=True):
     """The hints of the plugins whose hints all return the same for equivalent pods (`Registration.alike`)."""
 
 
-_NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
-_NODE_TAINTS_CHANGED = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
-
-
 class Listeners:
     """Returns the listeners of an event; computes them once for each event label."""
 
     def __init__(self, registrations: Mapping[str, Mapping[str, Sequence[Registration]]]) -> None:
-        self._registrations = {
-            profile: {plugin: _with_taints(registered) for plugin, registered in plugins.items()}
-            for profile, plugins in registrations.items()
-        }
+        self._registrations = registrations
         self._known: dict[str, EventListeners] = {}
         """Listeners by event label."""
 
@@ -52,16 +45,3 @@ class Listeners:
                     shared[profile, plugin] = hints
         names = tuple((profile, plugin) for profile, plugins in found.items() for plugin in plugins)
         return EventListeners(found, names, shared)
-
-
-def _with_taints(registrations: Sequence[Registration]) -> Sequence[Registration]:
-    """Add changes of node taints, without a hint, for a plugin that is registered for new nodes but not for taints.
-
-    kube-scheduler does the same; without it, pods would wait in a different queue.
-    """
-    on_nodes = [one.event for one in registrations if one.event.resource == Resource.NODE]
-    if any(event.covers(_NODE_ADDED) for event in on_nodes) and not any(
-        event.covers(_NODE_TAINTS_CHANGED) for event in on_nodes
-    ):
-        return (*registrations, on(Resource.NODE, Action.UPDATE_NODE_TAINT))
-    return registrations

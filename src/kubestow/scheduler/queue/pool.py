@@ -136,8 +136,7 @@ class Pool:
         """Return the pods that wait for one of the plugins and that an event may concern, each once.
 
         `about` is the UID of the pod and `group` the key of the group that the event is about; both may be empty.
-        `is_irrelevant(plugin, pod)` returns True if the plugin hints false for the pod, and so for all equivalent pods
-        except the one that the event is about.
+        `is_irrelevant(plugin, pod)` returns True if the plugin hints false for the pod, and so for all equivalent pods.
         """
         found: _Pods = {}
         if not self._indexes:
@@ -150,11 +149,9 @@ class Pool:
                 if plugin not in index:
                     continue
                 for equivalence_key, pods in index[plugin].items():
-                    if equivalence_key != _GATED and len(pods) > _SMALL_GROUP:
-                        other = next(queued.pod for uid, queued in pods.items() if uid != about)
-                        if is_irrelevant(plugin, other):
-                            pods = {about: pods[about]} if about in pods else {}
-                    found |= pods
+                    is_group = equivalence_key != _GATED and len(pods) > _SMALL_GROUP
+                    if not (is_group and is_irrelevant(plugin, next(iter(pods.values())).pod)):
+                        found |= pods
         return list(found.values())
 
     def overdue(self, now: float) -> list[QueuedPod]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
-from kubestow.scheduler.cluster.events import ClusterEvent, Hint, Registration
+from kubestow.scheduler.cluster.events import ClusterEvent, Hint, Registration, Resource
 from kubestow.scheduler.queue.in_flight import RecordedEvent
 from kubestow.scheduler.queue.listeners import Listeners
 from kubestow.scheduler.queue.queued_pod import QueuedPod
@@ -71,6 +71,8 @@ class QueueingHints:
             return Retry.AFTER_BACKOFF
         best = Retry.NO
         for recorded in events:
+            if recorded.event.resource == Resource.TARGET_POD and recorded.new.metadata.uid != queued.uid:
+                continue
             best = max(best, self.retry_after_event(queued, recorded.event, recorded.old, recorded.new))
             if best is Retry.NOW or (best is Retry.AFTER_BACKOFF and not queued.pending_plugins):
                 break

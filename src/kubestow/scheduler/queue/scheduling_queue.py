@@ -23,7 +23,6 @@ from kubestow.scheduler.cluster.events import (
     FORCE_ACTIVATE,
     UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_ADD,
-    UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
 )
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -119,16 +118,16 @@ class SchedulingQueue:
 
     def add(self, pod: Pod) -> None:
         """Add a new pod."""
-        self._add(pod, UNSCHEDULED_POD_ADD)
+        self._add(pod)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Apply an update of a pod that is not assigned to a node."""
         uid = new.metadata.uid
         if old.metadata.uid != uid:
             self.delete(old)
-            self._add(new, UNSCHEDULED_POD_ADD)
+            self._add(new)
             return
-        events = pod_update_events(old, new)
+        events = pod_update_events(old, new, is_target=True)
         if uid in self._in_flight.entries:
             for event in events:
                 self._in_flight.record(event, old, new)
@@ -147,7 +146,7 @@ class SchedulingQueue:
                 if retry is not Retry.NO and self._requeue(queued, retry, event.label):
                     break
         else:
-            self._add(new, UNSCHEDULED_POD_UPDATE)
+            self._add(new)
 
     def delete(self, pod: Pod) -> None:
         """Remove a pod that was deleted or assigned by another scheduler. A pod in flight stays so until `done`."""
@@ -362,10 +361,13 @@ class SchedulingQueue:
 
     # Moves
 
-    def _add(self, pod: Pod, event: ClusterEvent) -> None:
+    def _add(self, pod: Pod) -> None:
         if pod.spec.schedulerName not in self._rules:
             raise ValueError(f"pod {pod.key} requires scheduler {pod.spec.schedulerName!r}, which has no profile")
-        self._to_active(QueuedPod(pod, self._clock.now()), event.label)
+        queued = QueuedPod(pod, self._clock.now())
+        # Of a gated pod, too: its nominated node is reserved for it.
+        self.nominator.nominate(pod)
+        self._to_active(queued, _ADDED)
 
     def _replace(self, queued: QueuedPod, old: Pod, new: Pod) -> None:
         queued.pod = new
@@ -409,8 +411,6 @@ class SchedulingQueue:
         self._active.push(queued)
         self._report_arrival(ACTIVE, queued, cause)
         self._on_arrival()
-        if cause in _NOMINATING:
-            self.nominator.nominate(queued.pod)
         return True
 
     def _to_backoff(self, queued: QueuedPod, cause: str) -> bool:
@@ -466,7 +466,6 @@ class SchedulingQueue:
 
 
 _ADDED = UNSCHEDULED_POD_ADD.label
-_NOMINATING = (_ADDED, UNSCHEDULED_POD_UPDATE.label)
 
 
 def _have_same_controller(one: ObjectMeta, other: ObjectMeta) -> bool:

@@ -61,7 +61,7 @@ class DefaultPreemption:
     def requeue_on(self) -> Sequence[Registration]:
         if not self._evicts_in_background:
             return ()
-        return [on(Resource.POD, Action.DELETE, self._ignore_event)]
+        return [on(Resource.ASSIGNED_POD, Action.DELETE, self._ignore_event)]
 
     def _ignore_event(self, _waiting: Pod, _old: Pod, _new: None) -> bool:
         """Return False: PreEnqueue holds a pod only during eviction; other plugins determine when to retry it."""

@@ -129,16 +129,16 @@ class ServiceAffinity:
     def requeue_on(self) -> Sequence[Registration]:
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         return [
-            on(Resource.POD, pods, self._is_relevant_pod, alike=True),
+            on(Resource.ASSIGNED_POD, pods, self._is_relevant_pod, alike=True),
+            on(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._affinity_label_changed, alike=True),
         ]
 
     def _is_relevant_pod(self, waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
-        """Return whether the changed pod is the waiting one, or can determine label values for it."""
+        """Return whether the changed pod can determine label values for the waiting one."""
         selector = selector_from_set(waiting.metadata.labels)
         return any(
-            pod.metadata.uid == waiting.metadata.uid
-            or (pod.metadata.namespace == waiting.metadata.namespace and selector.matches(pod.metadata.labels))
+            pod.metadata.namespace == waiting.metadata.namespace and selector.matches(pod.metadata.labels)
             for pod in (old, new)
             if pod is not None
         )

@@ -46,7 +46,7 @@ class NodeVolumeLimits:
         return (
             on(Resource.CSI_NODE, Action.ADD),
             on(Resource.CSI_NODE, Action.UPDATE, self._limit_has_grown),
-            on(Resource.POD, Action.DELETE, self._had_volumes),
+            on(Resource.ASSIGNED_POD, Action.DELETE, self._had_volumes),
             on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, self._is_used),
             on(Resource.VOLUME_ATTACHMENT, Action.DELETE, self._may_free_an_attachment),
         )
@@ -121,8 +121,7 @@ class NodeVolumeLimits:
         return any(limit > before.get(driver, 0) for driver, limit in limits_of(new).items())
 
     def _had_volumes(self, waiting: Pod, old: Pod, new: None) -> bool:
-        was_expected_on_a_node = bool(old.spec.nodeName or old.status.nominatedNodeName)
-        return was_expected_on_a_node and any(map(is_attachable, old.spec.volumes))
+        return any(map(is_attachable, old.spec.volumes))
 
     def _is_used(self, waiting: Pod, old: None, new: PersistentVolumeClaim) -> bool:
         return new.metadata.namespace == waiting.metadata.namespace and new.metadata.name in claim_names_of(waiting)
