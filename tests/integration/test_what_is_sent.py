@@ -173,7 +173,10 @@ def test_a_pod_that_does_not_fit(recorded: Recorder) -> None:
 
 def test_preemption(recorded: Recorder) -> None:
     """The preemptor is nominated, the victim's status contains the reason, it is deleted, and has an event."""
-    message = "0/2 nodes are available: 2 Insufficient cpu."
+    message = (
+        "0/2 nodes are available: 2 Insufficient cpu. "
+        "preemption: found a potential placement for pod on node n1, preempting 1 victims"
+    )
     expected = [
         _status("vip", conditions=[_unschedulable(message)], nominatedNodeName="n1"),
         _event("vip", "FailedScheduling", "Scheduling", message, "Warning"),

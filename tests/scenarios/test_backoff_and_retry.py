@@ -11,7 +11,7 @@ def test_errors_are_retried_with_growing_pauses(start: Start) -> None:
     """The pauses are 1, 2, 4, 8 and then always 10 seconds, each rounded up to the end of its second."""
     harness = start()
     harness.cluster.add(make_node("n1"))
-    harness.cluster.faults.fail("bind", "InternalError", times=6)
+    harness.cluster.faults.fail("bind", "TooManyRequests", times=6)
     harness.cluster.add(make_pod("p1"))
     harness.run_until_idle()
     times = [call.time for call in harness.cluster.calls if call.call == "bind"]

@@ -296,7 +296,7 @@ def test_a_write_that_was_carried_out_but_not_answered(start: Start) -> None:
 def test_a_failed_binding_releases_the_reservation(start: Start) -> None:
     """The claim keeps its devices, but is not reserved for the pod any more until it is retried."""
     harness = with_devices(start, 1)
-    harness.cluster.faults.fail("bind", "InternalError")
+    harness.cluster.faults.fail("bind", "TooManyRequests")
     harness.cluster.add(claim("c"))
     harness.cluster.add(claiming("p", "c"))
     harness.run_until(lambda: any(call.call == "unreserve_resource_claim" for call in harness.cluster.calls))
@@ -312,7 +312,7 @@ def test_a_reservation_is_not_released_twice(start: Start, delay: float, problem
     """A pod that is retried while its reservation is still being released ends up with one."""
     harness = with_devices(start, 1, delay=delay)
     harness.cluster.slow["unreserve_resource_claim"] = 5.0
-    harness.cluster.faults.fail("bind", "InternalError")
+    harness.cluster.faults.fail("bind", "TooManyRequests")
     if problem is not None:
         harness.cluster.faults.fail("unreserve_resource_claim", problem)
     harness.cluster.add(claim("c"))

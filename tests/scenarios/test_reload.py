@@ -306,7 +306,7 @@ def test_errors_of_the_api_server_cause_no_rollback(reloadable: Reloadable) -> N
     """Every binding fails at first, and the new plugins stay."""
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     assert reloadable.reload(code=plugin(version="v2"))
-    cluster.faults.fail("bind", "InternalError", times=10)
+    cluster.faults.fail("bind", "TooManyRequests", times=10)
     for number in range(10):
         cluster.add(make_pod(f"p{number}"))
     harness.run_until_idle()

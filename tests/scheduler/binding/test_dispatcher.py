@@ -145,3 +145,16 @@ def test_writes_about_a_deleted_pod_are_ignored(caplog: pytest.LogCaptureFixture
 
     play(scene)
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("problem", ["InternalError", "ServiceUnavailable", "ConnectionRefused"])
+def test_a_binding_is_retried_for_a_moment(problem: str) -> None:
+    """Later writes about the pod wait until it succeeds."""
+
+    async def scene(desk: Desk) -> None:
+        desk.cluster.faults.fail("bind", problem, times=3)
+        await desk.dispatcher.bind(desk.pod, "n1")
+
+    desk = play(scene)
+    assert len(desk.calls()) == 4
+    assert desk.cluster.node_of("p") == "n1"

@@ -2,12 +2,13 @@
 
 A write waits for the earlier writes about the same pod. A status patch that still waits is merged with the next one, so
 a pod that fails repeatedly has at most one patch waiting. Retriable failures (the server is unavailable, busy or
-failing) are retried with growing pauses; other failures are logged.
+failing) are retried with growing pauses; other failures are logged. A binding is retried for a fraction of a second,
+and only if the server did not act on it.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,7 +17,14 @@ from msgspec.structs import replace
 
 from kubestow.api.conditions import with_condition
 from kubestow.api.devices import ResourceClaim
-from kubestow.api.failures import RETRIABLE, NotFoundError
+from kubestow.api.failures import (
+    RETRIABLE,
+    CallError,
+    ConnectError,
+    NotFoundError,
+    ServerFailedError,
+    ServerTimedOutError,
+)
 from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.api.pod_groups import Condition, PodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -37,9 +45,10 @@ ASIDE = "resource_claim_update"
 SUCCESS = "success"
 ERROR = "error"
 
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
-MAX_ATTEMPTS = 8
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""Seconds between the attempts of a write."""
+BIND_PAUSES = (0.01, 0.05, 0.25)
+"""Seconds between the attempts of a binding, as in kube-scheduler."""
 
 
 class StatusPatch(msgspec.Struct):
@@ -88,8 +97,9 @@ class Dispatcher:
         return len(self._tasks)
 
     def bind(self, pod: Pod, node: str) -> Coroutine[Any, Any, None]:
-        """Bind a pod. A failure is not retried here, since the pod goes back to the queue."""
-        return self._in_order(BINDING, pod.metadata.uid, self._api.bind, pod, node)
+        """Bind a pod. A failure that remains is raised, and the pod goes back to the queue."""
+        bind = partial(self._api.bind, pod, node)
+        return self._in_order(BINDING, pod.metadata.uid, _with_retries, bind, BIND_PAUSES, _did_nothing)
 
     def patch_status(
         self,
@@ -139,7 +149,7 @@ class Dispatcher:
             # A condition that replaces this one in the meantime is written next.
             while (condition := self._group_conditions[uid]) is not written:
                 write = self._api.patch_pod_group_status
-                await self._in_order(GROUP_STATUS_PATCH, uid, self._with_retries, write, group, condition)
+                await self._in_order(GROUP_STATUS_PATCH, uid, _with_retries, partial(write, group, condition))
                 written = condition
         finally:
             del self._group_conditions[uid]
@@ -180,7 +190,7 @@ class Dispatcher:
 
     def write_aside(self, pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None) -> None:
         """Call an API in the background, about a pod but not in order with its other writes; then call `done`."""
-        self._spawn(self._log_failure(ASIDE, partial(self._with_retries, call), done, pod=pod.key))
+        self._spawn(self._log_failure(ASIDE, partial(_with_retries, call), done, pod=pod.key))
 
     async def evict(self, pod: Pod, condition: PodCondition | None) -> bool:
         """Write a condition to a pod's status and delete the pod; return False if it was gone already."""
@@ -192,8 +202,8 @@ class Dispatcher:
 
     async def _delete(self, pod: Pod, condition: PodCondition | None) -> None:
         if condition is not None:
-            await self._with_retries(self._api.patch_pod_status, pod, condition=condition)
-        await self._with_retries(self._api.delete_pod, pod)
+            await _with_retries(partial(self._api.patch_pod_status, pod, condition=condition))
+        await _with_retries(partial(self._api.delete_pod, pod))
 
     async def _log_failure(
         self, kind: str, write: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None, **subject: str
@@ -214,8 +224,9 @@ class Dispatcher:
         # Patches that come from now on are sent separately.
         patch = self._sending[uid] = self._patches.pop(uid)
         try:
-            await self._with_retries(
-                self._api.patch_pod_status, patch.pod, condition=patch.condition, nominated_node=patch.nominated_node
+            write = self._api.patch_pod_status
+            await _with_retries(
+                partial(write, patch.pod, condition=patch.condition, nominated_node=patch.nominated_node)
             )
         finally:
             del self._sending[uid]
@@ -247,16 +258,6 @@ class Dispatcher:
         finally:
             self.waiting[kind] -= 1
 
-    async def _with_retries(self, call: Callable[P, Awaitable[T]], *args: P.args, **kw: P.kwargs) -> T:
-        pause = FIRST_PAUSE
-        for _ in range(MAX_ATTEMPTS - 1):
-            try:
-                return await call(*args, **kw)
-            except RETRIABLE as error:
-                await asyncio.sleep(max(pause, error.retry_after or 0.0))
-                pause = min(2 * pause, LONGEST_PAUSE)
-        return await call(*args, **kw)
-
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -266,6 +267,31 @@ class Dispatcher:
         """Wait until all background writes have ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+
+def _may_succeed_later(error: CallError) -> bool:
+    return isinstance(error, RETRIABLE)
+
+
+def _did_nothing(error: CallError) -> bool:
+    """Return whether the server failed before it acted on a request, as far as that is known."""
+    return isinstance(error, ConnectError | ServerFailedError) and not isinstance(error, ServerTimedOutError)
+
+
+async def _with_retries(
+    call: Callable[[], Awaitable[T]],
+    pauses: Sequence[float] = PAUSES,
+    is_retriable: Callable[[CallError], bool] = _may_succeed_later,
+) -> T:
+    """Repeat a call after each of the pauses, or later if the server asks for it, while its failure is retriable."""
+    for pause in pauses:
+        try:
+            return await call()
+        except CallError as error:
+            if not is_retriable(error):
+                raise
+            await asyncio.sleep(max(pause, error.retry_after or 0.0))
+    return await call()
 
 
 def _patched(patch: StatusPatch | None, pod: Pod) -> Pod:
