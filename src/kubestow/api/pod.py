@@ -24,6 +24,10 @@ class ContainerRestartRule(Base, frozen=True):
     action: str = ""
 
 
+class VolumeMount(Base, frozen=True):
+    bindMountOptions: tuple[str, ...] = ()
+
+
 class Container(Base, frozen=True):
     name: str = ""
     image: str = ""
@@ -31,6 +35,7 @@ class Container(Base, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     restartPolicy: str | None = None
     restartPolicyRules: tuple[ContainerRestartRule, ...] = ()
+    volumeMounts: tuple[VolumeMount, ...] = ()
 
 
 class EphemeralVolumeTemplate(Base, frozen=True):

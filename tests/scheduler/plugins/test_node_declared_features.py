@@ -15,6 +15,7 @@ from support.plugins.plugin_calls import cluster_of, hint, make, rejected
 REJECTED = unresolvable("node(s) didn't match Pod's required features")
 HOST_USERS = {"hostNetwork": True, "hostUsers": False}
 FEATURE = "UserNamespacesHostNetworkSupport"
+MOUNT = {"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}
 RESTARTING = {
     "containers": [{"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers"}]}],
 }
@@ -36,6 +37,8 @@ def plugin(enabled: bool = True) -> Any:
         ({"hostUsers": False}, set()),
         (HOST_USERS, {FEATURE}),
         (RESTARTING, {"RestartAllContainersOnContainerExits"}),
+        ({"initContainers": [{"name": "i", "volumeMounts": [{}, MOUNT]}]}, {"VolumeBindMountOptions"}),
+        ({"containers": [{"name": "c", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}, set()),
         (HOST_USERS | RESTARTING, {FEATURE, "RestartAllContainersOnContainerExits"}),
     ],
 )

@@ -63,9 +63,11 @@ def required_features(pod: Pod) -> frozenset[str]:
     """Return the features that a pod requires its node to declare."""
     spec = pod.spec
     required = []
-    rules = [rule for of in (*spec.containers, *spec.initContainers) for rule in of.restartPolicyRules]
-    if any(rule.action == "RestartAllContainers" for rule in rules):
+    containers = (*spec.containers, *spec.initContainers)
+    if any(rule.action == "RestartAllContainers" for container in containers for rule in container.restartPolicyRules):
         required.append("RestartAllContainersOnContainerExits")
     if spec.hostNetwork and spec.hostUsers is False:
         required.append("UserNamespacesHostNetworkSupport")
+    if any(mount.bindMountOptions for container in containers for mount in container.volumeMounts):
+        required.append("VolumeBindMountOptions")
     return frozenset(required)
