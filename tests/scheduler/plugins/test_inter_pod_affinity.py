@@ -132,6 +132,11 @@ def test_reasons_of_the_pods_own_terms_come_first() -> None:
         ({"namespaces": ["blue"], "namespaceSelector": {"matchLabels": {"team": "red"}}}, ["a1", "a2", "b1"]),
         ({"namespaceSelector": {}}, ["a1", "a2", "b1"]),
         ({"namespaceSelector": {"matchLabels": {"team": "green"}}}, []),
+        ({"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}}, []),
+        (
+            {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["red"]}]}},
+            ["a2"],
+        ),
     ],
 )
 def test_namespaces_of_a_term(scope: dict[str, Any], rejected: list[str]) -> None:

@@ -89,10 +89,11 @@ class Slow:
         ]
 
     def own_matches(self, term: Term, other: PodInfo) -> bool:
-        """Evaluate a namespace selector on the namespace and, as kube-scheduler does, on empty labels."""
-        listed = self.cluster.listers.namespaces.get(other.namespace)
-        tried = [{}] if listed is None else [{}, listed.metadata.labels]
-        return any(term.matches(other.namespace, other.labels, labels) for labels in tried)
+        """Evaluate a namespace selector on the namespaces that exist; an empty one selects the others, too."""
+        listed, selector = self.cluster.listers.namespaces.get(other.namespace), term.namespace_selector
+        if listed is None and not (selector is not None and selector.is_everything):
+            return other.namespace in term.namespaces and term.selector.matches(other.labels)
+        return term.matches(other.namespace, other.labels, {} if listed is None else listed.metadata.labels)
 
     def matches_waiting(self, term: Term) -> bool:
         labels = self.cluster.listers.namespace_labels(self.waiting.namespace)

@@ -164,8 +164,7 @@ class InterPodAffinity:
         selector = term.namespace_selector
         if selector is None:
             return Scope(term.namespaces, term.selector)
-        if selector.matches({}):
-            # kube-scheduler resolves the selector to names, but also evaluates it on empty labels, which match it here.
+        if selector.is_everything:
             return Scope(None, term.selector)
         return Scope(term.namespaces | self._namespaces_selected_by(selector), term.selector)
 
