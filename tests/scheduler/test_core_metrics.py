@@ -73,6 +73,16 @@ def test_attempts_are_counted_by_how_they_end(watched: Watched) -> None:
     assert sum(watched.read("scheduler_scheduling_algorithm_duration_seconds_count").values()) == 4
 
 
+def test_updates_of_pending_pods_are_timed_by_what_changed(watched: Watched) -> None:
+    """Each aspect of the pod has a label of its own, beside that of all updates."""
+    watched.cluster.add(make_pod("p1", gates=["later"]))
+    watched.cluster.update(make_pod("p1", gates=["later"], labels={"a": "b"}))
+    watched.run_for(1.0)
+    timed = watched.read("scheduler_event_handling_duration_seconds_count")
+    events = ("UnscheduledPodAdd", "UnscheduledPodUpdate", "UnscheduledPodUpdatePodLabel")
+    assert timed == {f'{{event="{event}"}}': 1 for event in events}
+
+
 def test_gauges_say_where_pods_are(watched: Watched) -> None:
     """By queue, by the plugin that refused them, and how many are assumed."""
     watched.cluster.add(make_node("n1", cpu="1"))

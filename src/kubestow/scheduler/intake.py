@@ -244,7 +244,8 @@ class Intake:
         nominated = old.status.nominatedNodeName
         if nominated and nominated != new.status.nominatedNodeName:
             self._nomination_removed(old)
-        self._observe_duration(UNSCHEDULED_POD_UPDATE, start)
+        for event in {UNSCHEDULED_POD_UPDATE, *pod_update_events(old, new)}:
+            self._observe_duration(event, start)
 
     def _pending_deleted(self, pod: Pod) -> None:
         start = self._stopwatch()
