@@ -11,7 +11,7 @@ CASES = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conforma
 """The folder of the recorded cases."""
 FORMER_CASES = Path(os.environ.get("CONFORMANCE_FORMER") or CASES.parent / "conformance")
 """The folder of the cases of older versions: v1.22 for Policy, otherwise v1.36."""
-FORMER = frozenset({"gang", "hints", "policy", "preemption", "trace"})
+FORMER = frozenset({"gang", "policy"})
 """The case files that are taken from there."""
 with_cases = pytest.mark.skipif(
     not (CASES.is_dir() and FORMER_CASES.is_dir()),

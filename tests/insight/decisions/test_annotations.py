@@ -56,7 +56,7 @@ def test_a_decision_of_the_scheduler() -> None:
     raw, final = read(found, "score-result"), read(found, "finalscore-result")
     assert set(raw) == set(final) == {"small", "large"}
     assert (raw["large"]["TaintToleration"], final["large"]["TaintToleration"]) == ("0", "300")
-    scoring = ("TaintToleration", "NodeResourcesFit", "NodeResourcesBalancedAllocation")
+    scoring = ("TaintToleration", "NodeResourcesFit", "VolumeBinding", "NodeResourcesBalancedAllocation")
     assert read(found, "prescore-result") == dict.fromkeys(scoring, "success")
     assert PREFIX + "reserve-result" not in found
     assert CUT_KEY not in found

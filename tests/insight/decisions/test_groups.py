@@ -44,7 +44,7 @@ def test_a_scheduled_group(pods: int) -> None:
         "r1": (2, min(pods, 4)),
         "small": (1, 1),
     }
-    reasons = {one.name: [reason.partition(" no new")[0] for reason in one.reasons] for one in decision.placements}
+    reasons = {one.name: [reason.partition(" preemption")[0] for reason in one.reasons] for one in decision.placements}
     assert reasons["small"] == ["0/1 nodes are available: 1 Insufficient cpu."]
     assert bool(reasons["r0"]) == (pods > 4)
     assert (decision.profile, decision.id, decision.uid != "") == ("default-scheduler", 1, True)

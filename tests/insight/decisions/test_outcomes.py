@@ -92,7 +92,7 @@ def test_a_bound_pod() -> None:
         "bound",
         [("Bind", "DefaultBinder")],
     )
-    assert [(move.queue, move.event) for move in decision.queue.history] == [("active", "UnschedulablePodAdd")]
+    assert [(move.queue, move.event) for move in decision.queue.history] == [("active", "UnscheduledPodAdd")]
 
 
 def test_a_deleted_node_does_not_count() -> None:
@@ -420,7 +420,7 @@ def test_the_event_that_requeued_a_pod(
     assert decision.outcome == "scheduled"
     moves = [(move.queue, move.event, move.plugin) for move in decision.queue.history]
     assert moves == [
-        ("active", "UnschedulablePodAdd", ""),
+        ("active", "UnscheduledPodAdd", ""),
         ("unschedulable", "ScheduleAttemptFailure", ""),
         ("active", event, plugin),
     ]
