@@ -185,8 +185,9 @@ def test_a_compatible_version_is_not_newer_than_the_emulated_one() -> None:
 def test_states_without_effect_are_warned_of() -> None:
     """The reason is named, and so are alpha features of an emulated version."""
     assert list(Features().warnings()) == []
-    (warning,) = Features.parse("InterPodAffinityHostnameFastPath=true").warnings()
-    assert warning.startswith("InterPodAffinityHostnameFastPath=true has no effect: ")
+    for gate in ("InterPodAffinityHostnameFastPath", "SchedulerPreQueueingHints"):
+        (warning,) = Features.parse(f"{gate}=true").warnings()
+        assert warning.startswith(f"{gate}=true has no effect: ")
     old = Features.parse("DRAAdminAccess=false,DRAExtendedResource=true", Versions(34, 34))
     assert [warning.split(" ")[0] for warning in old.warnings()] == ["DRAAdminAccess=false", "component"]
 

@@ -281,10 +281,19 @@ def is_sidecar(container: Container) -> bool:
 
 def resize_is_infeasible(pod: Pod) -> bool:
     """Return whether the node has reported the pending resize of the pod as infeasible."""
+    return _why_resize_is_pending(pod) == "Infeasible"
+
+
+def resize_is_deferred(pod: Pod) -> bool:
+    """Return whether the node has no capacity yet for the pending resize of the pod."""
+    return _why_resize_is_pending(pod) == "Deferred"
+
+
+def _why_resize_is_pending(pod: Pod) -> str:
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
+            return condition.reason
+    return ""
 
 
 def _add_up(spec: PodSpec, amounts_of: _AmountsOf, assumed: Mapping[str, int]) -> Nanos:

@@ -37,6 +37,7 @@ _DEFAULT_PLUGINS = (
     Plugin("TaintToleration", 3),
     Plugin("NodeAffinity", 2),
     Plugin("NodePorts"),
+    Plugin("DeferredPodScheduling"),
     Plugin("NodeResourcesFit", 1),
     Plugin("VolumeRestrictions"),
     Plugin("NodeVolumeLimits"),

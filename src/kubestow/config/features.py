@@ -31,15 +31,14 @@ NOT_BUILT = frozenset(
         "DRANodeAllocatableResources",
         "DRAPartitionableDevicesType",
         "DRAWorkloadResourceClaims",
-        "InPlacePodVerticalScalingSchedulerPreemption",
         "PodGroupPreemptionPolicy",
-        "SchedulerPreQueueingHints",
     }
 )
 """Gates whose feature does not exist here. Turning one on is refused instead of ignored."""
 _WITHOUT_EFFECT = {
     ("DRAAdminAccess", False): "administrative access to devices is always possible",
     ("InterPodAffinityHostnameFastPath", True): "affinity terms are always evaluated for all nodes at once",
+    ("SchedulerPreQueueingHints", True): "the hint of DynamicResources skips pods that do not name the claim by itself",
     ("VolumeAttributesClass", False): "volumes and claims must always have the same VolumeAttributesClass",
 }
 """States of gates that change nothing, since there is one implementation of the feature; with the reason."""

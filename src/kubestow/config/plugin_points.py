@@ -52,6 +52,7 @@ IN_TREE: PluginPoints = {**LEGACY, **OWN} | _points(
     {
         "DefaultBinder": "bind",
         "DefaultPreemption": "preEnqueue postFilter podGroupPostFilter",
+        "DeferredPodScheduling": "preFilter filter permit",
         "DynamicResources": "preEnqueue preFilter filter postFilter podGroupPostFilter score reserve preBind",
         "GangScheduling": "preEnqueue permit",
         "ImageLocality": "score",
@@ -77,6 +78,7 @@ IN_TREE: PluginPoints = {**LEGACY, **OWN} | _points(
 )
 
 GATE_OF_PLUGIN = {
+    "DeferredPodScheduling": "InPlacePodVerticalScalingSchedulerPreemption",
     "DynamicResources": "DynamicResourceAllocation",
     "GangScheduling": "GenericWorkload",
     "NodeDeclaredFeatures": "NodeDeclaredFeatures",

@@ -222,6 +222,7 @@ def _intake(parts: _Parts, queue: SchedulingQueue, profiles: dict[str, Profile])
         metrics=parts.outside.metrics,
         stopwatch=parts.outside.stopwatch,
         gate=parts.gate,
+        queues_deferred_resizes=parts.features.in_place_pod_vertical_scaling_scheduler_preemption,
     )
 
 

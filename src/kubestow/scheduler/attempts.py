@@ -170,6 +170,9 @@ class Attempts:
             preemption = Preemption.for_pod(queued.info, failed.nominated_node, failed.preempting_plugin)
             self._evictions.start(preemption, failed.victims, failed.to_unnominate)
         self._queue.requeue_failed(queued, failed.plugins, failed.pending_plugins)
+        if latest.spec.nodeName:
+            # Its resize waits for capacity on its node: it is scheduled already.
+            return
         self._queue.nominator.nominate(latest, failed.nominated_node, queued.info)
         self._write_condition(latest, failed)
 

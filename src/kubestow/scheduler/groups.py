@@ -64,7 +64,7 @@ class GroupScheduling:
 
     def has(self, pod: Pod) -> bool:
         """Return whether a pod belongs to a group."""
-        return bool(group_key(pod))
+        return bool(group_key(pod)) and not pod.spec.nodeName
 
     def schedule(self, popped: QueuedPod) -> Conversation[None]:
         """Schedule the group of a popped pod; yield the calls to extenders."""

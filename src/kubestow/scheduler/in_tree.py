@@ -11,6 +11,7 @@ from kubestow.scheduler.framework.registry import Factory, Registry
 MODULES = {
     "DefaultBinder": "default_binder",
     "DefaultPreemption": "default_preemption",
+    "DeferredPodScheduling": "deferred_pod_scheduling",
     "DynamicResources": "dynamic_resources",
     "GangScheduling": "gang_scheduling",
     "ImageLocality": "image_locality",

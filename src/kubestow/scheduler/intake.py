@@ -10,6 +10,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import group_key
 from kubestow.api.priority import pod_is_terminal, pod_priority
+from kubestow.api.requests import resize_is_deferred
 from kubestow.scheduler.cluster.changes import availability_event, events_of, node_events, pod_update_events
 from kubestow.scheduler.cluster.events import (
     ASSIGNED_POD_ADD,
@@ -42,8 +43,12 @@ class Intake:
         metrics: SchedulerMetrics,
         stopwatch: Callable[[], float],
         gate: Gate,
+        queues_deferred_resizes: bool,
     ) -> None:
-        """`reject_waiting(uid, message)` rejects a pod that waits for permission; `changed` is called after changes."""
+        """`reject_waiting(uid, message)` rejects a pod that waits for permission; `changed` is called after changes.
+
+        With `queues_deferred_resizes`, pods whose resize waits for capacity on their node are scheduled, too.
+        """
         self._cluster = cluster
         self._queue = queue
         self._names = scheduler_names
@@ -52,12 +57,17 @@ class Intake:
         self._metrics = metrics
         self._stopwatch = stopwatch
         self._gate = gate
+        self._queues_deferred_resizes = queues_deferred_resizes
         self._pending = cluster.pod_indexes.unscheduled
         """The unassigned pods with one of these scheduler names, by UID."""
 
     def latest_pending(self, pod: Pod) -> Pod | None:
-        """Return the latest version of an unassigned pod; None if it was deleted or assigned."""
-        return self._pending.get(pod.metadata.uid)
+        """Return the latest version of a pod to be scheduled; None if it was deleted, assigned or resized."""
+        found = self._pending.get(pod.metadata.uid)
+        if found is None and self._queues_deferred_resizes:
+            placed = self._cluster.pod(pod.metadata.uid)
+            found = placed.pod if placed is not None and self._is_deferred(placed.pod) else None
+        return found
 
     def latest(self, uid: str) -> Pod | None:
         """Return the latest version of a pending pod, or of any pod that is assumed or assigned."""
@@ -74,7 +84,11 @@ class Intake:
             self._remove_pending(pod)
             self._queue.delete(pod)
         for pod in pods:
-            if not pod.spec.nodeName and pod.metadata.uid not in self._pending:
+            if pod.spec.nodeName:
+                if self._queues_deferred_resizes:
+                    queued = self._queue.get(pod.metadata.uid)
+                    self._set_deferred(None if queued is None else queued.pod, pod)
+            elif pod.metadata.uid not in self._pending:
                 self._pod_added(pod)
 
     def added(self, obj: Any) -> None:
@@ -150,6 +164,19 @@ class Intake:
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.schedulerName in self._names
 
+    def _is_deferred(self, pod: Pod) -> bool:
+        return bool(pod.spec.nodeName) and self._is_ours(pod) and resize_is_deferred(pod)
+
+    def _set_deferred(self, queued: Pod | None, new: Pod | None) -> None:
+        """Queue a pod whose resize waits for capacity on its node, or update or remove the `queued` version of it."""
+        if new is None or not self._is_deferred(new):
+            if queued is not None:
+                self._queue.delete(queued)
+        elif queued is None:
+            self._queue.add(new)
+        else:
+            self._queue.update(queued, new)
+
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None:
             assert old is not None
@@ -163,6 +190,8 @@ class Intake:
         if pod_is_terminal(pod):
             return
         if pod.spec.nodeName:
+            if self._queues_deferred_resizes:
+                self._set_deferred(None, pod)
             self._set_assigned(None, pod)
         elif self._is_ours(pod):
             self._add_pending(pod)
@@ -179,6 +208,8 @@ class Intake:
             if not pod_is_terminal(old):
                 self._pod_deleted(old)
         elif old.spec.nodeName:
+            if self._queues_deferred_resizes:
+                self._set_deferred(old if self._is_deferred(old) else None, new)
             self._set_assigned(old, new)
         elif new.spec.nodeName:
             self._set_assigned(None, new)
@@ -192,6 +223,8 @@ class Intake:
 
     def _pod_deleted(self, pod: Pod) -> None:
         if pod.spec.nodeName:
+            if self._queues_deferred_resizes:
+                self._set_deferred(pod, None)
             if self._cluster.pod(pod.metadata.uid) is None:
                 # It was removed when it became terminal.
                 return

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from kubestow.api.lazy import lazy
+from kubestow.api.requests import resize_is_deferred
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, is_any_set
 from kubestow.scheduler.cluster.nominated import CompetingNominations
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -114,8 +115,10 @@ class Evaluation:
 
     def _pre_filter(self) -> Code:
         self.states, self.skipped = {}, set()
+        if self.pod.pod.spec.nodeName and resize_is_deferred(self.pod.pod):
+            self.skipped.update(hook.name for hook in self.profile.filter if hook.skips_resizes)
         for hook in self.profile.pre_filter:
-            result = self.pre_filter_answer(hook)
+            result = SKIP if hook.name in self.skipped else self.pre_filter_answer(hook)
             if result is SKIP:
                 self.skipped.add(hook.name)
                 continue

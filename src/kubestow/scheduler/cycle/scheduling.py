@@ -187,7 +187,7 @@ class SchedulingCycles:
 
     def _pre_filter(self, evaluation: Evaluation, search: Search) -> RowEvaluator | None:
         """Return what filters and scores rows for the pod; None if a PreFilter plugin rejects the pod."""
-        if self._sharing is not None:
+        if self._sharing is not None and not evaluation.pod.pod.spec.nodeName:
             shared = self._sharing.evaluate(evaluation, search)
             if shared is not None:
                 return shared
@@ -285,7 +285,18 @@ class SchedulingCycles:
         profile, node = evaluation.profile, self._cluster.nodes.names[row]
         # Keep only the states that are needed later: others may be large, and thousands of pods may be binding.
         states = {name: state for name, state in evaluation.states.items() if name in profile.acting}
+        if evaluation.pod.pod.spec.nodeName:
+            return self._permit_in_place(profile, Placed(evaluation.pod, node, states, searched))
         return self.reserve(profile, Placed(evaluation.pod.placed_on(node), node, states, searched))
+
+    def _permit_in_place(self, profile: Profile, placed: Placed) -> Failed:
+        """Run Permit for a pod that is on the node already; a plugin must reject it, since there is nothing to bind."""
+        refused = self.permit(profile, placed)
+        if not isinstance(refused, Placed):
+            return refusal(refused, placed.searched)
+        pod = placed.pod
+        message = f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed"
+        return Failed(Code.ERROR, message, searched=placed.searched)
 
     def reserve(self, profile: Profile, placed: Placed) -> Outcome:
         """Assume a pod on its node, and run Reserve and Permit; undo everything if a plugin rejects it."""

@@ -32,6 +32,8 @@ class Hook:
         self.is_timed = contract.is_timed
         self.costly_rows: bool = getattr(plugin, "costly_rows", False)
         """Whether it is called only for rows that no other filter has rejected."""
+        self.skips_resizes: bool = getattr(plugin, "skips_resizes", False)
+        """Whether it filters no pod that has a node and waits there for the capacity of a resize."""
         self.needs_state: bool = getattr(plugin, "needs_state", False)
         """Whether it is not called for a pod without a state from PreFilter."""
         self.evaluations = 0

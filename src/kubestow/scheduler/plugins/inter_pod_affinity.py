@@ -84,6 +84,7 @@ class InterPodAffinity:
     """Rejects nodes that violate required affinity or anti-affinity; scores nodes by preferred terms."""
 
     name = "InterPodAffinity"
+    skips_resizes = True
     reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:

@@ -38,6 +38,7 @@ class NodeAffinity:
     """Rejects nodes that do not match; prefers nodes that match preferred terms."""
 
     name = "NodeAffinity"
+    skips_resizes = True
     reads_pods = PodsRead.NOTHING
     normalizes_scores_alone = True
 

@@ -22,6 +22,7 @@ class NodeDeclaredFeatures:
     """Rejects nodes that lack a feature the pod requires."""
 
     name = "NodeDeclaredFeatures"
+    skips_resizes = True
     reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:

@@ -21,6 +21,7 @@ class NodePorts:
     """Rejects nodes on which a requested host port is in use."""
 
     name = "NodePorts"
+    skips_resizes = True
 
     def __init__(self, args: Any, handle: Handle) -> None:
         pass

@@ -15,6 +15,7 @@ from kubestow.api.requests import (
     is_extended_resource,
     is_scalar_resource,
     pod_requests,
+    resize_is_deferred,
     resource_amounts,
 )
 from kubestow.config.plugin_args import NodeResourcesFitArgs
@@ -50,6 +51,8 @@ class State(NamedTuple):
     """(resource, amount) pairs; for several pods, the amounts are arrays by row."""
     by_devices: Container[str] = ()
     """Extended resources backed by devices: a node without an own amount of them may still provide them."""
+    totals: Sequence[int] = ()
+    """For a pod on its node, whose `amounts` are what it lacks there: its requests, in the same order."""
 
 
 class NodeResourcesFit:
@@ -68,6 +71,8 @@ class NodeResourcesFit:
         self._resizing = features.in_place_pod_vertical_scaling
         self._pod_level_resizing = features.in_place_pod_level_resources_vertical_scaling
         self._devices_back_resources = features.dra_extended_resource
+        self._preempting_for_resizes = features.in_place_pod_vertical_scaling_scheduler_preemption
+        self._cluster = handle.cluster
         self._devices = handle.cluster.devices
         self._nodes = handle.cluster.nodes
         self._counts = DeviceCounts(self._devices)
@@ -79,8 +84,15 @@ class NodeResourcesFit:
         amounts = pod.requests_by(self._rules).amounts
         if self._ignored or self._ignored_groups:
             amounts = {name: amount for name, amount in amounts.items() if not self._is_ignored(name)}
+        wanted = [(name, amount) for name, amount in amounts.items() if amount > 0]
         # DynamicResources allocates device-backed resources on nodes that have no own amount of them.
-        return State([(name, amount) for name, amount in amounts.items() if amount > 0], self._devices.classes)
+        by_devices = self._devices.classes
+        placed = self._cluster.pod(pod.uid) if pod.pod.spec.nodeName else None
+        if placed is None:
+            return State(wanted, by_devices)
+        held = placed.requests.amounts
+        lacking = [(name, max(0, amount - held.get(name, 0))) for name, amount in wanted]
+        return State(lacking, by_devices, [amount for _, amount in wanted])
 
     def join_states(self, states: Sequence[State], rows: RowsOfPods) -> State | None:
         names = [name for name, _ in states[0].amounts]
@@ -95,7 +107,7 @@ class NodeResourcesFit:
         )
 
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
-        amounts, by_devices = state or self.pre_filter(pod)
+        amounts, by_devices, totals = state or self.pre_filter(pod)
         is_full: BoolArray = view.pod_count[rows] >= view.allowed_pods[rows]
         # Usually no row is rejected, so the array of kinds is created only when needed.
         kinds = is_full.astype(np.int64) if is_any_set(is_full) else None
@@ -115,7 +127,7 @@ class NodeResourcesFit:
                 if kinds is None:
                     kinds = np.zeros(len(is_full), np.int64)
                 kinds[lacks] |= 1 << bit
-                kinds[lacks & (capacity < amount)] |= _NEVER_FITS
+                kinds[lacks & (capacity < (totals[bit - 1] if totals else amount))] |= _NEVER_FITS
         return None if kinds is None else Rejections(kinds, lambda kind: _rejection_of(kind, amounts))
 
     def passing_rows(self, state: State, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray:
@@ -216,7 +228,7 @@ class NodeResourcesFit:
 
     def requeue_on(self) -> Sequence[Registration]:
         registrations = [
-            on(Resource.ASSIGNED_POD, Action.DELETE),
+            on(Resource.ASSIGNED_POD, Action.DELETE, self._is_from_same_node if self._preempting_for_resizes else None),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._fits_now, alike=True),
         ]
         if self._devices_back_resources:
@@ -226,9 +238,25 @@ class NodeResourcesFit:
         if self._resizing:
             registrations.append(on(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, self._frees_resources))
             registrations.append(on(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN))
+        if self._preempting_for_resizes:
+            registrations.append(on(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_UP, self._competes))
+            registrations.append(on(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_UP, self._is_resized))
         return registrations
 
+    # A waiting pod with a node waits for the capacity of a resize, so other nodes are of no use to it.
+
+    def _is_from_same_node(self, waiting: Pod, old: Pod, _new: None) -> bool:
+        return waiting.spec.nodeName in ("", old.spec.nodeName)
+
+    def _competes(self, waiting: Pod, _old: Pod, new: Pod) -> bool:
+        return resize_is_deferred(waiting) and waiting.spec.nodeName == new.spec.nodeName
+
+    def _is_resized(self, waiting: Pod, _old: Pod, _new: Pod) -> bool:
+        return resize_is_deferred(waiting)
+
     def _frees_resources(self, waiting: Pod, old: Pod, new: Pod) -> bool:
+        if waiting.spec.nodeName not in ("", new.spec.nodeName):
+            return False
         rules = RequestRules(status=self._resizing, pod_level_status=self._pod_level_resizing)
         before, after = pod_requests(old, rules).amounts, pod_requests(new, rules).amounts
         return any(
@@ -237,6 +265,8 @@ class NodeResourcesFit:
         )
 
     def _fits_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:
+        if waiting.spec.nodeName not in ("", new.metadata.name):
+            return False
         requests = pod_requests(waiting, self._rules).amounts
         offers = resource_amounts(new.status.allocatable)
         by_devices = {name for name in requests if name in self._devices.classes and not offers.get(name, 0)}

@@ -24,6 +24,7 @@ class NodeUnschedulable:
     """Rejects cordoned nodes."""
 
     name = "NodeUnschedulable"
+    skips_resizes = True
     reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:

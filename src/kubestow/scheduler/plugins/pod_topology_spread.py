@@ -84,6 +84,7 @@ class PodTopologySpread:
     """Rejects nodes where a pod would exceed the maximum skew; prefers nodes that reduce the skew."""
 
     name = "PodTopologySpread"
+    skips_resizes = True
     reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:

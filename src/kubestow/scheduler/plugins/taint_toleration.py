@@ -25,6 +25,7 @@ class TaintToleration:
     """Rejects nodes with untolerated taints; prefers nodes with few untolerated PreferNoSchedule taints."""
 
     name = "TaintToleration"
+    skips_resizes = True
     reads_pods = PodsRead.NOTHING
     normalizes_scores_alone = True
 

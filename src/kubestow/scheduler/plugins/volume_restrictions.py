@@ -43,6 +43,7 @@ class VolumeRestrictions:
     """Rejects nodes where a pod's disk is in use, and all nodes while another pod uses its ReadWriteOncePod claim."""
 
     name = "VolumeRestrictions"
+    skips_resizes = True
     costly_rows = True
 
     def __init__(self, args: Any, handle: Handle) -> None:

@@ -38,6 +38,7 @@ class VolumeZone:
     """Rejects nodes in another zone or region than the pod's volumes."""
 
     name = "VolumeZone"
+    skips_resizes = True
     reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:

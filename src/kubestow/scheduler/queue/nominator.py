@@ -68,12 +68,13 @@ class Nominator:
     def nominate(self, pod: Pod, node: str | None = None, info: PodInfo | None = None) -> None:
         """Nominate a pod to a node, by default to the one in its status; remove the nomination if that is empty.
 
+        A pod that has a node holds its resources there, so it is not nominated.
         `info` is the `PodInfo` of the pod, if the caller has it.
         """
         uid = pod.metadata.uid
         if node is None:
             node = pod.status.nominatedNodeName
-        if not node:
+        if not node or pod.spec.nodeName:
             self.remove(uid)
             return
         before = self._pop(uid)

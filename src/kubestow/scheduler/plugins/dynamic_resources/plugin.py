@@ -52,6 +52,7 @@ class DynamicResources:
     """Allocates devices for the resource claims of pods."""
 
     name = "DynamicResources"
+    skips_resizes = True
     reads_pods = PodsRead.NOTHING
     costly_rows = True
     needs_state = True

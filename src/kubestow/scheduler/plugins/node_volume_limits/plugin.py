@@ -34,6 +34,7 @@ class NodeVolumeLimits:
     """Rejects nodes that cannot attach the pod's volumes without exceeding the limit of a driver."""
 
     name = "NodeVolumeLimits"
+    skips_resizes = True
     costly_rows = True
 
     def __init__(self, args: Any, handle: Handle) -> None:

@@ -38,6 +38,7 @@ class VolumeBinding:
     """Rejects nodes that lack volumes for a pod's claims; binds the claims after a node is chosen."""
 
     name = "VolumeBinding"
+    skips_resizes = True
     reads_pods = PodsRead.NOTHING
     costly_rows = True
     needs_state = True
