@@ -88,7 +88,7 @@ def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
 def pod_update_events(old: Pod, new: Pod, *, is_target: bool = False) -> list[ClusterEvent]:
     """Return the events of an update that does not assign the pod to a node.
 
-    `is_target` tells for an unassigned pod that the events are for its own hints.
+    With `is_target`, the events of an unassigned pod are for its own hints.
     """
     unassigned = Resource.TARGET_POD if is_target else Resource.UNSCHEDULED_POD
     resource = Resource.ASSIGNED_POD if new.spec.nodeName else unassigned
