@@ -35,9 +35,9 @@ def world(start: Start) -> SchedulerHarness:
     return world_of(start, make_node("n1", cpu="4"))
 
 
-def world_of(start: Start, node: Node, **gates: bool) -> SchedulerHarness:
+def world_of(start: Start, node: Node, **gates: Any) -> SchedulerHarness:
     """Start a scheduler with a node where pods of lower priority request 1 and 2 of 4 CPUs, and an empty one."""
-    harness = start(features=config.Features(**({GATE: True} | gates)))
+    harness = start(features=config.Features(**{GATE: True, **gates}))
     harness.cluster.add(node)
     harness.cluster.add(make_node("n2", cpu="4"))
     for name, cpu, priority in (("small", "1", 1), ("large", "2", 2)):
