@@ -13,7 +13,7 @@ from kubestow.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from kubestow.scheduler.framework.results import unresolvable, unschedulable
+from kubestow.scheduler.framework.results import Rejection, unresolvable, unschedulable
 from kubestow.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing.builders import make_node, make_pod
 from support.plugins.plugin_calls import cluster_of, hint, make, rejected, scores
@@ -171,3 +171,21 @@ def test_device_class_events_that_requeue() -> None:
     implicit = make_pod("p", resources={"deviceclass.resource.kubernetes.io/c": 1})
     assert hint(enabled, implicit, None, device_class(None)) is True
     assert hint(plugin(dra_extended_resource=False), waiting, None, device_class(GPU)) is None
+
+
+@pytest.mark.parametrize(
+    ("grown", "expected"),
+    [
+        ("1500m", {}),
+        ("2", {"n": unschedulable("Insufficient cpu")}),
+        ("9", {"n": unresolvable("Insufficient cpu")}),
+    ],
+)
+def test_a_pod_on_its_node_needs_what_it_lacks_there(grown: str, expected: dict[str, Rejection]) -> None:
+    """What it holds there is counted already; preemption cannot help on a node that is too small for all of it."""
+    held, other = make_pod("p", node="n", cpu="1"), make_pod("other", node="n", cpu="2500m")
+    cluster = cluster_of(make_node("n", cpu="4"), held, other)
+    fit = make(
+        NodeResourcesFit, NodeResourcesFitArgs(), cluster, in_place_pod_vertical_scaling_scheduler_preemption=True
+    )
+    assert rejected(fit, cluster, make_pod("p", node="n", cpu=grown)) == expected

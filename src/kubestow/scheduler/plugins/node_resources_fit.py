@@ -87,7 +87,8 @@ class NodeResourcesFit:
         wanted = [(name, amount) for name, amount in amounts.items() if amount > 0]
         # DynamicResources allocates device-backed resources on nodes that have no own amount of them.
         by_devices = self._devices.classes
-        placed = self._cluster.pod(pod.uid) if pod.pod.spec.nodeName else None
+        is_on_node = self._preempting_for_resizes and pod.pod.spec.nodeName
+        placed = self._cluster.pod(pod.uid) if is_on_node else None
         if placed is None:
             return State(wanted, by_devices)
         held = placed.requests.amounts
