@@ -14,6 +14,7 @@ from support.repository import ROOT
 MUST_PASS = [
     "basic",
     "config",
+    "config2",
     "consumable",
     "counters",
     "csilimit",
