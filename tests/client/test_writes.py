@@ -15,15 +15,18 @@ from kubestow.api.failures import InvalidError, LeaseLostError
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod, PodCondition
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.client.connection import Response
 from kubestow.client.protobuf import PROTOBUF
+from kubestow.client.requests import Requests
 from kubestow.client.writes import LiveApi, merged
+from support.plugins.platform_plugins import ElasticQuota
 
 POD = codec.convert(
     Pod, {"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "status": {"nominatedNodeName": "n"}}
 )
 
 
-class Requests:
+class Recorder:
     """Records its calls, and returns their arguments."""
 
     def __init__(self) -> None:
@@ -41,7 +44,7 @@ class Requests:
         return Updated(ObjectMeta(name="x", namespace="d", resourceVersion="2", finalizers=("f",)))
 
 
-def _api(requests: Requests, *, leads: bool = True) -> LiveApi:
+def _api(requests: Recorder, *, leads: bool = True) -> LiveApi:
     unchecked: Any = requests
     return LiveApi(unchecked, lambda: leads)
 
@@ -74,7 +77,7 @@ def test_changes_are_merged_into_the_received_object() -> None:
 )
 def test_objects_are_sent_back_whole(kind: type, method: str, request_name: str, where: tuple[str, ...]) -> None:
     """Each kind has its own path and keeps the fields that this scheduler does not know."""
-    requests = Requests()
+    requests = Recorder()
     obj: object = codec.convert(kind, _tree(kind.__name__, novel={"kept": True}))
     asyncio.run(getattr(_api(requests), method)(obj, {"metadata": {"annotations": {"b": "2"}}}))
     ((name, *path, sent),) = requests.calls
@@ -85,9 +88,34 @@ def test_objects_are_sent_back_whole(kind: type, method: str, request_name: str,
     assert body["kind"] == kind.__name__
 
 
+@pytest.mark.parametrize(
+    ("changes", "subresource", "path"),
+    [
+        ({"status": {"used": {"cpu": "2"}}}, "status", "/elasticquotas/x/status"),
+        ({"metadata": {"annotations": {"a": "b"}}}, "", "/elasticquotas/x"),
+    ],
+)
+def test_an_object_of_a_plugin_is_patched(changes: dict[str, Any], subresource: str, path: str) -> None:
+    """The UID protects another object of the same name."""
+
+    class Client:
+        async def request(self, method: str, path: str, body: bytes, content_type: str) -> Response:
+            sent.append((method, path, json.loads(body), content_type))
+            return Response(200, b'{"metadata": {"name": "x", "resourceVersion": "2"}}', b"")
+
+    sent: list[Any] = []
+    client: Any = Client()
+    quota = ElasticQuota(metadata=ObjectMeta(name="x", namespace="d", uid="u"))
+    patched = asyncio.run(LiveApi(Requests(client), lambda: True).patch_object(quota, changes, subresource))
+    root = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/d"
+    body = {**changes, "metadata": {**changes.get("metadata", {}), "uid": "u"}}
+    assert sent == [("PATCH", root + path, body, "application/merge-patch+json")]
+    assert (type(patched), patched.metadata.resourceVersion) == (ElasticQuota, "2")
+
+
 def test_a_claim_is_written_again_with_its_new_version() -> None:
     """Only the metadata of the first response is used; the rest is as sent."""
-    requests = Requests()
+    requests = Recorder()
     claim = codec.convert(ResourceClaim, _tree("ResourceClaim", spec={"novel": 1}, status={"rare": True}))
 
     async def write_twice() -> ResourceClaim:
@@ -102,7 +130,7 @@ def test_a_claim_is_written_again_with_its_new_version() -> None:
     assert (second["spec"], second["status"]) == ({"novel": 1}, {"rare": True, "reservedFor": []})
 
 
-class Strict(Requests):
+class Strict(Recorder):
     """Rejects claims in JSON; returns an empty one in protobuf."""
 
     message = b"k8s\x00" + b"\x0a\x02tm" + b"\x12\x05claim"
@@ -166,7 +194,7 @@ def test_a_claim_that_is_invalid_in_protobuf_too(spec: Any, changes: Any, messag
 
 def test_a_patch_without_changes_is_not_sent() -> None:
     """The same nominated node is not written again; another one is."""
-    requests = Requests()
+    requests = Recorder()
     api = _api(requests)
     asyncio.run(api.patch_pod_status(POD, nominated_node="n"))
     assert requests.calls == []
@@ -176,7 +204,7 @@ def test_a_patch_without_changes_is_not_sent() -> None:
 
 def test_nothing_is_written_without_the_lease() -> None:
     """Every kind of write is rejected before it is sent."""
-    requests = Requests()
+    requests = Recorder()
     api = _api(requests, leads=False)
     volume = codec.convert(PersistentVolume, _tree("PersistentVolume"))
     claim = codec.convert(PersistentVolumeClaim, _tree("PersistentVolumeClaim"))

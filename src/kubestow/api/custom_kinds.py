@@ -10,7 +10,7 @@ objects asks `resource_of`. Kinds of several API groups may have the same name, 
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -49,6 +49,12 @@ class CustomResource(msgspec.Struct, frozen=True):
     def event_resource(self) -> str:
         """The name of the resource in cluster events, as in kube-scheduler."""
         return f"{self.plural}.{self.version}.{self.group}"
+
+
+def rule_text(group: str, resource: str, verbs: Iterable[str]) -> str:
+    """Return the rule of a role that allows some verbs for a resource, which may be `plural/subresource`."""
+    listed = ", ".join(f'"{verb}"' for verb in verbs)
+    return f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: [{listed}]}}'
 
 
 def custom_resource(
@@ -134,6 +140,7 @@ __all__ = [
     "Unstructured",
     "custom_resource",
     "resource_of",
+    "rule_text",
     "unstructured",
     "with_metadata",
 ]

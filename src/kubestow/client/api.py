@@ -24,6 +24,7 @@ from kubestow.telemetry.metrics.instruments import MAX_RECENT, Observations
 log = get_logger(__name__)
 
 JSON = "application/json"
+MERGE = "application/merge-patch+json"
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 REQUEST_SECONDS = 60.0
 MAX_RETRIES = 10

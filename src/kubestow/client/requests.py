@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from kubestow.api import codec
+from kubestow.api.custom_kinds import CustomResource
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.envelopes import Updated
 from kubestow.api.failures import BadAnswerError
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.client.api import JSON, STRATEGIC_MERGE, ApiClient
+from kubestow.client.api import JSON, MERGE, STRATEGIC_MERGE, ApiClient
 from kubestow.client.connection import Response
 from kubestow.client.protobuf import PROTOBUF
 from kubestow.client.reviews import (
@@ -74,6 +75,17 @@ class Requests:
         """Send a strategic merge patch of the status subresource."""
         path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{namespace}/podgroups/{name}/status"
         return self._send("PATCH", path, patch, STRATEGIC_MERGE)
+
+    # Objects of the kinds that plugins declare.
+
+    def patch_object(
+        self, resource: CustomResource, kind: type[T], namespace: str, name: str, patch: Body, subresource: str
+    ) -> Pending[T]:
+        """Send a JSON merge patch of an object or of a subresource."""
+        root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+        folder = f"{root}/namespaces/{namespace}" if resource.is_namespaced else root
+        path = f"{folder}/{resource.plural}/{name}{f'/{subresource}' if subresource else ''}"
+        return self._object(kind, "PATCH", path, patch, MERGE)
 
     # Volumes and claims.
 

@@ -6,12 +6,13 @@ preserved. Before each write it is checked that this instance may act: after its
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from kubestow.api.conditions import SCHEDULER_ERROR, group_status_patch, status_patch
+from kubestow.api.custom_kinds import resource_of
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.failures import BadAnswerError, ConflictError, InvalidError, LeaseLostError
 from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
@@ -20,6 +21,7 @@ from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.client.protobuf import PROTOBUF, with_additions
 from kubestow.client.requests import Requests
 
+T = TypeVar("T")
 Tree = dict[str, Any]
 
 _encoder = msgspec.json.Encoder()
@@ -93,6 +95,14 @@ class LiveApi:
         self._check()
         meta = group.metadata
         await self._requests.patch_pod_group_status(meta.namespace, meta.name, group_status_patch(condition))
+
+    async def patch_object(self, obj: T, changes: Tree, subresource: str) -> T:
+        self._check()
+        resource, meta = resource_of(type(obj)), obj.metadata  # type: ignore[attr-defined]
+        assert resource is not None
+        # A patch is not for another object of the same name. Only the status of custom resources is not protected.
+        patch = {**changes, "metadata": {**changes.get("metadata", {}), "uid": meta.uid}}
+        return await self._requests.patch_object(resource, type(obj), meta.namespace, meta.name, patch, subresource)
 
     async def update_volume(self, volume: PersistentVolume, changes: Tree) -> PersistentVolume:
         self._check()

@@ -180,6 +180,7 @@ def _handle(
         metrics=outside.metrics,
         activate=activate,
         wait_until=parts.conditions.wait_until,
+        _writer=parts.dispatcher,
         write_aside=parts.dispatcher.write_aside,
         is_preempting=is_preempting,
         extenders_judge_preemption=parts.extenders.supports_preemption,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from msgspec import json, to_builtins
 
 from kubestow.api.codec import decode
+from kubestow.api.custom_kinds import resource_of
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.envelopes import Status
 from kubestow.api.failures import failure_of
@@ -20,6 +21,7 @@ from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.binding import bind as bind_pod
 from kubestow.apiserver.objects.intent import internal
 from kubestow.apiserver.objects.removal import DeleteOptions
+from kubestow.apiserver.patches import merge_patch
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rules.pods import set_condition
 from kubestow.apiserver.store.records import Record
@@ -92,6 +94,18 @@ class SimulatedApi:
         if pod in self._bulk:
             self._bulk.put_in_store([pod.key])
         await self._delete("delete_pod", _PODS, pod)
+
+    async def patch_object(self, obj: T, changes: Object, subresource: str) -> T:
+        declared, meta = resource_of(type(obj)), obj.metadata  # type: ignore[attr-defined]
+        assert declared is not None
+        served = self._plane.store.registry.by_path.get((declared.group, declared.version, declared.plural))
+        if served is None:
+            missing = Status(reason="NotFound", message="the server could not find the requested resource", code=404)
+            raise failure_of("patch_object", 404, missing)
+        patch = {**changes, "metadata": {**changes.get("metadata", {}), "uid": meta.uid}}
+        return await self._update(
+            "patch_object", served, obj, lambda current: merge_patch.apply(current, patch), sub=subresource
+        )
 
     async def update_volume(self, volume: PersistentVolume, changes: Object) -> PersistentVolume:
         new = merged(volume.source, "PersistentVolume", "v1", changes)

@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from kubestow.api.conditions import status_patch
-from kubestow.api.failures import ConflictError
+from kubestow.api.failures import ConflictError, LeaseLostError
 from kubestow.api.pod import Pod, PodCondition
+from kubestow.api.workloads import PriorityClass
 from kubestow.scheduler.binding.dispatcher import Dispatcher
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
-from kubestow.testing import FakeCluster, VirtualLoop, make_pod
+from kubestow.testing import FakeCluster, VirtualLoop, make_object, make_pod
+
+T = TypeVar("T")
 
 
 class Desk:
@@ -158,3 +161,40 @@ def test_a_binding_is_retried_for_a_moment(problem: str) -> None:
     desk = play(scene)
     assert len(desk.calls()) == 4
     assert desk.cluster.node_of("p") == "n1"
+
+
+def test_nothing_is_written_to_objects_without_the_lease(caplog: pytest.LogCaptureFixture) -> None:
+    """A replica that is not the leader watches, too, and its plugins may want to write: the leader does."""
+
+    class Follower(FakeCluster):
+        async def patch_object(self, obj: T, changes: dict[str, Any], subresource: str) -> T:
+            raise LeaseLostError("writes are rejected: this instance is not the leader")
+
+    async def scene(desk: Desk) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        cluster = Follower(loop, loop.clock)
+        dispatcher = Dispatcher(cluster, SchedulerMetrics())
+        dispatcher.enqueue_patch(cluster.add(make_object(PriorityClass, "c")), {"value": 1}, "", lambda: True)
+        await dispatcher.drain()
+
+    play(scene)
+    assert caplog.messages == []
+
+
+def test_patches_of_an_object_are_sent_one_at_a_time() -> None:
+    """What is added while a patch is being sent is sent next, with all that waits in one patch."""
+
+    async def scene(desk: Desk) -> None:
+        obj = desk.cluster.add(make_object(PriorityClass, "c"))
+        for number in range(5):
+            change = {"metadata": {"annotations": {f"a{number}": "x", "last": f"{number}"}}}
+            desk.dispatcher.enqueue_patch(obj, change, "", lambda: True)
+            await asyncio.sleep(0.3)
+        await desk.dispatcher.drain()
+
+    desk = play(scene)
+    assert desk.calls() == [("patch_object", 0.0), ("patch_object", 1.0), ("patch_object", 2.0)]
+    written = desk.cluster.get(PriorityClass, "c")
+    assert written is not None
+    assert written.metadata.annotations == {"last": "4", **{f"a{number}": "x" for number in range(5)}}

@@ -13,6 +13,8 @@ from kubestow.plugin import (
     Handle,
     Permit,
     PodInfo,
+    PostBind,
+    PreBind,
     PreFilter,
     RawQuantity,
     Registration,
@@ -23,6 +25,7 @@ from kubestow.plugin import (
     Wait,
     WaitingPod,
     custom_resource,
+    format_quantities,
     on,
     parse_quantities,
     unresolvable,
@@ -114,12 +117,18 @@ class NumaFit(PreFilter[Amounts], FilterRows[Amounts], Reserve[Amounts | None], 
 
 
 class QuotaLimits(Struct, frozen=True):
+    min: dict[str, RawQuantity] = {}
     max: dict[str, RawQuantity] = {}
+
+
+class QuotaStatus(Struct, frozen=True):
+    used: dict[str, RawQuantity] = {}
 
 
 @custom_resource("scheduling.x-k8s.io/v1alpha1", "elasticquotas")
 class ElasticQuota(CustomObject, frozen=True):
     spec: QuotaLimits = QuotaLimits()
+    status: QuotaStatus = QuotaStatus()
 
 
 class QuotaGuard(PreFilter[None], Signs):
@@ -145,6 +154,32 @@ class QuotaGuard(PreFilter[None], Signs):
                 if used.get(name, 0) + pod.requests.amounts.get(name, 0) > limit:
                     return unschedulable(f"max of ElasticQuota {quota.metadata.name} exceeded: {name}")
         return SKIP
+
+
+class QuotaReporter(PreBind[None], PostBind[None]):
+    """Writes the sums of the requests in a namespace to the status of its quotas, and the last pod to an annotation."""
+
+    name = "QuotaReporter"
+    watches = (watch(ElasticQuota, writes=("status", "annotations")),)
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self._quotas = handle.objects(ElasticQuota)
+        self._by_namespace = self._quotas.index_by(lambda quota: quota.metadata.namespace)
+        self._pods = handle.pods.index_by(lambda pod: pod.namespace)
+
+    def pre_bind_needed(self, state: None, pod: PodInfo, node: str) -> bool:
+        return True
+
+    async def pre_bind(self, state: None, pod: PodInfo, node: str) -> None:
+        for quota in self._by_namespace[pod.namespace]:
+            changes = {"metadata": {"annotations": {f"bound-to-{node}": pod.name}}}
+            patched = await self._quotas.patch(quota, changes)
+            assert patched.metadata.annotations[f"bound-to-{node}"] == pod.name
+
+    def post_bind(self, state: None, pod: PodInfo, node: str) -> None:
+        used = format_quantities(self._pods.requested(pod.namespace))
+        for quota in self._by_namespace[pod.namespace]:
+            self._quotas.enqueue_patch(quota, status={"used": used}, annotations={"last": pod.name, "first": None})
 
 
 class GroupSpec(Struct, frozen=True):

@@ -101,6 +101,7 @@ def explain_group_run(run: GroupRun, against: str = "", notes: tuple[str, ...] =
 def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Explanation:
     """Explain a dry run with the changes that would help, or send the pod to `node`. Raises ExplainError."""
     decision = run.decision()
+    notes += run.world.notes_on_writes()
     if decision.outcome == ERROR and not decision.nodes:
         # No node was evaluated, so changes cannot be compared.
         return Explanation(decision, "dry run", notes=notes)

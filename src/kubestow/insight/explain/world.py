@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from msgspec import json
 from msgspec.structs import replace
 
 from kubestow.api.coordination import Binding, Event, Lease
+from kubestow.api.custom_kinds import resource_of
 from kubestow.api.devices import ResourceClaimTemplate
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.node import Node
@@ -17,7 +19,7 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
-from kubestow.scheduler.framework.detached import FixedClock
+from kubestow.scheduler.framework.detached import FixedClock, WantedWrites
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.registry import Registry
 from kubestow.scheduler.in_tree import in_tree_registry
@@ -29,6 +31,9 @@ _UNREAD = (Binding, Event, Lease)
 """Kinds that schedulers never read."""
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Priority classes that every cluster has."""
+
+
+_NOTED_WRITES = 5
 
 
 class ExplainError(Exception):
@@ -68,7 +73,10 @@ class World:
         self.extenders = setup.configuration.extenders
         for obj in objects:
             self.add(obj)
-        handle = offline_handle(self.cluster, setup.features, nominator=self.nominator, clock=FixedClock(now))
+        self._writes = WantedWrites()
+        handle = offline_handle(
+            self.cluster, setup.features, nominator=self.nominator, clock=FixedClock(now), _writer=self._writes
+        )
         self.profiles = build_profiles(setup.configuration, setup.registry, handle, lambda: 0.0)
 
     def add(self, obj: Any) -> None:
@@ -94,6 +102,17 @@ class World:
             self.cluster.set_pod(obj)
         else:
             self.add_pending(obj)
+
+    def notes_on_writes(self) -> tuple[str, ...]:
+        """Return what plugins would write to objects of their kinds, as sentences."""
+        wanted = [(key_of(obj), resource_of(type(obj)), changes) for obj, changes in self._writes.wanted]
+        notes = [
+            f"a plugin would write to {declared.name} {key}: {json.encode(changes).decode()}."
+            for key, declared, changes in wanted[:_NOTED_WRITES]
+            if declared is not None
+        ]
+        more = len(wanted) - _NOTED_WRITES
+        return (*notes, *((f"plugins would write {more} more times.",) if more > 0 else ()))
 
     def set_unreadable(self, kind: type, problem: str) -> None:
         """Record that objects of a kind cannot be read, so that plugins that depend on them report the problem."""

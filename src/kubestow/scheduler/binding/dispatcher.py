@@ -16,11 +16,15 @@ import msgspec
 from msgspec.structs import replace
 
 from kubestow.api.conditions import with_condition
+from kubestow.api.custom_kinds import CustomResource, resource_of, rule_text
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.failures import (
     RETRIABLE,
     CallError,
+    ConflictError,
     ConnectError,
+    ForbiddenError,
+    LeaseLostError,
     NotFoundError,
     ServerFailedError,
     ServerTimedOutError,
@@ -28,6 +32,7 @@ from kubestow.api.failures import (
 from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.api.pod_groups import Condition, PodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.framework.handle import ApiPort
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
@@ -42,6 +47,7 @@ STATUS_PATCH = "pod_status_patch"
 GROUP_STATUS_PATCH = "podgroup_status_patch"
 DELETION = "pod_delete"
 ASIDE = "resource_claim_update"
+OBJECT_PATCH = "object_patch"
 SUCCESS = "success"
 ERROR = "error"
 
@@ -76,6 +82,16 @@ class StatusPatch(msgspec.Struct):
             self.nominated_node = newer.nominated_node
 
 
+class QueuedPatch(msgspec.Struct):
+    """Changes of an object, or of a subresource of it, that are waiting or being written."""
+
+    obj: Any
+    subresource: str
+    changes: dict[str, Any]
+    is_current: Callable[[], bool]
+    """Returns whether the object still exists."""
+
+
 class Dispatcher:
     """Sends writes to the API server; `bind`, `evict` and the status patches of a pod are in order."""
 
@@ -87,6 +103,10 @@ class Dispatcher:
         self._sending: dict[str, StatusPatch] = {}
         self._group_conditions: dict[str, Condition] = {}
         """By the UID of the group, the condition that waits or is being written."""
+        self._object_patches: dict[tuple[str, str], QueuedPatch] = {}
+        """By the UID of the object and the subresource."""
+        self._logged: set[tuple[type, str, type]] = set()
+        """Kinds, subresources and failures that were logged and have persisted since."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting: Counter[str] = Counter()
         """Number of writes that wait for earlier ones about the same pod, by kind."""
@@ -192,6 +212,67 @@ class Dispatcher:
         """Call an API in the background, about a pod but not in order with its other writes; then call `done`."""
         self._spawn(self._log_failure(ASIDE, partial(_with_retries, call), done, pod=pod.key))
 
+    def enqueue_patch(
+        self, obj: Any, changes: dict[str, Any], subresource: str, is_current: Callable[[], bool]
+    ) -> None:
+        """Patch an object in the background, together with its waiting patch, if there is one."""
+        key = obj.metadata.uid, subresource
+        queued = self._object_patches.get(key)
+        if queued is None:
+            self._object_patches[key] = QueuedPatch(obj, subresource, changes, is_current)
+            self._spawn(self._write_object(key))
+        else:
+            queued.obj, queued.changes = obj, _combined(queued.changes, changes)
+
+    async def patch_object(self, obj: T, changes: dict[str, Any], subresource: str) -> T:
+        patch = partial(self._api.patch_object, obj, changes, subresource)
+        uid: str = obj.metadata.uid  # type: ignore[attr-defined]
+        return await self._in_order(OBJECT_PATCH, uid, _with_retries, patch)
+
+    async def _write_object(self, key: tuple[str, str]) -> None:
+        queued, written = self._object_patches[key], None
+        kind = type(queued.obj)
+
+        def may_succeed(error: CallError) -> bool:
+            # The server may be ahead of the watch, or in the middle of another update.
+            is_outdated = isinstance(error, ConflictError | NotFoundError)
+            return isinstance(error, RETRIABLE) or (is_outdated and queued.is_current())
+
+        try:
+            # Changes that are added in the meantime are written next.
+            while queued.changes is not written and queued.is_current():
+                send = partial(self._send_object_patch, queued)
+                written = await self._in_order(OBJECT_PATCH, key[0], _with_retries, send, PAUSES, may_succeed)
+                self._logged = {one for one in self._logged if one[:2] != (kind, key[1])}
+        except LeaseLostError:
+            # The leader writes.
+            pass
+        except Exception as error:
+            if queued.is_current() and (kind, key[1], type(error)) not in self._logged:
+                self._logged.add((kind, key[1], type(error)))
+                self._log_object_failure(queued, error)
+        finally:
+            del self._object_patches[key]
+
+    async def _send_object_patch(self, queued: QueuedPatch) -> dict[str, Any]:
+        """Write the latest changes, and return them."""
+        changes = queued.changes
+        await self._api.patch_object(queued.obj, changes, queued.subresource)
+        return changes
+
+    def _log_object_failure(self, queued: QueuedPatch, error: Exception) -> None:
+        resource: CustomResource | None = resource_of(type(queued.obj))
+        assert resource is not None
+        name = f"{resource.plural}/{queued.subresource}" if queued.subresource else resource.plural
+        missing = rule_text(resource.group, name, ("patch",)) if isinstance(error, ForbiddenError) else None
+        log.error(
+            "Objects of a plugin cannot be written; not logged again until a write succeeds",
+            err=error,
+            resource=f"{name}.{resource.group}",
+            object=key_of(queued.obj),
+            **({} if missing is None else {"missing_rule": missing}),
+        )
+
     async def evict(self, pod: Pod, condition: PodCondition | None) -> bool:
         """Write a condition to a pod's status and delete the pod; return False if it was gone already."""
         try:
@@ -292,6 +373,17 @@ async def _with_retries(
                 raise
             await asyncio.sleep(max(pause, error.retry_after or 0.0))
     return await call()
+
+
+def _combined(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    """Return one merge patch for two in sequence."""
+    combined = dict(older)
+    for name, value in newer.items():
+        before = combined.get(name)
+        if isinstance(before, dict) and isinstance(value, dict):
+            value = _combined(before, value)
+        combined[name] = value
+    return combined
 
 
 def _patched(patch: StatusPatch | None, pod: Pod) -> Pod:

@@ -1,7 +1,7 @@
 """A handle for plugins outside of a running scheduler: they can read a cluster, and write nothing."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from kubestow.api.pod import Pod
 from kubestow.config.features import Features
@@ -11,6 +11,8 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.framework.handle import ApiPort, Handle
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
+
+T = TypeVar("T")
 
 
 class FixedClock:
@@ -74,6 +76,24 @@ class NoApi:
         return refuse
 
 
+class WantedWrites:
+    """Keeps the writes that plugins want to make, as (object, changes)."""
+
+    def __init__(self) -> None:
+        self.wanted: list[tuple[Any, dict[str, Any]]] = []
+
+    def enqueue_patch(
+        self, obj: Any, changes: dict[str, Any], subresource: str, is_current: Callable[[], bool]
+    ) -> None:
+        del subresource, is_current
+        self.wanted.append((obj, changes))
+
+    async def patch_object(self, obj: T, changes: dict[str, Any], subresource: str) -> T:
+        del subresource
+        self.wanted.append((obj, changes))
+        return obj
+
+
 async def _never(_condition: Callable[[], bool], _seconds: float) -> bool:
     return False
 
@@ -97,6 +117,7 @@ def detached_handle(cluster: Cluster, features: Features | None = None, **parts:
         "waiting_pods": NoWaitingPods(),
         "activate": lambda _pods: None,
         "wait_until": _never,
+        "_writer": WantedWrites(),
         "write_aside": _skip_write,
         "is_preempting": lambda _uid: False,
     }

@@ -18,7 +18,7 @@ from kubestow.scheduler.cluster.nodes import NodeTable
 from kubestow.scheduler.cluster.nominated import NominatedPods
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
-from kubestow.scheduler.framework.scope import Objects, Pods, Scope, Tracked
+from kubestow.scheduler.framework.scope import Objects, ObjectWriter, Pods, Scope, Tracked
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 T = TypeVar("T")
@@ -62,6 +62,10 @@ class ApiPort(PluginApi, Protocol):
     async def delete_pod(self, pod: Pod) -> None: ...
 
     async def patch_pod_group_status(self, group: PodGroup, condition: Condition) -> None: ...
+
+    async def patch_object(self, obj: T, changes: dict[str, Any], subresource: str) -> T:
+        """Merge changes into an object of a declared kind, or into a subresource of it; return the new object."""
+        ...
 
 
 class Recorder(Protocol):
@@ -130,6 +134,8 @@ class Handle(msgspec.Struct):
     """Retry these pods now."""
     wait_until: Callable[[Callable[[], bool], float], Awaitable[bool]]
     """Wait until a condition on the cluster holds, checked after every change of an object; False after a timeout."""
+    _writer: ObjectWriter
+    """Writes to the objects that `objects` returns."""
     write_aside: WriteAside
     """Write something about a pod without waiting: retried until it succeeds or is rejected."""
     is_preempting: Callable[[str], bool]
@@ -158,7 +164,7 @@ class Handle(msgspec.Struct):
 
     def _own_scope(self) -> Scope:
         if self._scope is None:
-            self._scope = Scope(self.cluster)
+            self._scope = Scope(self.cluster, writer=self._writer)
         return self._scope
 
 

@@ -261,7 +261,7 @@ def _make_plugins(
         try:
             given = handle
             if not registry.trusts(name) and name in registry:
-                scopes[name] = Scope(handle.cluster, name, registry.watches(name))
+                scopes[name] = Scope(handle.cluster, name, registry.watches(name), writer=handle._writer)  # noqa: SLF001 of the framework
                 given = scoped_handle(handle, scopes[name], signs=registry.signs(name))
             made[name] = registry.make(name, config.args_of(name), given)
         except (RegistryError, WatchError) as error:

@@ -15,9 +15,12 @@ pod never signs again.
 **Everything ends with the plugin.** `close` undoes all subscriptions.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+
+from kubestow.api.custom_kinds import resource_of
 from kubestow.scheduler.cluster.listers import Store, key_of
 from kubestow.scheduler.cluster.node_columns import NodeColumns
 from kubestow.scheduler.cluster.pod_index import PodIndex
@@ -51,6 +54,20 @@ CHANGING = frozenset(
 
 class UndeclaredKindError(LookupError):
     """A plugin reads a kind that is not in its `watches`."""
+
+
+class ObjectWriter(Protocol):
+    """Writes to the objects of declared kinds."""
+
+    def enqueue_patch(
+        self, obj: Any, changes: dict[str, Any], subresource: str, is_current: Callable[[], bool]
+    ) -> None:
+        """Patch an object in the background, unless `is_current` says that it no longer exists."""
+        ...
+
+    async def patch_object(self, obj: T, changes: dict[str, Any], subresource: str) -> T:
+        """Patch an object, or a subresource of it; return the new object. Raises CallError."""
+        ...
 
 
 class Source(Protocol):
@@ -150,6 +167,43 @@ class Objects(Generic[T]):
             changing(key_of(obj), obj)
         self._callbacks.append(changing)
 
+    def enqueue_patch(
+        self, obj: T, *, status: Mapping[str, Any] | None = None, annotations: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Write to the status or the annotations of an object in the background; None removes a field.
+
+        The fields are merged into those of the object, and into a patch of the same object that is still waiting. A
+        patch is retried while the API server is unavailable. It is dropped if the object is gone, or if this scheduler
+        is not the leader. Raises LookupError for a part that is not in `writes` of the kind, and RuntimeError in
+        methods that evaluate a pod, such as PreFilter, Filter and Score.
+        """
+        key, uid = key_of(obj), obj.metadata.uid  # type: ignore[attr-defined]
+
+        def is_current() -> bool:
+            found: Any = self._store.received(key)
+            return found is not None and found.metadata.uid == uid
+
+        for part, value, subresource in (("status", status, "status"), ("annotations", annotations, "")):
+            if value is not None:
+                self._scope.check_writable(self._kind, part)
+                # A copy: the plugin may go on changing its own.
+                fields = msgspec.to_builtins(value)
+                changes = {"status": fields} if part == "status" else {"metadata": {"annotations": fields}}
+                self._scope.writer.enqueue_patch(obj, changes, subresource, is_current)
+
+    async def patch(self, obj: T, changes: Mapping[str, Any], subresource: str = "") -> T:
+        """Merge changes into an object, or into its subresource "status"; return the new object.
+
+        For `pre_bind` and `bind`. `changes` is a JSON merge patch of the whole object: None removes a field. Raises
+        CallError if the server rejects it, and LookupError and RuntimeError as `enqueue_patch` does.
+        """
+        if subresource not in ("", "status") or (subresource == "status") != ("status" in changes):
+            raise ValueError('patch: the status, and nothing else, is written with subresource="status"')
+        for name in changes:
+            part = {"status": "status", "metadata": "annotations"}.get(name, "spec")
+            self._scope.check_writable(self._kind, part)
+        return await self._scope.writer.patch_object(obj, msgspec.to_builtins(changes), subresource)
+
     def check_readable(self) -> None:
         """Raise RuntimeError while pods are evaluated, if the plugin declared that it does not read these then."""
         if not self._read_in_cycle and self._scope.is_evaluating:
@@ -203,9 +257,12 @@ class Pods:
 class Scope:
     """The data of one plugin."""
 
-    def __init__(self, cluster: Cluster, plugin: str = "", watches: Sequence[Watched] | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, plugin: str = "", watches: Sequence[Watched] | None = None, *, writer: ObjectWriter
+    ) -> None:
         """`watches` are the kinds that the plugin may read; None: any."""
         self.plugin = plugin
+        self.writer = writer
         self.is_evaluating = False
         """Whether a method runs whose results equal pods share."""
         self.reads_unversioned = False
@@ -236,6 +293,21 @@ class Scope:
             self._sources.append(found)
         self._closing.append(found.close)
         return found
+
+    def check_writable(self, kind: type, part: str) -> None:
+        """Raise an error unless the plugin may write a part of the objects of a kind now."""
+        if self.is_evaluating:
+            raise RuntimeError(
+                f"objects of {kind.__name__} are written while a pod is evaluated, which also happens in dry runs: "
+                "write them in reserve, permit, pre_bind, post_bind or a callback"
+            )
+        if resource_of(kind) is None:
+            raise UndeclaredKindError(f"{kind.__name__} cannot be written: declare the kind with @custom_resource")
+        if self._watches is not None and not any(one.kind is kind and part in one.writes for one in self._watches):
+            raise UndeclaredKindError(
+                f"the {part} of {kind.__name__} is not declared as written: add watch({kind.__name__}, "
+                f'writes=("{part}",)) to the `watches` of the class of plugin {self.plugin}'
+            )
 
     def index_pods(self, key: Callable[[PodInfo], K | None]) -> PodIndex[K]:
         """Return an index of all pods."""

@@ -227,6 +227,16 @@ class FakeCluster:
     async def delete_pod(self, pod: Pod) -> None:
         await self._act_on("delete_pod", pod, self.delete)
 
+    async def patch_object(self, obj: T, changes: dict[str, Any], subresource: str) -> T:
+        def patch(current: T) -> T:
+            # Like a server, ignores what a path does not write.
+            written = {name: part for name, part in changes.items() if (name == "status") == (subresource == "status")}
+            return self._put_merged(current, written)
+
+        if type(obj) in self._removed:
+            raise failure("patch_object", "NotFound", "the server could not find the requested resource")
+        return await self._act_on("patch_object", obj, patch)
+
     async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume:
         return await self._merge("update_volume", volume, changes)
 
@@ -294,7 +304,7 @@ class FakeCluster:
         return await self._act_on(call, obj, merge)
 
     def _put_merged(self, current: T, changes: dict[str, Any]) -> T:
-        source: msgspec.Raw = current.source  # type: ignore[attr-defined]
+        source: msgspec.Raw = getattr(current, "source", msgspec.Raw())
         manifest = msgspec.json.decode(source) if len(source) else msgspec.to_builtins(current)
         manifest.pop("source", None)
         return self._put(convert(type(current), merge_patch.apply(manifest, changes)))
