@@ -10,6 +10,7 @@ def test_names_for_every_plugin() -> None:
     assert sorted(kubestow.plugin.__all__) == [
         "Action",
         "Bind",
+        "Candidates",
         "Code",
         "CustomObject",
         "FailedEvaluation",
@@ -35,6 +36,7 @@ def test_names_for_every_plugin() -> None:
         "PreBind",
         "PreEnqueue",
         "PreFilter",
+        "Preemption",
         "PriorityClass",
         "QueueSort",
         "RawQuantity",

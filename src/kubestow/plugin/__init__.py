@@ -20,6 +20,7 @@ from kubestow.api.meta import RawQuantity
 from kubestow.api.pod import Pod
 from kubestow.api.requests import format_quantities, parse_quantities
 from kubestow.api.workloads import PriorityClass
+from kubestow.plugin.preemption import Preemption
 from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
 from kubestow.scheduler.cluster.pod_index import PodIndex
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -45,6 +46,7 @@ from kubestow.scheduler.framework.plugin import (
 from kubestow.scheduler.framework.results import (
     MAX_SCORE,
     SKIP,
+    Candidates,
     Code,
     Narrowed,
     PluginError,
@@ -62,6 +64,7 @@ __all__ = [
     "SKIP",
     "Action",
     "Bind",
+    "Candidates",
     "Code",
     "CustomObject",
     "FailedEvaluation",
@@ -86,6 +89,7 @@ __all__ = [
     "PreBind",
     "PreEnqueue",
     "PreFilter",
+    "Preemption",
     "PriorityClass",
     "QueueSort",
     "RawQuantity",

@@ -1,7 +1,7 @@
 """Plugins that read objects, pods by key and columns of their own; written as an author would, on public names only."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -9,12 +9,17 @@ from msgspec import Struct
 from kubestow.plugin import (
     SKIP,
     Action,
+    Candidates,
     CustomObject,
+    FailedEvaluation,
     Handle,
     Permit,
     PodInfo,
     PostBind,
+    PostFilter,
+    PostFilterResult,
     PreBind,
+    Preemption,
     PreFilter,
     RawQuantity,
     Registration,
@@ -180,6 +185,45 @@ class QuotaReporter(PreBind[None], PostBind[None]):
         used = format_quantities(self._pods.requested(pod.namespace))
         for quota in self._by_namespace[pod.namespace]:
             self._quotas.enqueue_patch(quota, status={"used": used}, annotations={"last": pod.name, "first": None})
+
+
+class Borrowing(PreFilter[None], PostFilter):
+    """Lets a namespace use more than the min of its quota while others use less; evicts borrowers when they need it."""
+
+    name = "Borrowing"
+    watches = (ElasticQuota,)
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self._quotas = handle.objects(ElasticQuota)
+        self._pods = handle.pods.index_by(lambda pod: pod.namespace)
+        self._preemption = Preemption(self.name, handle, may_evict=self._may_evict, fits=self._fits)
+
+    def requeue_on(self) -> list[Registration]:
+        return [on(ElasticQuota, Action.ALL), on(Resource.ASSIGNED_POD, Action.DELETE)]
+
+    def _used(self, namespace: str) -> int:
+        return self._pods.requested(namespace).get("cpu", 0)
+
+    def _min(self) -> dict[str, int]:
+        return {quota.metadata.namespace: parse_quantities(quota.spec.min)["cpu"] for quota in self._quotas}
+
+    def pre_filter(self, pod: PodInfo) -> Rejection | Skip:
+        return SKIP if self._fits(pod, "", ()) else unschedulable("the sum of min of all quotas is in use")
+
+    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
+        return self._preemption.run(pod, cycle)
+
+    def _may_evict(self, pod: PodInfo, other: PodInfo) -> bool:
+        mins = self._min()
+        if self._used(pod.namespace) + pod.requests.amounts["cpu"] > mins.get(pod.namespace, 0):
+            return other.namespace == pod.namespace and other.priority < pod.priority
+        return other.namespace in mins and self._used(other.namespace) > mins[other.namespace]
+
+    def _fits(self, pod: PodInfo, node: str, victims: Sequence[PodInfo]) -> bool:
+        mins = self._min()
+        used = sum(self._used(namespace) for namespace in mins)
+        freed = sum(one.requests.amounts["cpu"] for one in victims if one.namespace in mins)
+        return used - freed + pod.requests.amounts["cpu"] <= sum(mins.values())
 
 
 class GroupSpec(Struct, frozen=True):

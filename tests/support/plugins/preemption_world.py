@@ -37,7 +37,7 @@ class World:
         self.preempting: set[str] = set()
         for name in nodes:
             self.cluster.set_node(make_node(name))
-        handle = offline_handle(
+        self.handle = handle = offline_handle(
             self.cluster,
             Features(**features),
             nominator=self.nominator,

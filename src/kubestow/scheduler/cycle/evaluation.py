@@ -88,6 +88,14 @@ class Evaluation:
         """Return a new evaluation, of another pod or on other rows."""
         return Evaluation(self.profile, self.cluster, self.nominator, pod, within)
 
+    def ignoring(self, plugin: str) -> "Evaluation":
+        """Return this evaluation, PreFilter and Filter, as if a plugin had returned Skip in PreFilter."""
+        other = self.for_pod(self.pod, self.within)
+        other._answers = {**self._answers, plugin: SKIP}  # noqa: SLF001 its own class
+        if other._pre_filter() is Code.SUCCESS:  # noqa: SLF001
+            other.filter()
+        return other
+
     # PreFilter
 
     def pre_filter_answer(self, hook: Hook, rows: int = 1) -> Any:

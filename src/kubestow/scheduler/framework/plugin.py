@@ -23,10 +23,12 @@ from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows
 from kubestow.scheduler.cluster.events import Registration
 from kubestow.scheduler.cluster.nominated import CompetingNominations
 from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
 from kubestow.scheduler.framework.plain import NodeRow
 from kubestow.scheduler.framework.results import (
+    Candidates,
     Narrowed,
     PostFilterResult,
     Rejection,
@@ -201,6 +203,8 @@ class FailedEvaluation(Protocol):
     """An evaluation that found no feasible node."""
 
     @property
+    def cluster(self) -> Cluster: ...
+    @property
     def states(self) -> dict[str, Any]: ...
     @property
     def skipped(self) -> set[str]: ...
@@ -231,6 +235,10 @@ class FailedEvaluation(Protocol):
     @property
     def nominated(self) -> CompetingNominations | None:
         """The nominated pods that this pod must leave capacity for."""
+        ...
+
+    def ignoring(self, plugin: str) -> "FailedEvaluation":
+        """Return the evaluation as it would be if the plugin had returned Skip in PreFilter; some nodes may pass."""
         ...
 
     def states_after(self, changes: Sequence[Change]) -> dict[str, Any]:
@@ -266,7 +274,7 @@ class PostFilter(Protocol):
     """Makes a pod schedulable if no node is feasible, for example by preemption."""
 
     @abstractmethod
-    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult: ...
+    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates: ...
 
 
 @runtime_checkable
