@@ -13,6 +13,8 @@ import yaml
 
 from kubestow.server.http.limits import Limits
 from support.apiserver.running import TOKEN, Client, Running, pod
+from support.integration.custom_definitions import DEFINITIONS, definition
+from support.polling import until
 
 PODS = "/api/v1/namespaces/default/pods"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
@@ -72,6 +74,20 @@ def test_a_client_certificate_authenticates(plane: Running) -> None:
     assert connection.getresponse().status == 200
     connection.close()
     assert config["clusters"][0]["cluster"]["server"] == plane.control_plane.url
+
+
+def test_a_scheduler_patches_custom_resources(shared: Running) -> None:
+    """Its plugins write status and annotations; it may neither create nor delete them, nor patch other objects."""
+    scheduler, admin = shared.client(token="sched-token"), shared.client()
+    admin.create(DEFINITIONS, definition("example.com", "Widget", "v1", status=True))
+    until(lambda: admin.call("GET", "/apis/example.com/v1/widgets")[0] == 200)
+    widget = "/apis/example.com/v1/namespaces/default/widgets/w"
+    change = {"content_type": "application/merge-patch+json"}
+    for path in (widget, f"{widget}/status"):
+        assert scheduler.call("PATCH", path, {}, **change)[0] == 404
+        assert shared.client(token="reader").call("PATCH", path, {}, **change)[0] == 403
+    assert scheduler.call("DELETE", widget)[0] == 403
+    assert scheduler.call("PATCH", "/api/v1/nodes/n", {}, **change)[0] == 403
 
 
 def test_secrets_on_disk_are_for_the_owner_only(plane: Running) -> None:

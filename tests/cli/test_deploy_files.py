@@ -14,6 +14,14 @@ DEPLOY = ROOT / "deploy"
 RULES = yaml.safe_load((DEPLOY / "helm/kubestow/files/rules.yaml").read_text())
 
 
+def test_the_chart_adds_rules_for_plugins() -> None:
+    """To the role, in its list of rules."""
+    chart = DEPLOY / "helm/kubestow"
+    assert yaml.safe_load((chart / "values.yaml").read_text())["extraRules"] == []
+    role = (chart / "templates/rbac.yaml").read_text().split("---")[1]
+    assert "{{- with .Values.extraRules }}\n{{ toYaml . | indent 2 }}\n{{- end }}\n" in role
+
+
 def _documents(name: str) -> dict[str, Any]:
     return {obj["kind"]: obj for obj in yaml.safe_load_all((DEPLOY / "kubernetes" / name).read_text())}
 

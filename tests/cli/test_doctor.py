@@ -235,6 +235,31 @@ def test_rights_that_are_missing(shared_plane: Running, doctor: Callable[..., Re
     assert "bind the roles system:kube-scheduler and system:volume-scheduler" in done.output
 
 
+def test_kinds_of_a_plugin(shared_plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
+    """A missing definition is a note; a missing permission names the command that prints the role."""
+    file = tmp_path / "guard.py"
+    file.write_text(
+        "from kubestow.plugin import PriorityClass, unstructured, watch\n"
+        'Quota = unstructured("example.com/v1", "quotas", "Quota")\n'
+        "class Guard:\n"
+        "    name = 'Guard'\n"
+        "    watches = (watch(Quota, writes=('status',), when_unavailable='block'), PriorityClass)\n"
+        "    def __init__(self, args, handle): ...\n"
+        "    def filter(self, state, pod, node): ...\n"
+    )
+    output = doctor("--plugin", str(file)).output
+    assert "plugin Guard: the server has no quotas, quotas/status of example.com/v1" in output
+    assert "until then the plugin rejects pods" in " ".join(output.split())
+    assert "plugin Guard: all 5 permissions are granted" in output
+    content = yaml.safe_load(shared_plane.control_plane.kubeconfig_path.read_text())
+    content["users"][0]["user"] = {"token": "reader"}
+    reader = tmp_path / "reader.kubeconfig"
+    reader.write_text(yaml.safe_dump(content))
+    output = " ".join(doctor("--kubeconfig", str(reader), "--plugin", str(file)).output.split())
+    assert "PROBLEM plugin Guard: missing permissions: patch quotas/status.example.com" in output
+    assert "kubestow plugin rbac" in output
+
+
 def test_a_clock_that_is_off(doctor: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     """By how much."""
     import time

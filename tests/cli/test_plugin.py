@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from kubestow.cli import main
@@ -109,6 +110,38 @@ def test_check_says_what_is_wrong(tmp_path: Path, text: str, words: str) -> None
     code, output = invoke("check", write(tmp_path / "p.py", text))
     assert code == 1
     assert words in output
+
+
+GUARD = """
+from kubestow.plugin import CustomObject, PriorityClass, custom_resource, watch
+from kubestow.api.storage import PersistentVolumeClaim
+
+@custom_resource("scheduling.x-k8s.io/v1alpha1", "elasticquotas")
+class ElasticQuota(CustomObject, frozen=True): ...
+
+class Guard:
+    name = "Guard"
+    watches = (watch(ElasticQuota, writes=("status", "annotations")), PriorityClass, PersistentVolumeClaim)
+    def __init__(self, args, handle): ...
+    def filter(self, state, pod, node): ...
+"""
+GUARD_RULES = [
+    {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["scheduling.x-k8s.io"], "resources": ["elasticquotas"], "verbs": ["list", "patch", "watch"]},
+    {"apiGroups": ["scheduling.x-k8s.io"], "resources": ["elasticquotas/status"], "verbs": ["patch"]},
+]
+
+
+def test_rbac_prints_what_the_kinds_need(tmp_path: Path) -> None:
+    """Kinds that every scheduler watches are not listed; no plugin is created."""
+    file = write(tmp_path / "guard.py", GUARD)
+    code, output = invoke("rbac", file, "--name", "guard")
+    role = yaml.safe_load(output)
+    assert (code, role["kind"], role["metadata"]["name"], role["rules"]) == (0, "ClusterRole", "guard", GUARD_RULES)
+    assert yaml.safe_load(invoke("rbac", file, "--helm")[1]) == {"extraRules": GUARD_RULES}
+    code, output = invoke("rbac", str(EXAMPLES / "01_prefer_zone.py"))
+    assert code == 1
+    assert "PreferZone: no kind in `watches` needs a rule" in output
 
 
 def test_list() -> None:

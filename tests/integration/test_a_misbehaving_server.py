@@ -102,9 +102,11 @@ def test_an_unreadable_api_group_is_reported_once(
 
     run(main())
     lines = [record.getMessage() for record in caplog.records if "resource.k8s.io" in record.getMessage()]
-    kinds = ("deviceclasses", "resourceclaims", "resourceslices")
+    kinds = ("deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices")
     [line] = lines
     assert f'resource="{", ".join(f"{kind}.resource.k8s.io" for kind in kinds)}"' in line
+    missing = f"resources: [{', '.join(map(repr, kinds))}], verbs: ['list', 'watch']"
+    assert (missing in line) == (code == 403)
     assert all(f"The API server {message}" in line and "continuing without" in line for line in lines)
 
 

@@ -9,34 +9,10 @@ from typing import Any
 from support.apiserver.running import Running
 from support.client.virtualtime import run
 from support.integration.cluster import PODS, Cluster, eventually, node, pod, running_cluster, running_scheduler
+from support.integration.custom_definitions import DEFINITIONS, QUOTA, QUOTAS, definition
 from support.integration.process import Process
 from support.plugins.platform_plugins import QuotaGuard
 from support.polling import until
-
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-QUOTAS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/elasticquotas"
-QUOTA = {
-    "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-    "kind": "ElasticQuota",
-    "metadata": {"name": "quota", "namespace": "default"},
-}
-
-
-def definition(group: str, kind: str, version: str = "v1alpha1") -> dict[str, Any]:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    plural = f"{kind.lower()}s"
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": kind},
-            "versions": [served],
-        },
-    }
 
 
 async def message(cluster: Cluster, name: str) -> str:

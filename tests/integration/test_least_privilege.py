@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from kubestow.cli import main
 from support.apiserver.running import Client, Running, run_bare
 from support.free_ports import free_port
 from support.integration.cluster import PODS, node, pod, priority_class
+from support.integration.custom_definitions import DEFINITIONS, QUOTA, QUOTAS, definition
 from support.integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, claiming, device_class, device_slice
 from support.integration.process import Process, create_hanging_binding, get_page
+from support.plugins import platform_plugins
 from support.polling import until
 from support.repository import ROOT
 
@@ -107,6 +111,48 @@ def test_the_role_is_sufficient_and_minimal(audited: Running, tmp_path: Path) ->
     events = _audited(tmp_path / "audit.jsonl")
     refused = {event["requestURI"] for event in events if event["responseStatus"]["code"] == 403}
     assert refused == set()
+
+
+def test_the_role_for_a_plugin_is_sufficient(audited: Running, tmp_path: Path) -> None:
+    """Without it, the log has the missing rule; with it, the plugin watches and writes its objects."""
+    admin, plugin = audited.client(), Path(platform_plugins.__file__)
+    admin.create(DEFINITIONS, definition("scheduling.x-k8s.io", "ElasticQuota", status=True))
+    until(lambda: admin.call("GET", QUOTAS)[0] == 200)
+    admin.create(QUOTAS, QUOTA)
+    admin.create("/api/v1/nodes", node("n1", cpu="2"))
+    configuration = tmp_path / "scheduler.yaml"
+    configuration.write_text(CONFIGURATION % _kubeconfig(audited, tmp_path / "scheduler.kubeconfig"))
+    flags = (f"--config={configuration}", f"--plugin={plugin}", "--secure-port=0")
+    scheduler = Process(tmp_path, "scheduler", tmp_path / "scheduler.kubeconfig", *flags)
+    try:
+        missing = (
+            "{apiGroups: ['scheduling.x-k8s.io'], resources: ['elasticquotas'], verbs: ['list', 'watch']}",
+            "{apiGroups: ['scheduling.x-k8s.io'], resources: ['elasticquotas/status'], verbs: ['patch']}",
+        )
+        until(lambda: missing[0] in scheduler.output(), scheduler.output)
+        reading = {"apiGroups": ["*"], "resources": ["elasticquotas"], "verbs": ["list", "watch"]}
+        _grant(admin, "reader", [reading], USER)
+        until(lambda: "Resource is available now" in scheduler.output(), scheduler.output)
+        admin.create(PODS, pod("p", cpu="1"))
+        until(lambda: missing[1] in scheduler.output(), scheduler.output)
+        printed = CliRunner().invoke(main, ["plugin", "rbac", str(plugin)]).output
+        _grant(admin, "plugins", yaml.safe_load(printed)["rules"], USER)
+        admin.create(PODS, pod("q", cpu="500m"))
+        quota = f"{QUOTAS}/quota"
+        until(lambda: admin.get(quota).get("status", {}).get("used", {}).get("cpu") == "1500m", scheduler.output)
+        until(lambda: admin.get(quota)["metadata"].get("annotations", {}).get("last") == "q", scheduler.output)
+    finally:
+        scheduler.close()
+
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: %s}
+profiles:
+- plugins: {multiPoint: {enabled: [{name: LateReporter}]}}
+"""
 
 
 def _unused(events: list[dict[str, Any]]) -> set[str]:

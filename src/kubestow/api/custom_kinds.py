@@ -51,10 +51,13 @@ class CustomResource(msgspec.Struct, frozen=True):
         return f"{self.plural}.{self.version}.{self.group}"
 
 
-def rule_text(group: str, resource: str, verbs: Iterable[str]) -> str:
-    """Return the rule of a role that allows some verbs for a resource, which may be `plural/subresource`."""
-    listed = ", ".join(f'"{verb}"' for verb in verbs)
-    return f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: [{listed}]}}'
+def rule_text(group: str, resources: Iterable[str], verbs: Iterable[str]) -> str:
+    """Return the rule of a role that allows some verbs for resources, which may be `plural/subresource`."""
+    return f"{{apiGroups: {_quoted([group])}, resources: {_quoted(resources)}, verbs: {_quoted(verbs)}}}"
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return f"[{', '.join(repr(name) for name in names)}]"
 
 
 def custom_resource(

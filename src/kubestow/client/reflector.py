@@ -116,7 +116,9 @@ class Reflector(Generic[T]):
             watch = Watch(self._informer, self._position, self._latencies)
             return await self._watch(watch, {"resourceVersion": self._position})
         if self._streams_lists:
-            watch = Watch(self._informer, self._position, self._latencies, sends_initial=True)
+            watch = Watch(
+                self._informer, self._position, self._latencies, sends_initial=True, on_synced=self._end_refusal
+            )
             query = {
                 "resourceVersion": "" if self._position_is_gone else self._position,
                 "resourceVersionMatch": "NotOlderThan",
@@ -167,6 +169,9 @@ class Reflector(Generic[T]):
     def _mark_synced(self) -> None:
         self._must_list = self._position_is_gone = False
         self._failures = 0
+        self._end_refusal()
+
+    def _end_refusal(self) -> None:
         if self._refusal is not None:
             self._refusal = None
             log.info("Resource is available now", resource=self._resource.name)

@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from kubestow.api.failures import ApiError
+from kubestow.api.custom_kinds import rule_text
+from kubestow.api.failures import ApiError, ForbiddenError
 from kubestow.client.resources import Resource
 from kubestow.telemetry.logs import get_logger
 
@@ -18,7 +19,7 @@ class Refusals:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._pending: dict[tuple[str, str, str, bool], list[tuple[str, ApiError]]] = {}
+        self._pending: dict[tuple[str, str, str, bool], list[tuple[Resource[Any], ApiError]]] = {}
 
     def add(self, resource: Resource[Any], problem: str, error: ApiError, *, optional: bool) -> None:
         """Log a refusal after a short delay; with `optional` the scheduler continues without the resource."""
@@ -26,16 +27,19 @@ class Refusals:
         if key not in self._pending:
             self._pending[key] = []
             self._loop.call_later(TOGETHER_SECONDS, self._log, key)
-        self._pending[key].append((resource.name, error))
+        self._pending[key].append((resource, error))
 
     def _log(self, key: tuple[str, str, str, bool]) -> None:
-        _, version, problem, optional = key
-        refused = sorted(self._pending.pop(key), key=lambda each: each[0])
+        group, version, problem, optional = key
+        refused = sorted(self._pending.pop(key), key=lambda each: each[0].name)
+        plurals = [resource.plural for resource, error in refused if isinstance(error, ForbiddenError)]
+        missing = {"missing_rule": rule_text(group, plurals, ("list", "watch"))} if plurals else {}
         write = log.warning if optional else log.error
         write(
             f"The API server {problem}",
             err=refused[0][1],
-            resource=", ".join(name for name, _ in refused),
+            resource=", ".join(resource.name for resource, _ in refused),
             version=version,
             consequence="continuing without them" if optional else "cannot continue until this is solved",
+            **missing,
         )

@@ -1,5 +1,6 @@
 """One watch: the events of a connection, applied to an informer as they arrive."""
 
+from collections.abc import Callable
 from time import perf_counter
 from typing import Generic, TypeVar
 
@@ -31,9 +32,18 @@ class Watch(Generic[T]):
     """
 
     def __init__(
-        self, informer: Informer[T], position: str, latencies: Observations, *, sends_initial: bool = False
+        self,
+        informer: Informer[T],
+        position: str,
+        latencies: Observations,
+        *,
+        sends_initial: bool = False,
+        on_synced: Callable[[], None] = lambda: None,
     ) -> None:
-        """`latencies` gets the seconds that each piece with events takes."""
+        """`latencies` gets the seconds that each piece with events takes.
+
+        `on_synced` is called after the objects that the watch begins with.
+        """
         self.position = position
         self.events = 0
         self.failure: ApiError | None = None
@@ -41,6 +51,7 @@ class Watch(Generic[T]):
         self.silence = INITIAL_SILENCE_SECONDS if sends_initial else SILENCE_SECONDS
         self._informer = informer
         self._latencies = latencies
+        self._on_synced = on_synced
         self._lines = LineDecoder(informer.resource.kind)
         self._initial: dict[str, T] | None = {} if sends_initial else None
         self._initial_unreadable: dict[str, Unreadable] = {}
@@ -96,3 +107,4 @@ class Watch(Generic[T]):
             self.silence = SILENCE_SECONDS
             self.position = event.object.metadata.resourceVersion
             self._informer.replace(initial.values(), self._initial_unreadable.values())
+            self._on_synced()

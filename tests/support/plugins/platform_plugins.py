@@ -187,6 +187,15 @@ class QuotaReporter(PreBind[None], PostBind[None]):
             self._quotas.enqueue_patch(quota, status={"used": used}, annotations={"last": pod.name, "first": None})
 
 
+class LateReporter(QuotaReporter):
+    """Writes in the background only."""
+
+    name = "LateReporter"
+
+    def pre_bind_needed(self, state: None, pod: PodInfo, node: str) -> bool:
+        return False
+
+
 class Borrowing(PreFilter[None], PostFilter):
     """Lets a namespace use more than the min of its quota while others use less; evicts borrowers when they need it."""
 

@@ -1,8 +1,8 @@
 """Authorization without RBAC: a small fixed policy.
 
-Members of `system:masters` may do everything. `system:kube-scheduler` has the permissions of a scheduler. All other
-authenticated users may read everything except secrets, and review their own access. Anonymous users may only read the
-health and version of the server.
+Members of `system:masters` may do everything. `system:kube-scheduler` has the permissions of a scheduler, and may
+patch custom resources, for its plugins. All other authenticated users may read everything except secrets, and review
+their own access. Anonymous users may only read the health and version of the server.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from typing import Protocol
 from kubestow.apiserver import errors
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.intent import AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
+from kubestow.apiserver.resources import RESOURCES
 
 Rule = dict[str, list[str]]
 _READ = frozenset(("get", "list", "watch"))
@@ -32,6 +33,7 @@ _SCHEDULER_WRITES = {
     "tokenreviews": frozenset(("create",)),
     "subjectaccessreviews": frozenset(("create",)),
 }
+_BUILT_IN_GROUPS = frozenset(one.group for one in RESOURCES) | {""}
 _ALL = {"apiGroups": ["*"], "resources": ["*"]}
 _GET_PATHS = {"verbs": ["get"], "nonResourceURLs": ["*"]}
 EVERYTHING: list[Rule] = [{"verbs": ["*"], **_ALL}, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
@@ -93,7 +95,12 @@ class FixedPolicy:
             return attempt.verb == "create"
         if attempt.verb in _READ and base != "secrets" and not attempt.resource.endswith("/token"):
             return True
-        return user.name == "system:kube-scheduler" and attempt.verb in _SCHEDULER_WRITES.get(attempt.resource, ())
+        if user.name != "system:kube-scheduler":
+            return False
+        if attempt.group not in _BUILT_IN_GROUPS:
+            # Plugins of the scheduler write to their custom resources.
+            return attempt.verb == "patch"
+        return attempt.verb in _SCHEDULER_WRITES.get(attempt.resource, ())
 
     def rules_for(self, user: User, namespace: str) -> list[Rule]:  # noqa: ARG002 the same in all namespaces
         if MASTERS in user.groups:

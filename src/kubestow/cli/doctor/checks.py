@@ -8,6 +8,7 @@ import msgspec
 import yaml
 
 from kubestow import config
+from kubestow.api.custom_kinds import resource_of
 from kubestow.api.failures import ApiError, BadAnswerError, CallError, NotFoundError, UnauthorizedError
 from kubestow.client.api import ApiClient
 from kubestow.client.candidate import ADVICE as CANDIDATES_ADVICE
@@ -17,6 +18,7 @@ from kubestow.config.features import SCHEDULING_GATES
 from kubestow.config.versions import NEWEST
 from kubestow.insight.explain.scheduler_pages import SchedulerAddress, missing_plugins
 from kubestow.plugin.loading import PluginCollection
+from kubestow.scheduler.framework.declarations import permissions_for, watches_of
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 OLDEST = 30
@@ -204,6 +206,34 @@ class Checks:
             yield Finding(PROBLEM, f"missing permissions: {what}", advice)
         else:
             yield Finding(OK, f"all {len(wanted)} permissions are granted")
+
+    async def plugins(self) -> AsyncIterator[Finding]:
+        """Check that the kinds of the loaded plugins are served, and the permissions to watch and write them."""
+        for loaded in self._setting.plugins.loaded:
+            watched = watches_of(loaded.plugin)
+            needed = permissions_for(watched)
+            for one in watched:
+                declared = resource_of(one.kind)
+                if declared is None:
+                    continue
+                path = f"/apis/{declared.api_version}" if declared.group else f"/api/{declared.api_version}"
+                try:
+                    served = {entry["name"] for entry in (await self._get(path)).get("resources", ())}
+                except NotFoundError:
+                    served = set()
+                missing = [declared.plural, *([f"{declared.plural}/status"] if "status" in one.writes else ())]
+                missing = [name for name in missing if name not in served]
+                if missing:
+                    effect = "rejects pods" if one.blocks else "runs as if there were none"
+                    what = f"plugin {loaded.name}: the server has no {', '.join(missing)} of {declared.api_version}"
+                    yield Finding(NOTE, what, f"install the definition; until then the plugin {effect}")
+            lacking = [one for one in needed if not await self._may(one.group, one.resource, one.verb, "")]
+            if lacking:
+                listed = ", ".join(f"{one.verb} {one.resource}.{one.group}" for one in lacking)
+                advice = f"bind the role that `kubestow plugin rbac {loaded.source}` prints"
+                yield Finding(PROBLEM, f"plugin {loaded.name}: missing permissions: {listed}", advice)
+            elif needed:
+                yield Finding(OK, f"plugin {loaded.name}: all {len(needed)} permissions are granted")
 
     async def _may(self, group: str, resource: str, verb: str, scope: str) -> bool:
         plural, _, subresource = resource.partition("/")

@@ -83,7 +83,8 @@ async def _findings(setting: Setting) -> AsyncIterator[Finding]:
 
 async def _of_api_server(checks: Checks, access: Access) -> AsyncIterator[Finding]:
     """Yield what the API server's answers show, until it does not answer or does not accept the user."""
-    for check in (checks.version, checks.clock, checks.api_versions, checks.rights, checks.leader):
+    checked = (checks.version, checks.clock, checks.api_versions, checks.rights, checks.plugins, checks.leader)
+    for check in checked:
         try:
             async for finding in check():
                 yield finding

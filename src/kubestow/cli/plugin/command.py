@@ -135,6 +135,41 @@ def _progress(text: str) -> Iterator[None]:
         click.echo(trusted("\r\x1b[K"), nl=False, err=True, color=True)
 
 
+@command.command()
+@click.argument("files", metavar="FILE|MODULE...", nargs=-1, required=True)
+@click.option("--name", default="kubestow-plugins", show_default=True, help="Name of the ClusterRole.")
+@click.option("--helm", is_flag=True, help="Print the value extraRules of the Helm chart instead.")
+def rbac(files: tuple[str, ...], name: str, helm: bool) -> None:
+    """Print a ClusterRole that lets the scheduler watch and write the kinds of plugins.
+
+    It has to be bound to the user or service account of the scheduler.
+    """
+    # Imported only now: other commands do not need them.
+    import yaml
+
+    from kubestow.scheduler.framework.declarations import permissions_for, watches_of
+
+    try:
+        found = [loaded for file in files for loaded in load(file)]
+    except PluginLoadError as error:
+        raise click.ClickException(str(error)) from None
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for group, resource, verb in permissions_for(one for loaded in found for one in watches_of(loaded.plugin)):
+        verbs.setdefault((group, resource), []).append(verb)
+    if not verbs:
+        raise click.ClickException(f"{', '.join(loaded.name for loaded in found)}: no kind in `watches` needs a rule")
+    rules = [
+        {"apiGroups": [group], "resources": [resource], "verbs": listed} for (group, resource), listed in verbs.items()
+    ]
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": rules,
+    }
+    click.echo(yaml.safe_dump({"extraRules": rules} if helm else role, sort_keys=False), nl=False)
+
+
 @command.command("list")
 @click.option("--plugin", "sources", metavar="FILE|MODULE", multiple=True, help="List these also; repeatable.")
 def list_plugins(sources: tuple[str, ...]) -> None:

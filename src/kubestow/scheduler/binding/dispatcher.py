@@ -264,7 +264,7 @@ class Dispatcher:
         resource: CustomResource | None = resource_of(type(queued.obj))
         assert resource is not None
         name = f"{resource.plural}/{queued.subresource}" if queued.subresource else resource.plural
-        missing = rule_text(resource.group, name, ("patch",)) if isinstance(error, ForbiddenError) else None
+        missing = rule_text(resource.group, (name,), ("patch",)) if isinstance(error, ForbiddenError) else None
         log.error(
             "Objects of a plugin cannot be written; not logged again until a write succeeds",
             err=error,

@@ -9,7 +9,7 @@ and clusters can be recorded without creating the plugin.
 """
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -59,6 +59,29 @@ def watch(
             f"watches: {kind.__name__}: when_unavailable must be ignore or block, not {when_unavailable!r}"
         )
     return Watched(kind, parts, when_unavailable == "block")
+
+
+class Permission(NamedTuple):
+    """A permission that a role must give."""
+
+    group: str
+    resource: str
+    """The plural name, with a slash and the subresource, if any."""
+    verb: str
+
+
+def permissions_for(watched: Iterable[Watched]) -> list[Permission]:
+    """Return what plugins need to list, watch and write their kinds, besides the permissions of a scheduler."""
+    needed: set[Permission] = set()
+    for one in watched:
+        declared = resource_of(one.kind)
+        if declared is None:
+            continue
+        needed |= {Permission(declared.group, declared.plural, verb) for verb in ("list", "watch")}
+        for part in one.writes:
+            written = f"{declared.plural}/status" if part == "status" else declared.plural
+            needed.add(Permission(declared.group, written, "patch"))
+    return sorted(needed)
 
 
 def watches_of(plugin: Any) -> tuple[Watched, ...]:
