@@ -92,7 +92,10 @@ def build_core(
     parts = _shared_parts(configuration, features, outside)
     # Plugins need profiles to be created, and use the queue and evictions only once the scheduler runs.
     handle = _handle(
-        parts, activate=lambda pods: queue.activate(pods), is_preempting=lambda uid: evictions.is_preempting(uid)
+        parts,
+        activate=lambda pods: queue.activate(pods),
+        reorder_queue=lambda: queue.reorder(),
+        is_preempting=lambda uid: evictions.is_preempting(uid),
     )
 
     def build(configuration: SchedulerConfiguration, registry: Registry) -> dict[str, Profile]:
@@ -165,7 +168,11 @@ def _shared_parts(configuration: SchedulerConfiguration, features: Features, out
 
 
 def _handle(
-    parts: _Parts, *, activate: Callable[[Iterable[Pod]], None], is_preempting: Callable[[str], bool]
+    parts: _Parts,
+    *,
+    activate: Callable[[Iterable[Pod]], None],
+    reorder_queue: Callable[[], None],
+    is_preempting: Callable[[str], bool],
 ) -> Handle:
     outside = parts.outside
     return Handle(
@@ -179,6 +186,7 @@ def _handle(
         waiting_pods=parts.waiting,
         metrics=outside.metrics,
         activate=activate,
+        reorder_queue=reorder_queue,
         wait_until=parts.conditions.wait_until,
         _writer=parts.dispatcher,
         write_aside=parts.dispatcher.write_aside,

@@ -116,6 +116,7 @@ def detached_handle(cluster: Cluster, features: Features | None = None, **parts:
         "recorder": ListRecorder(),
         "waiting_pods": NoWaitingPods(),
         "activate": lambda _pods: None,
+        "reorder_queue": lambda: None,
         "wait_until": _never,
         "_writer": WantedWrites(),
         "write_aside": _skip_write,

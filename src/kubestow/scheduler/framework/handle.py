@@ -132,6 +132,8 @@ class Handle(msgspec.Struct):
     """The scheduler's metrics; a plugin adds its own metrics to their registry."""
     activate: Callable[[Iterable[Pod]], None]
     """Retry these pods now."""
+    reorder_queue: Callable[[], None]
+    """Compute the sort keys of all waiting pods again, before the next pod is scheduled."""
     wait_until: Callable[[Callable[[], bool], float], Awaitable[bool]]
     """Wait until a condition on the cluster holds, checked after every change of an object; False after a timeout."""
     _writer: ObjectWriter

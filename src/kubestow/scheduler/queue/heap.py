@@ -22,6 +22,7 @@ class PodHeap:
         self.entries: dict[str, tuple[int, QueuedPod]] = {}
         """Entries by UID; pushing a pod creates a new entry object."""
         self._sequence = 0
+        self._has_old_keys = False
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -39,8 +40,18 @@ class PodHeap:
     def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
         """Sort by another key from now on; pods with equal keys keep their order of insertion."""
         self._key = key
+        self._has_old_keys = False
         self._heap = [_entry(key(queued), sequence, uid) for uid, (sequence, queued) in self.entries.items()]
         heapq.heapify(self._heap)
+
+    def invalidate_keys(self) -> None:
+        """Compute all keys again before the next pod is read."""
+        self._has_old_keys = True
+
+    def _current(self) -> list[tuple[Any, ...]]:
+        if self._has_old_keys:
+            self.reorder(self._key)
+        return self._heap
 
     def push(self, queued: QueuedPod) -> None:
         """Add a pod, or move a pod of the heap to its new position."""
@@ -57,18 +68,19 @@ class PodHeap:
 
     def peek(self) -> QueuedPod | None:
         """Return the first pod without removing it."""
-        while self._heap:
-            *_, sequence, uid = self._heap[0]
+        heap = self._current()
+        while heap:
+            *_, sequence, uid = heap[0]
             found = self.entries.get(uid)
             if found and found[0] == sequence:
                 return found[1]
-            heapq.heappop(self._heap)
+            heapq.heappop(heap)
         return None
 
     def first(self, limit: int) -> list[QueuedPod]:
         """Return at most `limit` first pods in order, without removing them."""
         found: list[QueuedPod] = []
-        heap, push, pop = self._heap, heapq.heappush, heapq.heappop
+        heap, push, pop = self._current(), heapq.heappush, heapq.heappop
         # The next smallest entry is a child of an entry that was already visited.
         frontier = [(heap[0], 0)] if heap else []
         while frontier and len(found) < limit:
@@ -83,8 +95,9 @@ class PodHeap:
 
     def pop(self) -> QueuedPod | None:
         """Remove and return the first pod; None if the heap is empty."""
-        while self._heap:
-            *_, sequence, uid = heapq.heappop(self._heap)
+        heap = self._current()
+        while heap:
+            *_, sequence, uid = heapq.heappop(heap)
             found = self.entries.get(uid)
             if found and found[0] == sequence:
                 del self.entries[uid]

@@ -109,6 +109,11 @@ class SchedulingQueue:
         self._move(rejected, CONFIGURATION_RELOAD, None, None)
         self._on_arrival()
 
+    def reorder(self) -> None:
+        """Sort the active pods and those that back off again, because sort keys of their plugin have changed."""
+        self._active.invalidate_keys()
+        self._backoff.rejected.invalidate_keys()
+
     def _set_rules(self, rules: Mapping[str, QueueRules]) -> None:
         self._rules = rules
         registrations = {profile: r.registrations for profile, r in rules.items()}
