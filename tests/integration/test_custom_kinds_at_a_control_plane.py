@@ -6,12 +6,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kubestow.server.http.connection import Connection
+from kubestow.server.http.messages import Request
 from support.apiserver.running import Running
 from support.client.virtualtime import run
-from support.integration.cluster import PODS, Cluster, eventually, node, pod, running_cluster, running_scheduler
+from support.integration.cluster import (
+    PODS,
+    Application,
+    Cluster,
+    eventually,
+    node,
+    pod,
+    running_cluster,
+    running_scheduler,
+)
 from support.integration.custom_definitions import DEFINITIONS, QUOTA, QUOTAS, definition
+from support.integration.misbehaviour import fail
 from support.integration.process import Process
-from support.plugins.platform_plugins import QuotaGuard
+from support.plugins.platform_plugins import LateReporter, QuotaGuard
 from support.polling import until
 
 
@@ -47,6 +61,85 @@ def test_definition_is_installed_and_removed_while_running() -> None:
                 await cluster.add(pod("p3", "1"))
                 await eventually(lambda: waits("p3"))
                 assert (await cluster.nodes_of_pods())["p3"] == ""
+
+    run(main())
+
+
+def test_versions_and_broken_objects_come_and_go(caplog: pytest.LogCaptureFixture) -> None:
+    """A version that is not served any more is named; broken objects are left out, with one message for all."""
+
+    async def main() -> None:
+        async with running_cluster() as cluster:
+            await cluster.add(node("n1"))
+            installed = definition("scheduling.x-k8s.io", "ElasticQuota")
+            await cluster.call("POST", DEFINITIONS, installed)
+            await asyncio.sleep(1)
+            for number in range(10):
+                broken = {"metadata": {"name": f"broken-{number}", "namespace": "default"}, "spec": {"max": "all"}}
+                await cluster.call("POST", QUOTAS, QUOTA | broken)
+            await cluster.call("POST", QUOTAS, QUOTA | {"spec": {"max": {"cpu": "1"}}})
+            async with running_scheduler(cluster, plugins=[QuotaGuard]):
+                await cluster.add(pod("p1", "1"), pod("p2", "1"))
+                await eventually(lambda: cluster.all_bound("p1"))
+                assert not await cluster.all_bound("p2")
+                await cluster.patch(f"{QUOTAS}/broken-0", {"spec": {"max": {"cpu": "0"}}})
+                await cluster.patch(f"{QUOTAS}/quota", {"spec": {"max": {"cpu": "2"}}})
+
+                async def message_is(name: str, words: str) -> bool:
+                    return words in await message(cluster, name)
+
+                await eventually(lambda: message_is("p2", "max of ElasticQuota broken-0 exceeded"))
+                newer = installed["spec"]["versions"][0] | {"name": "v1"}
+                older = installed["spec"]["versions"][0] | {"served": False, "storage": False}
+                crd = f"{DEFINITIONS}/elasticquotas.scheduling.x-k8s.io"
+                await cluster.patch(crd, {"spec": {"versions": [newer, older]}})
+                # Watches continue until their time limit.
+                await asyncio.sleep(700)
+                await cluster.add(pod("p3", "1"))
+                await eventually(lambda: message_is("p3", "has them as v1 only, not v1alpha1"))
+                await cluster.patch(crd, {"spec": {"versions": [newer, older | {"served": True}]}})
+                await cluster.delete(f"{QUOTAS}/broken-0")
+                await eventually(lambda: cluster.all_bound("p2"))
+
+    run(main())
+    logged = [record.getMessage() for record in caplog.records]
+    assert len([line for line in logged if "cannot be decoded" in line]) == 1
+    assert len([line for line in logged if "has them as v1 only" in line]) == 1
+
+
+def test_writes_survive_a_server_that_goes_away() -> None:
+    """What a plugin writes while the API server fails or is unreachable arrives when it is back."""
+    writes_fail = [True]
+
+    def failing(application: Application) -> Application:
+        def answer(request: Request, connection: Connection) -> None:
+            fails = bool(writes_fail) and request.method == "PATCH" and "/elasticquotas/" in request.path
+            fail(application, request, connection) if fails else application(request, connection)
+
+        return answer
+
+    async def main() -> None:
+        async with running_cluster() as cluster:
+            await cluster.add(node("n1"))
+            await cluster.call("POST", DEFINITIONS, definition("scheduling.x-k8s.io", "ElasticQuota", status=True))
+            await asyncio.sleep(1)
+            await cluster.call("POST", QUOTAS, QUOTA)
+            async with running_scheduler(cluster, plugins=[LateReporter], wrap=failing) as instance:
+
+                async def is_written() -> bool:
+                    quota = await cluster.get(f"{QUOTAS}/quota")
+                    used = quota.get("status", {}).get("used", {}).get("cpu")
+                    return used == "2" and "last" in quota["metadata"].get("annotations", {})
+
+                await cluster.add(pod("p1", "1"), pod("p2", "1"))
+                await eventually(lambda: cluster.all_bound("p1", "p2"))
+                await asyncio.sleep(3)
+                await instance.link.disconnect()
+                await asyncio.sleep(20)
+                assert not await is_written()
+                writes_fail.clear()
+                await instance.link.connect()
+                await eventually(is_written)
 
     run(main())
 

@@ -227,3 +227,14 @@ def test_explain_reports_what_would_be_written() -> None:
     wanted = 'a plugin would write to elasticquotas.scheduling.x-k8s.io default/q0: {"status":{"used":{"cpu":"7"}}}.'
     assert notes[0] == wanted
     assert notes[-1] == "plugins would write 2 more times."
+
+
+def test_ten_thousand_objects_are_read_and_written() -> None:
+    """The pods do not wait for the writes."""
+    with busy(pods=1, plugins=[LateReporter], latency=1.0) as harness:
+        for number in range(10_000):
+            harness.cluster.add(make_object(ElasticQuota, f"q{number}"))
+        harness.run_until(lambda: harness.cluster.node_of("p0") != "")
+        assert harness.time < 3.0
+        harness.run_until_idle()
+        assert all(quota.status.used == {"cpu": "1"} for quota in harness.cluster.all(ElasticQuota))

@@ -16,6 +16,7 @@ from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 
+_MAX_PROBLEMS = 100
 _HANDLER_FAILED = "The handler of an event failed"
 
 T = TypeVar("T", bound=ApiObject)
@@ -44,6 +45,7 @@ class Informer(Generic[T]):
         """Why the objects cannot be read, else empty."""
         self._is_listed = False
         self._handler = handler
+        self._problems: set[str] = set()
 
     def subscribe(self, handler: Handler[T]) -> None:
         """Call a handler for every existing object, and for all changes from now on."""
@@ -82,12 +84,24 @@ class Informer(Generic[T]):
             self._notify_deleted(key, last)
 
     def skip(self, unreadable: Unreadable) -> None:
-        """Log an object that cannot be decoded; its previous version is kept unless it was deleted."""
+        """Log an object that cannot be decoded; its previous version is kept unless it was deleted.
+
+        Of the kinds that plugins declare, each problem is logged for one object: the class may not match any of them.
+        """
         meta = unreadable.metadata
         key = key_of(meta)
-        log.error(
-            "Ignoring object that cannot be decoded", err=unreadable.problem, resource=self.resource.name, object=key
-        )
+        is_known = self.resource.is_declared and unreadable.problem in self._problems
+        if not is_known:
+            more = {"others": "are not logged for the same problem"} if self.resource.is_declared else {}
+            log.error(
+                "Ignoring object that cannot be decoded",
+                err=unreadable.problem,
+                resource=self.resource.name,
+                object=key,
+                **more,
+            )
+        if self.resource.is_declared and len(self._problems) < _MAX_PROBLEMS:
+            self._problems.add(unreadable.problem)
         if unreadable.type == "DELETED" and (old := self.objects.pop(key, None)) is not None:
             self._notify_deleted(key, old)
 
