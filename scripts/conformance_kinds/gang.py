@@ -141,7 +141,7 @@ class _Scenario:
     def _is_idle(self) -> bool:
         core = self._core
         busy = (core.scheduler.binder, core.scheduler.evictions, core.dispatcher)
-        return not (core.queue.has_work or core.queue.lengths()["backoff"] or any(len(part) for part in busy))
+        return not (core.queue.has_work or core.queue.awaits_retry or any(len(part) for part in busy))
 
     async def _observe(self) -> Object:
         return observed_state({kind: (await self._call("GET", PATHS[kind]))["items"] for kind in OBSERVED_KINDS})

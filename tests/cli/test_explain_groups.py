@@ -40,7 +40,9 @@ def racks(tmp_path: Path) -> Files:
 def test_every_placement_says_what_stopped_the_group(racks: Files) -> None:
     """With its own number of nodes, the best first."""
     output = racks.explain("podgroup/train").output
-    assert output.startswith("Pod group ml/train does not fit.\n  0/2 placements are available, ")
+    assert output.startswith(
+        "Pod group ml/train does not fit.\n  pod group is unschedulable, 0/2 placements are available, "
+    )
     assert "  4 of its pods must have a node at once; 0 have one, 4 wait; 1 too few.\n" in output
     assert "       3  of 4 in a: 3 nodes\n          0/3 nodes are available: 3 Insufficient cpu." in output
     assert "       2  of 4 in b: 2 nodes\n          0/2 nodes are available: 2 Insufficient cpu." in output

@@ -8,10 +8,11 @@ from kubestow.testing import make_node, make_pod, make_pod_group
 from support.scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, conditions, features, message
 from support.scenarios.start import Start
 
-WAITS = (
-    "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
-    "one or more plugins asked to wait and no plugin rejected pod"
+NOT_ENOUGH = (
+    "0/1 placements are available, first placement status: "
+    "minCount ({}) cannot be satisfied: {} scheduled, {} remaining"
 )
+NO_VICTIMS = "pod group preemption: No preemption victims found for incoming preemptor"
 
 
 def test_a_gang_that_fits_is_bound_as_a_whole(start: Start) -> None:
@@ -35,26 +36,56 @@ def test_a_gang_that_does_not_fit_uses_nothing(start: Start, pods: int) -> None:
     assert bound(harness, "a") == []
     assert harness.core.cluster.assumed_count == 0
     messages = [message(harness, f"a{number}") for number in range(pods)]
-    assert messages[:-1] == [WAITS] * (pods - 1)
-    assert messages[-1].startswith(f"0/{pods - 1} nodes are available: {pods - 1} Insufficient cpu.")
     group = condition(harness, "a")
     assert (group.status, group.reason) == ("False", "Unschedulable")
-    assert group.message.startswith("0/1 placements are available, first placement status: pod group is unschedulable")
+    why = NOT_ENOUGH.format(pods, pods - 1, 0)
+    assert group.message == f"pod group is unschedulable, {why}, {NO_VICTIMS}"
+    assert messages[:-1] == [f"pod group is unschedulable, {group.message}"] * (pods - 1)
+    assert messages[-1] == f"0/{pods - 1} nodes are available: {pods - 1} Insufficient cpu."
+
+
+@pytest.mark.parametrize("pods", [3, 6])
+def test_a_trial_ends_when_the_minimum_is_out_of_reach(start: Start, pods: int) -> None:
+    """Pods that were not tried have the message of the group from before preemption."""
+    harness = start(features=features())
+    add_nodes(harness, 1, cpu="1")
+    add_gang(harness, "a", pods)
+    harness.run_until_idle()
+    messages = [message(harness, f"a{number}") for number in range(pods)]
+    why = NOT_ENOUGH.format(pods, 1, pods - 2)
+    assert messages[0] == f"pod group is unschedulable, pod group is unschedulable, {why}, {NO_VICTIMS}"
+    assert messages[1] == "0/1 nodes are available: 1 Insufficient cpu."
+    assert messages[2:] == [f"pod group is unschedulable, {why}"] * (pods - 2)
 
 
 def test_a_group_is_placed_when_there_is_enough_capacity(start: Start) -> None:
-    """A node that is added retries the whole group."""
+    """The whole group is retried when its backoff ends."""
     harness = start(features=features())
     add_nodes(harness, 2, cpu="1")
     add_gang(harness, "a", pods=3)
-    harness.run_until_idle()
-    harness.cluster.add(make_node("more", cpu="1"))
     harness.run_for(0.5)
+    harness.cluster.add(make_node("more", cpu="1"))
+    harness.run_for(0.4)
+    assert bound(harness, "a") == []
+    harness.run_for(2.0)
     assert len(bound(harness, "a")) == 3
 
 
+@pytest.mark.parametrize(("pods", "longest"), [(4, 20.0), (9, 30.0)])
+def test_the_longest_backoff_of_a_group_grows_with_its_size(start: Start, pods: int, longest: float) -> None:
+    """It is that of a pod times the square root of the number of pods."""
+    harness = start(features=features())
+    add_nodes(harness, 1, cpu="1")
+    add_gang(harness, "a", pods)
+    attempts = harness.core.scheduler.attempts
+    harness.run_for(200.0)
+    before = attempts.count
+    harness.run_for(4 * (longest + 1.0))
+    assert (attempts.count - before) // pods in (3, 4)
+
+
 def test_a_group_is_retried_without_an_event(start: Start) -> None:
-    """A pod may leave its node to another one by moving to a tainted node; ten seconds later it does."""
+    """A pod may leave its node to another one by moving to a tainted node; after the backoff it does."""
     harness = start(features=features())
     harness.cluster.add(make_node("closed", cpu="8", taints=["closed:NoSchedule"]))
     harness.cluster.add(make_node("open", cpu="2", labels={"disk": "ssd"}))
@@ -69,12 +100,12 @@ def test_a_group_is_retried_without_an_event(start: Start) -> None:
 
 
 def test_pods_wait_for_their_group_and_for_each_other(start: Start) -> None:
-    """Without the group or enough pods they are gated, without a message."""
+    """Without the group they are incomplete, without enough pods they are gated; neither has a message."""
     harness = start(features=features())
     add_nodes(harness, 2)
     add_members(harness, "a", range(2))
     harness.run_until_idle()
-    assert harness.place_of("a0") == "gated"
+    assert harness.place_of("a0") == "incomplete"
     harness.cluster.add(make_pod_group("a", 3))
     harness.run_until_idle()
     assert harness.place_of("a0") == "gated"
@@ -98,13 +129,17 @@ def test_pods_that_come_later_join(start: Start) -> None:
 
 
 def test_pods_beyond_the_minimum_are_placed_if_they_fit(start: Start) -> None:
-    """The others wait on their own."""
+    """The others are tried again at once, and then back off."""
     harness = start(features=features())
     add_nodes(harness, 2)
     add_gang(harness, "a", pods=6, min_count=2)
+    harness.run_for(0.5)
+    attempts = harness.core.scheduler.attempts.count
+    assert (len(bound(harness, "a")), attempts) == (4, 8)
+    assert [message(harness, f"a{number}") for number in (4, 5)] == ["0/2 nodes are available: 2 Insufficient cpu."] * 2
+    harness.cluster.add(make_node("more", cpu="2"))
     harness.run_until_idle()
-    assert len(bound(harness, "a")) == 4
-    assert [harness.place_of(f"a{number}") for number in (4, 5)] == ["unschedulable", "unschedulable"]
+    assert len(bound(harness, "a")) == 6
 
 
 def test_a_group_that_is_no_gang_is_placed_in_part(start: Start) -> None:
@@ -158,8 +193,8 @@ def test_no_domain_is_large_enough(start: Start) -> None:
     harness.run_until_idle()
     found = condition(harness, "a")
     assert bound(harness, "a") == []
-    assert found.message.startswith("0/2 placements are available")
-    assert message(harness, "a3").startswith("0/2 nodes are available: 2 Insufficient cpu.")
+    assert found.message.startswith("pod group is unschedulable, 0/2 placements are available")
+    assert message(harness, "a2") == "0/2 nodes are available: 2 Insufficient cpu."
 
 
 def test_no_node_has_the_label(start: Start) -> None:
@@ -215,15 +250,45 @@ def test_a_group_has_one_scheduler(start: Start) -> None:
     assert text in message(harness, "a1")
 
 
-def test_pods_of_higher_priority_in_a_group_choose_first(start: Start) -> None:
-    """The order of arrival does not matter."""
+def test_all_pods_of_a_group_have_its_priority(start: Start) -> None:
+    """Otherwise none is scheduled."""
     harness = start(features=features())
     add_nodes(harness, 1)
-    harness.cluster.add(make_pod_group("a"))
-    add_members(harness, "a", [0, 1])
-    add_members(harness, "a", [2], priority=10)
+    harness.cluster.add(make_pod_group("a", 1, priority=5))
+    add_members(harness, "a", [0], priority=5)
+    add_members(harness, "a", [1], priority=10)
+    harness.run_for(0.5)
+    text = "all pods in a single pod group should have the same priority as the pod group's priority, got 10 and 5"
+    assert (message(harness, "a0"), message(harness, "a1")) == (text, text)
+    assert (condition(harness, "a").reason, condition(harness, "a").message) == ("SchedulerError", text)
+
+
+def test_a_deleted_group_leaves_its_pods_incomplete(start: Start) -> None:
+    """They are queued again with the next group of the name."""
+    harness = start(features=features())
+    add_nodes(harness, 1, cpu="1")
+    add_gang(harness, "a", pods=2)
+    harness.run_for(0.5)
+    group = harness.cluster.get(PodGroup, "default/a")
+    assert group is not None
+    harness.cluster.delete(group)
+    harness.run_for(0.5)
+    assert [harness.place_of(f"a{number}") for number in (0, 1)] == ["incomplete"] * 2
+    harness.cluster.add(make_pod_group("a", 1))
     harness.run_until_idle()
-    assert harness.cluster.node_of("a2") == "n0"
+    assert len(bound(harness, "a")) == 1
+
+
+def test_a_lower_minimum_lets_waiting_pods_in(start: Start) -> None:
+    """It may be changed at any time."""
+    harness = start(features=features())
+    add_nodes(harness, 1)
+    add_gang(harness, "a", pods=2, min_count=3)
+    harness.run_until_idle()
+    assert harness.place_of("a0") == "gated"
+    harness.cluster.update(make_pod_group("a", 2))
+    harness.run_until_idle()
+    assert len(bound(harness, "a")) == 2
 
 
 @pytest.mark.parametrize("gates", [(), ("GenericWorkload",)])
@@ -236,7 +301,9 @@ def test_with_fewer_gates(start: Start, gates: tuple[str, ...]) -> None:
     group = harness.cluster.get(PodGroup, "default/a")
     assert len(bound(harness, "a")) == (0 if gates else 2)
     messages = [one.message for one in group.status.conditions] if group else []
-    assert [message.split(",")[0] for message in messages] == (["pod group is unschedulable"] if gates else [])
+    assert [message.partition(":")[0] for message in messages] == (
+        ["minCount (3) cannot be satisfied"] if gates else []
+    )
 
 
 def test_a_pod_that_is_deleted_while_its_group_is_being_bound(start: Start) -> None:

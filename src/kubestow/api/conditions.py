@@ -67,7 +67,10 @@ def group_condition(group: PodGroup, problem: str, message: str, now: float) -> 
         return None
     status, reason = ("False", problem) if problem else ("True", SCHEDULED)
     new = Condition(POD_GROUP_SCHEDULED, status, reason, message, group.metadata.generation)
-    return _dated(new, group.status.conditions, now)
+    dated = _dated(new, group.status.conditions, now)
+    if dated is None and old is not None and old.observedGeneration != new.observedGeneration:
+        return replace(new, lastTransitionTime=old.lastTransitionTime)
+    return dated
 
 
 def group_status_patch(condition: Condition) -> dict[str, Any]:

@@ -31,7 +31,6 @@ NOT_BUILT = frozenset(
         "DRANodeAllocatableResources",
         "DRAPartitionableDevicesType",
         "DRAWorkloadResourceClaims",
-        "PodGroupPreemptionPolicy",
     }
 )
 """Gates whose feature does not exist here. Turning one on is refused instead of ignored."""

@@ -31,6 +31,7 @@ from kubestow.scheduler.intake import Intake
 from kubestow.scheduler.loop import GroupScheduling, Scheduler
 from kubestow.scheduler.observer import Observer
 from kubestow.scheduler.profiles import build_profiles
+from kubestow.scheduler.queue.group_queue import GroupQueue
 from kubestow.scheduler.queue.nominator import Nominator
 from kubestow.scheduler.queue.ordering import queue_order
 from kubestow.scheduler.queue.rules import QueueSettings
@@ -203,14 +204,14 @@ def _queue(
 ) -> SchedulingQueue:
     features, outside = parts.features, parts.outside
     longest_backoff = float(configuration.podMaxBackoffSeconds)
-    return SchedulingQueue(
+    kind = SchedulingQueue if parts.cluster.groups is None else GroupQueue
+    return kind(
         clock=outside.clock,
         rules={name: QueueRules(profile) for name, profile in profiles.items()},
         settings=QueueSettings(
             float(configuration.podInitialBackoffSeconds),
             longest_backoff,
             longest_unschedulable,
-            max(longest_backoff, 1.0) if features.generic_workload else None,
             features.scheduler_pop_from_backoff_q,
         ),
         metrics=outside.metrics,
@@ -232,6 +233,7 @@ def _intake(parts: _Parts, queue: SchedulingQueue, profiles: dict[str, Profile])
         stopwatch=parts.outside.stopwatch,
         gate=parts.gate,
         queues_deferred_resizes=parts.features.in_place_pod_vertical_scaling_scheduler_preemption,
+        groups=queue if isinstance(queue, GroupQueue) else None,
     )
 
 
@@ -319,13 +321,14 @@ def _groups(
     parts: _Parts, queue: SchedulingQueue, cycles: SchedulingCycles, evictions: Evictions, attempts: Attempts
 ) -> GroupScheduling | None:
     cluster, outside = parts.cluster, parts.outside
-    if cluster.groups is None:
+    if cluster.groups is None or not isinstance(queue, GroupQueue):
         return None
     # Imported here because pod groups are behind a feature gate.
     from kubestow.scheduler import groups as group_scheduling
     from kubestow.scheduler.cycle.pod_group import GroupCycles
 
     return group_scheduling.GroupScheduling(
+        cluster=cluster,
         groups=cluster.groups,
         queue=queue,
         cycles=GroupCycles(cluster, cycles, parts.nominator, parts.features, outside.rng),
@@ -334,6 +337,7 @@ def _groups(
         dispatcher=parts.dispatcher,
         observer=outside.observer,
         metrics=outside.metrics,
+        features=parts.features,
         clock=outside.clock,
         stopwatch=outside.stopwatch,
     )

@@ -1,21 +1,23 @@
-"""The scheduling of pod groups: a popped pod brings the other pods of its group, and one cycle decides for all.
+"""The scheduling of pod groups: one cycle decides for all waiting pods of a group.
 
-popped pod -> the other waiting pods of its group -> group cycle -> bound, or back to the queue together
-                                                                         -> condition PodGroupInitiallyScheduled
+popped group -> group cycle -> bound, or back to the queue together
+                            -> condition PodGroupInitiallyScheduled
 """
 
 from collections.abc import Callable, Sequence
 
 from kubestow.api.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, group_condition
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import group_key
-from kubestow.api.priority import pod_priority
+from kubestow.api.pod_groups import PodGroup
+from kubestow.api.priority import PREEMPT_LOWER_PRIORITY, pod_priority, preemption_policy
 from kubestow.clock import Clock
+from kubestow.config.features import Features
 from kubestow.scheduler.attempts import Attempts
 from kubestow.scheduler.binding.binder import Attempt
 from kubestow.scheduler.binding.dispatcher import Dispatcher
 from kubestow.scheduler.binding.evictions import Evictions, Preemption
 from kubestow.scheduler.cluster.pod_groups import PodGroups
+from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.group_outcome import GroupOutcome
 from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.scheduler.cycle.pod_group import GroupCycles
@@ -23,8 +25,8 @@ from kubestow.scheduler.extenders.extender import Conversation
 from kubestow.scheduler.framework.placements import TriedGroup
 from kubestow.scheduler.framework.results import Code
 from kubestow.scheduler.observer import Observer
-from kubestow.scheduler.queue.queued_pod import QueuedPod
-from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubestow.scheduler.queue.group_queue import GroupQueue
+from kubestow.scheduler.queue.queued_group import QueuedGroup
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
@@ -35,22 +37,25 @@ _PROBLEMS = {Code.SUCCESS: "", Code.UNSCHEDULABLE: UNSCHEDULABLE, Code.ERROR: SC
 
 
 class GroupScheduling:
-    """Schedules the pod groups of popped pods."""
+    """Schedules popped groups."""
 
     def __init__(
         self,
         *,
+        cluster: Cluster,
         groups: PodGroups,
-        queue: SchedulingQueue,
+        queue: GroupQueue,
         cycles: GroupCycles,
         attempts: Attempts,
         evictions: Evictions,
         dispatcher: Dispatcher,
         observer: Observer,
         metrics: SchedulerMetrics,
+        features: Features,
         clock: Clock,
         stopwatch: Callable[[], float],
     ) -> None:
+        self._cluster = cluster
         self._groups = groups
         self._queue = queue
         self._cycles = cycles
@@ -59,39 +64,56 @@ class GroupScheduling:
         self._dispatcher = dispatcher
         self._observer = observer
         self._metrics = metrics
+        self._group_has_policy = features.pod_group_preemption_policy
         self._clock = clock
         self._stopwatch = stopwatch
 
-    def has(self, pod: Pod) -> bool:
-        """Return whether a pod belongs to a group."""
-        return bool(group_key(pod)) and not pod.spec.nodeName
-
-    def schedule(self, popped: QueuedPod) -> Conversation[None]:
-        """Schedule the group of a popped pod; yield the calls to extenders."""
-        attempts = [attempt for queued in self._waiting_members(popped) if (attempt := self._attempts.begin(queued))]
-        if not attempts:
-            return
-        names = list(dict.fromkeys(attempt.queued.profile for attempt in attempts))
-        if len(names) > 1:
-            message = "all pods in a single pod group should have the same .spec.schedulerName set"
-            failed = Failed(Code.ERROR, f'{message}, got: "{names[1]}" and "{names[0]}"')
+    def schedule(self, popped: QueuedGroup) -> Conversation[None]:
+        """Schedule a popped group; yield the calls to extenders."""
+        started = self._stopwatch()
+        problem = self._problem(popped)
+        attempts = [attempt for queued in popped.pods if (attempt := self._attempts.begin(queued))]
+        namespace, _, name = popped.uid.partition("/")
+        group = TriedGroup(namespace, name, self._groups.get(popped.uid), [attempt.info for attempt in attempts])
+        code = Code.SUCCESS
+        if problem:
+            code = Code.ERROR
             for attempt in attempts:
-                self._attempts.conclude(attempt, failed)
-            return
-        namespace, _, name = group_key(popped.pod).partition("/")
-        pods = [attempt.info for attempt in attempts]
-        group = TriedGroup(namespace, name, self._groups.get(group_key(popped.pod)), pods)
-        scheduled, started = len(self._groups.members(group.key).scheduled), self._stopwatch()
-        outcome = yield from self._cycles.schedule(attempts[0].profile, group)
-        self._conclude(group, attempts, scheduled, started, outcome)
+                self._attempts.conclude(attempt, Failed(code, problem))
+            self._write_condition(group, code, problem)
+        elif attempts:
+            scheduled = len(self._groups.members(group.key).scheduled)
+            outcome = yield from self._cycles.schedule(attempts[0].profile, group)
+            self._conclude(group, attempts, scheduled, started, outcome)
+            code = outcome.code
+        self._queue.requeue_group(popped, code)
 
-    def _waiting_members(self, popped: QueuedPod) -> list[QueuedPod]:
-        """Pop the waiting pods of the group, by descending priority, then by the time they were first tried."""
-        members = self._groups.members(group_key(popped.pod))
-        others = [uid for uid in members.pending if uid != popped.uid and uid not in members.scheduled]
-        found = {queued.uid: queued for queued in (popped, *self._queue.pop_pods(others))}
-        in_order = [found.pop(uid) for uid in members.pending if uid in found] + list(found.values())
-        return sorted(in_order, key=lambda queued: (-pod_priority(queued.pod), queued.initial_attempt_timestamp or 0.0))
+    def _problem(self, popped: QueuedGroup) -> str:
+        """Return why the pods cannot be scheduled together; empty if they can."""
+        pods = [queued.pod for queued in popped.pods]
+        scheduled = (self._cluster.pod(uid) for uid in self._groups.members(popped.uid).scheduled)
+        group = self._groups.get(popped.uid)
+        if group is None:
+            return f'podgroup.scheduling.k8s.io "{popped.uid.partition("/")[2]}" not found'
+        policy = _policy_of(group) if self._group_has_policy else preemption_policy(pods[0])
+        problems = (
+            self._problem_of(pod, group, pods[0], policy)
+            for pod in (*pods, *(placed.pod for placed in scheduled if placed is not None))
+        )
+        return next(filter(None, problems), "")
+
+    def _problem_of(self, pod: Pod, group: PodGroup, first: Pod, policy: str) -> str:
+        """Return what differs between a pod and the others; empty if nothing does."""
+        name, priority, of_pod = pod.spec.schedulerName, pod_priority(pod), preemption_policy(pod)
+        same = "all pods in a single pod group should have the same"
+        if name != first.spec.schedulerName:
+            return f'{same} .spec.schedulerName set, got: "{name}" and "{first.spec.schedulerName}"'
+        if priority != group.priority:
+            return f"{same} priority as the pod group's priority, got {priority} and {group.priority}"
+        if of_pod != policy:
+            of_group = " as the pod group's preemption policy" if self._group_has_policy else ""
+            return f"{same} preemption policy{of_group}, got {of_pod} and {policy}"
+        return ""
 
     def _conclude(
         self, group: TriedGroup, attempts: Sequence[Attempt], scheduled: int, started: float, outcome: GroupOutcome
@@ -99,27 +121,31 @@ class GroupScheduling:
         profile, seconds = attempts[0].profile, self._stopwatch() - started
         self._metrics.podgroup_scheduling_algorithm_seconds.observe(seconds)
         self._observer.on_group_decision(group, profile, outcome, scheduled, seconds)
-        if outcome.victims and group.group is not None:
+        if outcome.found.victims and group.group is not None:
             # Before the pods are requeued: PreEnqueue gates them there while the victims are being evicted.
-            preemption = Preemption.for_group(group.group.metadata.uid, group.pods, outcome.preempting_plugin)
-            self._evictions.start(preemption, outcome.victims, ())
+            preemption = Preemption.for_group(group.group, group.pods, outcome.found.plugin)
+            self._evictions.start(preemption, outcome.found.victims, ())
         for attempt, pod_outcome in zip(attempts, outcome.outcomes, strict=True):
             # The pods are not timed one by one, so each counts an equal share.
             self._metrics.scheduling_algorithm_seconds.observe(seconds / len(attempts))
             self._attempts.conclude(attempt, pod_outcome)
-        self._write_condition(group, outcome, profile.name, self._stopwatch() - started)
-
-    def _write_condition(self, group: TriedGroup, outcome: GroupOutcome, profile: str, seconds: float) -> None:
         result = "waiting_on_preemption" if outcome.waits_for_preemption else _RESULTS[outcome.code]
-        self._metrics.podgroup_schedule_attempts.inc(profile, result)
-        self._metrics.podgroup_scheduling_attempt_seconds.observe(seconds, profile, result)
+        self._metrics.podgroup_schedule_attempts.inc(profile.name, result)
+        self._metrics.podgroup_scheduling_attempt_seconds.observe(self._stopwatch() - started, profile.name, result)
         if log.is_enabled(2):
-            scheduled = sum(isinstance(pod_outcome, Placed) for pod_outcome in outcome.outcomes)
-            log.info("Tried a pod group", v=2, podGroup=group.key, result=result, scheduledPods=scheduled)
+            placed = sum(isinstance(pod_outcome, Placed) for pod_outcome in outcome.outcomes)
+            log.info("Tried a pod group", v=2, podGroup=group.key, result=result, scheduledPods=placed)
+        self._write_condition(group, outcome.code, outcome.message)
+
+    def _write_condition(self, group: TriedGroup, code: Code, message: str) -> None:
         current = self._groups.get(group.key)
         if current is None:
             return
         expected = self._dispatcher.expected_group(current)
-        condition = group_condition(expected, _PROBLEMS[outcome.code], outcome.message, self._clock.now())
+        condition = group_condition(expected, _PROBLEMS[code], message, self._clock.now())
         if condition is not None:
             self._dispatcher.patch_group_status(current, condition)
+
+
+def _policy_of(group: PodGroup) -> str:
+    return group.spec.preemptionPolicy or PREEMPT_LOWER_PRIORITY

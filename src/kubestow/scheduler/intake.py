@@ -8,7 +8,7 @@ from msgspec.structs import force_setattr
 
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import group_key
+from kubestow.api.pod_groups import PodGroup, group_key
 from kubestow.api.priority import pod_is_terminal, pod_priority
 from kubestow.api.requests import resize_is_deferred
 from kubestow.scheduler.cluster.changes import availability_event, events_of, node_events, pod_update_events
@@ -22,6 +22,7 @@ from kubestow.scheduler.cluster.events import (
 )
 from kubestow.scheduler.cluster.gate import Gate
 from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.queue.group_queue import GroupQueue
 from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
@@ -44,10 +45,12 @@ class Intake:
         stopwatch: Callable[[], float],
         gate: Gate,
         queues_deferred_resizes: bool,
+        groups: GroupQueue | None = None,
     ) -> None:
         """`reject_waiting(uid, message)` rejects a pod that waits for permission; `changed` is called after changes.
 
-        With `queues_deferred_resizes`, pods whose resize waits for capacity on their node are scheduled, too.
+        With `queues_deferred_resizes`, pods whose resize waits for capacity on their node are scheduled, too. `groups`
+        is the queue, if it has pod groups.
         """
         self._cluster = cluster
         self._queue = queue
@@ -58,6 +61,7 @@ class Intake:
         self._stopwatch = stopwatch
         self._gate = gate
         self._queues_deferred_resizes = queues_deferred_resizes
+        self._groups = groups
         self._pending = cluster.pod_indexes.unscheduled
         """The unassigned pods with one of these scheduler names, by UID."""
 
@@ -157,6 +161,11 @@ class Intake:
         except ValueError as error:
             _log_invalid(new or old, error)
             return
+        if self._groups is not None and isinstance(new or old, PodGroup):
+            if new is None:
+                self._groups.remove_group(old)
+            else:
+                self._groups.add_group(new)
         self._notify_queue(events_of(old, new), old, new, start)
 
     # Pods

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.scheduler.attempts import Attempts
 from kubestow.scheduler.binding.binder import Binder
@@ -18,6 +17,7 @@ from kubestow.scheduler.binding.evictions import Evictions
 from kubestow.scheduler.cluster.gate import Gate
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
 from kubestow.scheduler.extenders.extender import Call, CallExtenders, Conversation, PausedConversation, run_until_calls
+from kubestow.scheduler.queue.queued_group import QueuedGroup
 from kubestow.scheduler.queue.queued_pod import QueuedPod
 from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
@@ -29,12 +29,8 @@ _CYCLES_PER_TURN = 32
 class GroupScheduling(Protocol):
     """Schedules pods that belong together."""
 
-    def has(self, pod: Pod) -> bool:
-        """Return whether a pod is scheduled with a group."""
-        ...
-
-    def schedule(self, popped: QueuedPod) -> Conversation[None]:
-        """Schedule the group of a popped pod; yield the calls to extenders."""
+    def schedule(self, popped: QueuedGroup) -> Conversation[None]:
+        """Schedule a popped group; yield the calls to extenders."""
         ...
 
 
@@ -57,7 +53,7 @@ class Scheduler:
         clock: Clock,
         stopwatch: Callable[[], float],
     ) -> None:
-        """Without `groups`, pods of a group are scheduled like other pods."""
+        """`groups` is required for a queue with pod groups."""
         self.binder = binder
         self.evictions = evictions
         self.attempts = attempts
@@ -95,7 +91,8 @@ class Scheduler:
         queued = self._queue.pop()
         if queued is None:
             return False
-        if self._groups is not None and self._groups.has(queued.pod):
+        if isinstance(queued, QueuedGroup):
+            assert self._groups is not None, "a queue without groups has no queued groups"
             self._paused = run_until_calls(self._groups.schedule(queued))
         else:
             self._paused = run_until_calls(self._schedule(queued))

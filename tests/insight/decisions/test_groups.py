@@ -32,8 +32,9 @@ def test_a_scheduled_group(pods: int) -> None:
         add_nodes(world, 4, cpu="2", racks=2)
         world.cluster.add(make_node("large", cpu="1", labels={"rack": "small"}))
         add_gang(world, "a", pods, min_count=min(pods, 4), topology_key="rack")
-        world.run_until_idle()
-        (decision,) = about(world, "a")
+        world.run_for(0.5)
+        decision, *retried = about(world, "a")
+        assert [one.outcome for one in retried] == ["unschedulable"] * (pods > 4)
         bound = world.bindings
     assert (decision.version, decision.outcome, decision.message) == (1, "scheduled", "")
     assert (decision.chosen, decision.placement in ("r0", "r1")) == (bound, True)
@@ -72,7 +73,12 @@ def test_an_unschedulable_group(pods: int, topology_key: str) -> None:
         assert one.reasons[0].startswith(f"0/{count} nodes are available: {count} Insufficient cpu.")
     within = schema.Placement("r0", 2) if topology_key else None
     for number, of_pod in enumerate(pod_decisions):
-        assert (of_pod.podGroup, of_pod.placement, of_pod.outcome) == ("default/a", within, "unschedulable")
+        assert (of_pod.podGroup, of_pod.outcome) == ("default/a", "unschedulable")
+        if number > placed:
+            # The group was given up after the first pod that did not fit.
+            assert (of_pod.placement, nodes_of(of_pod), of_pod.evaluated) == (None, {}, 0)
+            continue
+        assert of_pod.placement == within
         nodes = nodes_of(of_pod)
         assert set(nodes) == ({"n0", "n2"} if topology_key else {"n0", "n1", "n2", "n3"})
         assert (of_pod.evaluated, of_pod.nodeCount) == (count, 4)
@@ -111,7 +117,7 @@ def test_a_pod_has_the_nodes_at_its_attempt() -> None:
     """A pod of an unschedulable group has the state of nodes before the pods after it were placed."""
     with world_of_groups() as world:
         world.cluster.add(make_node("n", cpu="2", memory="1Gi"))
-        add_gang(world, "a", 1, min_count=4, cpu="4")
+        add_gang(world, "a", 1, min_count=2, cpu="4")
         for name, cpu, memory in (("a1", "1", "64Mi"), ("a2", "4", "64Mi"), ("a3", "1", "2Gi")):
             world.cluster.add(make_pod(name, cpu=cpu, memory=memory, group="a"))
         world.run_for(0.5)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kubestow.api.meta import ObjectMeta
-from kubestow.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
+from kubestow.api.pod import Pod, PodSchedulingGate, PodSchedulingGroup, PodSpec, PodStatus
 from kubestow.scheduler.cluster.events import Action, ClusterEvent, Registration, Resource, on
 from kubestow.scheduler.framework.results import Rejection
 from kubestow.scheduler.queue.queued_pod import QueuedPod
@@ -62,12 +62,13 @@ class Kit:
         settings: QueueSettings | None = None,
         order: Callable[[Pod, float], Any] | None = None,
         more_profiles: Mapping[str, FakeRules] | None = None,
+        queue: type[SchedulingQueue] = SchedulingQueue,
     ) -> None:
         self.clock = VirtualClock()
         self.rules = FakeRules(DEFAULT_REGISTRATIONS if registrations is None else registrations)
         self.metrics = SchedulerMetrics()
         options: dict[str, Any] = {} if order is None else {"order": order}
-        self.queue = SchedulingQueue(
+        self.queue = queue(
             clock=self.clock,
             rules={"default": self.rules, **(more_profiles or {})},
             settings=settings or QueueSettings(),
@@ -76,12 +77,21 @@ class Kit:
         )
 
     def pod(
-        self, name: str, priority: int = 0, gates: Sequence[str] = (), nominated: str = "", profile: str = "default"
+        self,
+        name: str,
+        priority: int = 0,
+        gates: Sequence[str] = (),
+        nominated: str = "",
+        profile: str = "default",
+        group: str = "",
     ) -> Pod:
         return Pod(
             metadata=ObjectMeta(name=name, namespace="ns", uid=f"uid-{name}"),
             spec=PodSpec(
-                schedulerName=profile, priority=priority, schedulingGates=tuple(PodSchedulingGate(g) for g in gates)
+                schedulerName=profile,
+                priority=priority,
+                schedulingGates=tuple(PodSchedulingGate(g) for g in gates),
+                schedulingGroup=PodSchedulingGroup(group) if group else None,
             ),
             status=PodStatus(nominatedNodeName=nominated),
         )

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from kubestow.api.meta import ObjectMeta
-from kubestow.api.pod import Pod, PodSchedulingGate, PodSpec
+from kubestow.api.pod import Pod, PodSchedulingGate, PodSchedulingGroup, PodSpec
+from kubestow.api.pod_groups import PodGroup, group_key
 from kubestow.scheduler.cluster.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource, on
-from kubestow.scheduler.framework.results import Rejection
+from kubestow.scheduler.framework.results import Code, Rejection
+from kubestow.scheduler.queue.group_queue import GroupQueue
+from kubestow.scheduler.queue.queued_group import QueuedGroup
 from kubestow.scheduler.queue.queued_pod import QueuedPod
 from kubestow.scheduler.queue.rules import QueueSettings
 from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
@@ -167,6 +170,123 @@ class QueueMachine(RuleBasedStateMachine):
         if not self.in_flight:
             assert not self.queue.in_flight_counts()
 
+
+class GroupQueueMachine(RuleBasedStateMachine):
+    """A queue with groups: pods and groups come and go, and groups are popped and fail."""
+
+    pods: Bundle[str] = Bundle("pods")
+    popped: Bundle[QueuedGroup] = Bundle("popped")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Time()
+        self.queue = GroupQueue(clock=self.clock, rules={"default": Profile()}, settings=QueueSettings())
+        self.known: dict[str, Pod] = {}
+        self.in_flight: set[str] = set()
+        self.groups: set[str] = set()
+        self.made = 0
+
+    @rule(target=pods, group=st.sampled_from(["a", "b", ""]), gated=st.booleans())
+    def add(self, group: str, gated: bool) -> str:
+        self.made += 1
+        uid = f"u{self.made}"
+        spec = PodSpec(
+            schedulerName="default",
+            schedulingGates=GATED if gated else (),
+            schedulingGroup=PodSchedulingGroup(group) if group else None,
+        )
+        self.known[uid] = Pod(metadata=ObjectMeta(name=uid, namespace="ns", uid=uid), spec=spec)
+        self.queue.add(self.known[uid])
+        return uid
+
+    @rule(uid=pods)
+    def release(self, uid: str) -> None:
+        old = self.known.get(uid)
+        if old is not None:
+            new = msgspec.structs.replace(old, spec=msgspec.structs.replace(old.spec, schedulingGates=()))
+            self.known[uid] = new
+            self.queue.update(old, new)
+
+    @rule(uid=consumes(pods))
+    def delete(self, uid: str) -> None:
+        pod = self.known.pop(uid, None)
+        if pod is not None:
+            self.queue.delete(pod)
+
+    @rule(name=st.sampled_from(["a", "b"]), exists=st.booleans())
+    def change_group(self, name: str, exists: bool) -> None:
+        group = PodGroup(metadata=ObjectMeta(name=name, namespace="ns"))
+        if exists:
+            self.groups.add(name)
+            self.queue.add_group(group)
+        elif name in self.groups:
+            self.groups.discard(name)
+            self.queue.remove_group(group)
+
+    @rule(data=st.data(), code=st.sampled_from([Code.SUCCESS, Code.UNSCHEDULABLE, Code.ERROR]))
+    def schedule(self, data: st.DataObject, code: Code) -> None:
+        """Pop an entity; during its cycle other things may happen, then its pods are bound or fail."""
+        queued = self.queue.pop()
+        if queued is None:
+            return
+        self.in_flight |= {one.uid for one in queued.pods}
+        for name, exists in data.draw(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.booleans()), max_size=2)):
+            self.change_group(name, exists)
+            self.add(name, gated=False)
+        for one in queued.pods:
+            self.in_flight.discard(one.uid)
+            if one.uid not in self.known or data.draw(st.booleans()):
+                self.known.pop(one.uid, None)
+                self.queue.done(one.uid)
+            else:
+                one.pod = self.known[one.uid]
+                self.queue.requeue_failed(one, data.draw(PLUGINS))
+        if isinstance(queued, QueuedGroup):
+            self.queue.requeue_group(queued, code)
+
+    @rule(event=st.sampled_from(EVENTS))
+    def happens(self, event: ClusterEvent) -> None:
+        self.queue.on_event(event, None, None)
+
+    @rule(uid=pods)
+    def activate(self, uid: str) -> None:
+        if uid in self.known:
+            self.queue.activate([self.known[uid]])
+
+    @rule(seconds=st.sampled_from([0.4, 1.0, 12.0, 301.0]))
+    def advance(self, seconds: float) -> None:
+        self.clock.time += seconds
+        self.queue.flush_backoff()
+        self.queue.flush_unschedulable()
+
+    @invariant()
+    def every_pod_is_in_exactly_one_place(self) -> None:
+        snapshot = self.queue.snapshot()
+        waiting = [pod.metadata.uid for pods in snapshot.values() for pod in pods]
+        assert sorted(waiting) == sorted(self.known)
+        assert sum(self.queue.lengths().values()) == len(waiting)
+        assert all(pod is self.known[pod.metadata.uid] for pods in snapshot.values() for pod in pods)
+        positions = [uid for place in self.queue.entries() for uid in place]
+        assert sorted(positions) == sorted(self.known)
+        assert not self.queue.in_flight_pods()
+
+    @invariant()
+    def pods_of_a_group_are_together(self) -> None:
+        for name in ("a", "b"):
+            places = {self.queue.locate(uid)[0] for uid, pod in self.known.items() if group_key(pod) == f"ns/{name}"}
+            assert len(places) <= 1
+            assert ("incomplete" in places) <= (name not in self.groups)
+
+    @invariant()
+    def a_gated_group_has_a_gated_pod(self) -> None:
+        for uid, pod in self.known.items():
+            if group_key(pod) and self.queue.locate(uid)[0] == "gated":
+                same = [one for one in self.known.values() if group_key(one) == group_key(pod)]
+                assert any(one.spec.schedulingGates for one in same)
+
+
+TestGroupQueueMachine = GroupQueueMachine.TestCase
+TestGroupQueueMachine.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 
 TestQueueMachine = QueueMachine.TestCase
 TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -82,7 +82,7 @@ def _headline(explanation: Explanation) -> Iterator[str]:
         yield from sentence(f"Pod {decision.pod} is held back by {plugin}.", bold | {"held back": {"fg": "yellow"}})
     elif decision.outcome == "error":
         yield from sentence(f"Scheduling pod {decision.pod} failed.", bold | {"failed": {"fg": "red"}})
-    elif decision.podGroup and decision.feasible:
+    elif decision.podGroup and (decision.feasible or not (decision.evaluated or decision.rejectedBy)):
         yield from sentence(f"Pod {decision.pod} is pending: it waits for its pod group.", bold)
     elif decision.feasible:
         where = f"on its way to {decision.chosen}" if decision.chosen else "on its node"

@@ -32,15 +32,25 @@ def try_group(
     tried: TriedGroup,
     *,
     only: str = "",
+    runs_post_filter: bool = False,
     extenders: Extenders | None = None,
     ask: Callable[[Sequence[Call]], Sequence[Answer]] | None = None,
 ) -> GroupOutcome:
     """Run the cycle of a pod group on all nodes, and undo its reservations; `only` limits it to one placement.
 
-    Among equally good nodes or placements, the first is chosen.
+    PodGroupPostFilter runs only if `runs_post_filter`. Among equally good nodes or placements, the first is chosen.
     """
     cycles = SchedulingCycles(cluster, nominator, _first, _ALL_NODES, extenders=ConfiguredExtenders(extenders))
-    groups = GroupCycles(cluster, cycles, nominator, features, FirstRng(), collects_failures=True, only_placement=only)
+    groups = GroupCycles(
+        cluster,
+        cycles,
+        nominator,
+        features,
+        FirstRng(),
+        collects_failures=True,
+        only_placement=only,
+        runs_post_filter=runs_post_filter,
+    )
     outcome = run_until_calls(groups.schedule(profile, tried))
     while isinstance(outcome, PausedConversation):
         assert ask is not None
@@ -82,6 +92,6 @@ def group_decision(tried: TriedGroup, outcome: GroupOutcome, scheduled: int) -> 
         pods=len(keys),
         scheduled=scheduled,
         missing=0 if succeeded else max(max(min_count - scheduled, 1) - best, 0),
-        victims=tuple(schema.Victim(pod.key, pod.priority) for pod in outcome.victims),
-        nominated={key: node for key, node in zip(keys, outcome.nominated, strict=False) if node},
+        victims=tuple(schema.Victim(pod.key, pod.priority) for pod in outcome.found.victims),
+        nominated={pod.key: node for pod in tried.pods if (node := outcome.found.nodes.get(pod.uid))},
     )

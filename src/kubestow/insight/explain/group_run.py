@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup, group_key
+from kubestow.api.pod_groups import GangPolicy, PodGroup, group_key
 from kubestow.api.priority import pod_priority
 from kubestow.insight.decisions import schema
 from kubestow.insight.decisions.group_results import group_decision, try_group
@@ -34,7 +34,12 @@ class GroupRun:
             raise ExplainError(f"pod group {group.key} has no pending pods; {self.scheduled} have a node")
         self.lacks = max(0, group.min_count - self.scheduled - len(self.pods))
         """Number of pods of a gang that do not exist yet."""
-        self.outcome = evaluate_group(world, group, self.pods, only)
+        # If pods are missing, the cycle would end before it has tried one.
+        self.outcome = (
+            evaluate_group(world, _of_any_size(group), self.pods, only)
+            if self.lacks
+            else evaluate_group(world, group, self.pods, only, preempts=True)
+        )
 
     def against(self, name: str) -> "GroupRun":
         """Run the cycle in one placement, by its name or a node's name. Raises ExplainError if there is none."""
@@ -66,13 +71,23 @@ class GroupRun:
         return replace(unschedulable, message=message, missing=missing)
 
 
-def evaluate_group(world: World, group: PodGroup, pods: Sequence[Pod], only: str = "") -> GroupOutcome:
+def evaluate_group(
+    world: World, group: PodGroup, pods: Sequence[Pod], only: str = "", *, preempts: bool = False
+) -> GroupOutcome:
     """Run the cycle of a group without extenders; `only` limits it to one placement.
 
-    Raises ExplainError if no profile schedules its pods.
+    Without `preempts`, no victims are searched for a group that does not fit. Raises ExplainError if no profile
+    schedules its pods.
     """
-    profile = world.profile_of(pods[0])
-    return try_group(profile, world.cluster, world.nominator, world.features, _to_try(group, pods), only=only)
+    return try_group(
+        world.profile_of(pods[0]),
+        world.cluster,
+        world.nominator,
+        world.features,
+        _to_try(group, pods),
+        only=only,
+        runs_post_filter=preempts,
+    )
 
 
 def assume_group(run: GroupRun) -> None:
@@ -86,3 +101,9 @@ def assume_group(run: GroupRun) -> None:
 
 def _to_try(group: PodGroup, pods: Sequence[Pod]) -> TriedGroup:
     return TriedGroup(group.metadata.namespace, group.metadata.name, group, [PodInfo(pod) for pod in pods])
+
+
+def _of_any_size(group: PodGroup) -> PodGroup:
+    """Return a group that fits if one of its pods does."""
+    policy = replace(group.spec.schedulingPolicy, gang=GangPolicy(1))
+    return replace(group, spec=replace(group.spec, schedulingPolicy=policy))

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from kubestow.api.conditions import disruption_target
 from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import PodGroup
 from kubestow.scheduler.binding.dispatcher import ERROR, SUCCESS, Dispatcher
 from kubestow.scheduler.binding.waiting import WaitingPods
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -34,16 +35,18 @@ class Preemption(NamedTuple):
     """The node, or `cluster`."""
     plugin: str
     """The plugin that chose the victims."""
+    queued_as: str
+    """The UID of the pod or the key of the group, which identify them in the queue."""
 
     @classmethod
     def for_pod(cls, pod: PodInfo, node: str, plugin: str) -> "Preemption":
         """Return the preemption by a pod on a node."""
-        return cls(pod.uid, "pod", (pod,), node, plugin)
+        return cls(pod.uid, "pod", (pod,), node, plugin, pod.uid)
 
     @classmethod
-    def for_group(cls, uid: str, pods: Sequence[PodInfo], plugin: str) -> "Preemption":
+    def for_group(cls, group: PodGroup, pods: Sequence[PodInfo], plugin: str) -> "Preemption":
         """Return the preemption by a pod group on any nodes."""
-        return cls(uid, "podgroup", pods, "cluster", plugin)
+        return cls(group.metadata.uid, "podgroup", pods, "cluster", plugin, group.key)
 
 
 class PreBinding(Protocol):
@@ -106,9 +109,8 @@ class Evictions:
             if self._dispatcher.expected(pod.pod).status.nominatedNodeName:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
         self._preempting[preemption.uid] = None
-        # Other preemptions may run at the same time: events about their victims must not retry these pods.
-        for pod in preemption.pods:
-            self._wait_only_for(pod.uid, to_evict[-1].uid)
+        # Other preemptions may run at the same time: events about their victims must not retry this preemptor.
+        self._wait_only_for(preemption.queued_as, to_evict[-1].uid)
         task = asyncio.get_running_loop().create_task(self._run(preemption, to_evict))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -128,8 +130,7 @@ class Evictions:
         self._metrics.preemption_execution_seconds.observe(seconds, preemption.kind, result)
         self._preempting.pop(preemption.uid, None)
         if not (retry_event_follows and _is_deleted_at_once(victims[-1].pod)):
-            for one in preemption.pods:
-                self._wait_only_for(one.uid, None)
+            self._wait_only_for(preemption.queued_as, None)
         if not retry_event_follows:
             self._activate([one.pod for one in preemption.pods])
 
@@ -150,7 +151,7 @@ class Evictions:
 
     async def _evict(self, preemption: Preemption, victim: PodInfo) -> bool:
         """Evict one victim; return False if it was gone already."""
-        uid, kind, (preemptor, *_), place, plugin = preemption
+        uid, kind, (preemptor, *_), place, plugin, _ = preemption
         note = f"Preempted by {kind} {uid} on node {place}"
         waiting = self._waiting.get(victim.uid)
         if waiting is not None:

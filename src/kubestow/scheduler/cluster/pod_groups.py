@@ -56,6 +56,10 @@ class PodGroups:
         """Return the members of a group."""
         return self._members.get(key) or Members()
 
+    def nodes(self) -> set[str]:
+        """Return the nodes that have pods of groups."""
+        return {node for members in self._members.values() for node in members.scheduled.values()}
+
     # Changes of members
 
     def add_pending(self, key: str, pod: Pod) -> None:

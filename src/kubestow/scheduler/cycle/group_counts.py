@@ -2,8 +2,7 @@
 
 If only the free capacity of a node decides, each node takes the same number of equal pods in any order. The other pods
 do not fit, and the verdicts of the filters on the full nodes are the reason. This requires that every filter either
-reads no pods or can return how many copies of a pod a node takes, and that no plugin other than GangScheduling acts
-after a node is chosen.
+reads no pods or can return how many copies of a pod a node takes, and that Reserve does nothing for the pods.
 """
 
 from collections import Counter
@@ -16,19 +15,15 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cluster.whatif import what_if
 from kubestow.scheduler.cycle.evaluation import Evaluation
-from kubestow.scheduler.cycle.group_outcome import UNSCHEDULABLE_GROUP, Trial
 from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed, SearchedNodes, no_nodes_message
-from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.extenders.extender import PausedConversation, run_until_calls
 from kubestow.scheduler.framework.filtering import run_filters
 from kubestow.scheduler.framework.handle import Nominator
 from kubestow.scheduler.framework.placements import Placement, TriedGroup
 from kubestow.scheduler.framework.plugin import PodsRead
 from kubestow.scheduler.framework.profile import Profile
-from kubestow.scheduler.framework.results import Code, PluginError, Rejection, Wait
+from kubestow.scheduler.framework.results import Code, PluginError, Rejection
 from kubestow.scheduler.framework.verdicts import Verdicts
 
-_GANG = "GangScheduling"
 _MIN_PODS = 4
 """Minimum number of pods for which counting is faster than trying them."""
 _UNLIMITED = 1 << 31
@@ -38,14 +33,11 @@ _UNLIMITED = 1 << 31
 class GroupCounts:
     """How many pods of a group of equal pods fit on the nodes."""
 
-    def __init__(
-        self, group: TriedGroup, evaluation: Evaluation, copies: IntArray, scheduled: int, revision: int
-    ) -> None:
+    def __init__(self, group: TriedGroup, evaluation: Evaluation, copies: IntArray, revision: int) -> None:
         self._group = group
         self._evaluation = evaluation
         self._copies = copies
         """By row, how many of the pods fit."""
-        self._scheduled = scheduled
         self._revision = revision
 
     def fitting(self, rows: IntArray | None) -> int:
@@ -53,31 +45,20 @@ class GroupCounts:
         copies = self._copies if rows is None else self._copies[rows]
         return min(int(copies.sum()), len(self._group.pods))
 
-    def is_enough(self, fitting: int) -> bool:
-        """Return whether the group is schedulable with this number of placed pods."""
-        least = 0 if self._group.group is None else self._group.group.min_count
-        return fitting > 0 and self._scheduled + fitting >= least
-
-    def refused(self, placement: Placement | None, within: IntArray | None) -> Trial | None:
-        """Return the result of a trial that places too few pods; None if it takes a trial to find out.
+    def outcomes(self, placement: Placement | None, within: IntArray | None, failed: int) -> list[Outcome] | None:
+        """Return the outcomes of the pods that fit, and of `failed` others; None if it takes a trial to find out.
 
         `within` are the rows of the placement, None for all.
         """
         fitting = self.fitting(within)
-        lacking = len(self._group.pods) - fitting
+        placed = Placed(self._evaluation.pod, "", {}, self._searched(placement, within))
         try:
-            waiting = self._waiting(self._searched(placement, within)) if fitting else None
-            failed = self._failed(within, self._searched(placement, within, fits=False)) if lacking else None
+            full = self.evaluation_of_pod(within, fits=False)
         except PluginError:
             return None
-        if (fitting and waiting is None) or (lacking and failed is None):
-            return None
-        outcomes: list[Outcome] = []
-        if waiting is not None:
-            outcomes += [waiting] * fitting
-        if failed is not None:
-            outcomes += [failed] * lacking
-        return Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, outcomes, "" if placement is None else placement.name)
+        plugins, searched = frozenset(full.rejecting_plugins), self._searched(placement, within, fits=False)
+        refused = Failed(Code.UNSCHEDULABLE, full.message(), plugins, nominated_node=None, searched=searched)
+        return [placed] * fitting + [refused] * failed
 
     def reasons(self, placements: Sequence[Placement], fitting: Sequence[int]) -> list[tuple[str, ...]]:
         """Return the messages of the pods that do not fit in each of some placements."""
@@ -133,24 +114,6 @@ class GroupCounts:
             is_counted=True,
         )
 
-    def _waiting(self, searched: SearchedNodes) -> Placed | None:
-        """Return the outcome of a pod that fits and waits for the others; None if it need not wait."""
-        profile, pod = self._evaluation.profile, self._evaluation.pod
-        for hook in profile.permit:
-            answer = profile.caller.call(hook, None, pod, "")
-            if isinstance(answer, Wait):
-                return Placed(pod, "", {}, searched, {hook.name: answer.seconds}, answer.reason)
-        return None
-
-    def _failed(self, within: IntArray | None, searched: SearchedNodes) -> Failed | None:
-        """Return the outcome of a pod that finds all nodes full; None if it might preempt other pods."""
-        full = self.evaluation_of_pod(within, fits=False)
-        result = run_until_calls(run_post_filter(full.profile, full, None))
-        if isinstance(result, PausedConversation) or result.nominated_node or result.code is Code.SUCCESS:
-            return None
-        plugins = frozenset(full.rejecting_plugins)
-        return Failed(Code.UNSCHEDULABLE, full.message(result.message), plugins, searched=searched)
-
     def _filled(self, rows: IntArray) -> Verdicts:
         """Return the verdicts on rows after as many of the pods as fit were added."""
         evaluation = self._evaluation
@@ -164,16 +127,13 @@ def count(profile: Profile, cluster: Cluster, nominator: Nominator, group: Tried
     pods = group.pods
     if len(pods) < _MIN_PODS or nominator.nodes or not cluster.nodes.count or not _are_equal(pods):
         return None
-    if any(hook.name != _GANG for hook in profile.permit) or not all(hook.is_trusted for hook in profile.post_filter):
-        return None
     evaluation = Evaluation(profile, cluster, nominator, pods[0])
     try:
         copies = _copies(evaluation)
     except (PluginError, ValueError):
         # A trial reports the failure.
         return None
-    scheduled = 0 if cluster.groups is None else len(cluster.groups.members(group.key).scheduled)
-    return None if copies is None else GroupCounts(group, evaluation, copies, scheduled, cluster.revision)
+    return None if copies is None else GroupCounts(group, evaluation, copies, cluster.revision)
 
 
 def _are_equal(pods: Sequence[PodInfo]) -> bool:

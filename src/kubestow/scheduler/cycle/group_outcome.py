@@ -5,16 +5,13 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kubestow.api.pod import Pod
 from kubestow.config.configuration import Extender
 from kubestow.scheduler.cluster.pods import PodInfo
-from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed
+from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed, SearchedNodes
 from kubestow.scheduler.framework.placements import TriedGroup
 from kubestow.scheduler.framework.results import Code
 
 UNSCHEDULABLE_GROUP = "pod group is unschedulable"
-WAITS_FOR_PREEMPTION = f"{UNSCHEDULABLE_GROUP}, pod group is waiting for preemption to complete"
-_ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 class TriedPlacement(msgspec.Struct, frozen=True):
@@ -29,6 +26,79 @@ class TriedPlacement(msgspec.Struct, frozen=True):
     """The distinct messages of the other pods; empty if all fit, or if failures are not collected."""
 
 
+class Status(msgspec.Struct, frozen=True):
+    """The status of a group, of which messages are made."""
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    is_verdict: bool = False
+    """Whether it is about the group as a whole, as opposed to how many pods fit: its messages say so first."""
+
+    @property
+    def message(self) -> str:
+        return ", ".join((UNSCHEDULABLE_GROUP, *self.reasons) if self.is_verdict else self.reasons)
+
+    @property
+    def summary(self) -> str:
+        """The message within that of another status."""
+        return UNSCHEDULABLE_GROUP if self.is_verdict else self.message
+
+    def with_reason(self, reason: str) -> "Status":
+        return replace(self, reasons=(*self.reasons, reason))
+
+
+def unschedulable_group(*reasons: str) -> Status:
+    """Return the verdict that a group is unschedulable."""
+    return Status(Code.UNSCHEDULABLE, reasons, is_verdict=True)
+
+
+def failed_group(message: str) -> Status:
+    """Return the status of a group whose cycle failed with an error."""
+    return Status(Code.ERROR, (message,))
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """The result of trying a group in one placement. Its placed pods are reserved until the trial is undone."""
+
+    status: Status
+    outcomes: Sequence[Outcome] = ()
+    """The outcomes of the first pods; the others were not tried."""
+    placement: str = ""
+    """The name of the placement."""
+
+    @property
+    def fits(self) -> bool:
+        return self.status.code is Code.SUCCESS
+
+    @property
+    def placed(self) -> list[Placed]:
+        return [outcome for outcome in self.outcomes if isinstance(outcome, Placed)]
+
+
+class PostFiltered(msgspec.Struct, frozen=True):
+    """What PodGroupPostFilter found for a group that does not fit."""
+
+    code: Code
+    message: str = ""
+    victims: tuple[PodInfo, ...] = ()
+    plugin: str = ""
+    """The plugin that chose the victims."""
+    disruptions: int = 0
+    """Number of groups, and of single pods of groups, among the victims."""
+    budgets_broken: int = 0
+    """Number of evictions that violate a disruption budget."""
+    nodes: dict[str, str] = {}
+    """By UID, the nodes that the pods will have once the victims are gone."""
+    attempted: Code | None = None
+    """The result of the attempt to preempt; None if there was none."""
+    seconds: float = 0.0
+    """Time to find the victims."""
+
+
+NOT_FILTERED = PostFiltered(Code.SKIP)
+"""Stands for a group that fits, or failed with an error."""
+
+
 class GroupOutcome(msgspec.Struct, frozen=True):
     """The outcome for a group, and for each of its pods."""
 
@@ -36,12 +106,7 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     message: str
     outcomes: Sequence[Outcome]
     """The outcome of each pod. If `code` is SUCCESS, the placed pods are to be bound."""
-    waits_for_preemption: bool = False
-    victims: tuple[PodInfo, ...] = ()
-    """Pods to evict for the group as a whole."""
-    preempting_plugin: str = ""
-    nominated: tuple[str, ...] = ()
-    """By pod, the node that it will have after the evictions; empty for none."""
+    found: PostFiltered = NOT_FILTERED
     tried: tuple[TriedPlacement, ...] = ()
     placement: str = ""
     """The name of the chosen placement."""
@@ -50,76 +115,40 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     extenders: tuple[Extender, ...] = ()
     """The extenders that were configured then."""
 
-
-class Trial(msgspec.Struct, frozen=True):
-    """The result of trying a group in one placement. Its placed pods are reserved until the trial is undone."""
-
-    code: Code
-    message: str
-    outcomes: list[Outcome]
-    placement: str = ""
-    """The name of the placement."""
-    waits_for_preemption: bool = False
-    preempting: dict[int, Failed] = msgspec.field(default_factory=dict)
-    """By index, the failures of pods that are placed as if their victims were gone."""
-    nominations: list[tuple[Pod, str]] = msgspec.field(default_factory=list)
-    """The nominations of the placed pods, which were removed."""
-    other_plugins: frozenset[str] = frozenset()
-    """The plugins that rejected pods of the group in other trials."""
-
     @property
-    def is_rejected(self) -> bool:
-        """Whether the group is unschedulable, and not because it waits for evictions."""
-        return self.code is Code.UNSCHEDULABLE and not self.waits_for_preemption
-
-    @property
-    def placed(self) -> list[Placed]:
-        return [outcome for outcome in self.outcomes if isinstance(outcome, Placed)]
-
-    @property
-    def plugins(self) -> frozenset[str]:
-        """The plugins that rejected pods of the group."""
-        failed = [outcome for outcome in self.outcomes if isinstance(outcome, Failed)]
-        return frozenset().union(*(one.plugins | one.pending_plugins for one in failed))
+    def waits_for_preemption(self) -> bool:
+        return self.found.code is Code.SUCCESS
 
 
-def _waiting_message(placed: Placed) -> str:
-    """Return why a pod that has found a node does not get it."""
-    if not placed.waits:
-        return f"{UNSCHEDULABLE_GROUP}, "
-    reasons = (UNSCHEDULABLE_GROUP, placed.wait_reason, _ASKED_TO_WAIT)
-    return ", ".join(reason for reason in reasons if reason)
-
-
-def refused_outcomes(group: GroupOutcome, trial: Trial, tried: TriedGroup) -> list[Outcome]:
-    """Return the outcome of each pod of a group that is not scheduled."""
-    searched = [outcome.searched for outcome in trial.outcomes]
-    searched += [None] * (len(tried.pods) - len(searched))
-    plugins = trial.plugins | trial.other_plugins
+def refused_outcomes(
+    status: Status, trial: Trial, found: PostFiltered, group: TriedGroup, untried: SearchedNodes
+) -> list[Outcome]:
+    """Return the outcome of each pod of a group that is not scheduled; `status` is the final one of the group."""
+    outcomes = [*trial.outcomes, *[None] * (len(group.pods) - len(trial.outcomes))]
     return [
-        replace(_refused(group, trial, number, plugins), searched=searched[number]) for number in range(len(tried.pods))
+        _refused(status, trial, found, outcome, pod.uid, untried if outcome is None else outcome.searched)
+        for outcome, pod in zip(outcomes, group.pods, strict=True)
     ]
 
 
-def _refused(group: GroupOutcome, trial: Trial, number: int, plugins: frozenset[str]) -> Failed:
-    """Return the outcome of one pod; `plugins` are those that rejected any pod of the group.
-
-    An event that may help any pod of the group may help the group.
-    """
-    outcome = trial.outcomes[number] if number < len(trial.outcomes) else None
-    if group.code is Code.ERROR:
+def _refused(
+    status: Status,
+    trial: Trial,
+    found: PostFiltered,
+    outcome: Outcome | None,
+    uid: str,
+    searched: SearchedNodes | None,
+) -> Failed:
+    if status.code is Code.ERROR:
         if isinstance(outcome, Failed) and not outcome.is_rejection:
             return outcome
-        return Failed(Code.ERROR, group.message)
-    if outcome is None:
-        return Failed(group.code, group.message)
-    preempting = trial.preempting.get(number)
-    nominated = group.nominated[number] if group.nominated else ""
-    if preempting is not None and group.waits_for_preemption:
-        return preempting
+        return Failed(Code.ERROR, status.message, searched=searched)
+    waits = found.code is Code.SUCCESS
+    nominated = found.nodes.get(uid)
     if isinstance(outcome, Failed):
-        return replace(outcome, plugins=plugins, nominated_node=nominated or outcome.nominated_node)
-    if group.waits_for_preemption:
-        return Failed(Code.UNSCHEDULABLE, group.message, plugins, nominated_node=nominated or outcome.node)
-    # Events of the plugins that made it wait cannot help, unless no other plugin rejected a pod.
-    return Failed(Code.UNSCHEDULABLE, _waiting_message(outcome), plugins or frozenset(outcome.waits))
+        return replace(outcome, nominated_node=outcome.nominated_node if nominated is None else nominated)
+    if outcome is None:
+        # It has the status from before PodGroupPostFilter.
+        return Failed(Code.UNSCHEDULABLE, trial.status.message, nominated_node=nominated, searched=searched)
+    message = status.message if waits else f"{UNSCHEDULABLE_GROUP}, {status.message}"
+    return Failed(Code.UNSCHEDULABLE, message, nominated_node=nominated if waits else "", searched=searched)

@@ -95,6 +95,8 @@ class Failed(msgspec.Struct, frozen=True):
     """The plugin that raised an exception or returned an invalid answer."""
     searched: SearchedNodes | None = None
     """None for a pod that had no cycle."""
+    states: Mapping[str, Any] = {}
+    """Of a pod that was tried with its group: the states that PreFilter returned, by plugin."""
     is_conflict: bool = False
     """Whether the API server rejected the binding because of a conflict (409)."""
 

@@ -1,17 +1,18 @@
-"""The cycle of a pod group: its pods are tried together, and the group is placed if Permit accepts enough of them.
+"""The cycle of a pod group: its pods are tried together, and the group is placed if enough of them find a node.
 
-    placements -> trial of each: one cycle per pod -> best feasible placement -> reserve
+    placements -> trial of each: one cycle per pod -> best feasible placement -> reserve -> Permit
+                                                   -> none is feasible: PodGroupPostFilter
 
 A trial reserves nodes in the cluster itself, so that each pod sees the previous ones, and is undone unless it is the
 final one. Because a cycle never waits, no other cycle sees a group that is partly placed.
 
-A trial succeeds if Permit allows a pod without waiting: for a gang, if enough of its pods have a node. Pods without a
-node then go back to the queue on their own.
+The PlacementFeasible methods decide whether enough pods have a node: for a gang, `minCount`, otherwise one. A trial
+ends as soon as that is impossible. Pods without a node of a group that fits go back to the queue.
 """
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from msgspec.structs import replace
@@ -20,36 +21,36 @@ from kubestow.api.pod import Pod
 from kubestow.config.features import Features
 from kubestow.rng import Rng
 from kubestow.scheduler.cluster.arrays import IntArray
-from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.group_counts import GroupCounts, count
 from kubestow.scheduler.cycle.group_outcome import (
-    UNSCHEDULABLE_GROUP,
-    WAITS_FOR_PREEMPTION,
+    NOT_FILTERED,
     GroupOutcome,
+    PostFiltered,
+    Status,
     Trial,
     TriedPlacement,
+    failed_group,
     refused_outcomes,
+    unschedulable_group,
 )
 from kubestow.scheduler.cycle.group_preemption import GroupPreemption
-from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed, refusal
+from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed, SearchedNodes, refusal
 from kubestow.scheduler.cycle.placement_choice import PlacementScoreError, best_placement
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
 from kubestow.scheduler.extenders.extender import Conversation, PausedConversation, run_until_calls
 from kubestow.scheduler.framework.handle import Nominator
+from kubestow.scheduler.framework.hook import Hook
 from kubestow.scheduler.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
 from kubestow.scheduler.framework.profile import Profile
-from kubestow.scheduler.framework.results import Code, PluginError, Rejection
+from kubestow.scheduler.framework.results import Code, PluginError, Rejection, Wait
 
-_NOT_REGISTERED = "default preemption plugin is not registered, workload aware preemption is disabled"
-_NO_PREEMPTION = "workload aware preemption is not supported for pod groups with scheduling constraints"
-
-Decision: TypeAlias = tuple[Trial, tuple[TriedPlacement, ...]]
-"""The final trial, and all placements that were tried."""
+_PREEMPTION = "pod group preemption: "
+_ONGOING = f"{_PREEMPTION}ongoing preemption on nominated nodes"
 
 
 class Nominations(Nominator, Protocol):
-    """The nominated pods. A pod that is placed in a trial is not nominated during the trial."""
+    """The nominated pods. A pod that found a node in a trial is not nominated during the rest of the cycle."""
 
     def node_of(self, uid: str) -> str: ...
 
@@ -71,165 +72,188 @@ class GroupCycles:
         *,
         collects_failures: bool = False,
         only_placement: str = "",
+        runs_post_filter: bool = True,
     ) -> None:
         """With `collects_failures`, the outcome has the failures by placement. `only_placement`: the one to try."""
-        self._cluster = cluster
-        self._cycles = cycles
-        self._nominations = nominations
-        self._by_placements = features.topology_aware_workload_scheduling
-        self._preempts = features.generic_workload
-        self._rng = rng
-        self._collects_failures = collects_failures
-        self._only_placement = only_placement
+        self.cluster = cluster
+        self.cycles = cycles
+        self.nominations = nominations
+        self.by_placements = features.topology_aware_workload_scheduling
+        self.rng = rng
+        self.collects_failures = collects_failures
+        self.only_placement = only_placement
+        self.runs_post_filter = runs_post_filter
 
     def schedule(self, profile: Profile, group: TriedGroup) -> Conversation[GroupOutcome]:
         """Schedule the pods of a group; yield the calls to extenders. A failure is an outcome, not an exception."""
+        return _GroupCycle(self, profile, group).run()
+
+
+class _GroupCycle:
+    """One cycle of one group."""
+
+    def __init__(self, by: GroupCycles, profile: Profile, group: TriedGroup) -> None:
+        self._by = by
+        self._cluster = by.cluster
+        self._cycles = by.cycles
+        self._profile = profile
+        self._group = group
+        groups = by.cluster.groups
+        self._scheduled = 0 if groups is None else len(groups.members(group.key).scheduled)
+        self._hidden: list[tuple[Pod, str]] = []
+        """The nominations of pods that found a node in a trial."""
+        self._tried: tuple[TriedPlacement, ...] = ()
+
+    def run(self) -> Conversation[GroupOutcome]:
         revision, extenders = self._cluster.revision, self._cycles.extenders
-        try:
-            trial, tried = yield from self._decide(profile, group)
-        except (PlacementError, PlacementScoreError) as error:
-            trial, tried = Trial(error.code, str(error), []), ()
-        if trial.code is Code.SUCCESS:
-            permitted = self._permit_again(profile, trial.outcomes)
-            return GroupOutcome(
-                trial.code,
-                "",
-                permitted,
-                tried=tried,
-                placement=trial.placement,
-                revision=revision,
-                extenders=extenders,
-            )
-        outcome = GroupOutcome(
-            trial.code,
-            trial.message,
-            [],
-            trial.waits_for_preemption,
-            tried=tried,
-            revision=revision,
-            extenders=extenders,
-        )
-        if trial.code is Code.UNSCHEDULABLE and self._preempts and not trial.waits_for_preemption:
-            outcome = yield from self._preempt(profile, group, outcome)
-        return replace(outcome, outcomes=refused_outcomes(outcome, trial, group))
-
-    def _decide(self, profile: Profile, group: TriedGroup) -> Conversation[Decision]:
-        """Return the final trial; its pods are reserved if the group is schedulable, and only then."""
-        counts = self._count(profile, group)
-        if not self._by_placements:
-            trial = yield from self._try_one(profile, group, None, counts)
-            return trial, (_tried("", self._cluster.nodes.count, trial),)
-        placements = self._placements(profile, group)
-        if len(placements) == 1:
-            trial = yield from self._try_one(profile, group, placements[0], counts)
-            tried: tuple[TriedPlacement, ...] = (_tried(placements[0].name, len(placements[0].rows), trial),)
+        trial = yield from self._find()
+        tried = self._tried
+        found, outcomes, status = NOT_FILTERED, list[Outcome](), trial.status
+        if trial.fits:
+            outcomes = [self._permit(one) if isinstance(one, Placed) else one for one in trial.outcomes]
         else:
-            decision = None if counts is None else (yield from self._try_by_counts(profile, group, placements, counts))
-            trial, tried = decision or (yield from self._try_all(profile, group, placements))
-        if trial.is_rejected:
-            message = f"0/{len(placements)} placements are available, first placement status: {UNSCHEDULABLE_GROUP}"
-            trial = replace(trial, message=message)
-        return trial, tried
+            if status.code is Code.UNSCHEDULABLE and self._by.runs_post_filter:
+                found = yield from self._post_filter(trial)
+                status = failed_group(found.message) if found.code is Code.ERROR else status.with_reason(found.message)
+            untried = SearchedNodes(revision, extenders, self._cluster.nodes.count, group=self._group)
+            outcomes = refused_outcomes(status, trial, found, self._group, untried)
+            for pod, node in self._hidden:
+                self._by.nominations.nominate(pod, node)
+        placement = trial.placement if trial.fits else ""
+        return GroupOutcome(status.code, status.message, outcomes, found, tried, placement, revision, extenders)
 
-    def _count(self, profile: Profile, group: TriedGroup) -> GroupCounts | None:
-        """Count the pods that fit; None if that is impossible or a pod may preempt others by itself."""
-        constrained = self._by_placements and group.group is not None and bool(group.group.topology_key)
-        may_preempt_alone = not self._preempts and not constrained and self._has_lower_priority_pods(group)
-        if may_preempt_alone or self._cycles.has_extenders:
-            return None
-        return count(profile, self._cluster, self._nominations, group)
-
-    def _has_lower_priority_pods(self, group: TriedGroup) -> bool:
-        """Return whether there are pods that a pod of the group might preempt."""
-        highest = max(pod.priority for pod in group.pods)
-        return len(self._cluster.rows_with_lower_priority(highest)) > 0
-
-    def _try_one(
-        self, profile: Profile, group: TriedGroup, placement: Placement | None, counts: GroupCounts | None
-    ) -> Conversation[Trial]:
-        """Try the group in a placement, or on all nodes, unless the counts show that it does not fit."""
-        if counts is not None and not counts.is_enough(counts.fitting(self._within(placement))):
-            refused = counts.refused(placement, self._within(placement))
-            if refused is not None:
-                return refused
-        trial = yield from self._try(profile, group, placement)
-        if trial.code is not Code.SUCCESS:
-            self._undo(profile, trial)
+    def _find(self) -> Conversation[Trial]:
+        """Return the final trial; its pods are reserved if the group is schedulable, and only then."""
+        try:
+            trial = yield from self._decide()
+        except (PlacementError, PlacementScoreError) as error:
+            return Trial(Status(error.code, (str(error),)))
+        if trial.fits and not trial.placed:
+            # At least one pod must be placed, however many have a node already.
+            return replace(trial, status=unschedulable_group())
         return trial
 
-    def _try_by_counts(
-        self, profile: Profile, group: TriedGroup, placements: Sequence[Placement], counts: GroupCounts
-    ) -> Conversation[Decision | None]:
+    def _decide(self) -> Conversation[Trial]:
+        counts = self._count()
+        if not self._by.by_placements:
+            trial = yield from self._try_one(None, counts)
+            self._tried = (_tried("", self._cluster.nodes.count, trial),)
+            return trial
+        placements = self._placements()
+        if len(placements) == 1:
+            trial = yield from self._try_one(placements[0], counts)
+            self._tried = (_tried(placements[0].name, len(placements[0].rows), trial),)
+        else:
+            found = None if counts is None else (yield from self._try_by_counts(placements, counts))
+            trial = found or (yield from self._try_all(placements))
+        if trial.status.code is Code.UNSCHEDULABLE:
+            first = f"0/{len(placements)} placements are available, first placement status: {trial.status.summary}"
+            trial = replace(trial, status=unschedulable_group(first))
+        return trial
+
+    def _count(self) -> GroupCounts | None:
+        """Count the pods that fit; None if that is impossible or takes longer than a trial."""
+        if self._cycles.has_extenders or self._feasible(self._scheduled, len(self._group.pods)).code is not Code.WAIT:
+            return None
+        return count(self._profile, self._cluster, self._by.nominations, self._group)
+
+    def _is_enough(self, fitting: int) -> bool:
+        return fitting > 0 and self._feasible(self._scheduled + fitting, 0).code is Code.SUCCESS
+
+    def _refused(self, placement: Placement | None, within: IntArray | None, counts: GroupCounts) -> Trial | None:
+        """Return the result of a trial that places too few pods; None if it takes a trial to find out."""
+        fitting, status, remaining = counts.fitting(within), Status(), len(self._group.pods)
+        remaining -= fitting
+        while remaining and status.code is not Code.UNSCHEDULABLE:
+            remaining -= 1
+            status = self._feasible(self._scheduled + fitting, remaining)
+        outcomes = counts.outcomes(placement, within, failed=len(self._group.pods) - fitting - remaining)
+        return None if outcomes is None else Trial(status, outcomes, "" if placement is None else placement.name)
+
+    def _try_one(self, placement: Placement | None, counts: GroupCounts | None) -> Conversation[Trial]:
+        """Try the group in a placement, or on all nodes, unless the counts show that it does not fit."""
+        if counts is not None and not self._is_enough(counts.fitting(self._within(placement))):
+            refused = self._refused(placement, self._within(placement), counts)
+            if refused is not None:
+                return refused
+        return (yield from self._try(placement))
+
+    def _try_by_counts(self, placements: Sequence[Placement], counts: GroupCounts) -> Conversation[Trial | None]:
         """Choose a placement by how many pods fit in each, and try only that; None if all have to be tried."""
         fitting = [counts.fitting(placement.rows) for placement in placements]
-        feasible = [number for number, fits in enumerate(fitting) if counts.is_enough(fits)]
+        feasible = [number for number, fits in enumerate(fitting) if self._is_enough(fits)]
         if not feasible:
-            trial = counts.refused(placements[0], placements[0].rows)
+            trial = self._refused(placements[0], placements[0].rows, counts)
         else:
             candidates = [
                 PlacedPods(
-                    placements[number],
-                    group.pods[: fitting[number]],
-                    partial(self._nodes_of, profile, group, placements[number]),
+                    placements[number], self._group.pods[: fitting[number]], partial(self._nodes_of, placements[number])
                 )
                 for number in feasible
             ]
-            best = placements[feasible[best_placement(profile, group, candidates, self._rng)]]
-            trial = yield from self._try(profile, group, best)
-            if trial.code is not Code.SUCCESS:
-                self._undo(profile, trial)
-                return None
+            best = placements[feasible[best_placement(self._profile, self._group, candidates, self._by.rng)]]
+            trial = yield from self._try(best)
+            if not trial.fits:
+                trial = None
         if trial is None:
             return None
-        failures = counts.reasons(placements, fitting) if self._collects_failures else [()] * len(placements)
+        failures = counts.reasons(placements, fitting) if self._by.collects_failures else [()] * len(placements)
         found = zip(placements, fitting, failures, strict=True)
-        return trial, tuple(TriedPlacement(one.name, len(one.rows), fits, messages) for one, fits, messages in found)
+        self._tried = tuple(TriedPlacement(one.name, len(one.rows), fits, messages) for one, fits, messages in found)
+        return trial
 
-    def _try_all(self, profile: Profile, group: TriedGroup, placements: Sequence[Placement]) -> Conversation[Decision]:
+    def _try_all(self, placements: Sequence[Placement]) -> Conversation[Trial]:
         """Try the group in all placements, and reserve the best feasible one."""
         trials: list[Trial] = []
         for placement in placements:
-            trial = yield from self._try(profile, group, placement)
-            self._undo(profile, trial)
+            trial = yield from self._try(placement)
+            if trial.fits:
+                self._undo(trial)
             trials.append(trial)
-            if trial.code is Code.ERROR:
+            if trial.status.code is Code.ERROR:
                 break
-        tried = tuple(_tried(one.name, len(one.rows), trial) for one, trial in zip(placements, trials, strict=False))
-        if trials[-1].code is Code.ERROR:
-            return trials[-1], tried
-        feasible = [number for number, trial in enumerate(trials) if not trial.is_rejected]
+        self._tried = tuple(
+            _tried(one.name, len(one.rows), trial) for one, trial in zip(placements, trials, strict=False)
+        )
+        if trials[-1].status.code is Code.ERROR:
+            return trials[-1]
+        feasible = [number for number, trial in enumerate(trials) if trial.fits]
         if not feasible:
-            plugins = frozenset().union(*(trial.plugins for trial in trials))
-            return replace(trials[0], other_plugins=plugins), tried
+            return trials[0]
         candidates = [_placed_pods(placements[number], trials[number]) for number in feasible]
-        best = trials[feasible[best_placement(profile, group, candidates, self._rng)]]
-        return self._reserve_again(profile, best) if best.code is Code.SUCCESS else best, tried
+        best = trials[feasible[best_placement(self._profile, self._group, candidates, self._by.rng)]]
+        outcomes = [
+            self._cycles.reserve(self._profile, outcome, permits=False) if isinstance(outcome, Placed) else outcome
+            for outcome in best.outcomes
+        ]
+        return replace(best, outcomes=outcomes)
 
-    def _nodes_of(self, profile: Profile, group: TriedGroup, placement: Placement) -> Sequence[str]:
+    def _nodes_of(self, placement: Placement) -> Sequence[str]:
         """Return the nodes on which the pods would be placed in a placement."""
-        trial = run_until_calls(self._try(profile, group, placement))
+        trial = run_until_calls(self._try(placement))
         assert not isinstance(trial, PausedConversation), "placements are not chosen by counts if there are extenders"
-        self._undo(profile, trial)
+        if trial.fits:
+            self._undo(trial)
         return [placed.node for placed in trial.placed]
 
     # Placements
 
-    def _placements(self, profile: Profile, group: TriedGroup) -> Sequence[Placement]:
-        nodes = self._cluster.nodes
+    def _placements(self) -> Sequence[Placement]:
+        nodes, caller = self._cluster.nodes, self._profile.caller
         everywhere = Placement("", np.flatnonzero(nodes.live[: nodes.size]))
-        if not profile.placement_generate:
+        if not self._profile.placement_generate:
             return [everywhere]
-        (hook,) = profile.placement_generate
-        start, status = profile.caller.started(), Code.ERROR
+        (hook,) = self._profile.placement_generate
+        start, status = caller.started(), Code.ERROR
         try:
-            placements: Sequence[Placement] = profile.caller.call(hook, group, everywhere)
+            placements: Sequence[Placement] = caller.call(hook, self._group, everywhere)
             status = Code.SUCCESS if placements else Code.UNSCHEDULABLE
         except PluginError as error:
             raise PlacementError(Code.ERROR, str(error.__cause__ or error)) from error
         finally:
-            profile.caller.record_point("PlacementGenerate", status, start)
-        if self._only_placement:
-            placements = [one for one in placements if one.name == self._only_placement]
+            caller.record_point("PlacementGenerate", status, start)
+        if self._by.only_placement:
+            placements = [one for one in placements if one.name == self._by.only_placement]
         if not placements:
             raise PlacementError(Code.UNSCHEDULABLE, "no feasible placements found")
         return placements if hook.is_trusted else [_checked(one, everywhere) for one in placements]
@@ -240,115 +264,133 @@ class GroupCycles:
 
     # Trials
 
-    def _try(
-        self, profile: Profile, group: TriedGroup, placement: Placement | None, *, feasibility_only: bool = False
-    ) -> Conversation[Trial]:
-        """Reserve nodes for all pods of a group that find one, in a placement or on all nodes."""
-        trial = Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, [], "" if placement is None else placement.name)
-        within = self._within(placement)
-        is_permitted = False
-        for number, pod in enumerate(group.pods):
-            outcome = yield from self._cycles.schedule(profile, pod, within, feasibility_only=feasibility_only)
+    def _try(self, placement: Placement | None) -> Conversation[Trial]:
+        """Reserve nodes for all pods of a group that find one, in a placement or on all nodes, if the group fits."""
+        name = "" if placement is None else placement.name
+        pods, scheduled, outcomes = self._group.pods, self._scheduled, list[Outcome]()
+        status = self._feasible(scheduled, len(pods))
+        if status.code is Code.UNSCHEDULABLE:
+            return Trial(unschedulable_group(*status.reasons), outcomes, name)
+        for number, pod in enumerate(pods, 1):
+            outcome = yield from self._cycles.schedule(self._profile, pod, self._within(placement), in_group=True)
+            outcomes.append(outcome)
             searched = outcome.searched
             assert searched is not None
-            searched.group, searched.placement = group, placement
-            if isinstance(outcome, Failed) and outcome.nominated_node:
-                # The next pods see it on the node that it will have after its evictions.
-                trial.preempting[number] = outcome
-                placed = Placed(pod.placed_on(outcome.nominated_node), outcome.nominated_node, {}, searched)
-                outcome = self._cycles.reserve(profile, placed)
-            trial.outcomes.append(outcome)
+            searched.group, searched.placement = self._group, placement
             if isinstance(outcome, Placed):
-                self._hide_nomination(trial, pod)
-                is_permitted |= not outcome.waits
+                scheduled += 1
+                self._hide_nomination(pod.pod)
             elif not outcome.is_rejection:
-                message = f"failed to schedule other pod from a pod group: {outcome.message}"
-                return replace(trial, code=Code.ERROR, message=message)
-        if not is_permitted:
-            return trial
-        if trial.preempting:
-            return replace(trial, message=WAITS_FOR_PREEMPTION, waits_for_preemption=True)
-        return replace(trial, code=Code.SUCCESS, message="")
-
-    def _hide_nomination(self, trial: Trial, pod: PodInfo) -> None:
-        """Remove the nomination of a placed pod until the trial is undone."""
-        node = self._nominations.node_of(pod.uid)
-        if node:
-            trial.nominations.append((pod.pod, node))
-            self._nominations.remove(pod.uid)
-
-    def _undo(self, profile: Profile, trial: Trial) -> None:
-        for placed in reversed(trial.placed):
-            self._cycles.unreserve(profile, placed)
-        for pod, node in trial.nominations:
-            self._nominations.nominate(pod, node)
-
-    def _reserve_again(self, profile: Profile, trial: Trial) -> Trial:
-        """Reserve the nodes of a trial that was undone."""
-        outcomes = [
-            self._cycles.reserve(profile, outcome) if isinstance(outcome, Placed) else outcome
-            for outcome in trial.outcomes
-        ]
-        for pod, _ in trial.nominations:
-            self._nominations.remove(pod.metadata.uid)
-        return replace(trial, outcomes=outcomes)
-
-    def _permit_again(self, profile: Profile, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Run Permit again for the pods that had to wait when not all pods had a node."""
-        permitted: list[Outcome] = []
-        for outcome in outcomes:
-            if isinstance(outcome, Placed) and outcome.waits:
-                answer = self._cycles.permit(profile, outcome)
-                if isinstance(answer, Placed):
-                    permitted.append(answer)
-                    continue
-                self._cycles.unreserve(profile, outcome)
-                permitted.append(refusal(answer, outcome.searched))
-            else:
-                permitted.append(outcome)
-        return permitted
-
-    # Preemption
-
-    def _preempt(self, profile: Profile, group: TriedGroup, outcome: GroupOutcome) -> Conversation[GroupOutcome]:
-        """Find pods to evict for the group as a whole."""
-        if not profile.pod_group_post_filter:
-            return _with_reasons(outcome, _NOT_REGISTERED)
-        if group.group is None:
-            missing = f'podgroup.scheduling.k8s.io "{group.name}" not found'
-            return replace(outcome, code=Code.ERROR, message=f"failed to get pod group object: {missing}")
-        if group.group.topology_key:
-            return _with_reasons(outcome, _NO_PREEMPTION)
-        reasons: list[str] = []
-        for hook in profile.pod_group_post_filter:
-            try:
-                answer: GroupVictims | Rejection = profile.caller.call(hook, group)
-            except PluginError as error:
-                return replace(outcome, code=Code.ERROR, message=str(error))
-            if isinstance(answer, GroupVictims):
+                status = failed_group(f"failed to schedule other pod from a pod group: {outcome.message}")
                 break
-            reasons += answer.reasons
-            if answer.code is Code.UNRESOLVABLE:
-                return _with_reasons(outcome, *answer.reasons)
+            status = self._feasible(scheduled, len(pods) - number)
+            if status.code in (Code.UNSCHEDULABLE, Code.ERROR):
+                break
+        if status.code is Code.WAIT:
+            status = unschedulable_group(*status.reasons)
+        trial = Trial(status, outcomes, name)
+        if not trial.fits:
+            self._undo(trial)
+        return trial
+
+    def _feasible(self, scheduled: int, remaining: int) -> Status:
+        """Return whether enough pods have a node, if `remaining` pods have not been tried yet."""
+        caller, start, status = self._profile.caller, self._profile.caller.started(), Status()
+        try:
+            for hook in self._profile.placement_feasible:
+                answer: Rejection | Wait | None = caller.call(hook, self._group, scheduled, remaining)
+                if isinstance(answer, Rejection):
+                    return (status := Status(answer.code, answer.reasons))
+                if answer is not None:
+                    status = Status(Code.WAIT, (answer.reason,))
+        except PluginError as error:
+            status = failed_group(f"failed to evaluate placement feasibility: {error}")
+        finally:
+            caller.record_point("PlacementFeasible", status.code, start)
+        return status
+
+    def _hide_nomination(self, pod: Pod) -> None:
+        node = self._by.nominations.node_of(pod.metadata.uid)
+        if node:
+            self._hidden.append((pod, node))
+            self._by.nominations.remove(pod.metadata.uid)
+
+    def _undo(self, trial: Trial) -> None:
+        for placed in reversed(trial.placed):
+            self._cycles.unreserve(self._profile, placed)
+
+    def _permit(self, placed: Placed) -> Outcome:
+        """Run Permit for a pod of a group that fits."""
+        answer = self._cycles.permit(self._profile, placed)
+        if isinstance(answer, Placed):
+            return answer
+        self._cycles.unreserve(self._profile, placed)
+        return refusal(answer, placed.searched)
+
+    # PodGroupPostFilter
+
+    def _post_filter(self, trial: Trial) -> Conversation[PostFiltered]:
+        """Run PodGroupPostFilter; the messages of plugins that could not help are joined."""
+        caller = self._profile.caller
+        start = caller.started()
+        messages: list[str] = []
+        result = PostFiltered(Code.UNSCHEDULABLE)
+        for hook in self._profile.pod_group_post_filter:
+            result = yield from self._filter_with(hook, trial)
+            if result.code in (Code.SUCCESS, Code.UNRESOLVABLE):
+                break
+            if result.code is not Code.UNSCHEDULABLE:
+                problem = f'error in "{hook.name}" PodGroupPostFilter plugins: {result.message}'
+                result = replace(result, code=Code.ERROR, message=problem)
+                break
+            if result.message:
+                messages.append(result.message)
         else:
-            return _with_reasons(outcome, *reasons)
-        preemption = GroupPreemption(self._cluster, answer.units, lambda: self._try_and_undo(profile, group))
-        trial, victims = yield from preemption.run()
-        if trial.code is Code.ERROR:
-            return replace(outcome, code=Code.ERROR, message=trial.message)
-        if trial.code is not Code.SUCCESS:
-            return _with_reasons(outcome, outcome.message)
-        return replace(
-            outcome,
-            waits_for_preemption=True,
-            victims=victims,
-            preempting_plugin=hook.name,
-            nominated=tuple(one.node if isinstance(one, Placed) else "" for one in trial.outcomes),
+            result = replace(result, message=", ".join(messages))
+        caller.record_point("PodGroupPostFilter", result.code, start)
+        return result
+
+    def _filter_with(self, hook: Hook, trial: Trial) -> Conversation[PostFiltered]:
+        states = {
+            pod.uid: outcome.states[hook.name]
+            for pod, outcome in zip(self._group.pods, trial.outcomes, strict=False)
+            if hook.name in outcome.states
+        }
+        try:
+            answer: GroupVictims | Rejection = self._profile.caller.call(hook, replace(self._group, states=states))
+        except PluginError as error:
+            return PostFiltered(Code.ERROR, str(error.__cause__ or error))
+        if isinstance(answer, Rejection):
+            return PostFiltered(answer.code, answer.message, attempted=answer.code)
+        if answer.is_ongoing:
+            nodes = {pod.uid: pod.pod.status.nominatedNodeName for pod in self._group.pods}
+            return PostFiltered(Code.SUCCESS, _ONGOING, nodes=nodes, attempted=Code.SUCCESS)
+        start, tried = self._profile.caller.started(), self._tried
+        found = yield from self._preempt(answer)
+        self._tried = tried
+        return replace(found, plugin=hook.name, attempted=found.code, seconds=self._profile.caller.started() - start)
+
+    def _preempt(self, answer: GroupVictims) -> Conversation[PostFiltered]:
+        preemption = GroupPreemption(
+            self._profile, self._group, self._cluster, self._cycles, self._by.nominations, answer.units
+        )
+        trial, units = yield from preemption.run(self._find_and_undo)
+        if not trial.fits:
+            return PostFiltered(trial.status.code, f"{_PREEMPTION}{trial.status.message}")
+        victims = tuple(pod for unit in units for pod in unit.pods)
+        return PostFiltered(
+            Code.SUCCESS,
+            f"{_PREEMPTION}found a placement for podgroup, preempting {len(victims)} victims",
+            victims,
+            disruptions=sum(unit.in_group for unit in units),
+            budgets_broken=sum(unit.budgets_broken for unit in units),
+            nodes={one.pod.uid: one.node for one in trial.placed},
         )
 
-    def _try_and_undo(self, profile: Profile, group: TriedGroup) -> Conversation[Trial]:
-        trial = yield from self._try(profile, group, None, feasibility_only=True)
-        self._undo(profile, trial)
+    def _find_and_undo(self) -> Conversation[Trial]:
+        trial = yield from self._find()
+        if trial.fits:
+            self._undo(trial)
         return trial
 
 
@@ -377,7 +419,3 @@ def _tried(name: str, nodes: int, trial: Trial) -> TriedPlacement:
 def _placed_pods(placement: Placement, trial: Trial) -> PlacedPods:
     placed = trial.placed
     return PlacedPods(placement, [one.pod for one in placed], lambda: [one.node for one in placed])
-
-
-def _with_reasons(outcome: GroupOutcome, *reasons: str) -> GroupOutcome:
-    return replace(outcome, message=", ".join((outcome.message, *reasons)))

@@ -128,12 +128,12 @@ class SchedulingCycles:
         return run_until_calls(self.schedule(profile, pod))
 
     def schedule(
-        self, profile: Profile, pod: PodInfo, within: IntArray | None = None, *, feasibility_only: bool = False
+        self, profile: Profile, pod: PodInfo, within: IntArray | None = None, *, in_group: bool = False
     ) -> Conversation[Outcome]:
         """Schedule one pod on all nodes, or on the rows `within`; yield the calls to extenders.
 
-        A failure of a plugin or an extender is an outcome, not an exception. With `feasibility_only`, PostFilter does
-        not run, and a failure has no message.
+        A failure of a plugin or an extender is an outcome, not an exception. Of a pod `in_group`, the group's cycle
+        decides: neither PostFilter nor Permit runs.
         """
         node_count = self._cluster.nodes.count
         searched = SearchedNodes(self._cluster.revision, self._extenders.configured, node_count)
@@ -146,13 +146,13 @@ class SchedulingCycles:
             evaluator = self._pre_filter(evaluation, search)
             if evaluator is not None:
                 # 2. Find the feasible nodes and choose the best one.
-                row = yield from self._find(evaluation, evaluator, search, searched, explain=not feasibility_only)
+                row = yield from self._find(evaluation, evaluator, search, searched)
                 if row is not None:
                     # 3. Assume the pod on the node, and run Reserve and Permit.
-                    return self._reserve_row(evaluation, row, searched)
-            if feasibility_only:
-                return Failed(Code.UNSCHEDULABLE, "", searched=searched)
+                    return self._reserve_row(evaluation, row, searched, permits=not in_group)
             # 4. No node is feasible: run PostFilter.
+            if in_group:
+                return _failed_in_group(evaluation, searched)
             return (yield from self._post_filter(evaluation, searched))
         except PluginError as error:
             return Failed(Code.ERROR, str(error), failing_plugin=error.plugin, searched=searched)
@@ -194,7 +194,7 @@ class SchedulingCycles:
         return evaluation if evaluation.pre_filter() else None
 
     def _find(
-        self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, searched: SearchedNodes, *, explain: bool
+        self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, searched: SearchedNodes
     ) -> Conversation[int | None]:
         """Return the row of the best node, None if no node is feasible; fill in `searched`."""
         # 1. The pod's nominated node, if it is feasible.
@@ -207,7 +207,7 @@ class SchedulingCycles:
         if narrowed is not None:
             search = self._search_in(evaluation.profile, narrowed)
         run_point = evaluation.profile.caller.run_point
-        rows, count = run_point("Filter", self._filter, evaluation, evaluator, search, explain)
+        rows, count = run_point("Filter", self._filter, evaluation, evaluator, search)
         if evaluation.within is None and narrowed is None:
             # The order itself is an array of all rows.
             searched.start = self._next_start
@@ -244,14 +244,12 @@ class SchedulingCycles:
             log.error("Evaluation failed on nominated node", err=error, pod=evaluation.pod.key)
             return False
 
-    def _filter(
-        self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search, explain: bool
-    ) -> tuple[IntArray, int]:
+    def _filter(self, evaluation: Evaluation, evaluator: RowEvaluator, search: Search) -> tuple[IntArray, int]:
         """Return the first `search.enough` feasible rows, and the number of rows that were filtered."""
         at_once = self._found_none and evaluator.is_cached
         rows, count = first_passing(evaluator.passing, search, at_once)
         self._found_none = not len(rows)
-        if explain and self._found_none:
+        if self._found_none:
             # Cached verdicts are about all rows, so they do not explain a search within some rows.
             (evaluator if evaluation.within is None else evaluation).explain()
         return rows, count
@@ -281,13 +279,13 @@ class SchedulingCycles:
 
     # Assume, Reserve, Permit
 
-    def _reserve_row(self, evaluation: Evaluation, row: int, searched: SearchedNodes) -> Outcome:
+    def _reserve_row(self, evaluation: Evaluation, row: int, searched: SearchedNodes, *, permits: bool) -> Outcome:
         profile, node = evaluation.profile, self._cluster.nodes.names[row]
         # Keep only the states that are needed later: others may be large, and thousands of pods may be binding.
         states = {name: state for name, state in evaluation.states.items() if name in profile.acting}
         if evaluation.pod.pod.spec.nodeName:
             return self._permit_in_place(profile, Placed(evaluation.pod, node, states, searched))
-        return self.reserve(profile, Placed(evaluation.pod.placed_on(node), node, states, searched))
+        return self.reserve(profile, Placed(evaluation.pod.placed_on(node), node, states, searched), permits=permits)
 
     def _permit_in_place(self, profile: Profile, placed: Placed) -> Failed:
         """Run Permit for a pod that is on the node already; a plugin must reject it, since there is nothing to bind."""
@@ -298,12 +296,12 @@ class SchedulingCycles:
         message = f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed"
         return Failed(Code.ERROR, message, searched=placed.searched)
 
-    def reserve(self, profile: Profile, placed: Placed) -> Outcome:
-        """Assume a pod on its node, and run Reserve and Permit; undo everything if a plugin rejects it."""
+    def reserve(self, profile: Profile, placed: Placed, *, permits: bool) -> Outcome:
+        """Assume a pod on its node, and run Reserve and, if `permits`, Permit; undo all if a plugin rejects it."""
         self._cluster.assume(placed.pod, placed.node)
         refused = self._run_reserve(profile, placed.states, placed.pod, placed.node)
         if refused is None:
-            outcome = self.permit(profile, placed)
+            outcome = self.permit(profile, placed) if permits else placed
             if isinstance(outcome, Placed):
                 return outcome
             refused = outcome
@@ -368,3 +366,14 @@ class SchedulingCycles:
                 caller.log_failure(error)
         caller.record_point("Unreserve", status, start)
         return self._cluster.forget(placed.pod.uid)
+
+
+def _failed_in_group(evaluation: Evaluation, searched: SearchedNodes) -> Failed:
+    return Failed(
+        Code.UNSCHEDULABLE,
+        evaluation.message(),
+        frozenset(evaluation.rejecting_plugins),
+        nominated_node=None,
+        searched=searched,
+        states=evaluation.states,
+    )

@@ -50,6 +50,7 @@ class Hook:
         self.with_changes = companion("with_changes")
         self.counted_rows = companion("counted_rows")
         self.copies = companion("copies_rows")
+        self.feasible = companion("placement_feasible")
         self.normalize = companion("normalize")
         self.unreserve = companion("unreserve")
         self.pre_bind_needed = companion("pre_bind_needed")

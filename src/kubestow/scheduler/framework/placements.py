@@ -1,7 +1,7 @@
 """Pod groups as passed to plugins: the group that is tried, its placements, and the pods placed in a placement."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,8 @@ class TriedGroup(msgspec.Struct, frozen=True):
     """None if the group does not exist (any more)."""
     pods: Sequence[PodInfo]
     """The pods of the group that are tried."""
+    states: Mapping[str, Any] = {}
+    """In PodGroupPostFilter: by UID, the state that the plugin's PreFilter returned for a pod that was tried last."""
 
     @property
     def key(self) -> str:
@@ -54,9 +56,15 @@ class VictimUnit(msgspec.Struct, frozen=True):
     """Pods that are evicted together, or not at all."""
 
     pods: tuple[PodInfo, ...]
+    in_group: bool = False
+    """Whether they belong to a pod group."""
+    budgets_broken: int = 0
+    """Number of these evictions that violate a disruption budget."""
 
 
 class GroupVictims(msgspec.Struct, frozen=True):
-    """From PostFilter for a group: the pods that may be evicted, in the order in which to try to spare them."""
+    """From PodGroupPostFilter: the pods that may be evicted, in the order in which to try to spare them."""
 
     units: Sequence[VictimUnit]
+    is_ongoing: bool = False
+    """Victims of an earlier preemption have not ended yet: nothing is evicted, and the pods keep their nominations."""

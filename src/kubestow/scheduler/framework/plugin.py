@@ -384,7 +384,10 @@ class PlacementScore(Protocol):
 
 @runtime_checkable
 class PodGroupPostFilter(Protocol):
-    """Makes a group schedulable that cannot be placed: returns the pods to evict for it, or why there are none."""
+    """Returns the pods that may be evicted for a group that cannot be placed, or why there are none.
+
+    Plugins run in order until one returns `GroupVictims`, or a rejection that preemption cannot resolve.
+    """
 
     def pod_group_post_filter(self, group: TriedGroup) -> GroupVictims | Rejection: ...
 

@@ -91,17 +91,19 @@ class Profile:
                 # Rows are not evaluated up to the first rejection only.
                 hook.row = None
         self.post_filter = hooks("postFilter")
+        self.pod_group_post_filter = hooks("podGroupPostFilter")
         self.pre_score = hooks("preScore")
         self.score = hooks("score")
         self.weights = tuple(entry.weight for entry in points["score"])
         self.reserve = hooks("reserve")
         self.permit = hooks("permit")
+        self.placement_feasible = tuple(hook.feasible for hook in self.permit if hook.feasible is not None)
+        """Whether enough pods of a group have a node; for built-in plugins."""
         self.pre_bind = hooks("preBind")
         self.bind = hooks("bind")
         self.post_bind = hooks("postBind")
         self.placement_generate = hooks("placementGenerate")
         self.placement_score = hooks("placementScore")
-        self.pod_group_post_filter = hooks("podGroupPostFilter")
         self.placement_weights = tuple(entry.weight for entry in points["placementScore"])
         acting = self.reserve + self.permit + self.pre_bind + self.post_bind
         self.acting = frozenset(hook.name for hook in acting)

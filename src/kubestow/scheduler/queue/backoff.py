@@ -53,7 +53,7 @@ class Backoff:
             return _NO_BACKOFF
         if queued.backoff_expiry is None:
             doublings = min(count - 1, _LONGEST_DOUBLING)
-            seconds = min(self._initial * 2.0**doublings, self._longest)
+            seconds = min(self._initial * 2.0**doublings, self._longest * queued.backoff_factor)
             queued.backoff_expiry = self._rounded(queued.timestamp + seconds)
         return queued.backoff_expiry
 

@@ -55,7 +55,7 @@ class PodHeap:
 
     def push(self, queued: QueuedPod) -> None:
         """Add a pod, or move a pod of the heap to its new position."""
-        uid = queued.pod.metadata.uid
+        uid = queued.uid
         self._sequence = sequence = self._sequence + 1
         self.entries[uid] = (sequence, queued)
         heapq.heappush(self._heap, _entry(self._key(queued), sequence, uid))

@@ -41,10 +41,8 @@ class PoolEntry(NamedTuple):
 class Pool:
     """The pods that wait for an event."""
 
-    def __init__(self, longest_wait: float, longest_wait_in_group: float | None = None) -> None:
-        """`longest_wait_in_group` applies to rejected pods of a group; None: `longest_wait`."""
+    def __init__(self, longest_wait: float) -> None:
         self._longest_wait = longest_wait
-        self._longest_wait_in_group = longest_wait if longest_wait_in_group is None else longest_wait_in_group
         self.entries: dict[str, PoolEntry] = {}
         """Entries by UID, in order of arrival; putting a pod creates a new entry object."""
         self._indexes: dict[str, _Index] = {}
@@ -169,6 +167,4 @@ class Pool:
 
     def deadline(self, queued: QueuedPod) -> float:
         """Return the time after which a pod has waited too long."""
-        in_group = queued.pod.spec.schedulingGroup is not None and not queued.gate
-        longest = self._longest_wait_in_group if in_group else self._longest_wait
-        return max(queued.timestamp, queued.flush_timestamp) + longest
+        return max(queued.timestamp, queued.flush_timestamp) + self._longest_wait

@@ -1,6 +1,6 @@
 """A pod in the queue, with the results of its attempts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -47,6 +47,16 @@ class QueuedPod(msgspec.Struct, eq=False):
     def __post_init__(self) -> None:
         self.uid = self.pod.metadata.uid
         self.profile = self.pod.spec.schedulerName
+
+    @property
+    def pods(self) -> "Sequence[QueuedPod]":
+        """The pods that it stands for: itself."""
+        return (self,)
+
+    @property
+    def backoff_factor(self) -> float:
+        """The factor of the longest backoff."""
+        return 1.0
 
     @property
     def equivalence_key(self) -> bytes:

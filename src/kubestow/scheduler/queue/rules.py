@@ -16,9 +16,6 @@ class QueueSettings(msgspec.Struct, frozen=True):
     initial_backoff: float = 1.0
     longest_backoff: float = 10.0
     longest_unschedulable: float = 300.0
-    longest_unschedulable_in_group: float | None = None
-    """Replaces `longest_unschedulable` for rejected pods of a group, since hints do not cover every event that may help
-    a group. None: the same value."""
     pop_from_backoff: bool = True
     """Pop pods before the end of their backoff when no pod is active."""
 

@@ -46,6 +46,7 @@ POPPED_FROM_BACKOFF = "PopFromBackoffQ"
 ACTIVE = "active"
 BACKOFF = "backoff"
 UNSCHEDULABLE = "unschedulable"
+GATED = "gated"
 
 
 class SchedulingQueue:
@@ -73,7 +74,7 @@ class SchedulingQueue:
         self._set_rules(rules)
         self._active = PodHeap(lambda queued: order(queued.pod, queued.timestamp))
         self._backoff = Backoff(settings.initial_backoff, settings.longest_backoff, settings.pop_from_backoff, order)
-        self._pool = Pool(settings.longest_unschedulable, settings.longest_unschedulable_in_group)
+        self._pool = Pool(settings.longest_unschedulable)
         self._in_flight = InFlight()
         places = (self._active, self._backoff.rejected, self._backoff.errors, self._pool)
         self._entries: tuple[Mapping[str, object], ...] = tuple(place.entries for place in places)
@@ -164,6 +165,11 @@ class SchedulingQueue:
     # Scheduling cycles
 
     @property
+    def awaits_retry(self) -> bool:
+        """Whether a pod will be retried after its backoff, with a result that may differ from the last one."""
+        return bool(self._backoff)
+
+    @property
     def has_work(self) -> bool:
         """Whether `pop` would return a pod."""
         return bool(self._active) or (self._settings.pop_from_backoff and bool(self._backoff.rejected))
@@ -180,32 +186,18 @@ class SchedulingQueue:
                 queued = self._backoff.rejected.pop()
                 if queued:
                     self._report_arrival(ACTIVE, queued, POPPED_FROM_BACKOFF)
-            if queued is None:
-                return None
-            if queued.rejectors:
-                self._count_rejections(queued, -1)
-            # A pod that was deleted in flight and added again with the same UID: the first attempt continues alone.
-            if queued.uid not in self._in_flight.entries:
-                self._start_attempt(queued)
+            if queued is None or self._start_attempt(queued):
                 return queued
 
-    def pop_pods(self, uids: Iterable[str]) -> list[QueuedPod]:
-        """Pop certain pods, whether they are active or not; without pods in flight and gated pods."""
-        popped = []
-        for uid in uids:
-            if uid in self._in_flight.entries:
-                continue
-            self._activate(uid)
-            active = self._active.remove(uid)
-            if active is not None:
-                self._count_rejections(active, -1)
-                self._start_attempt(active)
-                popped.append(active)
-        return popped
-
-    def _start_attempt(self, queued: QueuedPod) -> None:
+    def _start_attempt(self, queued: QueuedPod) -> bool:
+        if queued.rejectors:
+            self._count_rejections(queued, -1)
+        # A pod that was deleted in flight and added again with the same UID: the first attempt continues alone.
+        if queued.uid in self._in_flight.entries:
+            return False
         queued.attempts += 1
         self._in_flight.add(queued.pod)
+        return True
 
     def done(self, uid: str) -> None:
         """Remove a popped pod that was bound or deleted."""
@@ -219,20 +211,27 @@ class SchedulingQueue:
         """
         uid = queued.uid
         if self.get(uid) is None:
-            queued.reject(unschedulable, pending)
-            if queued.rejectors:
-                queued.unschedulable_count += 1
-                queued.consecutive_errors = 0
-            else:
-                queued.consecutive_errors += 1
-            queued.timestamp = self._clock.now()
-            queued.backoff_expiry = None
-            queued.was_flushed = False
-            queued.flush_timestamp = -math.inf
-            self._count_rejections(queued, 1)
+            self._record_failure(queued, unschedulable, pending)
             retry = self._hints.retry_after_attempt(queued, self._in_flight.since_popped(uid))
             self._requeue(queued, retry, ATTEMPT_FAILED)
         self._in_flight.done(uid)
+
+    def _record_failure(self, queued: QueuedPod, unschedulable: Iterable[str], pending: Iterable[str]) -> None:
+        queued.reject(unschedulable, pending)
+        self._count_failure(queued, rejected=bool(queued.rejectors))
+        self._count_rejections(queued, 1)
+
+    def _count_failure(self, queued: QueuedPod, *, rejected: bool) -> None:
+        """Prepare the backoff after an attempt that ended in a rejection or an error."""
+        if rejected:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
+        queued.timestamp = self._clock.now()
+        queued.backoff_expiry = None
+        queued.was_flushed = False
+        queued.flush_timestamp = -math.inf
 
     # Causes of moves
 
@@ -314,7 +313,7 @@ class SchedulingQueue:
             ACTIVE: len(self._active),
             BACKOFF: len(self._backoff),
             UNSCHEDULABLE: len(self._pool) - self._pool.gated,
-            "gated": self._pool.gated,
+            GATED: self._pool.gated,
         }
 
     def entities(self) -> dict[tuple[str, ...], float]:
@@ -343,11 +342,11 @@ class SchedulingQueue:
     def snapshot(self) -> dict[str, list[Pod]]:
         """Return all waiting pods by place."""
         return {
-            ACTIVE: [queued.pod for queued in self._active],
-            BACKOFF: [queued.pod for queued in self._backoff.rejected],
-            "errorBackoff": [queued.pod for queued in self._backoff.errors],
-            UNSCHEDULABLE: [queued.pod for queued in self._pool if not queued.gate],
-            "gated": [queued.pod for queued in self._pool if queued.gate],
+            ACTIVE: _pods_of(self._active),
+            BACKOFF: _pods_of(self._backoff.rejected),
+            "errorBackoff": _pods_of(self._backoff.errors),
+            UNSCHEDULABLE: _pods_of(queued for queued in self._pool if not queued.gate),
+            GATED: _pods_of(queued for queued in self._pool if queued.gate),
         }
 
     def entries(self) -> tuple[Mapping[str, object], ...]:
@@ -357,7 +356,7 @@ class SchedulingQueue:
     def locate(self, uid: str) -> tuple[str, QueuedPod, float | None]:
         """Return the place of a waiting pod, the pod, and the latest time of its next attempt, if that is known."""
         if queued := self._pool.get(uid):
-            return ("gated", queued, None) if queued.gate else (UNSCHEDULABLE, queued, self._pool.deadline(queued))
+            return (GATED, queued, None) if queued.gate else (UNSCHEDULABLE, queued, self._pool.deadline(queued))
         if queued := self._backoff.get(uid):
             return BACKOFF, queued, self._backoff.expiry(queued)
         queued = self._active.get(uid)
@@ -367,12 +366,14 @@ class SchedulingQueue:
     # Moves
 
     def _add(self, pod: Pod) -> None:
-        if pod.spec.schedulerName not in self._rules:
-            raise ValueError(f"pod {pod.key} requires scheduler {pod.spec.schedulerName!r}, which has no profile")
-        queued = QueuedPod(pod, self._clock.now())
         # Of a gated pod, too: its nominated node is reserved for it.
         self.nominator.nominate(pod)
-        self._to_active(queued, _ADDED)
+        self._to_active(self._new(pod), _ADDED)
+
+    def _new(self, pod: Pod) -> QueuedPod:
+        if pod.spec.schedulerName not in self._rules:
+            raise ValueError(f"pod {pod.key} requires scheduler {pod.spec.schedulerName!r}, which has no profile")
+        return QueuedPod(pod, self._clock.now())
 
     def _replace(self, queued: QueuedPod, old: Pod, new: Pod) -> None:
         queued.pod = new
@@ -380,7 +381,7 @@ class SchedulingQueue:
 
     def _move(self, pods: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> None:
         for queued in pods:
-            retry = self._hints.retry_after_event(queued, event, old, new)
+            retry = self._retry_after_event(queued, event, old, new)
             if retry is not Retry.NO:
                 self._pool.detach(queued.uid)
                 self._requeue(queued, retry, event.label)
@@ -388,6 +389,9 @@ class SchedulingQueue:
                     # Another plugin gates it now, for another reason.
                     self._pool.wait_only_for(queued.uid, None)
         self._in_flight.record(event, old, new)
+
+    def _retry_after_event(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Retry:
+        return self._hints.retry_after_event(queued, event, old, new)
 
     def _requeue(self, queued: QueuedPod, retry: Retry, cause: str) -> bool:
         """Move a pod to the place that follows from `retry` and PreEnqueue; return False if that is the pool."""
@@ -409,14 +413,17 @@ class SchedulingQueue:
             if uid not in self._active.entries and uid not in self._backoff:
                 self._to_pool(queued, cause)
             return False
-        if queued.initial_attempt_timestamp is None:
-            queued.initial_attempt_timestamp = self._clock.now()
         self._pool.remove(uid)
         self._backoff.remove(uid)
         self._active.push(queued)
+        self._on_active(queued)
         self._report_arrival(ACTIVE, queued, cause)
         self._on_arrival()
         return True
+
+    def _on_active(self, queued: QueuedPod) -> None:
+        if queued.initial_attempt_timestamp is None:
+            queued.initial_attempt_timestamp = self._clock.now()
 
     def _to_backoff(self, queued: QueuedPod, cause: str) -> bool:
         # A pod may be popped from the backoff queue, where PreEnqueue does not run again.
@@ -471,6 +478,10 @@ class SchedulingQueue:
 
 
 _ADDED = UNSCHEDULED_POD_ADD.label
+
+
+def _pods_of(place: Iterable[QueuedPod]) -> list[Pod]:
+    return [one.pod for queued in place for one in queued.pods]
 
 
 def _have_same_controller(one: ObjectMeta, other: ObjectMeta) -> bool:

@@ -72,7 +72,7 @@ class RunningCore:
         queue, scheduler = self._core.queue, self._core.scheduler
         return bool(
             queue.has_work
-            or queue.lengths()["backoff"]
+            or queue.awaits_retry
             or len(scheduler.binder)
             or len(scheduler.evictions)
             or scheduler.calls

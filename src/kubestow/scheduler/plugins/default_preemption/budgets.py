@@ -30,21 +30,22 @@ class Budgets(msgspec.Struct):
         left: dict[int, int] = {}
         return [self._breaks(pod, left) for pod in pods]
 
-    def units_broken_by(self, units: Sequence[Sequence[PodInfo]]) -> list[bool]:
-        """Return for each unit of pods, evicted together after the units before it, whether a pod violates a budget."""
+    def number_broken_by(self, units: Sequence[Sequence[PodInfo]]) -> list[int]:
+        """Return for each unit of pods, evicted together after the units before it, how many violate a budget."""
         left: dict[int, int] = {}
-        return [any(self._breaks(pod, left) for pod in unit) for unit in units]
+        return [sum([self._breaks(pod, left) for pod in unit]) for unit in units]
 
     def _breaks(self, pod: PodInfo, left: dict[int, int]) -> bool:
         budgets = self.by_namespace.get(pod.namespace)
         if budgets is None or not pod.labels:
             return False
-        breaks = False
         for budget in budgets:
             if budget.selector.matches(pod.labels) and pod.name not in budget.disrupted:
                 left[budget.number] = left.get(budget.number, budget.disruptions_allowed) - 1
-                breaks |= left[budget.number] < 0
-        return breaks
+                if left[budget.number] < 0:
+                    # Like kube-scheduler: the pod does not count for the other budgets.
+                    return True
+        return False
 
 
 def budgets_of(listed: Iterable[PodDisruptionBudget]) -> Budgets:

@@ -7,14 +7,14 @@ import numpy as np
 
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, is_any_set
 from kubestow.scheduler.framework.verdicts import Verdicts
-from kubestow.scheduler.plugins.default_preemption.trials import Trial
+from kubestow.scheduler.plugins.default_preemption.trials import Potential, Trial
 from kubestow.scheduler.plugins.default_preemption.victims import PotentialVictims
 
 
 class InitialVerdicts:
     """The verdicts of the filters on rows with all potential victims removed."""
 
-    def __init__(self, victims: PotentialVictims, trials: Iterable[Trial]) -> None:
+    def __init__(self, victims: Potential, trials: Iterable[Trial]) -> None:
         self._size = len(victims.rows)
         self._verdicts: Sequence[tuple[IntArray, Verdicts]] = [pair for trial in trials for pair in trial.verdicts()]
 
@@ -56,14 +56,23 @@ class DryRun(msgspec.Struct, frozen=True):
 
 
 def reprieve(victims: PotentialVictims, trials: Sequence[Trial]) -> DryRun:
-    """Add pods back turn by turn, on all rows at once; remove those again with which the preemptor does not fit."""
-    is_victim = np.zeros(victims.filled.shape, np.bool_)
+    """Return the minimum set of victims."""
+    return DryRun(victims, minimum(victims, trials))
+
+
+def minimum(victims: Potential, trials: Sequence[Trial]) -> BoolArray:
+    """Add pods back turn by turn, on all rows at once; remove those again with which the preemptor does not fit.
+
+    Return by turn and row whether the pod is a victim.
+    """
+    filled = victims.filled
+    is_victim = np.zeros(filled.shape, np.bool_)
     for turn, rejected in enumerate(is_victim):
         for trial in trials:
             trial.reprieve(turn)
             rejected[trial.of] |= ~trial.still_passing()
-        rejected &= victims.filled[turn]
+        rejected &= filled[turn]
         if is_any_set(rejected):
             for trial in trials:
                 trial.remove(turn, rejected)
-    return DryRun(victims, is_victim)
+    return is_victim

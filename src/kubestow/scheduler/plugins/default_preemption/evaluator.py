@@ -43,7 +43,7 @@ class Evaluator:
             start = self._handle.rng.randrange(len(rows))
             rows = np.concatenate((rows[start:], rows[:start]))
         findings = self._cache.findings(None if cycle.has_adapting_states else cycle.signature, cycle.nominated_row)
-        search = Search(cluster, cycle, pod, self._cache.budgets(), findings, rows)
+        search = Search(cluster, cycle, pod, self._cache.budgets(), findings, rows, self._handle.clock.now())
         candidates = search.run(self._candidates_wanted(len(rows)))
         if len(candidates):
             if self._handle.extenders_judge_preemption(pod):
@@ -63,7 +63,9 @@ class Evaluator:
         assert group.group is not None
         cluster, now = self._handle.cluster, self._handle.clock.now()
         units = evictable_units(cluster, group.group.priority, self._cache.budgets(), now)
-        return GroupVictims(units) if units else unresolvable("No preemption victims found for incoming preemptor")
+        if not units:
+            return unresolvable("pod group preemption: No preemption victims found for incoming preemptor")
+        return GroupVictims(units)
 
     def _candidates_wanted(self, helpful: int) -> int:
         share = helpful * self._args.minCandidateNodesPercentage // 100

@@ -33,6 +33,8 @@ class Findings:
         """The cost of candidates by criterion and row, as in `WeighedCandidates`; NOT_STARTED for pods not started."""
         self._is_victim: BoolArray = np.empty((0, capacity), np.bool_)
         """The victims of candidates, by rank of the pod and row."""
+        self._units: dict[int, tuple[PodInfo, ...]] = {}
+        """The victims of candidates with pods of groups, by row."""
         self._reason: IdArray = np.empty(capacity, np.int32)
         """The index into `_reason_lists`, for rejected rows."""
         self._reason_lists: list[tuple[str, ...]] = [()]
@@ -41,6 +43,21 @@ class Findings:
     def discard(self, rows: IntArray | list[int] | slice) -> None:
         """Discard the findings for rows that have changed."""
         self.kind[rows] = UNTRIED
+
+    def discard_units(self, rows: IntArray | list[int]) -> None:
+        """Discard the findings for rows that have pods of groups, or had some."""
+        self.discard([*self._units])
+        self._units.clear()
+        self.discard(rows)
+
+    def record_units(self, row: int, victims: tuple[PodInfo, ...], cost: tuple[float, ...]) -> None:
+        """Record the victims on a row with pods of groups, and their cost; none if the pod fits without evictions."""
+        if not victims:
+            self.kind[row] = FITS_ALREADY
+            return
+        self.kind[row] = BREAKING_CANDIDATE if cost[BUDGETS_BROKEN] else CANDIDATE
+        self.cost[:, row] = cost
+        self._units[row] = victims
 
     def record_no_victims(self, rows: IntArray) -> None:
         """Record rows without pods of lower priority."""
@@ -82,6 +99,8 @@ class Findings:
 
     def victims(self, row: int, ranking: PodRanking) -> tuple[PodInfo, ...]:
         """Return the victims on a candidate, most important first."""
+        if row in self._units:
+            return self._units[row]
         ranked = ranking.pods(row)
         return ranking.latest(row, self._is_victim[: len(ranked), row].nonzero()[0].tolist())
 

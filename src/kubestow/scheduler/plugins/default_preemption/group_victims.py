@@ -1,6 +1,6 @@
-"""The pods that may be evicted for a pod group, in the order in which they are reprieved."""
+"""The units that may be evicted if there are pod groups: a pod, or a group whose pods are evicted together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from kubestow.api.pod_groups import group_key
@@ -14,48 +14,42 @@ _Unit: TypeAlias = tuple[tuple[PodInfo, ...], int]
 """Pods that are evicted together, and their priority."""
 
 
+def unit_of(cluster: Cluster, pod: PodInfo) -> tuple[str, tuple[PodInfo, ...], int]:
+    """Return what identifies the unit of a pod, its pods, and its priority, which is that of the group."""
+    groups = cluster.groups
+    group = None if groups is None else groups.group_of(pod.pod)
+    if groups is None or group is None:
+        return pod.uid, (pod,), pod.priority
+    if not group.is_disrupted_together:
+        return pod.uid, (pod,), group.priority
+    found = (cluster.pod(uid) for uid in groups.members(group.key).scheduled)
+    return group.key, tuple(one for one in found if one is not None), group.priority
+
+
 def evictable_units(cluster: Cluster, priority: int, budgets: Budgets, now: float) -> Sequence[VictimUnit]:
-    """Return all units with a lower priority: those that violate a budget first, then by importance.
-
-    Groups with a matching disruption mode are evicted as a whole, and have the priority of the group.
-    """
-    lower = [*_single_pods(cluster, priority), *_whole_groups(cluster, priority)]
-    lower.sort(key=lambda unit: _importance_key(unit[0], unit[1], now))
-    broken = budgets.units_broken_by([pods for pods, _ in lower])
-    order = sorted(range(len(lower)), key=lambda number: not broken[number])
-    return [VictimUnit(lower[number][0]) for number in order]
-
-
-def _single_pods(cluster: Cluster, priority: int) -> Iterator[_Unit]:
-    """Yield the pods of lower priority that are evicted individually."""
-    for row in cluster.rows_with_lower_priority(priority).tolist():
-        for pod in cluster.nodes.pods[row].values():
-            if pod.priority < priority and not _is_evicted_with_others(cluster, pod):
-                yield (pod,), pod.priority
+    """Return all units with a lower priority: those that violate a budget first, then by importance."""
+    found: dict[str, _Unit] = {}
+    for _, pod in cluster.placed_pods():
+        if group_key(pod.pod) and cluster.groups is not None:
+            key, pods, of_unit = unit_of(cluster, pod)
+            if of_unit < priority:
+                found[key] = (pods, of_unit)
+        elif pod.priority < priority:
+            found[pod.uid] = ((pod,), pod.priority)
+    return in_order(found.values(), budgets, now)
 
 
-def _is_evicted_with_others(cluster: Cluster, pod: PodInfo) -> bool:
-    if cluster.groups is None or not group_key(pod.pod):
-        return False
-    group = cluster.groups.group_of(pod.pod)
-    return group is not None and group.is_disrupted_together
+def in_order(units: Iterable[_Unit], budgets: Budgets, now: float) -> list[VictimUnit]:
+    """Return units in the order in which to reprieve them."""
+    ranked = sorted(units, key=lambda unit: _importance_key(unit[0], unit[1], now))
+    broken = budgets.number_broken_by([pods for pods, _ in ranked])
+    found = [
+        VictimUnit(pods, bool(group_key(pods[0].pod)), number) for (pods, _), number in zip(ranked, broken, strict=True)
+    ]
+    return sorted(found, key=lambda unit: not unit.budgets_broken)
 
 
-def _whole_groups(cluster: Cluster, priority: int) -> Iterator[_Unit]:
-    """Yield the pods of each group of lower priority that is evicted as a whole."""
-    if cluster.groups is None:
-        return
-    for group in cluster.listers.pod_groups:
-        if group.is_disrupted_together and group.priority < priority:
-            found = (cluster.pod(uid) for uid in cluster.groups.members(group.key).scheduled)
-            pods = tuple(pod for pod in found if pod is not None)
-            if pods:
-                yield pods, group.priority
-
-
-def _importance_key(pods: Sequence[PodInfo], priority: int, now: float) -> tuple[bool, int, bool, int, float]:
-    """Return a sort key, smaller for more important pods. Terminating pods are the least important."""
-    is_leaving = all(pod.terminating for pod in pods)
+def _importance_key(pods: Sequence[PodInfo], priority: int, now: float) -> tuple[int, bool, int, float]:
+    """Return a sort key of pods that are evicted together, smaller for more important ones."""
     in_group = bool(group_key(pods[0].pod))
-    started = min(pod_start_time(pod.pod, now) for pod in pods)
-    return is_leaving, -priority, not in_group, -len(pods) if in_group else 0, started
+    return -priority, not in_group, -len(pods), min(pod_start_time(pod.pod, now) for pod in pods)

@@ -16,7 +16,7 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.placements import GroupVictims, TriedGroup
 from kubestow.scheduler.framework.plugin import FailedEvaluation
 from kubestow.scheduler.framework.results import Candidates, Code, PostFilterResult, Rejection, unschedulable
-from kubestow.scheduler.plugins.default_preemption.eligibility import ineligibility_reason
+from kubestow.scheduler.plugins.default_preemption.eligibility import ineligibility_reason, is_ongoing
 
 if TYPE_CHECKING:
     from kubestow.scheduler.plugins.default_preemption.evaluator import Evaluator
@@ -35,8 +35,7 @@ class DefaultPreemption:
         self._handle = handle
         self._evicts_in_background = handle.features.scheduler_async_preemption
         self._groups = handle.cluster.groups
-        self._places_groups = handle.features.topology_aware_workload_scheduling
-        self._preempts_for_groups = handle.features.generic_workload
+        self._group_has_policy = handle.features.pod_group_preemption_policy
 
     @lazy
     def _evaluator(self) -> "Evaluator":
@@ -49,8 +48,8 @@ class DefaultPreemption:
         if not self._evicts_in_background:
             return None
         preemptor, reasons = pod.metadata.uid, _IS_PREEMPTING
-        if self._preempts_for_groups and group_key(pod):
-            group = None if self._groups is None else self._groups.group_of(pod)
+        if self._groups is not None and group_key(pod):
+            group = self._groups.group_of(pod)
             if group is None:
                 return None
             preemptor, reasons = group.metadata.uid, _IS_PREEMPTING_FOR_GROUP
@@ -81,25 +80,20 @@ class DefaultPreemption:
         return found
 
     def _find_victims(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
-        reason = self._group_ineligibility_reason(pod.pod) or ineligibility_reason(pod, self._handle.cluster, cycle)
+        reason = ineligibility_reason(pod, self._handle.cluster, cycle)
         if reason is not None:
             return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {reason}")
         return self._evaluator.for_pod(pod, cycle)
 
-    def _group_ineligibility_reason(self, pod: Pod) -> str | None:
-        """Return why a pod of a group must not preempt others by itself; None if it may."""
-        if self._groups is None or not group_key(pod):
-            return None
-        if self._places_groups:
-            group = self._groups.group_of(pod)
-            if group is None:
-                return "pod group for pod not found"
-            if group.spec.schedulingConstraints is not None:
-                return "not eligible due to placement-based pod group scheduling limitation"
-        return "not eligible due to workload aware preemption enabled" if self._preempts_for_groups else None
-
     def pod_group_post_filter(self, group: TriedGroup) -> GroupVictims | Rejection:
         """Return the pods that may be evicted for a group: those of lower priority, and whole groups if required."""
-        if any(preemption_policy(pod.pod) == PREEMPT_NEVER for pod in group.pods):
-            return unschedulable("not eligible due to preemptionPolicy=Never.")
+        if self._never_preempts(group):
+            return unschedulable("pod group preemption: not eligible due to preemptionPolicy=Never.")
+        if is_ongoing(group, self._handle.cluster):
+            return GroupVictims((), is_ongoing=True)
         return self._evaluator.for_group(group)
+
+    def _never_preempts(self, group: TriedGroup) -> bool:
+        if self._group_has_policy:
+            return group.group is not None and group.group.spec.preemptionPolicy == PREEMPT_NEVER
+        return any(preemption_policy(pod.pod) == PREEMPT_NEVER for pod in group.pods)

@@ -14,10 +14,11 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.framework.plugin import FailedEvaluation, PodsRead
 from kubestow.scheduler.framework.results import Code
 from kubestow.scheduler.plugins.default_preemption.budgets import Budgets
-from kubestow.scheduler.plugins.default_preemption.choice import first_candidates
-from kubestow.scheduler.plugins.default_preemption.dry_run import InitialVerdicts, reprieve
+from kubestow.scheduler.plugins.default_preemption.choice import cost_of, first_candidates
+from kubestow.scheduler.plugins.default_preemption.dry_run import InitialVerdicts, minimum, reprieve
 from kubestow.scheduler.plugins.default_preemption.findings import FITS_ALREADY, NO_VICTIMS, UNTRIED, Findings, Kinds
 from kubestow.scheduler.plugins.default_preemption.trials import Trial, adapting_filters, make_trials
+from kubestow.scheduler.plugins.default_preemption.units import potential_units, rows_with_groups
 from kubestow.scheduler.plugins.default_preemption.victims import PotentialVictims, potential_victims
 
 _NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -46,7 +47,10 @@ class Search:
         budgets: Budgets,
         findings: Findings,
         rows: IntArray,
+        now: float,
     ) -> None:
+        self._cluster = cluster
+        self._now = now
         self._table = cluster.nodes
         self._ranking = cluster.ranking
         self._cycle = cycle
@@ -54,6 +58,10 @@ class Search:
         self._budgets = budgets
         self._findings = findings
         self._rows = rows
+        self._grouped = rows_with_groups(cluster)
+        """The rows with pods of groups. What is found for them depends on pods on other rows, and is not kept."""
+        if cluster.groups is not None:
+            findings.discard_units([] if self._grouped is None else self._grouped.nonzero()[0])
 
     def run(self, wanted: int) -> IntArray:
         """Return the rows of the first candidates."""
@@ -84,6 +92,34 @@ class Search:
     # Trying
 
     def _try(self, rows: IntArray) -> None:
+        if self._grouped is not None:
+            grouped = self._grouped[rows]
+            self._try_units(rows[grouped])
+            rows = rows[~grouped]
+        if len(rows):
+            self._try_pods(rows)
+
+    def _try_units(self, rows: IntArray) -> None:
+        """Try rows with pods of groups."""
+        units = potential_units(self._cluster, rows, self._priority, self._budgets, self._now)
+        has_victims = np.array([len(on_row) > 0 for on_row in units.units], np.bool_)
+        self._findings.record_no_victims(rows[~has_victims])
+        units = units.only(has_victims)
+        if not len(units.rows):
+            return
+        adapting = adapting_filters(self._cycle, units)
+        initial = InitialVerdicts(units, [*make_trials(self._cycle, self._table, units, adapting)])
+        rejected = initial.rejected()
+        self._findings.record_rejected(units.rows[rejected])
+        self._record_reasons(units.rows, initial)
+        fitting = units.only(~rejected)
+        if len(fitting.rows):
+            is_victim = minimum(fitting, [*make_trials(self._cycle, self._table, fitting, adapting)])
+            for i, row in enumerate(fitting.rows.tolist()):
+                victims = fitting.victims(i, is_victim[:, i])
+                self._findings.record_units(row, victims.pods, cost_of(victims) if victims.pods else ())
+
+    def _try_pods(self, rows: IntArray) -> None:
         victims = self._potential_victims(rows)
         if victims is None:
             return

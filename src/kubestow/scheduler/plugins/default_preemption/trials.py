@@ -6,7 +6,8 @@ and one for the nodes with nominated pods, with these pods added.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,13 +19,16 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.whatif import WhatIf, what_if
 from kubestow.scheduler.framework.plugin import Change, FailedEvaluation, PodsRead
 from kubestow.scheduler.framework.verdicts import Verdicts
+from kubestow.scheduler.plugins.default_preemption.units import PotentialUnits
 from kubestow.scheduler.plugins.default_preemption.victims import PotentialVictims
+
+Potential: TypeAlias = PotentialVictims | PotentialUnits
 
 
 class Trial(ABC):
     """Some of the rows of potential victims, with all victims removed at first; `of` has their indexes there."""
 
-    def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
+    def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: Potential, of: IntArray) -> None:
         self.of = of
         self.view = view
         self._cycle = cycle
@@ -52,6 +56,7 @@ class SumTrial(Trial):
 
     def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
         super().__init__(cycle, view, victims, of)
+        self._all = victims
         self._everywhere = len(of) == len(victims.rows)
         view.requested -= self._own_columns(victims.freed())
         view.pod_count -= self._own_columns(victims.number)
@@ -61,7 +66,7 @@ class SumTrial(Trial):
 
     @lazy
     def _amounts(self) -> IntArray:
-        amounts: IntArray = self._own_columns(self._victims.amounts())
+        amounts: IntArray = self._own_columns(self._all.amounts())
         return amounts
 
     def reprieve(self, turn: int) -> None:
@@ -77,7 +82,7 @@ class SumTrial(Trial):
 class PodTrial(Trial):
     """Adds and removes individual pods, for filters that read them."""
 
-    def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: PotentialVictims, of: IntArray) -> None:
+    def __init__(self, cycle: FailedEvaluation, view: WhatIf, victims: Potential, of: IntArray) -> None:
         super().__init__(cycle, view, victims, of)
         for turn in range(victims.turns):
             self.remove(turn, victims.filled[turn])
@@ -92,7 +97,8 @@ class PodTrial(Trial):
 
     def _pods(self, turn: int, which: BoolArray) -> Iterator[tuple[int, PodInfo]]:
         for position in np.flatnonzero(which[self.of]).tolist():
-            yield position, self._victims.pod(int(self.of[position]), turn)
+            for pod in self._victims.pods_at(int(self.of[position]), turn):
+                yield position, pod
 
 
 class AdaptingTrial(Trial):
@@ -105,7 +111,7 @@ class AdaptingTrial(Trial):
         self,
         cycle: FailedEvaluation,
         trial: Trial,
-        victims: PotentialVictims,
+        victims: Potential,
         nominated: CompetingNominations | None,
         names: Sequence[str],
     ) -> None:
@@ -114,13 +120,13 @@ class AdaptingTrial(Trial):
         self._names = names
         """The filters whose states adapt."""
         self._rows = victims.rows[trial.of].tolist()
-        self._removed: list[dict[int, Change]] = [{} for _ in self._rows]
+        self._removed: list[dict[int, Sequence[Change]]] = [{} for _ in self._rows]
         """The removed pods by turn, for each node."""
         self._nominated = [
             [] if nominated is None else [Change(pod, row, added=True) for pod in nominated.pods(row)]
             for row in self._rows
         ]
-        self._affected: BoolArray = cycle.counted_rows[self._rows]
+        self._affected: BoolArray = victims.are_counted(cycle.counted_rows)[trial.of]
         """Nodes where removed pods affect the states."""
         for turn, filled in enumerate(victims.filled):
             self._record_removed(turn, filled)
@@ -132,7 +138,8 @@ class AdaptingTrial(Trial):
         self._affected[[at for at, states in self._states.items() if self._key(states) == unchanged]] = False
 
     def _states_of(self, position: int) -> dict[str, Any]:
-        return self._cycle.states_after([*self._removed[position].values(), *self._nominated[position]])
+        removed = chain.from_iterable(self._removed[position].values())
+        return self._cycle.states_after([*removed, *self._nominated[position]])
 
     def _key(self, states: dict[str, Any]) -> tuple[int, ...]:
         return tuple(id(states[name]) for name in self._names)
@@ -143,8 +150,7 @@ class AdaptingTrial(Trial):
 
     def _record_removed(self, turn: int, which: BoolArray) -> None:
         for position in self._positions(which):
-            pod = self._victims.pod(int(self.of[position]), turn)
-            self._removed[position][turn] = Change(pod, self._rows[position], added=False)
+            self._removed[position][turn] = self._victims.changes_at(int(self.of[position]), turn)
 
     def reprieve(self, turn: int) -> None:
         self._trial.reprieve(turn)
@@ -177,33 +183,31 @@ class AdaptingTrial(Trial):
             yield self._states[positions[0]], np.array(positions)
 
 
-def adapting_filters(cycle: FailedEvaluation, victims: PotentialVictims) -> list[str]:
+def adapting_filters(cycle: FailedEvaluation, victims: Potential) -> list[str]:
     """Return the filters whose states count pods that are added or removed in trials of the potential victims."""
     if not cycle.has_adapting_states:
         return []
-    rows, is_counted = victims.rows.tolist(), cycle.counted_rows
-    changes = [
-        Change(pod, row, added=False) for i, row in enumerate(rows) if is_counted[row] for pod in victims.pods(i)
-    ]
+    changes = victims.counted_changes(cycle.counted_rows)
     if cycle.nominated is not None:
-        changes += [Change(pod, row, added=True) for row in rows for pod in cycle.nominated.pods(row)]
+        changes += [Change(pod, row, added=True) for row in victims.rows.tolist() for pod in cycle.nominated.pods(row)]
     after = cycle.states_after(changes)
     return [name for name, state in cycle.states.items() if after[name] is not state]
 
 
 def make_trials(
-    cycle: FailedEvaluation, table: NodeTable, victims: PotentialVictims, adapting: Sequence[str] = ()
+    cycle: FailedEvaluation, table: NodeTable, victims: Potential, adapting: Sequence[str] = ()
 ) -> Iterator[Trial]:
     """Yield the trials that nodes must pass: with their nominated pods, if any; then without."""
-    kind = PodTrial if cycle.reads_pods > PodsRead.SUMS else SumTrial
     for of, nominated in _row_sets(cycle, victims):
-        trial = kind(cycle, what_if(table, victims.rows[of], nominated), victims, of)
+        view = what_if(table, victims.rows[of], nominated)
+        if cycle.reads_pods > PodsRead.SUMS or isinstance(victims, PotentialUnits):
+            trial: Trial = PodTrial(cycle, view, victims, of)
+        else:
+            trial = SumTrial(cycle, view, victims, of)
         yield AdaptingTrial(cycle, trial, victims, nominated, adapting) if adapting else trial
 
 
-def _row_sets(
-    cycle: FailedEvaluation, victims: PotentialVictims
-) -> Iterator[tuple[IntArray, CompetingNominations | None]]:
+def _row_sets(cycle: FailedEvaluation, victims: Potential) -> Iterator[tuple[IntArray, CompetingNominations | None]]:
     """Yield the rows of each trial, with their nominated pods."""
     nominated = cycle.nominated
     if nominated is not None:

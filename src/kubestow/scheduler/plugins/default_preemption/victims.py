@@ -1,11 +1,14 @@
 """The pods that may be evicted on some nodes, in the order in which they are reprieved."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kubestow.api.lazy import lazy
 from kubestow.scheduler.cluster.arrays import BoolArray, IntArray
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.ranking import PodRanking
+from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.plugins.default_preemption.budgets import Budgets
 
 
@@ -45,6 +48,23 @@ class PotentialVictims:
 
     def pod(self, i: int, turn: int) -> PodInfo:
         return self.ranking.pods(int(self.rows[i]))[int(self.ranks[turn, i])]
+
+    def pods_at(self, i: int, turn: int) -> Sequence[PodInfo]:
+        return (self.pod(i, turn),)
+
+    def changes_at(self, i: int, turn: int) -> Sequence[Change]:
+        """Return the removal of a pod."""
+        return (Change(self.pod(i, turn), int(self.rows[i]), added=False),)
+
+    def counted_changes(self, is_counted: BoolArray) -> list[Change]:
+        """Return the removals from rows whose pods are counted."""
+        rows = self.rows.tolist()
+        return [Change(pod, row, added=False) for i, row in enumerate(rows) if is_counted[row] for pod in self.pods(i)]
+
+    def are_counted(self, is_counted: BoolArray) -> BoolArray:
+        """Return which rows are counted."""
+        counted: BoolArray = is_counted[self.rows]
+        return counted
 
     def pods(self, i: int) -> list[PodInfo]:
         """Return the potential victims of a row, most important first."""

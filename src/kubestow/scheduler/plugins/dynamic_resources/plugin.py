@@ -70,6 +70,7 @@ class DynamicResources:
         self._conditions = features.dra_device_binding_conditions and features.dra_resource_claim_device_status
         self._seconds = 0.0 if args.filterTimeout is None else args.filterTimeout.seconds
         self._binding_seconds = _BINDING_SECONDS if args.bindingTimeout is None else args.bindingTimeout.seconds
+        self._places_groups = handle.features.topology_aware_workload_scheduling
         self._pending_allocations = PendingAllocations(self._devices, with_groups=features.generic_workload)
         self._writer = ClaimWriter(handle, timestamps=self._conditions)
         self._latest: State | None = None
@@ -188,19 +189,28 @@ class DynamicResources:
                 return PostFilterResult(Code.UNSCHEDULABLE)
             # In kube-scheduler, the state of PreFilter, which was not called, is missing.
             return PostFilterResult(Code.ERROR, "not found")
+        return PostFilterResult(Code.UNSCHEDULABLE, self._release_claim(pod, state))
+
+    def pod_group_post_filter(self, group: TriedGroup) -> Rejection:
+        """Deallocate claims of the pods whose devices rule out nodes, unless the group has scheduling constraints."""
+        if self._places_groups and group.group is not None and group.group.spec.schedulingConstraints is not None:
+            return unschedulable()
+        for pod in group.pods:
+            if pod.uid in group.states:
+                self._release_claim(pod, group.states[pod.uid])
+        return unschedulable("deallocation and deletion of ResourceClaims completed")
+
+    def _release_claim(self, pod: PodInfo, state: State) -> str:
+        """Start to deallocate or delete a claim that rules out nodes; return what was done."""
         for number in sorted(state.unavailable - state.shared):
             claim = state.claims[number]
             if {consumer.uid for consumer in claim.status.reservedFor} <= {pod.uid}:
                 self._handle.write_aside(pod.pod, partial(self._writer.deallocate, claim))
-                return PostFilterResult(Code.UNSCHEDULABLE, "deallocation of ResourceClaim completed")
+                return "deallocation of ResourceClaim completed"
         if state.stale_claim is not None:
             self._handle.write_aside(pod.pod, partial(self._writer.delete, state.stale_claim))
-            return PostFilterResult(Code.UNSCHEDULABLE, "deletion of ResourceClaim completed")
-        return PostFilterResult(Code.UNSCHEDULABLE)
-
-    def pod_group_post_filter(self, group: TriedGroup) -> Rejection:
-        """Leave the group to other plugins: claims are deallocated for single pods only."""
-        return unschedulable()
+            return "deletion of ResourceClaim completed"
+        return ""
 
     # Scores
 

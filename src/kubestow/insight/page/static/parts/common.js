@@ -8,6 +8,8 @@ export const STATES = {
 	backoff: { title: "Backoff", badge: "warn", hint: "waits after a failed attempt" },
 	unschedulable: { title: "Unschedulable", badge: "bad", hint: "fits on no node; waits for a change of the cluster" },
 	gated: { title: "Gated", badge: "", hint: "blocked by a scheduling gate or a plugin" },
+	incomplete: { title: "Incomplete", badge: "", hint: "waits for its pod group to be created", ofGroups: true },
+	pending: { title: "Pending", badge: "", hint: "waits for the end of its pod group's cycle", ofGroups: true },
 	inFlight: { title: "In flight", badge: "ok", hint: "in a scheduling cycle or binding" },
 	waiting: { title: "Waiting on permit", badge: "accent", hint: "has a node, and waits for permission" },
 };

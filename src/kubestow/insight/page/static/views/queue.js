@@ -56,7 +56,7 @@ export function Queue() {
 		<${Title} controls=${html`<input type="search" aria-label="Filter the queue" placeholder="Filter by name, reason, event" value=${filter} onInput=${(event) => setOptions({ filter: event.target.value })} />`}>Queue<//>
 		<div class="chips" role="group" aria-label="State">
 			<button aria-pressed=${!state} onClick=${() => setOptions({ state: null, reason: null })}>All <b>${count(data.rows.length)}</b></button>
-			${Object.entries(STATES).map(([name, { title, hint }]) => html`<button key=${name} title=${hint} aria-pressed=${state === name} onClick=${() => setOptions({ state: state === name ? null : name, reason: null })}>${title} <b>${count(data.counts[name] || 0)}</b></button>`)}
+			${Object.entries(STATES).filter(([name, { ofGroups }]) => !ofGroups || name in data.counts).map(([name, { title, hint }]) => html`<button key=${name} title=${hint} aria-pressed=${state === name} onClick=${() => setOptions({ state: state === name ? null : name, reason: null })}>${title} <b>${count(data.counts[name] || 0)}</b></button>`)}
 		</div>
 		${(plugin || reason) && html`<p class="banner past">Only pods ${plugin ? html`blocked by <strong>${plugin}</strong>` : html`with <strong>${brief(reason)}</strong>`}. <button onClick=${() => setOptions({ plugin: null, reason: null })}>Show all</button></p>`}
 		${data.rows.length === 0 && !follow ? html`<${Empty} title="No pending pods" icon="queue">${about.value.live ? "Every pod has a node. New pods appear here when they are created." : "At this moment every pod had a node."}<//>`

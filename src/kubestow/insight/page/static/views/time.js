@@ -13,12 +13,14 @@ import { STATES, Tile, Title } from "../parts/common.js";
 const total = (values) => values.reduce((sum, value) => sum + (value || 0), 0);
 const rate = (counts, spans) => counts.map((number, point) => number / spans[point]);
 
+const COLOURS = { active: 0, backoff: 4, unschedulable: 1, gated: 7, inFlight: 2, waiting: 5, incomplete: 3 };
+
 function charts(data, colours) {
 	const line = (name, values, place) => ({ name, values, colour: colours[place % 8] });
 	const plugins = Object.entries(data.plugins).sort((one, other) => total(other[1]) - total(one[1])).slice(0, 6);
 	return [
 		{ title: "Pods per second", lines: [line("bound", rate(data.bound, data.seconds), 0), line("attempts", rate(data.attempts, data.seconds), 7)] },
-		{ title: "Pending pods", lines: Object.entries(data.pending).map(([name, values], place) => line(STATES[name]?.title || name, values, [0, 4, 1, 7, 2, 5][place])), format: count },
+		{ title: "Pending pods", lines: Object.entries(data.pending).map(([name, values]) => line(STATES[name]?.title || name, values, COLOURS[name] ?? 6)), format: count },
 		{ title: "Scheduling cycle", lines: [line("median", data.cycle.p50, 0), line("99 %", data.cycle.p99, 5)], format: duration },
 		{ title: "From first attempt to bound", lines: [line("median", data.wait.p50, 0), line("90 %", data.wait.p90, 3), line("99 %", data.wait.p99, 5)], format: duration },
 		{ title: "Preemptions", lines: [line("preemptions", data.preemptions, 1), line("victims", data.victims, 5)], format: count },

@@ -1,0 +1,115 @@
+"""A pod group in the queue, and the pods of groups that cannot be queued yet."""
+
+from math import sqrt
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import group_key
+from kubestow.api.priority import pod_priority
+from kubestow.scheduler.queue.queued_pod import QueuedPod
+
+
+class QueuedGroup(QueuedPod, kw_only=True):
+    """A group in the queue: it stands for all its pods, which are at no place of their own.
+
+    `pod` is one of the pods, whose priority is that of the group; `uid` is the namespace/name of the group, which no
+    pod has as its UID. A group has no rejecting plugins.
+    """
+
+    members: dict[str, QueuedPod]
+    """By UID."""
+    gated: QueuedPod | None = None
+    """The pod that is the reason for `gate`."""
+    seen_events: int = 0
+    """Number of events that had happened when it was popped."""
+
+    def __post_init__(self) -> None:
+        self.uid = group_key(self.pod)
+        self.profile = self.pod.spec.schedulerName
+
+    @property
+    def pods(self) -> list[QueuedPod]:
+        """Its pods in the order in which they are tried: by priority, attempts, age and name."""
+        return sorted(
+            self.members.values(),
+            key=lambda one: (-pod_priority(one.pod), -one.attempts, one.timestamp, one.pod.metadata.name),
+        )
+
+    @property
+    def backoff_factor(self) -> float:
+        """The longest backoff of a group grows with its size."""
+        return sqrt(len(self.members))
+
+    def set_gate(self, gated: QueuedPod | None) -> None:  # type: ignore[override]
+        """Set the pod whose gate keeps the whole group out of the queue; None: the group is not gated."""
+        gate = None if gated is None else gated.gate
+        for one in self.members.values():
+            one.gate = gate
+        if gate is not None and gated is not None and gate.awaits == gated.uid:
+            gate = gate._replace(awaits=self.uid)
+        self.gated, self.gate = gated, gate
+
+    def remove(self, uid: str) -> None:
+        """Remove a pod; another one represents the group."""
+        del self.members[uid]
+        if self.members and self.pod.metadata.uid == uid:
+            self.pod = next(iter(self.members.values())).pod
+
+
+class PodsOfGroups:
+    """The waiting groups, and the pods that wait outside their group."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        """The keys of the groups that exist."""
+        self.waiting: dict[str, QueuedGroup] = {}
+        """The groups that are active, back off, or are gated, by key."""
+        self.in_flight: QueuedGroup | None = None
+        """The group whose cycle has not ended."""
+        self.pending: dict[str, QueuedPod] = {}
+        """Pods that arrived, or failed, while their group is in flight, by UID: they join it when it returns."""
+        self.incomplete: dict[str, dict[str, QueuedPod]] = {}
+        """Pods whose group does not exist, by its key and their UID."""
+        self.entries: dict[str, tuple[str]] = {}
+        """The key of the group by UID of each waiting pod, in a tuple that is new after each move."""
+
+    def group_with(self, uid: str) -> QueuedGroup | None:
+        """Return the waiting group that has a pod."""
+        entry = self.entries.get(uid)
+        group = None if entry is None else self.waiting.get(entry[0])
+        return group if group is not None and uid in group.members else None
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """Return a waiting pod."""
+        entry = self.entries.get(uid)
+        if entry is None:
+            return None
+        group = self.group_with(uid)
+        return self._aside(entry[0], uid)[uid] if group is None else group.members[uid]
+
+    def must_wait(self, queued: QueuedPod) -> bool:
+        """Keep a pod whose group does not exist or is in flight; return False for any other."""
+        key = group_key(queued.pod)
+        if key not in self.known:
+            self.incomplete.setdefault(key, {})[queued.uid] = queued
+        elif self.in_flight is not None and self.in_flight.uid == key:
+            self.pending[queued.uid] = queued
+        else:
+            return False
+        self.entries[queued.uid] = (key,)
+        return True
+
+    def remove_aside(self, pod: Pod) -> QueuedPod | None:
+        """Remove a pod that waits outside its group."""
+        key, uid = group_key(pod), pod.metadata.uid
+        queued = self._aside(key, uid).pop(uid, None)
+        if queued is not None:
+            del self.entries[uid]
+            if not self.incomplete.get(key, uid):
+                del self.incomplete[key]
+        return queued
+
+    def _aside(self, key: str, uid: str) -> dict[str, QueuedPod]:
+        return self.pending if uid in self.pending else self.incomplete.get(key, {})
+
+    def incomplete_pods(self) -> list[QueuedPod]:
+        return [queued for pods in self.incomplete.values() for queued in pods.values()]
