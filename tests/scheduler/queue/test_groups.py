@@ -127,7 +127,7 @@ def test_pods_that_arrive_during_the_cycle_are_pending(kit: Any) -> None:
 
 
 def test_a_group_without_waiting_pods_leaves_the_queue(kit: Any) -> None:
-    """The next pod starts anew."""
+    """The next pod starts a new attempt."""
     add(kit, "a")
     popped = pop(kit)
     kit.queue.delete(kit.pod("a", group="g"))
