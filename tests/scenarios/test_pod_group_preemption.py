@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubestow.api.codec import convert
 from kubestow.api.pod import Pod
@@ -85,6 +86,26 @@ def test_a_group_that_may_not_preempt(start: Start, other: str) -> None:
     else:
         same = "all pods in a single pod group should have the same preemption policy"
         assert found.message == f"{same}, got PreemptLowerPriority and Never"
+
+
+@pytest.mark.parametrize("policy", ["Never", None])
+def test_a_group_may_have_a_preemption_policy(start: Start, policy: str | None) -> None:
+    """With a gate of its own, that of the group counts, and its pods must have the same one."""
+    harness = start(features=Features.parse("GenericWorkload=true,PodGroupPreemptionPolicy=true"))
+    add_nodes(harness, 1)
+    fill(harness, 2)
+    group = make_pod_group("a", 2, priority=10)
+    harness.cluster.add(replace(group, spec=replace(group.spec, preemptionPolicy=policy)))
+    add_members(harness, "a", range(2), priority=10, spec={"preemptionPolicy": "Never"})
+    harness.run_for(0.5)
+    if policy == "Never":
+        assert condition(harness, "a").message.endswith("not eligible due to preemptionPolicy=Never.")
+    else:
+        assert condition(harness, "a").message == (
+            "all pods in a single pod group should have the same preemption policy as the pod group's preemption "
+            "policy, got Never and PreemptLowerPriority"
+        )
+    assert running(harness, "low") == 2
 
 
 def test_groups_with_constraints_preempt_in_one_domain(start: Start) -> None:

@@ -1,6 +1,7 @@
 """Pods of a group are scheduled together, or not at all."""
 
 import pytest
+from msgspec.structs import replace
 
 from kubestow.api.pod_groups import PodGroup
 from kubestow.config import Features
@@ -277,6 +278,22 @@ def test_a_deleted_group_leaves_its_pods_incomplete(start: Start) -> None:
     harness.cluster.add(make_pod_group("a", 1))
     harness.run_until_idle()
     assert len(bound(harness, "a")) == 1
+
+
+def test_the_condition_of_a_group_follows_its_generation(start: Start) -> None:
+    """It is written again, with its time of transition, when the group has changed."""
+    harness = start(features=features())
+    add_nodes(harness, 1, cpu="1")
+    add_gang(harness, "a", pods=2)
+    harness.run_for(10.0)
+    first = condition(harness, "a")
+    group = harness.cluster.get(PodGroup, "default/a")
+    assert group is not None
+    harness.cluster.update(replace(group, metadata=replace(group.metadata, generation=7)))
+    harness.run_until_idle()
+    second = condition(harness, "a")
+    assert (first.observedGeneration, second.observedGeneration) == (0, 7)
+    assert (first.message, first.lastTransitionTime) == (second.message, second.lastTransitionTime)
 
 
 def test_a_lower_minimum_lets_waiting_pods_in(start: Start) -> None:

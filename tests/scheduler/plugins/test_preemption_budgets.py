@@ -35,6 +35,17 @@ def test_the_most_important_pods_use_up_a_budget() -> None:
     assert world.victims(VIP) == ["first"]
 
 
+def test_a_pod_that_violates_one_budget_does_not_use_up_others() -> None:
+    """Evicting the second pod violates no budget, so it costs less than evicting the more important one elsewhere."""
+    world = World("a", "b")
+    world.run("first", "a", cpu="2", priority=5, labels={"app": "web", "tier": "front"})
+    world.run("second", "a", cpu="2", priority=1, labels={"app": "web"})
+    world.run("other", "b", cpu="4", priority=3)
+    world.budget("front", allowed=0, selector={"matchLabels": {"tier": "front"}})
+    world.budget("web", allowed=1)
+    assert world.preempt(VIP).nominated_node == "a"
+
+
 def test_victims_are_ordered_by_importance_not_by_budgets() -> None:
     """The order in which they are reprieved does not affect the result."""
     world = World("a")

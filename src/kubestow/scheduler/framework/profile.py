@@ -98,7 +98,7 @@ class Profile:
         self.reserve = hooks("reserve")
         self.permit = hooks("permit")
         self.placement_feasible = tuple(hook.feasible for hook in self.permit if hook.feasible is not None)
-        """Whether enough pods of a group have a node; for built-in plugins."""
+        """Whether enough pods of a group have a node."""
         self.pre_bind = hooks("preBind")
         self.bind = hooks("bind")
         self.post_bind = hooks("postBind")
