@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,12 +32,14 @@ from kubestow.scheduler.intake import Intake
 from kubestow.scheduler.loop import GroupScheduling, Scheduler
 from kubestow.scheduler.observer import Observer
 from kubestow.scheduler.profiles import build_profiles
-from kubestow.scheduler.queue.group_queue import GroupQueue
 from kubestow.scheduler.queue.nominator import Nominator
 from kubestow.scheduler.queue.ordering import queue_order
 from kubestow.scheduler.queue.rules import QueueSettings
 from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
+
+if TYPE_CHECKING:
+    from kubestow.scheduler.queue.group_queue import GroupQueue
 
 
 class Outside(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +207,12 @@ def _queue(
 ) -> SchedulingQueue:
     features, outside = parts.features, parts.outside
     longest_backoff = float(configuration.podMaxBackoffSeconds)
-    kind = SchedulingQueue if parts.cluster.groups is None else GroupQueue
+    kind: type[SchedulingQueue] = SchedulingQueue
+    if parts.cluster.groups is not None:
+        # Imported here because pod groups are behind a feature gate.
+        from kubestow.scheduler.queue.group_queue import GroupQueue
+
+        kind = GroupQueue
     return kind(
         clock=outside.clock,
         rules={name: QueueRules(profile) for name, profile in profiles.items()},
@@ -233,7 +241,7 @@ def _intake(parts: _Parts, queue: SchedulingQueue, profiles: dict[str, Profile])
         stopwatch=parts.outside.stopwatch,
         gate=parts.gate,
         queues_deferred_resizes=parts.features.in_place_pod_vertical_scaling_scheduler_preemption,
-        groups=queue if isinstance(queue, GroupQueue) else None,
+        groups=_group_queue(queue),
     )
 
 
@@ -317,11 +325,21 @@ def _scheduler(
     )
 
 
+def _group_queue(queue: SchedulingQueue) -> "GroupQueue | None":
+    """Return the queue if it has pod groups."""
+    if type(queue) is SchedulingQueue:
+        return None
+    from kubestow.scheduler.queue.group_queue import GroupQueue
+
+    return queue if isinstance(queue, GroupQueue) else None
+
+
 def _groups(
     parts: _Parts, queue: SchedulingQueue, cycles: SchedulingCycles, evictions: Evictions, attempts: Attempts
 ) -> GroupScheduling | None:
     cluster, outside = parts.cluster, parts.outside
-    if cluster.groups is None or not isinstance(queue, GroupQueue):
+    group_queue = _group_queue(queue)
+    if cluster.groups is None or group_queue is None:
         return None
     # Imported here because pod groups are behind a feature gate.
     from kubestow.scheduler import groups as group_scheduling
@@ -330,7 +348,7 @@ def _groups(
     return group_scheduling.GroupScheduling(
         cluster=cluster,
         groups=cluster.groups,
-        queue=queue,
+        queue=group_queue,
         cycles=GroupCycles(cluster, cycles, parts.nominator, parts.features, outside.rng),
         attempts=attempts,
         evictions=evictions,

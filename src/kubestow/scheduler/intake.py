@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import force_setattr
 
@@ -22,12 +22,19 @@ from kubestow.scheduler.cluster.events import (
 )
 from kubestow.scheduler.cluster.gate import Gate
 from kubestow.scheduler.cluster.state import Cluster
-from kubestow.scheduler.queue.group_queue import GroupQueue
 from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 log = get_logger(__name__)
+
+
+class Groups(Protocol):
+    """The queue, if it has pod groups."""
+
+    def add_group(self, group: PodGroup) -> None: ...
+
+    def remove_group(self, group: PodGroup) -> None: ...
 
 
 class Intake:
@@ -45,12 +52,11 @@ class Intake:
         stopwatch: Callable[[], float],
         gate: Gate,
         queues_deferred_resizes: bool,
-        groups: GroupQueue | None = None,
+        groups: Groups | None = None,
     ) -> None:
         """`reject_waiting(uid, message)` rejects a pod that waits for permission; `changed` is called after changes.
 
-        With `queues_deferred_resizes`, pods whose resize waits for capacity on their node are scheduled, too. `groups`
-        is the queue, if it has pod groups.
+        With `queues_deferred_resizes`, pods whose resize waits for capacity on their node are scheduled, too.
         """
         self._cluster = cluster
         self._queue = queue
