@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from kubestow.api.codec import convert
+from kubestow.api.workloads import PodDisruptionBudget
 from kubestow.config import Features
+from kubestow.scheduler.cluster.events import UNSCHEDULED_POD_ADD
 from kubestow.telemetry.metrics.registry import Registry
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
-from kubestow.testing import SchedulerHarness, make_node, make_pod
-from support.scenarios.gangs import add_gang, add_nodes, features
+from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
+from support.scenarios.gangs import add_gang, add_members, add_nodes, features
 from support.telemetry.samples import values
 
 
@@ -83,6 +86,68 @@ def test_an_attempt_that_fails() -> None:
         placed(world)
         world.run_for(0.5)
         measured(registry, {"error": 1})
+
+
+def test_placements_are_counted() -> None:
+    """By whether the group fits there."""
+    registry = Registry()
+    with SchedulerHarness(features=features(), metrics=SchedulerMetrics(registry, features())) as world:
+        add_nodes(world, 3, racks=2)
+        add_gang(world, "a", 3, topology_key="rack")
+        world.run_for(0.5)
+    profile = "profile=default-scheduler"
+    assert values(registry, "scheduler_generated_placements_") == {f"total {profile}": 2}
+    assert values(registry, "scheduler_placement_evaluations_") == {
+        f"total {profile} result=feasible": 1,
+        f"total {profile} result=infeasible": 1,
+    }
+
+
+def test_preemptions_by_groups_are_counted() -> None:
+    """With their victims, those of them that belong to groups, and violated budgets."""
+    registry = Registry()
+    with SchedulerHarness(features=features(), metrics=SchedulerMetrics(registry, features())) as world:
+        add_nodes(world, 1, cpu="2")
+        world.cluster.add(make_pod_group("v", 2, priority=1))
+        add_members(world, "v", range(2), priority=1, labels={"app": "db"})
+        budget = {"metadata": {"name": "b", "namespace": "default"}}
+        world.cluster.add(
+            convert(PodDisruptionBudget, {**budget, "spec": {"selector": {"matchLabels": {"app": "db"}}}})
+        )
+        world.run_for(0.5)
+        add_gang(world, "a", 2, priority=10)
+        world.run_for(0.5)
+    assert values(registry, "scheduler_workload_preemption_attempts_") == {"total result=Success": 1}
+    assert values(registry, "scheduler_workload_preemption_victims_")["count"] == 1
+    assert values(registry, "scheduler_preemption_workload_disruptions_")["sum preemptor=podgroup"] == 2
+    assert values(registry, "scheduler_preemption_pdb_violations_") == {"total preemptor=podgroup": 2}
+    evaluated = values(registry, "scheduler_preemption_evaluation_duration_seconds_")
+    assert evaluated["count preemptor=podgroup result=Success"] == 1
+
+
+def test_groups_in_the_queue_are_counted() -> None:
+    """They count once, with their arrivals; their pods count as pending pods."""
+    registry = Registry()
+    with SchedulerHarness(features=features(), metrics=SchedulerMetrics(registry, features())) as world:
+        add_nodes(world, 1, cpu="1")
+        world.cluster.add(make_pod("single", cpu="4"))
+        add_gang(world, "a", 2)
+        add_members(world, "unknown", [0])
+        world.run_for(0.5)
+        queued = {key: count for key, count in values(registry, "scheduler_queued_").items() if count}
+        pending = {key: count for key, count in values(registry, "scheduler_pending_").items() if count}
+        arrived = values(registry, "scheduler_queue_incoming_entities_")
+    assert queued == {
+        "entities queue=unschedulable type=pod": 1,
+        "entities queue=backoff type=podgroup": 1,
+    }
+    assert pending == {"pods queue=unschedulable": 1, "pods queue=backoff": 2, "pods queue=incomplete": 1}
+    assert arrived == {
+        f"total event={UNSCHEDULED_POD_ADD.label} queue=active type=pod": 1,
+        f"total event={UNSCHEDULED_POD_ADD.label} queue=unschedulable type=podgroup": 1,
+        f"total event={UNSCHEDULED_POD_ADD.label} queue=active type=podgroup": 1,
+        "total event=ScheduleAttemptFailure queue=backoff type=podgroup": 1,
+    }
 
 
 def test_without_groups_the_metrics_are_not_served() -> None:

@@ -18,7 +18,7 @@ from kubestow.scheduler.binding.dispatcher import Dispatcher
 from kubestow.scheduler.binding.evictions import Evictions, Preemption
 from kubestow.scheduler.cluster.pod_groups import PodGroups
 from kubestow.scheduler.cluster.state import Cluster
-from kubestow.scheduler.cycle.group_outcome import GroupOutcome
+from kubestow.scheduler.cycle.group_outcome import GroupOutcome, PostFiltered
 from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.scheduler.cycle.pod_group import GroupCycles
 from kubestow.scheduler.extenders.extender import Conversation
@@ -120,6 +120,8 @@ class GroupScheduling:
     ) -> None:
         profile, seconds = attempts[0].profile, self._stopwatch() - started
         self._metrics.podgroup_scheduling_algorithm_seconds.observe(seconds)
+        self._count_placements(outcome, profile.name)
+        self._count_preemption(outcome.found)
         self._observer.on_group_decision(group, profile, outcome, scheduled, seconds)
         if outcome.found.victims and group.group is not None:
             # Before the pods are requeued: PreEnqueue gates them there while the victims are being evicted.
@@ -136,6 +138,23 @@ class GroupScheduling:
             placed = sum(isinstance(pod_outcome, Placed) for pod_outcome in outcome.outcomes)
             log.info("Tried a pod group", v=2, podGroup=group.key, result=result, scheduledPods=placed)
         self._write_condition(group, outcome.code, outcome.message)
+
+    def _count_placements(self, outcome: GroupOutcome, profile: str) -> None:
+        self._metrics.generated_placements.add(len(outcome.tried), profile)
+        for one in outcome.tried:
+            result = "feasible" if one.fits else "infeasible"
+            self._metrics.placement_evaluations.inc(profile, result)
+            self._metrics.placement_evaluation_seconds.observe(one.seconds, profile, result)
+
+    def _count_preemption(self, found: PostFiltered) -> None:
+        metrics = self._metrics
+        if found.attempted is not None:
+            metrics.workload_preemption_attempts.inc(found.attempted.label)
+            metrics.preemption_evaluation_seconds.observe(found.seconds, "podgroup", found.attempted.label)
+        if found.disruptions:
+            metrics.preemption_workload_disruptions.observe(found.disruptions, "podgroup")
+        if found.budgets_broken:
+            metrics.preemption_budget_violations.add(found.budgets_broken, "podgroup")
 
     def _write_condition(self, group: TriedGroup, code: Code, message: str) -> None:
         current = self._groups.get(group.key)

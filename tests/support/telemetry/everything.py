@@ -118,6 +118,8 @@ def _scheduling(harness: SchedulerHarness) -> None:
     harness.run_for(5.0)
     add_gang(harness, "gang", 2, cpu="30", priority=7)
     harness.run_for(5.0)
+    add_gang(harness, "top", 1, cpu="60", priority=8)
+    harness.run_for(5.0)
     profile = harness.core.profiles["default-scheduler"]
     volumes: Any = State(PodClaims(delayed=[None]))  # type: ignore[list-item]
     with pytest.raises(Exception, match="not found"):

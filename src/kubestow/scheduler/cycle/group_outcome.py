@@ -24,6 +24,10 @@ class TriedPlacement(msgspec.Struct, frozen=True):
     """Number of the group's pods that found a node."""
     failures: tuple[str, ...]
     """The distinct messages of the other pods; empty if all fit, or if failures are not collected."""
+    fits: bool = False
+    """Whether the group fits in it."""
+    seconds: float = 0.0
+    """Time to find that out."""
 
 
 class Status(msgspec.Struct, frozen=True):

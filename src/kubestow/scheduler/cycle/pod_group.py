@@ -134,15 +134,16 @@ class _GroupCycle:
         return trial
 
     def _decide(self) -> Conversation[Trial]:
-        counts = self._count()
+        counts, started = self._count(), self._profile.caller.started
         if not self._by.by_placements:
             trial = yield from self._try_one(None, counts)
-            self._tried = (_tried("", self._cluster.nodes.count, trial),)
+            self._tried = (_tried("", self._cluster.nodes.count, trial, 0.0),)
             return trial
         placements = self._placements()
         if len(placements) == 1:
+            start = started()
             trial = yield from self._try_one(placements[0], counts)
-            self._tried = (_tried(placements[0].name, len(placements[0].rows), trial),)
+            self._tried = (_tried(placements[0].name, len(placements[0].rows), trial, started() - start),)
         else:
             found = None if counts is None else (yield from self._try_by_counts(placements, counts))
             trial = found or (yield from self._try_all(placements))
@@ -180,6 +181,7 @@ class _GroupCycle:
 
     def _try_by_counts(self, placements: Sequence[Placement], counts: GroupCounts) -> Conversation[Trial | None]:
         """Choose a placement by how many pods fit in each, and try only that; None if all have to be tried."""
+        start = self._profile.caller.started()
         fitting = [counts.fitting(placement.rows) for placement in placements]
         feasible = [number for number, fits in enumerate(fitting) if self._is_enough(fits)]
         if not feasible:
@@ -198,23 +200,28 @@ class _GroupCycle:
         if trial is None:
             return None
         failures = counts.reasons(placements, fitting) if self._by.collects_failures else [()] * len(placements)
-        found = zip(placements, fitting, failures, strict=True)
-        self._tried = tuple(TriedPlacement(one.name, len(one.rows), fits, messages) for one, fits, messages in found)
+        seconds = (self._profile.caller.started() - start) / len(placements)
+        self._tried = tuple(
+            TriedPlacement(one.name, len(one.rows), fits, messages, self._is_enough(fits), seconds)
+            for one, fits, messages in zip(placements, fitting, failures, strict=True)
+        )
         return trial
 
     def _try_all(self, placements: Sequence[Placement]) -> Conversation[Trial]:
         """Try the group in all placements, and reserve the best feasible one."""
         trials: list[Trial] = []
+        tried: list[TriedPlacement] = []
         for placement in placements:
+            start = self._profile.caller.started()
             trial = yield from self._try(placement)
             if trial.fits:
                 self._undo(trial)
             trials.append(trial)
+            seconds = self._profile.caller.started() - start
+            tried.append(_tried(placement.name, len(placement.rows), trial, seconds))
             if trial.status.code is Code.ERROR:
                 break
-        self._tried = tuple(
-            _tried(one.name, len(one.rows), trial) for one, trial in zip(placements, trials, strict=False)
-        )
+        self._tried = tuple(tried)
         if trials[-1].status.code is Code.ERROR:
             return trials[-1]
         feasible = [number for number, trial in enumerate(trials) if trial.fits]
@@ -356,18 +363,19 @@ class _GroupCycle:
             for pod, outcome in zip(self._group.pods, trial.outcomes, strict=False)
             if hook.name in outcome.states
         }
+        start, tried = self._profile.caller.started(), self._tried
         try:
             answer: GroupVictims | Rejection = self._profile.caller.call(hook, replace(self._group, states=states))
         except PluginError as error:
             return PostFiltered(Code.ERROR, str(error.__cause__ or error))
         if isinstance(answer, Rejection):
-            return PostFiltered(answer.code, answer.message, attempted=answer.code)
-        if answer.is_ongoing:
+            found = PostFiltered(answer.code, answer.message)
+        elif answer.is_ongoing:
             nodes = {pod.uid: pod.pod.status.nominatedNodeName for pod in self._group.pods}
-            return PostFiltered(Code.SUCCESS, _ONGOING, nodes=nodes, attempted=Code.SUCCESS)
-        start, tried = self._profile.caller.started(), self._tried
-        found = yield from self._preempt(answer)
-        self._tried = tried
+            found = PostFiltered(Code.SUCCESS, _ONGOING, nodes=nodes)
+        else:
+            found = yield from self._preempt(answer)
+            self._tried = tried
         return replace(found, plugin=hook.name, attempted=found.code, seconds=self._profile.caller.started() - start)
 
     def _preempt(self, answer: GroupVictims) -> Conversation[PostFiltered]:
@@ -411,9 +419,9 @@ def _checked(placement: Placement, everywhere: Placement) -> Placement:
     return placement._replace(rows=rows)
 
 
-def _tried(name: str, nodes: int, trial: Trial) -> TriedPlacement:
+def _tried(name: str, nodes: int, trial: Trial, seconds: float) -> TriedPlacement:
     failures = dict.fromkeys(one.message for one in trial.outcomes if isinstance(one, Failed))
-    return TriedPlacement(name, nodes, len(trial.placed), tuple(failures))
+    return TriedPlacement(name, nodes, len(trial.placed), tuple(failures), trial.fits, seconds)
 
 
 def _placed_pods(placement: Placement, trial: Trial) -> PlacedPods:

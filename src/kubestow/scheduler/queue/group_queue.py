@@ -42,7 +42,9 @@ class GroupQueue(SchedulingQueue):
         """`options` are those of `SchedulingQueue`."""
         self._groups = PodsOfGroups()
         self._events = 0
-        self._arrivals: Counter[tuple[str, str]] = Counter()
+        self._group_arrivals: Counter[tuple[str, str]] = Counter()
+        self._member_arrivals: Counter[tuple[str, str]] = Counter()
+        """Arrivals of groups, and of pods in or with their group, by cause and place."""
         super().__init__(**options)
 
     # Changes of groups and pods
@@ -255,6 +257,16 @@ class GroupQueue(SchedulingQueue):
         queued.set_gate(None)
         return False
 
+    def _requeue(self, queued: QueuedPod, retry: Retry, cause: str) -> bool:
+        if not isinstance(queued, QueuedGroup):
+            return super()._requeue(queued, retry, cause)
+        # These are arrivals of pods.
+        of_pods, self._expected_arrivals = self._expected_arrivals, Counter()
+        try:
+            return super()._requeue(queued, retry, cause)
+        finally:
+            self._expected_arrivals = of_pods
+
     def _is_still_gated(self, queued: QueuedPod) -> bool:
         gated = queued.gated if isinstance(queued, QueuedGroup) else queued
         return gated is not None and super()._is_still_gated(gated)
@@ -271,11 +283,12 @@ class GroupQueue(SchedulingQueue):
         if not isinstance(queued, QueuedGroup):
             super()._report_arrival(queue, queued, cause)
             return
-        self._arrivals[cause, queue] += 1
+        self._group_arrivals[cause, queue] += 1
         self._report(queue, queued.members.values(), cause)
 
     def _report(self, queue: str, pods: Collection[QueuedPod], cause: str) -> None:
         """Report that pods of a group have arrived in a queue."""
+        self._member_arrivals[cause, queue] += len(pods)
         for one in pods:
             self._groups.entries[one.uid] = (group_key(one.pod),)
             super()._report_arrival(queue, one, cause)
@@ -292,6 +305,20 @@ class GroupQueue(SchedulingQueue):
         counts[INCOMPLETE] = sum(map(len, self._groups.incomplete.values()))
         counts[PENDING] = len(self._groups.pending)
         return counts
+
+    def entities(self) -> dict[tuple[str, ...], float]:
+        groups = Counter(GATED if group.gate else self._place_of(group) for group in self._groups.waiting.values())
+        counts: dict[tuple[str, ...], float] = {}
+        for place, length in super().lengths().items():
+            counts[place, "pod"], counts[place, "podgroup"] = length - groups[place], groups[place]
+        return counts
+
+    def entity_arrivals(self) -> dict[tuple[str, ...], float]:
+        counts = super().entity_arrivals()
+        for key, number in self._member_arrivals.items():
+            counts[*key, "pod"] -= number
+        of_pods = {key: count for key, count in counts.items() if count}
+        return of_pods | {(*key, "podgroup"): count for key, count in self._group_arrivals.items()}
 
     def _place_of(self, group: QueuedGroup) -> str:
         if group.uid in self._active:
