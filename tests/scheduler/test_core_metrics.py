@@ -90,7 +90,7 @@ def test_gauges_say_where_pods_are(watched: Watched) -> None:
     watched.cluster.add(make_pod("big", cpu="2"))
     watched.cluster.add(make_pod("held", labels={"wait": "yes"}))
     watched.run_for(1.0)
-    pending = {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 1}
+    pending = {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 1, "incomplete": 0, "pending": 0}
     assert watched.read("scheduler_pending_pods") == {f'{{queue="{name}"}}': n for name, n in pending.items()}
     sizes = watched.read("scheduler_cache_size")
     assert sizes == {'{type="assumed_pods"}': 1, '{type="nodes"}': 1, '{type="pods"}': 1}

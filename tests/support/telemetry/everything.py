@@ -117,7 +117,7 @@ def _scheduling(harness: SchedulerHarness) -> None:
     cluster.add(make_pod("high", cpu="60", priority=5))
     harness.run_for(5.0)
     add_gang(harness, "gang", 2, cpu="30", priority=7)
-    harness.run_for(5.0)
+    harness.run_for(60.0)
     add_gang(harness, "top", 1, cpu="60", priority=8)
     harness.run_for(5.0)
     profile = harness.core.profiles["default-scheduler"]
