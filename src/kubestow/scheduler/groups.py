@@ -73,8 +73,8 @@ class GroupScheduling:
         started = self._stopwatch()
         problem = self._problem(popped)
         attempts = [attempt for queued in popped.pods if (attempt := self._attempts.begin(queued))]
-        namespace, _, name = popped.uid.partition("/")
-        group = TriedGroup(namespace, name, self._groups.get(popped.uid), [attempt.info for attempt in attempts])
+        namespace, _, name = popped.key.partition("/")
+        group = TriedGroup(namespace, name, self._groups.get(popped.key), [attempt.info for attempt in attempts])
         code = Code.SUCCESS
         if problem:
             code = Code.ERROR
@@ -91,10 +91,10 @@ class GroupScheduling:
     def _problem(self, popped: QueuedGroup) -> str:
         """Return why the pods cannot be scheduled together; empty if they can."""
         pods = [queued.pod for queued in popped.pods]
-        scheduled = (self._cluster.pod(uid) for uid in self._groups.members(popped.uid).scheduled)
-        group = self._groups.get(popped.uid)
+        scheduled = (self._cluster.pod(uid) for uid in self._groups.members(popped.key).scheduled)
+        group = self._groups.get(popped.key)
         if group is None:
-            return f'podgroup.scheduling.k8s.io "{popped.uid.partition("/")[2]}" not found'
+            return f'podgroup.scheduling.k8s.io "{popped.key.partition("/")[2]}" not found'
         policy = _policy_of(group) if self._group_has_policy else preemption_policy(pods[0])
         problems = (
             self._problem_of(pod, group, pods[0], policy)

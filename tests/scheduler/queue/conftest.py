@@ -36,12 +36,16 @@ class FakeRules:
     """Names of pods that the plugin Door rejects."""
     has_operation: bool = False
     """Whether Door waits for the end of an operation for the pod."""
+    awaited: str = ""
+    """The pod or group whose events alone matter to Door."""
     calls: int = 0
 
     def pre_enqueue(self, pod: Pod, gating_plugin: str | None) -> Rejection | None:
         self.calls += 1
         if pod.metadata.name in self.closed:
-            return Rejection(("closed",), plugin="Door", awaits=pod.metadata.uid if self.has_operation else "")
+            return Rejection(
+                ("closed",), plugin="Door", awaits=pod.metadata.uid if self.has_operation else self.awaited
+            )
         return Rejection(("waiting for gates",), plugin="Gates") if pod.spec.schedulingGates else None
 
 

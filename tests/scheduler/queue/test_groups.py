@@ -61,7 +61,7 @@ def test_all_pods_of_a_group_are_popped_at_once(kit: Any) -> None:
     add(kit, "d", priority=1)
     assert kit.where() == {"active": ["a", "b", "c", "d", "single"]}
     popped = pop(kit)
-    assert (popped.uid, names(popped)) == ("ns/g", ["d", "a", "b", "c"])
+    assert (popped.key, names(popped)) == ("ns/g", ["d", "a", "b", "c"])
     assert len(kit.queue.in_flight_pods()) == 4
     assert kit.pop().pod.metadata.name == "single"
     assert kit.queue.pop() is None
@@ -162,6 +162,17 @@ def test_one_gated_pod_gates_its_group(kit: Any) -> None:
     assert kit.where() == {"active": ["a", "b", "c"]}
 
 
+def test_a_group_that_is_gated_for_its_own_events(kit: Any) -> None:
+    """Only events about the group concern it."""
+    kit.rules.closed, kit.rules.awaited = {"a"}, "ns/g"
+    add(kit, "a", "b")
+    kit.rules.closed = set()
+    kit.happens(GROUP_ADDED, None, group("other"))
+    assert kit.where() == {"gated": ["a", "b"]}
+    kit.happens(GROUP_ADDED, None, group("g"))
+    assert kit.where() == {"active": ["a", "b"]}
+
+
 def test_an_update_that_removes_a_gate_releases_the_group(kit: Any) -> None:
     """The update of another pod does not."""
     add(kit, "a")
@@ -186,13 +197,13 @@ def test_a_group_that_waits_for_the_end_of_an_operation(kit: Any) -> None:
     add(kit, "a", "b")
     popped = pop(kit)
     kit.rules.closed, kit.rules.has_operation = {"a"}, True
-    kit.queue.wait_only_for("ns/g", "uid-victim")
+    kit.queue.wait_only_for("podgroup/ns/g", "uid-victim")
     fail(kit, popped)
     assert kit.where() == {"gated": ["a", "b"]}
     kit.rules.closed = set()
     kit.happens(GROUP_ADDED, None, group("any"))
     assert kit.where() == {"gated": ["a", "b"]}
-    kit.queue.wait_only_for("ns/g", None)
+    kit.queue.wait_only_for("podgroup/ns/g", None)
     kit.happens(GROUP_ADDED, None, group("any"))
     assert kit.where() == {"errorBackoff": ["a", "b"]}
 

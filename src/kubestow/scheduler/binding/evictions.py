@@ -16,6 +16,7 @@ from kubestow.scheduler.binding.waiting import WaitingPods
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.framework.handle import Recorder
+from kubestow.scheduler.queue.queued_group import entity_uid
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
@@ -36,7 +37,7 @@ class Preemption(NamedTuple):
     plugin: str
     """The plugin that chose the victims."""
     queued_as: str
-    """The UID of the pod or the key of the group, which identify them in the queue."""
+    """What identifies the preemptor in the queue."""
 
     @classmethod
     def for_pod(cls, pod: PodInfo, node: str, plugin: str) -> "Preemption":
@@ -46,7 +47,7 @@ class Preemption(NamedTuple):
     @classmethod
     def for_group(cls, group: PodGroup, pods: Sequence[PodInfo], plugin: str) -> "Preemption":
         """Return the preemption by a pod group on any nodes."""
-        return cls(group.metadata.uid, "podgroup", pods, "cluster", plugin, group.key)
+        return cls(group.metadata.uid, "podgroup", pods, "cluster", plugin, entity_uid(group.key))
 
 
 class PreBinding(Protocol):

@@ -62,8 +62,8 @@ class GroupQueue(SchedulingQueue):
         waiting = groups.waiting.pop(key, None)
         members = {} if waiting is None else waiting.members
         if waiting is not None:
-            self._take(key)
-        elif groups.in_flight is not None and groups.in_flight.uid == key:
+            self._take(waiting)
+        elif groups.in_flight is not None and groups.in_flight.key == key:
             members, groups.pending = groups.pending, {}
         for queued in members.values():
             groups.must_wait(queued)
@@ -108,11 +108,11 @@ class GroupQueue(SchedulingQueue):
             queued = self._groups.remove_aside(pod)
         else:
             queued = group.members[uid]
-            put_back = self._take(group.uid)
+            put_back = self._take(group)
             group.remove(uid)
             del self._groups.entries[uid]
             if not group.members:
-                del self._groups.waiting[group.uid]
+                del self._groups.waiting[group.key]
             elif group.gated is queued:
                 group.set_gate(None)
                 self._requeue(group, Retry.AFTER_BACKOFF, UNSCHEDULED_POD_DELETE.label)
@@ -140,8 +140,8 @@ class GroupQueue(SchedulingQueue):
             # A pod that failed on its own, when it was being bound, backs off.
             self._requeue(group, Retry.AFTER_BACKOFF, cause)
             return
-        is_gated = key in self._pool
-        put_back = self._take(key)
+        is_gated = group.uid in self._pool
+        put_back = self._take(group)
         group.members[queued.uid] = queued
         if is_gated:
             queued.gate = group.gate
@@ -153,14 +153,14 @@ class GroupQueue(SchedulingQueue):
             self._to_pool(group, cause)
         self._on_arrival()
 
-    def _take(self, key: str) -> Callable[[QueuedGroup], None]:
+    def _take(self, group: QueuedGroup) -> Callable[[QueuedGroup], None]:
         """Remove a waiting group from its place; return the function that puts it back."""
-        if self._active.remove(key):
+        if self._active.remove(group.uid):
             return self._active.push
-        if self._backoff.remove(key):
+        if self._backoff.remove(group.uid):
             # Its size, and so its backoff, may change.
             return self._put_in_backoff
-        self._pool.detach(key)
+        self._pool.detach(group.uid)
         return self._pool.put
 
     def _put_in_backoff(self, group: QueuedGroup) -> None:
@@ -179,7 +179,7 @@ class GroupQueue(SchedulingQueue):
     def _start_attempt(self, queued: QueuedPod) -> bool:
         if not isinstance(queued, QueuedGroup):
             return super()._start_attempt(queued)
-        del self._groups.waiting[queued.uid]
+        del self._groups.waiting[queued.key]
         started = {uid: one for uid, one in queued.members.items() if super(GroupQueue, self)._start_attempt(one)}
         for uid in queued.members:
             del self._groups.entries[uid]
@@ -223,7 +223,7 @@ class GroupQueue(SchedulingQueue):
                 popped.timestamp = timestamp
         else:
             self._count_failure(popped, rejected=code is not Code.ERROR)
-        groups.waiting[popped.uid] = popped
+        groups.waiting[popped.key] = popped
         self._requeue(popped, Retry.AFTER_BACKOFF, ATTEMPT_FAILED)
 
     # Events
@@ -330,9 +330,9 @@ class GroupQueue(SchedulingQueue):
         return super().snapshot() | {place: [one.pod for one in pods] for place, pods in aside.items()}
 
     def entries(self) -> tuple[Mapping[str, object], ...]:
-        waiting = self._groups.waiting
+        groups = {group.uid for group in self._groups.waiting.values()}
         *heaps, pool = (
-            {uid: entry for uid, entry in place.items() if uid not in waiting} for place in super().entries()
+            {uid: entry for uid, entry in place.items() if uid not in groups} for place in super().entries()
         )
         return (*heaps, self._groups.entries, pool)
 

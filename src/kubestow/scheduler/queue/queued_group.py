@@ -8,22 +8,30 @@ from kubestow.api.priority import pod_priority
 from kubestow.scheduler.queue.queued_pod import QueuedPod
 
 
+def entity_uid(key: str) -> str:
+    """Return what identifies a group among the pods of the queue."""
+    return f"podgroup/{key}"
+
+
 class QueuedGroup(QueuedPod, kw_only=True):
     """A group in the queue: it stands for all its pods, which are at no place of their own.
 
-    `pod` is one of the pods, whose priority is that of the group; `uid` is the namespace/name of the group, which no
-    pod has as its UID. A group has no rejecting plugins.
+    `pod` is one of the pods, whose priority is that of the group; `uid` is `entity_uid` of the group's key. A group has
+    no rejecting plugins.
     """
 
     members: dict[str, QueuedPod]
     """By UID."""
+    key: str = ""
+    """The namespace/name of the group."""
     gated: QueuedPod | None = None
     """The pod that is the reason for `gate`."""
     seen_events: int = 0
     """Number of events that had happened when it was popped."""
 
     def __post_init__(self) -> None:
-        self.uid = group_key(self.pod)
+        self.key = group_key(self.pod)
+        self.uid = entity_uid(self.key)
         self.profile = self.pod.spec.schedulerName
 
     @property
@@ -91,7 +99,7 @@ class PodsOfGroups:
         key = group_key(queued.pod)
         if key not in self.known:
             self.incomplete.setdefault(key, {})[queued.uid] = queued
-        elif self.in_flight is not None and self.in_flight.uid == key:
+        elif self.in_flight is not None and self.in_flight.key == key:
             self.pending[queued.uid] = queued
         else:
             return False
