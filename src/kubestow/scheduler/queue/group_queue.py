@@ -69,7 +69,7 @@ class GroupQueue(SchedulingQueue):
             groups.must_wait(queued)
 
     def add(self, pod: Pod) -> None:
-        if not group_key(pod):
+        if not _group_of(pod):
             super().add(pod)
             return
         queued = self._new(pod)
@@ -78,7 +78,7 @@ class GroupQueue(SchedulingQueue):
 
     def update(self, old: Pod, new: Pod) -> None:
         uid = new.metadata.uid
-        if not group_key(old):
+        if not _group_of(old):
             super().update(old, new)
         elif old.metadata.uid != uid:
             self.delete(old)
@@ -98,7 +98,7 @@ class GroupQueue(SchedulingQueue):
             self.add(new)
 
     def delete(self, pod: Pod) -> None:
-        if not group_key(pod):
+        if not _group_of(pod):
             super().delete(pod)
             return
         uid = pod.metadata.uid
@@ -192,7 +192,7 @@ class GroupQueue(SchedulingQueue):
         return True
 
     def requeue_failed(self, queued: QueuedPod, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
-        if not group_key(queued.pod):
+        if not _group_of(queued.pod):
             super().requeue_failed(queued, unschedulable, pending)
             return
         self._in_flight.done(queued.uid)
@@ -345,3 +345,8 @@ class GroupQueue(SchedulingQueue):
             return PENDING if uid in self._groups.pending else INCOMPLETE, queued, None
         place, _, retry = super().locate(group.uid)
         return place, queued, retry
+
+
+def _group_of(pod: Pod) -> str:
+    """Return the key of the group that a pod is scheduled with; empty for none, or for a pod that has a node."""
+    return "" if pod.spec.nodeName else group_key(pod)
