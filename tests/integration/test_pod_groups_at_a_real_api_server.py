@@ -48,7 +48,7 @@ GATES = ",".join(f"{gate}=true" for gate in GANG.GATES.split())
 @pytest.fixture(scope="module")
 def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
     """With all feature gates of pod groups."""
-    needs_version(assets, 36, "pod groups")
+    needs_version(assets, 37, "pod groups")
     flags = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1beta1=true")
     running = RealControlPlane(assets, tmp_path_factory.mktemp("groups"), *flags)
     for name, value in GANG.PRIORITIES.items():

@@ -10,8 +10,8 @@ from support.repository import ROOT
 CASES = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance-1.37")
 """The folder of the recorded cases."""
 FORMER_CASES = Path(os.environ.get("CONFORMANCE_FORMER") or CASES.parent / "conformance")
-"""The folder of the cases of older versions: v1.22 for Policy, otherwise v1.36."""
-FORMER = frozenset({"gang", "policy"})
+"""The folder of the cases of older versions: v1.22 for Policy."""
+FORMER = frozenset({"policy"})
 """The case files that are taken from there."""
 with_cases = pytest.mark.skipif(
     not (CASES.is_dir() and FORMER_CASES.is_dir()),
