@@ -56,7 +56,8 @@ from kubestow.telemetry.log_setup import LogOptions, LogOutput
     "--audit-log", type=click.Path(path_type=Path, dir_okay=False), help="Write audit events here, as JSON lines."
 )
 @feature_gates_option(
-    "Features to turn on or off. GenericWorkload, WorkloadWithJob, DRAConsumableCapacity, "
+    "Features to turn on or off. GenericWorkload, PodGroupPreemptionPolicy, WorkloadWithJob, "
+    "InPlacePodVerticalScalingSchedulerPreemption, DRAConsumableCapacity, "
     "DRADeviceCompatibilityGroups, DRADeviceTaints, DRADeviceTaintRules, DRAListTypeAttributes and "
     "DRAOptionalNodeOperations have an effect."
 )
