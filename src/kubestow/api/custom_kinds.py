@@ -9,7 +9,6 @@ declaration is stored in the class, so a kind needs no registration: everything 
 objects asks `resource_of`. Kinds of several API groups may have the same name, and so may several classes.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
@@ -25,6 +24,8 @@ K = TypeVar("K", bound=type)
 CustomObject = ApiObject
 """The base of a declared kind: an object with `metadata`."""
 _DECLARATION = "__resource__"
+_DATACLASS = "__dataclass_fields__"
+"""The attribute of dataclasses. The module `dataclasses` is loaded only if there is one: start-up must be fast."""
 
 
 class CustomResource(msgspec.Struct, frozen=True):
@@ -125,14 +126,16 @@ def unstructured(api_version: str, plural: str, kind: str, *, namespaced: bool =
 def with_metadata(obj: T, **fields: Any) -> T:
     """Return a copy of an object of a declared kind with other values of some fields of its metadata."""
     metadata = msgspec.structs.replace(obj.metadata, **fields)  # type: ignore[attr-defined]
-    if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
-        return dataclasses.replace(obj, metadata=metadata)
+    if hasattr(obj, _DATACLASS):
+        import dataclasses
+
+        return dataclasses.replace(obj, metadata=metadata)  # type: ignore[type-var]
     return msgspec.structs.replace(obj, metadata=metadata)  # type: ignore[type-var]
 
 
 def _fields(kind: type) -> set[str]:
-    if dataclasses.is_dataclass(kind):
-        return {field.name for field in dataclasses.fields(kind)}
+    if hasattr(kind, _DATACLASS):
+        return set(getattr(kind, _DATACLASS))
     return set(kind.__struct_fields__) if issubclass(kind, msgspec.Struct) else set()
 
 

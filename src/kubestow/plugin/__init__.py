@@ -15,12 +15,13 @@
 Promise: a change to these names, or to the objects passed to plugins, has an entry in the changelog.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from kubestow.api.custom_kinds import CustomObject, ObjectMeta, custom_resource, unstructured
 from kubestow.api.meta import RawQuantity
 from kubestow.api.pod import Pod
 from kubestow.api.requests import format_quantities, parse_quantities
 from kubestow.api.workloads import PriorityClass
-from kubestow.plugin.preemption import Preemption
 from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
 from kubestow.scheduler.cluster.pod_index import PodIndex
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -58,6 +59,9 @@ from kubestow.scheduler.framework.results import (
     unschedulable,
 )
 from kubestow.scheduler.framework.scope import Index, Objects
+
+if TYPE_CHECKING:
+    from kubestow.plugin.preemption import Preemption
 
 __all__ = [
     "MAX_SCORE",
@@ -113,3 +117,12 @@ __all__ = [
     "unstructured",
     "watch",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the engine of preemption only if a plugin needs it: this module is loaded at the start of a scheduler."""
+    if name == "Preemption":
+        from kubestow.plugin.preemption import Preemption
+
+        return Preemption
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -115,8 +115,11 @@ FAILS_THE_POD: dict[str, tuple[Callable[..., Any], ...]] = {
 """Results that are a failure of the pod, by method."""
 
 
-class Hostile:
-    """Rejects nodes with the label `bad`, and scores the others equally; delays no pod, changes nothing."""
+class HostileEvaluator:
+    """Rejects nodes with the label `bad`, and scores the others equally.
+
+    It has no method that may change it, so equal pods share its results.
+    """
 
     name = "Hostile"
     reads_pods = PodsRead.SUMS
@@ -163,6 +166,10 @@ class Hostile:
     def row_score(self, state: Any, view: Any, row: int) -> Any:
         return self._act("row_score", state, 7, view, row)
 
+
+class Hostile(HostileEvaluator):
+    """Also has the other methods; delays no pod, changes nothing."""
+
     def post_filter(self, pod: Any, cycle: Any) -> Any:
         return self._act("post_filter", pod.labels == TARGET, PostFilterResult(Code.UNSCHEDULABLE), pod)
 
@@ -207,7 +214,15 @@ class HostileNormalizer(Hostile):
         return self._act("normalize", state, scores, pod, view, rows)
 
 
-def hostile(method: str, misbehave: Callable[..., Any], **more: Any) -> type[Hostile]:
+_BASES: dict[str, type[HostileEvaluator]] = {
+    "passing_rows": HostileFast,
+    "normalize": HostileNormalizer,
+    "row_rejection": HostileEvaluator,
+    "row_score": HostileEvaluator,
+}
+
+
+def hostile(method: str, misbehave: Callable[..., Any], **more: Any) -> type[HostileEvaluator]:
     """Return a plugin that misbehaves in one method."""
-    base = {"passing_rows": HostileFast, "normalize": HostileNormalizer}.get(method, Hostile)
+    base = _BASES.get(method, Hostile)
     return type("Hostile", (base,), {"method": method, "misbehave": staticmethod(misbehave), **more})
