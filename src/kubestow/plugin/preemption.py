@@ -33,7 +33,7 @@ from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import Change, FailedEvaluation
 from kubestow.scheduler.framework.results import Candidates, Code, PostFilterResult, Victims, WeighedCandidates
 from kubestow.scheduler.plugins.default_preemption.budgets import Budgets, budgets_of
-from kubestow.scheduler.plugins.default_preemption.choice import cost_of, least_costly
+from kubestow.scheduler.plugins.default_preemption.choice import cost_of, least_costly, preempt
 
 _BATCH = 64
 _NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -186,14 +186,8 @@ class Preemption:
             return PostFilterResult(Code.UNSCHEDULABLE, "preemption: no candidate node for preemption")
         cost = np.array([cost_of(victims) for victims in left.values()]).T
         node = list(left)[least_costly(cost, self._handle.clock.now())]
-        nominated = self._handle.nominator.nominated_on(node)
-        return PostFilterResult(
-            Code.SUCCESS,
-            nominated_node=node,
-            victims=left[node].pods,
-            to_unnominate=tuple(other for other in nominated if other.priority < pod.priority),
-            weighed=WeighedCandidates(np.array([cycle.cluster.nodes.row_of[name] for name in left]), cost),
-        )
+        weighed = WeighedCandidates(np.array([cycle.cluster.nodes.row_of[name] for name in left]), cost)
+        return preempt(self._handle, pod, node, left[node], weighed)
 
 
 def _rows(cycle: FailedEvaluation) -> list[int]:

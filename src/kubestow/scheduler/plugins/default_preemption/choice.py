@@ -1,11 +1,13 @@
-"""Selects the candidates of a search, and the candidate with the least cost."""
+"""Selects the candidates of a search, and the candidate with the least cost, which is the result."""
 
 import numpy as np
 
 from kubestow.api.priority import pod_start_time
 from kubestow.scheduler.cluster.arrays import FloatArray, IntArray, is_any_set
+from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.ranking import NOT_STARTED
-from kubestow.scheduler.framework.results import Victims
+from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.results import Code, PostFilterResult, Victims, WeighedCandidates
 from kubestow.scheduler.plugins.default_preemption.findings import CANDIDATE, LOWEST_PRIORITY, START, Kinds
 
 
@@ -53,3 +55,17 @@ def least_costly(cost: FloatArray, now: float) -> int:
         values = column[left]
         left = left[values == values.min()]
     return int(left[0])
+
+
+def preempt(handle: Handle, pod: PodInfo, node: str, victims: Victims, weighed: WeighedCandidates) -> PostFilterResult:
+    """Return the result that nominates a node for a pod, and evicts its victims there."""
+    if victims.budgets_broken:
+        handle.metrics.preemption_budget_violations.add(victims.budgets_broken, "pod")
+    return PostFilterResult(
+        Code.SUCCESS,
+        f"preemption: found a potential placement for pod on node {node}, preempting {len(victims.pods)} victims",
+        nominated_node=node,
+        victims=victims.pods,
+        to_unnominate=tuple(one for one in handle.nominator.nominated_on(node) if one.priority < pod.priority),
+        weighed=weighed,
+    )

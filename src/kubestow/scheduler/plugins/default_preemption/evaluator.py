@@ -20,7 +20,7 @@ from kubestow.scheduler.framework.results import (
     WeighedCandidates,
     unresolvable,
 )
-from kubestow.scheduler.plugins.default_preemption.choice import cost_of, least_costly
+from kubestow.scheduler.plugins.default_preemption.choice import cost_of, least_costly, preempt
 from kubestow.scheduler.plugins.default_preemption.findings import BUDGETS_BROKEN, Findings
 from kubestow.scheduler.plugins.default_preemption.findings_cache import FindingsCache
 from kubestow.scheduler.plugins.default_preemption.group_victims import evictable_units
@@ -51,7 +51,7 @@ class Evaluator:
             weighed = WeighedCandidates(candidates, findings.cost.take(candidates, axis=1))
             row = int(candidates[least_costly(weighed.cost, self._handle.clock.now())])
             victims = Victims(findings.victims(row, cluster.ranking), int(findings.cost[BUDGETS_BROKEN, row]))
-            return self._preempt(pod, cluster.nodes.names[row], victims, weighed)
+            return preempt(self._handle, pod, cluster.nodes.names[row], victims, weighed)
         problems = search.problems()
         if problems:
             listed = ", ".join(problems)
@@ -86,17 +86,4 @@ class Evaluator:
         cost = np.array([cost_of(victims) for victims in left.values()]).T
         node = list(left)[least_costly(cost, self._handle.clock.now())]
         weighed = WeighedCandidates(np.array([row_of[name] for name in left]), cost)
-        return self._preempt(pod, node, left[node], weighed)
-
-    def _preempt(self, pod: PodInfo, node: str, victims: Victims, weighed: WeighedCandidates) -> PostFilterResult:
-        if victims.budgets_broken:
-            self._handle.metrics.preemption_budget_violations.add(victims.budgets_broken, "pod")
-        nominated = self._handle.nominator.nominated_on(node)
-        return PostFilterResult(
-            Code.SUCCESS,
-            f"preemption: found a potential placement for pod on node {node}, preempting {len(victims.pods)} victims",
-            nominated_node=node,
-            victims=victims.pods,
-            to_unnominate=tuple(other for other in nominated if other.priority < pod.priority),
-            weighed=weighed,
-        )
+        return preempt(self._handle, pod, node, left[node], weighed)
