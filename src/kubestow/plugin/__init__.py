@@ -44,6 +44,7 @@ from kubestow.scheduler.framework.plugin import (
     Reserve,
     Score,
 )
+from kubestow.scheduler.framework.polling import PolledValue, Timer
 from kubestow.scheduler.framework.results import (
     MAX_SCORE,
     SKIP,
@@ -87,6 +88,7 @@ __all__ = [
     "Pod",
     "PodIndex",
     "PodInfo",
+    "PolledValue",
     "PostBind",
     "PostFilter",
     "PostFilterResult",
@@ -104,6 +106,7 @@ __all__ = [
     "Resource",
     "Score",
     "Skip",
+    "Timer",
     "TriedGroup",
     "VictimUnit",
     "Wait",

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,11 +12,13 @@ from kubestow.clock import Clock
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.rng import Rng
 from kubestow.scheduler.attempts import Attempts
+from kubestow.scheduler.background import Answers, Background
 from kubestow.scheduler.binding.binder import Binder
 from kubestow.scheduler.binding.conditions import Conditions
 from kubestow.scheduler.binding.dispatcher import Dispatcher
 from kubestow.scheduler.binding.evictions import Evictions
 from kubestow.scheduler.binding.waiting import WaitingPods
+from kubestow.scheduler.cluster.events import ClusterEvent
 from kubestow.scheduler.cluster.gate import Gate
 from kubestow.scheduler.cluster.history import History
 from kubestow.scheduler.cluster.state import Cluster
@@ -25,6 +27,8 @@ from kubestow.scheduler.extenders.configured import ConfiguredExtenders
 from kubestow.scheduler.extenders.extender import CallExtenders, refuse_calls
 from kubestow.scheduler.framework.guard import Guard
 from kubestow.scheduler.framework.handle import ApiPort, Handle, Recorder
+from kubestow.scheduler.framework.polling import Background as PluginBackground
+from kubestow.scheduler.framework.polling import Http, NoBackground, NoHttp
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.queueing import QueueRules
 from kubestow.scheduler.framework.registry import Registry
@@ -40,6 +44,15 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 if TYPE_CHECKING:
     from kubestow.scheduler.queue.group_queue import GroupQueue
+
+
+class Polling(msgspec.Struct, frozen=True, kw_only=True):
+    """The dependencies of timers and polls of plugins."""
+
+    loop: asyncio.AbstractEventLoop
+    answers: Answers
+    """Where polled values come from."""
+    http: Http = NoHttp()
 
 
 class Outside(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +73,8 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     guard: Guard | None = None
     """Wraps plugins that are neither built in nor pure."""
     observer: Observer = Observer()
+    polling: Polling | None = None
+    """Runs the timers and polls of plugins; None: they never happen."""
     history: History | None = None
     """Log of the changes of the cluster; None: changes are not logged."""
 
@@ -81,6 +96,17 @@ class Core(msgspec.Struct, frozen=True, kw_only=True):
     intake: Intake
     scheduler: Scheduler
     gate: Gate
+    background: Background | None
+    """The timers and polls of plugins."""
+
+    async def wait_for_nodes(self, seconds: float) -> None:
+        """Wait until the cluster has nodes, at most for a time."""
+        await self.handle.wait_until(lambda: bool(self.cluster.nodes.row_of), seconds)
+
+    def close(self) -> None:
+        """End the timers and polls of plugins."""
+        if self.background is not None:
+            self.background.close()
 
 
 def build_core(
@@ -94,12 +120,14 @@ def build_core(
 ) -> Core:
     """Build a scheduler; raises ProfileError for plugins that cannot be created."""
     parts = _shared_parts(configuration, features, outside)
+    background = _background(parts, lambda event, old, new: intake.notify(event, old, new))
     # Plugins need profiles to be created, and use the queue and evictions only once the scheduler runs.
     handle = _handle(
         parts,
         activate=lambda pods: queue.activate(pods),
         reorder_queue=lambda: queue.reorder(),
         is_preempting=lambda uid: evictions.is_preempting(uid),
+        background=background or NoBackground(),
     )
 
     def build(configuration: SchedulerConfiguration, registry: Registry) -> dict[str, Profile]:
@@ -135,6 +163,7 @@ def build_core(
         intake=intake,
         scheduler=scheduler,
         gate=parts.gate,
+        background=background,
     )
 
 
@@ -171,12 +200,28 @@ def _shared_parts(configuration: SchedulerConfiguration, features: Features, out
     )
 
 
+def _background(parts: _Parts, notify: Callable[[ClusterEvent, Any, Any], None]) -> Background | None:
+    polling, outside = parts.outside.polling, parts.outside
+    if polling is None:
+        return None
+    return Background(
+        loop=polling.loop,
+        answers=polling.answers,
+        http=polling.http,
+        clock=outside.clock,
+        metrics=outside.metrics,
+        gate=parts.gate,
+        notify=notify,
+    )
+
+
 def _handle(
     parts: _Parts,
     *,
     activate: Callable[[Iterable[Pod]], None],
     reorder_queue: Callable[[], None],
     is_preempting: Callable[[str], bool],
+    background: PluginBackground,
 ) -> Handle:
     outside = parts.outside
     return Handle(
@@ -196,6 +241,7 @@ def _handle(
         write_aside=parts.dispatcher.write_aside,
         is_preempting=is_preempting,
         extenders_judge_preemption=parts.extenders.supports_preemption,
+        _background=background,
     )
 
 

@@ -138,6 +138,10 @@ class Intake:
                 self._notify_queue([event], None, None, start)
             self._changed()
 
+    def notify(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Retry the pods that an event may help which is not about an object."""
+        self._notify_queue([event], old, new, self._stopwatch())
+
     # Nodes and other objects
 
     def _node_changed(self, reported: Node | None, new: Node | None) -> None:

@@ -1,7 +1,7 @@
 """The settings of a simulation."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -85,6 +85,8 @@ class Settings:
     """Whether invariants are checked at every step; doubles the run time."""
     timed: bool = False
     """Whether plugins are timed with this machine's clock, which differs from run to run."""
+    polled: Mapping[str, Sequence[tuple[float, Any]]] = field(default_factory=dict)
+    """Values that plugins poll, each with the time in seconds from which it applies, by the name of the plugin."""
     record_bytes: int = 0
     """Memory limit for `decisions`; 0: no decisions are recorded."""
 
@@ -117,6 +119,7 @@ _FIELD_TYPES: dict[str, tuple[Any, str]] = {
     "kubelets": (bool, "True or False"),
     "checked": (bool, "True or False"),
     "timed": (bool, "True or False"),
+    "polled": (Mapping, "values by plugin"),
     "record_bytes": (int, "a number of bytes"),
 }
 

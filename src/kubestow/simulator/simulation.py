@@ -18,7 +18,7 @@ from kubestow.apiserver.resources import Resource
 from kubestow.insight.decisions.archive import Archive
 from kubestow.insight.decisions.recording import build_recorded
 from kubestow.plugin.loading import PluginCollection
-from kubestow.scheduler.assembly import Core, Outside
+from kubestow.scheduler.assembly import Core, Outside, Polling
 from kubestow.scheduler.binding.binder import Attempt
 from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed
 from kubestow.scheduler.in_tree import in_tree_registry
@@ -28,6 +28,7 @@ from kubestow.simulator.checking import Invariants
 from kubestow.simulator.contents import Contents
 from kubestow.simulator.in_memory.change_feed import ChangeFeed
 from kubestow.simulator.in_memory.harness import RunningCore, configured
+from kubestow.simulator.in_memory.polled_values import PolledValues
 from kubestow.simulator.in_memory.virtual_loop import Handle, StuckError, VirtualLoop
 from kubestow.simulator.plane import Plane
 from kubestow.simulator.port import SimulatedApi
@@ -97,7 +98,9 @@ class Simulation(Contents):
         self._timer: Handle | None = None
         self._acting = False
         self._feed = ChangeFeed(loop, self.plane.current, settings.latencies.watch)
+        self._polled: PolledValues = PolledValues(settings.polled if of is None else of._polled.given)  # noqa: SLF001 its own class
         self.core, self.decisions = self._build()
+        self._polled.wait_for_nodes = self.core.wait_for_nodes
         self._invariants = Invariants(self.core, self.plane, self._feed) if settings.checked else None
         self.plane.listeners.append(lambda object_id, _old, new, _phase: self._feed.changed(object_id, new))
         self._feed.listen(self.core.intake)
@@ -119,6 +122,7 @@ class Simulation(Contents):
             recorder=_NoEvents(),
             metrics=self.metrics,
             observer=_DecisionCallbacks(self.on_decision),
+            polling=Polling(loop=self.loop, answers=self._polled.answers),
         )
         configuration = configured(settings.configuration, settings.plugins, settings.features)
         return build_recorded(configuration, settings.features, registry, outside, settings.record_bytes)
@@ -230,6 +234,10 @@ class Simulation(Contents):
         if self._invariants is not None:
             self._invariants.check()
         self._running.check()
+
+    def set_polled(self, plugin: str, value: Any) -> None:
+        """Replace a value that a plugin polls, until it is replaced again; see `SchedulerHarness.set_polled`."""
+        self._polled.give(self.core.background, plugin, value, self.time)
 
     # Pods
 

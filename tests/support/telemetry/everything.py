@@ -27,17 +27,22 @@ from kubestow.client.requests import Requests
 from kubestow.client.resources import PODS
 from kubestow.config import Features
 from kubestow.plugin.loading import PluginCollection
+from kubestow.scheduler.background import Background, live_answers
+from kubestow.scheduler.cluster.gate import Gate
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.handle import Handle
+from kubestow.scheduler.framework.polling import NoHttp, PolledValue
 from kubestow.scheduler.framework.results import Rejection, Wait, unschedulable
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.scheduler.plugins.volume_binding.claims import PodClaims
 from kubestow.scheduler.plugins.volume_binding.plugin import State
 from kubestow.server.health import PING, HealthPage
 from kubestow.server.http.messages import Request as PageRequest
+from kubestow.simulator.in_memory.virtual_loop import VirtualLoop
 from kubestow.telemetry.metrics.catalogue import Metrics
 from kubestow.telemetry.metrics.client import ClientMetrics
 from kubestow.telemetry.metrics.reload import ReloadMetrics
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.client.doubles import FixedClock, Noted, SkewedClock
 from support.client.lease_server import LeaseServer
@@ -89,7 +94,33 @@ def everything_happens(metrics: Metrics) -> Iterator[None]:
     ):
         _scheduling(harness)
         _reloading(harness, metrics.reload)
-        yield
+        with _polling(metrics.scheduler):
+            yield
+
+
+@contextmanager
+def _polling(metrics: SchedulerMetrics) -> Iterator[None]:
+    """Poll a value once."""
+
+    async def fetch() -> int:
+        return 1
+
+    loop = VirtualLoop()
+    background = Background(
+        loop=loop,
+        answers=live_answers(metrics),
+        http=NoHttp(),
+        clock=loop.clock,
+        metrics=metrics,
+        gate=Gate(),
+        notify=lambda *_: None,
+    )
+    poll = background.poll(PolledValue("Doorman", fetch, interval=1, stale_after=1))
+    loop.run_for(0.5)
+    yield
+    poll.cancel()
+    loop.run_for(0)
+    loop.close()
 
 
 def _scheduling(harness: SchedulerHarness) -> None:

@@ -23,6 +23,7 @@ from kubestow.client.candidate import Candidate
 from kubestow.client.clients import user_agent
 from kubestow.client.election import Elector, Terms
 from kubestow.client.events import EventRecorder
+from kubestow.client.http import HttpClient
 from kubestow.client.leases import LeaseLock
 from kubestow.client.recording import PodRecorder
 from kubestow.client.resources import PODS
@@ -31,7 +32,8 @@ from kubestow.clock import Clock, SystemClock
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.insight.decisions.recording import build_recorded
 from kubestow.plugin.loading import PluginCollection
-from kubestow.scheduler.assembly import Outside
+from kubestow.scheduler.assembly import Outside, Polling
+from kubestow.scheduler.background import live_answers
 from kubestow.scheduler.extenders.client import ExtenderClient
 from kubestow.scheduler.framework.registry import Registry
 from kubestow.scheduler.in_tree import in_tree_registry
@@ -105,6 +107,8 @@ class LiveScheduler:
         may_write, recorder = Permission(self.elector), PodRecorder(events)
         api = LiveApi(clients.writes, may_write)
         self.extenders = ExtenderClient(configuration.extenders, clock, user_agent("scheduler"), may_write)
+        self._http = HttpClient(user_agent("scheduler"), clock)
+        answers = live_answers(metrics.scheduler, chance.random)
         self.core, self.decisions = build_recorded(
             configuration,
             options.features,
@@ -118,6 +122,7 @@ class LiveScheduler:
                 metrics=metrics.scheduler,
                 ask=self.extenders.ask,
                 observer=self._tracing or Observer(),
+                polling=Polling(loop=asyncio.get_running_loop(), answers=answers, http=self._http),
             ),
             options.decisions.record_bytes,
             longest_unschedulable=options.longest_unschedulable,
@@ -238,6 +243,8 @@ class LiveScheduler:
                     task.cancel()
             if self._log is not None:
                 self._log.close()
+            self.core.close()
+            self._http.close()
             self.extenders.close()
             self.clients.close()
             if self._tracing is not None:

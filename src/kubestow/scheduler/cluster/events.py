@@ -10,7 +10,7 @@ specific action; a registration for UPDATE_NODE_LABEL does not include a plain U
 
 from collections.abc import Callable
 from enum import IntFlag, StrEnum
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -130,6 +130,13 @@ An exception counts as True: a faulty hint must not strand a pod.
 """
 
 
+class EventSource(Protocol):
+    """Something besides objects that has events."""
+
+    @property
+    def event_resource(self) -> str: ...
+
+
 class Registration(msgspec.Struct, frozen=True):
     """The events at which a rejected pod is retried; without a hint, every such event is worth another attempt."""
 
@@ -156,11 +163,24 @@ def on(
 ) -> Registration: ...
 
 
-def on(resource: str | type, action: Action, hint: Any = None, *, alike: bool = False) -> Registration:
-    """Return a registration for `action` (flags may be combined) on a `Resource`, or on a kind that is watched.
+@overload
+def on(
+    resource: EventSource,
+    action: Action,
+    hint: Callable[[Any, Any, Any], bool] | None = None,
+    *,
+    alike: bool = False,
+) -> Registration: ...
 
-    Raises TypeError for a class that is not a kind with events.
+
+def on(resource: str | type | EventSource, action: Action, hint: Any = None, *, alike: bool = False) -> Registration:
+    """Return a registration for `action` (flags may be combined).
+
+    `resource` is a `Resource`, a kind that is watched, or a value that the plugin polls, whose hint gets the previous
+    and the new value. Raises TypeError for a class that is not a kind with events.
     """
+    if not isinstance(resource, type | str):
+        resource = resource.event_resource
     if isinstance(resource, str):
         return Registration(ClusterEvent(resource, action), hint, alike)
     name = event_resource(resource)

@@ -15,9 +15,9 @@ class Gate:
     def __init__(self) -> None:
         self.is_closed = False
         """Whether changes must be deferred."""
-        self._held: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._held: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
 
-    def defer(self, change: Callable[..., None], *args: Any) -> None:
+    def defer(self, change: Callable[..., object], *args: Any) -> None:
         """Defer a change until the gate opens."""
         self._held.append((change, args))
 

@@ -1,6 +1,6 @@
 """The handle that plugins get: read access to the cluster, and a few operations."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -18,6 +18,8 @@ from kubestow.scheduler.cluster.nodes import NodeTable
 from kubestow.scheduler.cluster.nominated import NominatedPods
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.declarations import Watched
+from kubestow.scheduler.framework.polling import Background, Http, NoBackground, PolledValue, Timer
 from kubestow.scheduler.framework.scope import Objects, ObjectWriter, Pods, Scope, Tracked
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
@@ -144,6 +146,8 @@ class Handle(msgspec.Struct):
     """Return whether the victims of a pod (by UID) are still being evicted."""
     extenders_judge_preemption: Callable[[PodInfo], bool] = lambda _pod: False
     """Return whether extenders must be called before pods are evicted for a pod: PostFilter then returns Candidates."""
+    _background: Background = NoBackground()
+    """Runs the timers and polls of plugins."""
     _scope: Scope | None = None
     """What the plugin reads and keeps; None: any kind may be read."""
 
@@ -164,9 +168,45 @@ class Handle(msgspec.Struct):
         """Return new columns for numbers of the plugin about each node, which filters and scores read as arrays."""
         return self._own_scope().columns(dtype)
 
+    def poll(
+        self,
+        fetch: Callable[[], Awaitable[T]],
+        *,
+        interval: float,
+        stale_after: float,
+        on_update: Callable[[T], object] | None = None,
+        simulate: Callable[[], T] | None = None,
+    ) -> PolledValue[T]:
+        """Return a value that `fetch` replaces every `interval` seconds, until the plugin ends.
+
+        `fetch` runs beside the scheduling loop, once at a time, and gets at most `interval` seconds. If it raises, the
+        value stays; it is stale `stale_after` seconds after the latest success. `on_update(value)` is called with each
+        value, between two cycles. Replicas that do not schedule poll as well. `simulate` returns a value in simulations
+        that have no recorded one. Raises TypeError or ValueError for invalid arguments.
+        """
+        return self._own_scope().poll(
+            fetch, interval=interval, stale_after=stale_after, on_update=on_update, simulate=simulate
+        )
+
+    @property
+    def http(self) -> Http:
+        """Requests to other servers, for the `fetch` of `poll`; refused in simulations."""
+        return self._background.http
+
+    def call_later(self, seconds: float, callback: Callable[..., object], *args: Any) -> Timer:
+        """Call `callback(*args)` after a time, between two cycles, unless the timer is cancelled or the plugin ends.
+
+        Raises RuntimeError in methods that evaluate a pod, such as PreFilter, Filter and Score.
+        """
+        return self._own_scope().call_later(seconds, callback, *args)
+
+    def scope_of(self, plugin: str, watches: Sequence[Watched] | None) -> Scope:
+        """Return a new scope for a plugin, which may read the kinds that it watches; None: any."""
+        return Scope(self.cluster, plugin, watches, writer=self._writer, background=self._background)
+
     def _own_scope(self) -> Scope:
         if self._scope is None:
-            self._scope = Scope(self.cluster, writer=self._writer)
+            self._scope = self.scope_of("", None)
         return self._scope
 
 

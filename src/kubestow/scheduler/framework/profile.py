@@ -76,8 +76,7 @@ class Profile:
         for name, scope in self._scopes.items():
             plugin = self.plugins[name]
             inner = plain_guard if guard is None or is_pure(plugin, scope) else guard
-            signs = hasattr(plugin, "sign")
-            guards[name] = ScopedGuard(inner, scope, signs=signs) if scope.is_used or signs else inner
+            guards[name] = ScopedGuard(inner, scope, signs=hasattr(plugin, "sign"))
 
         def hooks(point: str) -> tuple[Hook, ...]:
             return tuple(_hook(self.plugins[entry.name], point, guards[entry.name]) for entry in points[point])
@@ -167,7 +166,8 @@ class Profile:
             scope = self._scopes.get(name)
             kinds = () if scope is None else scope.kinds
             if not hasattr(plugin, "requeue_on"):
-                found[name] = (*ANYTHING, *(on(kind, Action.ALL) for kind in kinds))
+                polled = () if scope is None else scope.polled
+                found[name] = (*ANYTHING, *(on(source, Action.ALL) for source in (*kinds, *polled)))
                 continue
             registered = self._call_once(Hook(plugin, "requeue_on", None, guards[name]))
             for one in registered:
@@ -263,7 +263,7 @@ def _make_plugins(
         try:
             given = handle
             if not registry.trusts(name) and name in registry:
-                scopes[name] = Scope(handle.cluster, name, registry.watches(name), writer=handle._writer)  # noqa: SLF001 of the framework
+                scopes[name] = handle.scope_of(name, registry.watches(name))
                 given = scoped_handle(handle, scopes[name], signs=registry.signs(name))
             made[name] = registry.make(name, config.args_of(name), given)
         except (RegistryError, WatchError) as error:

@@ -15,7 +15,7 @@ pod never signs again.
 **Everything ends with the plugin.** `close` undoes all subscriptions.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -29,6 +29,7 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.framework.caller import place_of
 from kubestow.scheduler.framework.declarations import Watched
 from kubestow.scheduler.framework.guard import Guard
+from kubestow.scheduler.framework.polling import Background, PolledValue, Timer
 from kubestow.scheduler.framework.results import error_text
 from kubestow.telemetry.logs import get_logger
 
@@ -258,11 +259,21 @@ class Scope:
     """The data of one plugin."""
 
     def __init__(
-        self, cluster: Cluster, plugin: str = "", watches: Sequence[Watched] | None = None, *, writer: ObjectWriter
+        self,
+        cluster: Cluster,
+        plugin: str = "",
+        watches: Sequence[Watched] | None = None,
+        *,
+        writer: ObjectWriter,
+        background: Background,
     ) -> None:
         """`watches` are the kinds that the plugin may read; None: any."""
         self.plugin = plugin
         self.writer = writer
+        self.polled: list[PolledValue[Any]] = []
+        """The values that the plugin polls."""
+        self._background = background
+        self._timers: set[Timer] = set()
         self.is_evaluating = False
         """Whether a method runs whose results equal pods share."""
         self.reads_unversioned = False
@@ -275,7 +286,7 @@ class Scope:
         self._own_changes = 0
         self._running = 0
         self._signed_version: int | None = None
-        self._closing: list[Callable[[], None]] = []
+        self._closing: list[Callable[[], object]] = []
         self.kinds = [] if watches is None else [one.kind for one in watches]
         self.blocking = [] if watches is None else [one.kind for one in watches if one.blocks]
         """The kinds without which the plugin rejects pods."""
@@ -325,6 +336,35 @@ class Scope:
         self._columns.append(columns)
         return columns
 
+    def poll(
+        self, fetch: Callable[[], Awaitable[T]], *, on_update: Callable[[T], object] | None, **settings: Any
+    ) -> PolledValue[T]:
+        """Return a value that is polled until the plugin ends. Raises TypeError or ValueError."""
+        update = None if on_update is None else self.changing(self.protected(on_update, "on_update"))
+        polled = PolledValue(self.plugin, fetch, on_update=update, **settings)
+        self.polled.append(polled)
+        self._sources.append(polled)
+        self._closing.append(self._background.poll(polled).cancel)
+        return polled
+
+    def call_later(self, seconds: float, callback: Callable[..., object], *args: Any) -> Timer:
+        """Call back after a time, unless the plugin ends before."""
+        if self.is_evaluating:
+            raise RuntimeError(
+                "call_later is called while a pod is evaluated, which also happens in dry runs: "
+                "call it in reserve, permit, post_filter, post_bind or a callback"
+            )
+        changing = self.changing(self.protected(callback, "call_later"))
+
+        def call() -> None:
+            if timer in self._timers:
+                self._timers.discard(timer)
+                changing(*args)
+
+        timer = self._background.call_later(seconds, call)
+        self._timers.add(timer)
+        return timer
+
     def unavailable(self) -> str:
         """Return why the plugin must reject pods: the state of a kind that it declared with "block"; else empty."""
         for kind in self.blocking:
@@ -334,19 +374,16 @@ class Scope:
         return ""
 
     @property
-    def is_used(self) -> bool:
-        """Whether the plugin reads or keeps anything here."""
-        return bool(self._closing or self._columns)
-
-    @property
     def keeps_state(self) -> bool:
         """Whether it reads or keeps what cannot be derived again from the history of the cluster."""
-        return bool(self._columns or self._has_pod_indexes)
+        return bool(self._columns or self._has_pod_indexes or self.polled)
 
     def close(self) -> None:
         """End all subscriptions of the plugin."""
         while self._closing:
             self._closing.pop()()
+        while self._timers:
+            self._timers.pop().cancel()
 
     # Sharing
 

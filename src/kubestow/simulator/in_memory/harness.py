@@ -24,13 +24,14 @@ from kubestow.config.configuration import Plugin, SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.insight.decisions.recording import build_recorded
-from kubestow.scheduler.assembly import Core, Outside
+from kubestow.scheduler.assembly import Core, Outside, Polling
 from kubestow.scheduler.extenders.extender import CallExtenders, refuse_calls
 from kubestow.scheduler.framework.registry import points_of
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.simulator.in_memory.event_log import EventLog
 from kubestow.simulator.in_memory.fake_cluster import FakeCluster
 from kubestow.simulator.in_memory.observers import DecisionLog
+from kubestow.simulator.in_memory.polled_values import PolledValues
 from kubestow.simulator.in_memory.virtual_loop import StuckError, VirtualLoop
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
@@ -130,6 +131,7 @@ class SchedulerHarness:
         registry = in_tree_registry()
         for plugin in plugins:
             registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
+        self._polled = PolledValues()
         outside = Outside(
             clock=self.clock,
             stopwatch=self.loop.time,
@@ -139,6 +141,7 @@ class SchedulerHarness:
             metrics=self.metrics,
             ask=ask,
             observer=self.attempts,
+            polling=Polling(loop=self.loop, answers=self._polled.answers),
         )
         settings = configured(configuration, plugins, features)
         try:
@@ -147,6 +150,7 @@ class SchedulerHarness:
             if loop is None:
                 self.loop.close()
             raise
+        self._polled.wait_for_nodes = self.core.wait_for_nodes
         self.cluster.feed.listen(self.core.intake)
         self._running = RunningCore(self.core, self.loop)
 
@@ -163,6 +167,7 @@ class SchedulerHarness:
         """Stop a scheduler in real time, and wait until all its tasks have ended."""
         scheduler, dispatcher = self.core.scheduler, self.core.dispatcher
         self._running.cancel()
+        self.core.close()
         # Abandoned bindings are reported, and reports are written to the cluster.
         while len(scheduler.binder) or len(scheduler.evictions) or len(dispatcher):
             await scheduler.binder.drain()
@@ -185,6 +190,20 @@ class SchedulerHarness:
     def install_crd(self, kind: type) -> None:
         """Serve a kind again after `remove_crd`."""
         self.cluster.install_crd(kind)
+
+    # Polled values
+
+    def set_polled(self, plugin: str, value: Any) -> None:
+        """Replace a value that a plugin polls, for good. A name like `TargetLoad.fetch` selects one of several values.
+
+        `fetch` is not called in virtual time; without this, values come from `simulate`. The value may be JSON, which
+        is converted to the result of `fetch`. Raises LookupError if no plugin polls it.
+        """
+        self._polled.give(self.core.background, plugin, value, self.time)
+
+    def fail_poll(self, plugin: str, message: str = "not available") -> None:
+        """Let polls of a plugin fail from now on: the latest value stays, and becomes stale."""
+        self._polled.give(self.core.background, plugin, RuntimeError(message), self.time)
 
     # Time
 

@@ -6,7 +6,16 @@ Label values are passed in the alphabetical order of the labels, as they are dec
 """
 
 from kubestow.config.features import Features
-from kubestow.telemetry.metrics.instruments import ALPHA, BETA, STABLE, Counter, Gauge, Histogram, exponential_buckets
+from kubestow.telemetry.metrics.instruments import (
+    ALPHA,
+    BETA,
+    NO_LEVEL,
+    STABLE,
+    Counter,
+    Gauge,
+    Histogram,
+    exponential_buckets,
+)
 from kubestow.telemetry.metrics.registry import Registry
 
 _ATTEMPT = exponential_buckets(0.001, 2, 15)
@@ -85,6 +94,13 @@ class SchedulerMetrics:
         self.plugin_evaluations = add(Counter("scheduler_plugin_evaluation_total",
             BETA, "Number of calls of a plugin at PreFilter, Filter, PreScore and Score.",
             "extension_point plugin profile"))
+        self.plugin_polls = add(Counter("kubestow_plugin_polls_total",
+            NO_LEVEL, "Number of attempts of a plugin to poll a value, by result: 'success' or 'failure'.",
+            "plugin result"))
+        self.plugin_poll_age = add(Gauge("kubestow_plugin_polled_value_age_seconds",
+            NO_LEVEL, "Time since the latest value that a plugin has polled; of several, the oldest.", "plugin"))
+        self.plugin_poll_seconds = add(Histogram("kubestow_plugin_poll_duration_seconds",
+            NO_LEVEL, "Duration of an attempt of a plugin to poll a value.", _ATTEMPT, "plugin"))
         self.volume_stage_errors = add(Counter("scheduler_volume_scheduling_stage_error_total",
             ALPHA, "Number of failures to find ('predicate'), assume ('assume') or bind ('bind') volumes.",
             "operation"))
