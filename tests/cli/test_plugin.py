@@ -42,6 +42,12 @@ def test_new_writes_a_plugin_and_a_test_that_pass(tmp_path: Path, name: str) -> 
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "2 passed" in ran.stdout, ran.stdout
+    typed = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "--follow-imports=silent",
+         "spare_room.py", "test_spare_room.py"],
+        cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert typed.returncode == 0, typed.stdout
 
 
 def test_new_overwrites_nothing(tmp_path: Path) -> None:

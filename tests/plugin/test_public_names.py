@@ -56,6 +56,7 @@ def test_names_for_every_plugin() -> None:
         "WaitingPod",
         "custom_resource",
         "format_quantities",
+        "not_a_hook",
         "on",
         "parse_quantities",
         "unresolvable",

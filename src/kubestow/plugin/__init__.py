@@ -45,6 +45,7 @@ from kubestow.scheduler.framework.plugin import (
     Score,
 )
 from kubestow.scheduler.framework.polling import PolledValue, Timer
+from kubestow.scheduler.framework.registry import not_a_hook
 from kubestow.scheduler.framework.results import (
     MAX_SCORE,
     SKIP,
@@ -113,6 +114,7 @@ __all__ = [
     "WaitingPod",
     "custom_resource",
     "format_quantities",
+    "not_a_hook",
     "on",
     "parse_quantities",
     "unresolvable",

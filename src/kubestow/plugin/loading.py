@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kubestow.config.plugin_points import IN_TREE
+from kubestow.scheduler.framework.caller import place_of
 from kubestow.scheduler.framework.contract import CONTRACT
-from kubestow.scheduler.framework.registry import Registry, RegistryError, check_class, points_of
+from kubestow.scheduler.framework.registry import Registry, RegistryError, check_class, misspelt_methods, points_of
+from kubestow.scheduler.framework.results import with_place
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -115,7 +117,8 @@ def load(source: str) -> list[Loaded]:
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise PluginLoadError(f"{source}: cannot be loaded: {type(error).__name__}: {error}") from error
+        problem = with_place(f"{type(error).__name__}: {error}", place_of(error))
+        raise PluginLoadError(f"{source}: cannot be loaded: {problem}") from error
     found = [_checked(plugin, source, digest) for plugin in _plugins_in(module)]
     classes: dict[str, str] = {}
     for loaded in found:
@@ -227,7 +230,9 @@ def _plugins_in(module: ModuleType) -> Iterator[Any]:
 def _is_plugin(member: Any) -> bool:
     """Return whether a class has a name and any method of the contract; `check_class` validates the combination."""
     has_name = isinstance(getattr(member, "name", None), str)
-    return has_name and any(hasattr(member, method) for method in (*CONTRACT, "filter", "score"))
+    if not has_name:
+        return False
+    return any(hasattr(member, method) for method in (*CONTRACT, "filter", "score")) or any(misspelt_methods(member))
 
 
 def _checked(plugin: Any, source: str, digest: str) -> Loaded:

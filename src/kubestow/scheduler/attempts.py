@@ -184,7 +184,7 @@ class Attempts:
             self._on_end(attempt.profile, failed)
 
     def _write_condition(self, pod: Pod, failed: Failed) -> None:
-        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(failed.message))
+        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(failed.located_message))
         reason = UNSCHEDULABLE if failed.is_rejection else SCHEDULER_ERROR
         # Compare with the status that is being written, since the one last seen may be older.
         expected = self._dispatcher.expected(pod)
@@ -202,4 +202,4 @@ def _log_failure(pod: Pod, failed: Failed) -> None:
     elif failed.is_conflict:
         log.info("Pod changed at the API server while it was being bound; retrying", pod=pod.key, err=failed.message)
     else:
-        log.error("Error scheduling pod; retrying", err=failed.message, pod=pod.key)
+        log.error("Error scheduling pod; retrying", err=failed.located_message, pod=pod.key)

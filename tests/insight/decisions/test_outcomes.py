@@ -317,7 +317,9 @@ def test_an_error() -> None:
         world.cluster.add(make_pod("p"))
         world.run_for(0.5)
         (decision,) = decisions(world, "p")
-    assert (decision.outcome, decision.message) == ("error", 'running PreFilter plugin "Breaks": worn out')
+    message, _, place = decision.message.partition(" (")
+    assert (decision.outcome, message) == ("error", 'running PreFilter plugin "Breaks": worn out')
+    assert place.partition(":")[0].endswith(".py")
     assert (decision.nodes, decision.evaluated) == ({}, 0)
 
 

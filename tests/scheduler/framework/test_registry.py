@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubestow.scheduler.cluster.state import Cluster
-from kubestow.scheduler.framework.registry import Registry, RegistryError, points_of
+from kubestow.scheduler.framework.registry import Registry, RegistryError, not_a_hook, points_of
 from kubestow.scheduler.offline_handle import offline_handle
 from support.scheduler.troupe import Refuses, evaluation_of, filtered, nodes, registry_of
 
@@ -114,10 +114,6 @@ class ReservesOnly(Named):
     def reserve(self, state: Any, pod: Any, node: str) -> None: ...
 
 
-class UnreservesOnly(Named):
-    def unreserve(self, state: Any, pod: Any, node: str) -> None: ...
-
-
 class NeverAsks(Named):
     async def pre_bind(self, state: Any, pod: Any, node: str) -> None: ...
 
@@ -126,7 +122,6 @@ class NeverAsks(Named):
     ("plugin", "message"),
     [
         (ReservesOnly, "plugin Mine has reserve but lacks unreserve"),
-        (UnreservesOnly, "plugin Mine has unreserve but lacks reserve"),
         (NeverAsks, "plugin Mine has pre_bind but lacks pre_bind_needed"),
     ],
 )
@@ -155,12 +150,12 @@ def test_methods_that_call_the_api_server_must_be_async(plugin: type, method: st
 
 
 def test_a_plugin_without_any_point() -> None:
-    """The cause is most likely a misspelt method: the plugin would silently do nothing."""
+    """It would silently do nothing."""
 
     class Mine:
         name = "Mine"
 
-        def filters(self, state: Any, pod: Any, node: Any) -> None: ...
+        def weigh(self, state: Any, pod: Any, node: Any) -> None: ...
 
     with pytest.raises(RegistryError, match=r"plugin Mine has no method of any extension point; there are: preEnqueue"):
         make(Mine())
@@ -190,3 +185,53 @@ def test_points_follow_from_methods() -> None:
     expected = {"filter", "score", "reserve", "queueSort", "postBind"}
     assert points_of(Mine()) == expected
     assert points_of(Mine) == expected
+
+
+def _with_method(name: str) -> type:
+    return type("Mine", (Named,), {name: lambda *_args: None})
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        *(("Score", "score"), ("Filter", "filter"), ("PreFilter", "pre_filter"), ("NormalizeScore", "normalize")),
+        *(("EventsToRegister", "requeue_on"), ("Less", "sort_key"), ("PreBindPreFlight", "pre_bind_needed")),
+        *(
+            ("prefilter", "pre_filter"),
+            ("pre_filer", "pre_filter"),
+            ("normalise", "normalize"),
+            ("requeue", "requeue_on"),
+        ),
+        *(("post_bin", "post_bind"), ("filter_row", "filter_rows"), ("events_to_register", "requeue_on")),
+    ],
+)
+def test_a_misspelt_method_is_refused_with_the_right_name(name: str, right: str) -> None:
+    """It would never be called; the message has file and line."""
+    wanted = f"plugin Mine: {name} is never called: the method is named {right}; .*test_registry.py:"
+    with pytest.raises(RegistryError, match=wanted):
+        make(_with_method(name)())
+
+
+@pytest.mark.parametrize("name", ["fetch", "on_update", "simulate", "group_of", "limits", "_prefilter", "usage"])
+def test_other_methods_of_a_plugin_are_its_own_matter(name: str) -> None:
+    """Names that are unlike those of the contract are allowed, and so are those that start with an underscore."""
+    make(_with_method(name)())
+
+
+def test_a_method_with_a_similar_name_can_be_marked() -> None:
+    """The plugin calls it itself."""
+
+    class Mine(Named):
+        @not_a_hook
+        def filters(self) -> None: ...
+
+    make(Mine())
+
+
+def test_unreserve_may_be_there_alone() -> None:
+    """A plugin that reserves nothing may still want to know that a pod failed."""
+
+    class Mine(Named):
+        def unreserve(self, state: Any, pod: Any, node: str) -> None: ...
+
+    assert points_of(make(Mine())) == {"reserve", "postBind"}

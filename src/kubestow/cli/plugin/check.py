@@ -23,9 +23,10 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles, choose_at_random
 from kubestow.scheduler.framework.args import ArgsError, decode_args
+from kubestow.scheduler.framework.caller import SLOW_SECONDS, place_of
 from kubestow.scheduler.framework.profile import Profile, ProfileError
 from kubestow.scheduler.framework.registry import points_of
-from kubestow.scheduler.framework.results import SKIP, Code, Narrowed, PluginError, Rejection, Skip
+from kubestow.scheduler.framework.results import SKIP, Code, Narrowed, PluginError, Rejection, Skip, with_place
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.queue.nominator import Nominator
@@ -35,6 +36,7 @@ from kubestow.testing.agreement import check_forms
 NODES = 5_000
 _FAST = ("filter_rows", "score_rows", "row_rejection", "row_score", "passing_rows", "sign")
 _LONG = "x" * 63
+_VECTOR_FORM = "docs/reference/plugin-api.md#vector-form-all-nodes-at-once"
 _COST_SECONDS, _SLOW_SECONDS = 0.2, 2.0
 """How long a plugin is measured; a slow one until it has been called three times, or the longer time has passed."""
 
@@ -83,6 +85,16 @@ class Cost(NamedTuple):
     form: str
     micros: float
 
+    @property
+    def advice(self) -> str:
+        """What to do about a plugin that takes too long; empty for a fast one."""
+        if self.micros < SLOW_SECONDS * 1e6:
+            return ""
+        cost = f"{self.plugin} takes {self.micros / 1000:,.0f} ms per pod at {NODES:,} nodes"
+        if self.form == "vector":
+            return f"{cost}: every pod waits for it"
+        return f"{cost}, node by node: filter_rows and score_rows evaluate all nodes at once ({_VECTOR_FORM})"
+
 
 def check_args(loaded: Loaded, args: Any) -> str:
     """Check that the constructor accepts the arguments."""
@@ -91,8 +103,12 @@ def check_args(loaded: Loaded, args: Any) -> str:
     except ArgsError as error:
         raise Found(str(error)) from None
     except Exception as error:
-        raise Found(f"its constructor raises {type(error).__name__}: {error}") from error
+        raise Found(_raised("its constructor raises", error)) from error
     return f"accepts {'the arguments of pluginConfig' if args else 'its default arguments'}"
+
+
+def _raised(when: str, error: Exception) -> str:
+    return with_place(f"{when} {type(error).__name__}: {error}", place_of(error))
 
 
 def check_agreement(loaded: Loaded, args: Any) -> str:
@@ -106,7 +122,7 @@ def check_agreement(loaded: Loaded, args: Any) -> str:
             return "has one form only: nothing to compare"
         raise Found(str(error)) from None
     except Exception as error:
-        raise Found(f"raises {type(error).__name__} on a random cluster: {error}") from error
+        raise Found(_raised("on a random cluster it raises", error)) from error
     return f"forms agree on random clusters ({number} results compared)"
 
 
@@ -121,7 +137,7 @@ def check_odd_objects(loaded: Loaded, args: Any) -> str:
     for pod in pods:
         outcome = cycles.run(profile, PodInfo(pod))
         if isinstance(outcome, Failed) and outcome.code is Code.ERROR:
-            raise Found(f"fails for pod {pod.metadata.name}: {outcome.message}")
+            raise Found(f"fails for pod {pod.metadata.name}: {outcome.located_message}")
         if isinstance(outcome, Placed):
             cycles.unreserve(profile, outcome)
     return f"handles {len(pods)} unusual pods on unusual nodes"
@@ -154,8 +170,10 @@ def profile_with(loaded: Loaded, args: Any, cluster: Cluster) -> Profile:
     )
     try:
         return Profile(changed, registry, offline_handle(cluster), lambda: 0.0)
-    except (ProfileError, PluginError) as error:
+    except ProfileError as error:
         raise Found(str(error)) from None
+    except PluginError as error:
+        raise Found(error.located) from None
 
 
 def _replaces(loaded: Loaded, name: str) -> bool:

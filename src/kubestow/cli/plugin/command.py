@@ -119,6 +119,9 @@ def _check(loaded: Loaded, args: Any, timeout: float) -> bool:
     for cost in costs:
         mark = "  <-- this one" if cost.plugin == loaded.name else ""
         click.echo(f"    {cost.plugin:<32}{cost.form:<8}{cost.micros:>10,.0f}{mark}")
+    for cost in costs:
+        if cost.plugin == loaded.name and cost.advice:
+            click.echo(f"\n  slow: {cost.advice}")
     return True
 
 

@@ -278,7 +278,8 @@ class Reloader:
             self._failures += 1
             if self._attempts >= SHORTEST_TRIAL and 2 * self._failures > self._attempts:
                 self._core.scheduler.attempts.set_end_callback(None)
-                message = f"plugins failed in {self._failures} of the first {self._attempts} attempts: {failed.message}"
+                count = f"plugins failed in {self._failures} of the first {self._attempts} attempts"
+                message = f"{count}: {failed.located_message}"
                 # Not during a cycle.
                 asyncio.get_running_loop().call_soon(self._roll_back, self._current, message)
                 return

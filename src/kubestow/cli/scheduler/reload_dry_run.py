@@ -27,7 +27,7 @@ def try_profiles(
         name = pod.spec.schedulerName
         error = _failure(new[name], cluster, nominator, pod)
         if error is not None and (name not in old or _failure(old[name], cluster, nominator, pod) is None):
-            raise DryRunError(f"profile {name}: tried on pod {pod.key}: {error}")
+            raise DryRunError(f"profile {name}: tried on pod {pod.key}: {error.located}")
 
 
 def _some(names: Mapping[str, Profile], pods: Iterable[Pod]) -> list[Pod]:

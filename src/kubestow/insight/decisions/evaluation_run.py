@@ -70,7 +70,7 @@ class EvaluationRun:
         try:
             self._run(find, fewest_scored=fewest_scored, preempts=preempts)
         except (PluginError, ExtenderError, ValueError) as error:
-            self.error = str(error)
+            self.error = error.located if isinstance(error, PluginError) else str(error)
 
     def _run(self, find: Find | None, *, fewest_scored: int | None, preempts: bool) -> None:
         evaluation, extenders = self.evaluation, self._extenders

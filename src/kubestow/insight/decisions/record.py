@@ -123,7 +123,7 @@ class Record(Struct, gc=False, eq=False):
 
     @property
     def message(self) -> str:
-        return "" if self._failure is None else self._failure.message
+        return "" if self._failure is None else self._failure.located_message
 
     @property
     def plugins(self) -> frozenset[str]:

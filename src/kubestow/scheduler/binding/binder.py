@@ -15,7 +15,7 @@ from kubestow.scheduler.binding.dispatcher import Dispatcher
 from kubestow.scheduler.binding.waiting import WaitingPods
 from kubestow.scheduler.cluster.gate import Gate
 from kubestow.scheduler.cluster.pods import PodInfo
-from kubestow.scheduler.cycle.outcome import Failed, Placed, refusal
+from kubestow.scheduler.cycle.outcome import Failed, Placed, failed_by, refusal
 from kubestow.scheduler.extenders.configured import ConfiguredExtenders
 from kubestow.scheduler.framework.caller import Caller
 from kubestow.scheduler.framework.hook import Hook
@@ -301,5 +301,6 @@ def _failure_of(task: asyncio.Task[Failed | None]) -> Failed | None:
         return task.result()
     cause = error.__cause__
     # A plugin is not to blame for a request that the API server rejects or does not answer.
-    failing = error.plugin if isinstance(error, PluginError) and not isinstance(cause, CallError) else ""
-    return Failed(Code.ERROR, str(error), failing_plugin=failing, is_conflict=isinstance(cause, ConflictError))
+    if isinstance(error, PluginError) and not isinstance(cause, CallError):
+        return failed_by(error, None)
+    return Failed(Code.ERROR, str(error), is_conflict=isinstance(cause, ConflictError))

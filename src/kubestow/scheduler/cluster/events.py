@@ -33,40 +33,70 @@ class Resource(StrEnum):
     TARGET_POD = "TargetPod"
     """The waiting pod itself, which was updated."""
     NODE = "Node"
+    """A node."""
     PERSISTENT_VOLUME = "PersistentVolume"
+    """A persistent volume."""
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    """A claim for a persistent volume."""
     CSI_NODE = "storage.k8s.io/CSINode"
+    """The volume drivers on a node, and how many volumes of each it can attach."""
     CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    """A volume driver."""
     CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    """The free storage of a storage class in a part of the cluster."""
     STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    """A storage class."""
     VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    """A volume that is attached to a node."""
     RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    """A claim for devices."""
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    """Devices that nodes offer."""
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    """A class of devices."""
     POD_GROUP = "scheduling.k8s.io/PodGroup"
+    """A pod group."""
     ANY = "*"
+    """All of these."""
 
 
 class Action(IntFlag):
     """What happened to an object."""
 
     ADD = 1 << 0
+    """It was created; a pod on a node: it was assigned."""
     DELETE = 1 << 1
+    """It was deleted; a pod on a node: it is gone from it, or has finished."""
     UPDATE_NODE_ALLOCATABLE = 1 << 2
+    """The allocatable resources of a node changed."""
     UPDATE_NODE_LABEL = 1 << 3
+    """The labels of a node changed."""
     UPDATE_NODE_TAINT = 1 << 4
+    """The taints of a node changed, or it is no longer unschedulable."""
     UPDATE_NODE_CONDITION = 1 << 5
+    """The status of a condition of a node changed."""
     UPDATE_NODE_ANNOTATION = 1 << 6
+    """The annotations of a node changed."""
     UPDATE_NODE_DECLARED_FEATURE = 1 << 7
+    """The features that a node declares changed."""
     UPDATE_NODE_PREEMPTION_POLICY = 1 << 8
+    """The preemption policy of a node changed."""
     UPDATE_POD_LABEL = 1 << 9
+    """The labels of a pod changed."""
     UPDATE_POD_SCALE_DOWN = 1 << 10
+    """The requests of a pod became smaller."""
     UPDATE_POD_SCALE_UP = 1 << 11
+    """The requests of a pod became larger."""
     UPDATE_POD_TOLERATION = 1 << 12
+    """A pod got another toleration."""
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 13
+    """The last scheduling gate of a pod was removed."""
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 14
+    """A resource claim was created for a pod."""
     UPDATE = (1 << 15) - (1 << 2)
+    """It changed in any way."""
     ALL = (1 << 15) - 1
+    """It was created, changed or deleted."""
 
 
 def _action_label(action: Action) -> str:

@@ -10,7 +10,7 @@ from kubestow.config.configuration import Extender
 from kubestow.scheduler.cluster.arrays import IntArray
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.placements import Placement, TriedGroup
-from kubestow.scheduler.framework.results import Code, PluginError, Rejection
+from kubestow.scheduler.framework.results import Code, PluginError, Rejection, with_place
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -93,12 +93,19 @@ class Failed(msgspec.Struct, frozen=True):
     """The plugin that chose the victims."""
     failing_plugin: str = ""
     """The plugin that raised an exception or returned an invalid answer."""
+    at: str = ""
+    """The file and line at which it failed."""
     searched: SearchedNodes | None = None
     """None for a pod that had no cycle."""
     states: Mapping[str, Any] = {}
     """Of a pod that was tried with its group: the states that PreFilter returned, by plugin."""
     is_conflict: bool = False
     """Whether the API server rejected the binding because of a conflict (409)."""
+
+    @property
+    def located_message(self) -> str:
+        """The message with the file and line at which a plugin failed."""
+        return with_place(self.message, self.at)
 
     @property
     def is_rejection(self) -> bool:
@@ -109,10 +116,15 @@ class Failed(msgspec.Struct, frozen=True):
 Outcome = Placed | Failed
 
 
+def failed_by(error: PluginError, searched: SearchedNodes | None) -> Failed:
+    """Return the outcome for a pod for which a plugin failed."""
+    return Failed(Code.ERROR, str(error), failing_plugin=error.plugin, at=error.at, searched=searched)
+
+
 def refusal(refused: Rejection | PluginError, searched: SearchedNodes) -> Failed:
     """Return the outcome for a pod that Reserve or Permit rejected on the chosen node."""
     if isinstance(refused, PluginError):
-        return Failed(Code.ERROR, str(refused), failing_plugin=refused.plugin, searched=searched)
+        return failed_by(refused, searched)
     if refused.code is Code.ERROR:
         return Failed(refused.code, refused.message, searched=searched)
     listed = ", ".join(sorted(f"1 {reason}" for reason in refused.reasons))

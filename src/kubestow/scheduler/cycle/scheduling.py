@@ -20,7 +20,7 @@ from kubestow.scheduler.cluster.order import Search, feasible_nodes_to_find, fir
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
-from kubestow.scheduler.cycle.outcome import NO_NODES, Failed, Outcome, Placed, SearchedNodes, refusal
+from kubestow.scheduler.cycle.outcome import NO_NODES, Failed, Outcome, Placed, SearchedNodes, failed_by, refusal
 from kubestow.scheduler.cycle.post_filter import run_post_filter
 from kubestow.scheduler.cycle.sharing import Sharing, Upcoming
 from kubestow.scheduler.extenders.configured import ConfiguredExtenders
@@ -155,7 +155,7 @@ class SchedulingCycles:
                 return _failed_in_group(evaluation, searched)
             return (yield from self._post_filter(evaluation, searched))
         except PluginError as error:
-            return Failed(Code.ERROR, str(error), failing_plugin=error.plugin, searched=searched)
+            return failed_by(error, searched)
         except ExtenderError as error:
             return Failed(Code.ERROR, str(error), searched=searched)
         except ValueError as error:

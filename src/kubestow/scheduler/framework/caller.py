@@ -4,6 +4,7 @@ Every failure of a plugin, and every invalid result, is raised as a PluginError 
 of every cycle would cost more than some plugins do; at the start of a cycle, `timing` is set for the few to be timed.
 """
 
+import inspect
 import os
 import traceback
 from collections.abc import Callable, Hashable, Sequence
@@ -32,39 +33,50 @@ log = get_logger(__name__)
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
-_FRAMEWORK = f"{Path(__file__).parent}{os.sep}"
-_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
+SLOW_SECONDS = 0.02
+"""A plugin that takes longer for one pod, at one extension point, is reported once."""
+_PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
+_IN_TREE = f"{Path(__file__).parents[1] / 'plugins'}{os.sep}"
+_CALLERS = (_PACKAGE, "<frozen importlib")
 
 _CODED = (Rejection, PostFilterResult)
 
 
-def failure(plugin: str, point: str, method: str, error: BaseException) -> PluginError:
-    """Return the error of a plugin, attributed to it. Raises the error itself if the plugin did not cause it."""
+def failure(plugin: str, point: str, method: str, error: BaseException, function: Any = None) -> PluginError:
+    """Return the error of a plugin, attributed to it. Raises the error itself if the plugin did not cause it.
+
+    `function` is the method, to which an invalid result is attributed.
+    """
     if isinstance(error, PluginError):
         return error
     if isinstance(error, KeyboardInterrupt):
         raise error
     if isinstance(error, WrongAnswerError):
-        return PluginError(plugin, point, f"{method} {error}")
+        return PluginError(plugin, point, f"{method} {error}", line_of(function))
     message = error_text(error)
     place = place_of(error)
     if place:
         log.error("Plugin raised", err=message, plugin=plugin, extensionPoint=point, at=place)
-    return PluginError(plugin, point, message)
+    return PluginError(plugin, point, message, place)
 
 
 def place_of(error: BaseException) -> str:
     """Return the deepest line of a plugin's own file in the traceback of an exception; empty for built-in plugins."""
     lines = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
-    beyond = [line for line in lines if not line[0].startswith(_FRAMEWORK)]
-    if not beyond or beyond[0][0].startswith(_PACKAGE):
+    file = next((name for name, _ in lines if name.startswith(_IN_TREE) or not name.startswith(_CALLERS)), _IN_TREE)
+    return "" if file.startswith(_IN_TREE) else f"{file}:{[number for name, number in lines if name == file][-1]}"
+
+
+def line_of(function: Any) -> str:
+    """Return the file and line at which a function of a plugin is defined; empty for those of built-in plugins."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    if code is None or code.co_filename.startswith(_PACKAGE):
         return ""
-    file = beyond[0][0]
-    return f"{file}:{[number for name, number in beyond if name == file][-1]}"
+    return f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def _failure(hook: Hook, error: BaseException) -> PluginError:
-    return failure(hook.name, hook.point, hook.method, error)
+    return failure(hook.name, hook.point, hook.method, error, getattr(hook.plugin, hook.method, None))
 
 
 def _checked(hook: Hook, answer: Any, args: tuple[Any, ...]) -> Any:
@@ -74,6 +86,21 @@ def _checked(hook: Hook, answer: Any, args: tuple[Any, ...]) -> Any:
     elif hook.must_return:
         raise WrongAnswerError("must not return None")
     return answer
+
+
+def _report_slow(hook: Hook, seconds: float, rows: int) -> None:
+    hook.is_reported = True
+    plain = hook.method in ("filter", "score")
+    advice = f"{hook.method}_rows evaluates all nodes at once" if plain else "every pod waits for it"
+    log.warning(
+        "Plugin is slow",
+        plugin=hook.name,
+        extensionPoint=hook.point,
+        millisecondsPerPod=round(1000 * seconds, 1),
+        nodes=rows,
+        advice=advice,
+        at=line_of(getattr(hook.plugin, hook.method, None)),
+    )
 
 
 class Caller:
@@ -129,6 +156,8 @@ class Caller:
         finally:
             seconds = self._stopwatch() - start
             self._observe_plugin(seconds, hook.point, hook.name, status.label)
+            if seconds > SLOW_SECONDS and not hook.is_trusted and not hook.is_reported:
+                _report_slow(hook, seconds, rows)
         return answer
 
     async def call_async(self, hook: Hook, *args: Any) -> Any:

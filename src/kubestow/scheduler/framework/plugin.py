@@ -314,12 +314,14 @@ class NormalizeScore(Protocol[S_contra]):
 class Reserve(Protocol[S_contra]):
     """Reserves in memory what the pod needs on its node; `unreserve` releases it and must not fail.
 
-    Both receive the state of `pre_filter` (None if it skipped). `unreserve` may be called without `reserve`.
+    A plugin that only wants to know that a pod failed after its node was chosen has `unreserve` alone. Both receive the
+    state of `pre_filter` (None if it skipped). `unreserve` may be called without `reserve`.
     `needs_state = True`: these and `pre_bind` are only called for pods for which `pre_filter` returned a state.
     """
 
-    @abstractmethod
-    def reserve(self, state: S_contra, pod: PodInfo, node: str) -> Rejection | None: ...
+    def reserve(self, state: S_contra, pod: PodInfo, node: str) -> Rejection | None:
+        del state, pod, node
+        return None
 
     @abstractmethod
     def unreserve(self, state: S_contra, pod: PodInfo, node: str) -> None: ...

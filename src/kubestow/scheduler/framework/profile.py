@@ -19,7 +19,7 @@ from kubestow.scheduler.framework.handle import Handle, scoped_handle
 from kubestow.scheduler.framework.hook import Hook
 from kubestow.scheduler.framework.plugin import POINTS, PodsRead, pods_read_by
 from kubestow.scheduler.framework.registry import Registry, RegistryError, points_of
-from kubestow.scheduler.framework.results import PluginError, error_text, unresolvable
+from kubestow.scheduler.framework.results import PluginError, error_text, unresolvable, with_place
 from kubestow.scheduler.framework.scope import Scope, ScopedGuard
 from kubestow.telemetry.metrics.instruments import Counter
 
@@ -183,7 +183,7 @@ class Profile:
         try:
             return self.caller.call(hook)
         except PluginError as error:
-            raise ProfileError(f"profile {self.name}: {error}") from error
+            raise ProfileError(f"profile {self.name}: {error.located}") from error
 
     def _through_caller(self, plugin: Any, registration: Registration, guard: Guard | None) -> Registration:
         if registration.hint is None:
@@ -272,7 +272,7 @@ def _make_plugins(
             if isinstance(error, KeyboardInterrupt):
                 raise
             place = place_of(error)
-            problem = f"initializing plugin {name}: {error_text(error)}{f' ({place})' if place else ''}"
+            problem = f"initializing plugin {name}: {with_place(error_text(error), place)}"
             raise ProfileError(f"profile {config.schedulerName}: {problem}") from error
     return made
 
@@ -288,12 +288,18 @@ def _hook(plugin: Any, point: str, guard: Guard | None) -> Hook:
     method = _METHOD.get(point) or _snake(point)
     if hasattr(plugin, method):
         return Hook(plugin, method, None, guard)
+    if point == "reserve":
+        return Hook(plugin, method, _reserve_nothing, guard)
     plain_form = plain.filter_rows_of(plugin) if point == "filter" else plain.score_rows_of(plugin)
     hook = Hook(plugin, method, plain_form, guard)
     hook.method = point
     # In plain form, every row costs a call.
     hook.costly_rows = True
     return hook
+
+
+def _reserve_nothing(_state: Any, _pod: PodInfo, _node: str) -> None:
+    """Stands for the `reserve` of a plugin that has only `unreserve`."""
 
 
 def _signing(

@@ -3,11 +3,16 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
+from kubestow.scheduler.framework.caller import line_of
+from kubestow.scheduler.framework.contract import CONTRACT
 from kubestow.scheduler.framework.declarations import Watched, WatchError, watches_of
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, Requeues, Signs
+from kubestow.scheduler.framework.results import with_place
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 Factory = Callable[[Any, Handle], Any]
 """Creates a plugin from its arguments and a handle; a plugin's class is a factory."""
@@ -17,7 +22,32 @@ _PLAIN = ("filter", "score")
 _PLAIN_PARAMETERS = ("state", "pod", "node")
 _OPTIONAL = (NormalizeScore, AdaptsToChanges, Signs, Requeues)
 """Optional methods besides those of extension points."""
+_ALONE = {"filter": "filter", "score": "score", "reserve": "unreserve"}
+"""Methods that are enough for their point."""
 _ASYNC = ("pre_bind", "bind")
+_OTHER_NAMES = {
+    **{name.replace("_", ""): name for name in CONTRACT if name != "hint"},
+    "filter": "filter",
+    "score": "score",
+    "less": "sort_key",
+    "queuesort": "sort_key",
+    "normalise": "normalize",
+    "normalizescore": "normalize",
+    "normalisescore": "normalize",
+    "scoreextensions": "normalize",
+    "eventstoregister": "requeue_on",
+    "requeue": "requeue_on",
+    "prebindpreflight": "pre_bind_needed",
+    "addpod": "with_changes",
+    "removepod": "with_changes",
+    "prefilterextensions": "with_changes",
+    "placementgenerate": "generate_placements",
+    "placementscore": "score_placements",
+    "signpod": "sign",
+}
+"""The methods that other names stand for, such as those of kube-scheduler; without underscores, in lower case."""
+_SIMILAR = 0.82
+"""Minimum similarity of a misspelt name to that of a method, as measured by difflib."""
 
 
 class RegistryError(ValueError):
@@ -86,18 +116,19 @@ def points_of(plugin: Any) -> frozenset[str]:
     return frozenset(
         point
         for point, (protocol,) in POINTS.items()
-        if all(hasattr(plugin, method) for method in _methods(protocol)) or (point in _PLAIN and hasattr(plugin, point))
+        if all(hasattr(plugin, method) for method in _methods(protocol)) or hasattr(plugin, _ALONE.get(point, " "))
     )
 
 
 def check_signatures(plugin: Any) -> None:
     """Raise RegistryError, which names the method, if its parameters are not those of the extension point."""
+    _check_names(plugin)
     for protocol in (*(protocol for (protocol,) in POINTS.values()), *_OPTIONAL):
         methods = _methods(protocol)
         present = [method for method in methods if hasattr(plugin, method)]
-        if present and len(present) < len(methods):
+        if present and len(present) < len(methods) and present != ["unreserve"]:
             missing = next(method for method in methods if method not in present)
-            raise RegistryError(f"plugin {plugin.name} has {present[0]} but lacks {missing}")
+            raise _wrong(plugin, f" has {present[0]} but lacks {missing}", present[0])
         for method in present:
             _check_method(plugin, method, _parameters(protocol, method))
     for method in _PLAIN:
@@ -137,6 +168,41 @@ def _check_method(plugin: Any, method: str, wanted: tuple[str, ...]) -> None:
     try:
         inspect.signature(function).bind(*(("self", *wanted) if of_class else wanted))
     except TypeError as error:
-        raise RegistryError(f"plugin {plugin.name}: {method} must take ({', '.join(wanted)}): {error}") from None
+        raise _wrong(plugin, f": {method} must take ({', '.join(wanted)}): {error}", method) from None
     if method in _ASYNC and not inspect.iscoroutinefunction(function):
-        raise RegistryError(f"plugin {plugin.name}: {method} must be declared with `async def`")
+        raise _wrong(plugin, f": {method} must be declared with `async def`", method)
+
+
+def not_a_hook(function: F) -> F:
+    """Mark a method whose name is like that of an extension point, but which only the plugin itself calls."""
+    function.__not_a_hook__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def misspelt_methods(plugin: Any) -> Iterator[tuple[str, str]]:
+    """Yield the methods that are never called because their names are a little wrong, with the right names."""
+    # Imported on demand: only plugins that are not built in need it.
+    from difflib import get_close_matches
+
+    cls = plugin if inspect.isclass(plugin) else type(plugin)
+    known = (*CONTRACT, *_PLAIN)
+    for name in dir(cls):
+        if name.startswith("_") or name in known:
+            continue
+        function = inspect.getattr_static(cls, name)
+        if inspect.isfunction(function) and not hasattr(function, "__not_a_hook__"):
+            meant = _OTHER_NAMES.get(name.replace("_", "").lower())
+            for right in [meant] if meant else get_close_matches(name, known, 1, _SIMILAR):
+                yield name, right
+
+
+def _check_names(plugin: Any) -> None:
+    """Raise RegistryError for a misspelt method."""
+    for name, right in misspelt_methods(plugin):
+        hint = "start its name with an underscore, or mark it with @not_a_hook, if you call it yourself"
+        raise _wrong(plugin, f": {name} is never called: the method is named {right}; {hint}", name)
+
+
+def _wrong(plugin: Any, problem: str, method: str) -> RegistryError:
+    """Return the error about a method of a plugin, with its file and line."""
+    return RegistryError(with_place(f"plugin {plugin.name}{problem}", line_of(getattr(plugin, method, None))))

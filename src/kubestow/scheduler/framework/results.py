@@ -174,15 +174,27 @@ def error_text(error: BaseException) -> str:
     return repr(error) if isinstance(error, KeyError | SystemExit) else str(error) or repr(error)
 
 
+def with_place(message: str, at: str) -> str:
+    """Return a message with the file and line that it is about, if that is known."""
+    return f"{message} ({at})" if at else message
+
+
 class PluginError(Exception):
     """A plugin failed; the message names the plugin and the extension point."""
 
-    def __init__(self, plugin: str, point: str, cause: BaseException | str) -> None:
+    def __init__(self, plugin: str, point: str, cause: BaseException | str, at: str = "") -> None:
+        """`at` is the file and line of the plugin at which it failed."""
         # kube-scheduler's message, which omits a word for this point.
         what = point if point == "PreBindPreFlight" else f"{point} plugin"
         super().__init__(f'running {what} "{plugin}": {cause}')
         self.plugin = plugin
         self.point = point
+        self.at = at
+
+    @property
+    def located(self) -> str:
+        """The message with file and line. That of conditions has none, as in kube-scheduler."""
+        return with_place(str(self), self.at)
 
 
 class FilterError(PluginError):
