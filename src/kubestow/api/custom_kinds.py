@@ -11,11 +11,12 @@ objects asks `resource_of`. Kinds of several API groups may have the same name, 
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw
 
+from kubestow.api.fields import parse_fields
 from kubestow.api.meta import ApiObject, ObjectMeta
 
 T = TypeVar("T")
@@ -28,6 +29,15 @@ _DATACLASS = "__dataclass_fields__"
 """The attribute of dataclasses. The module `dataclasses` is loaded only if there is one: start-up must be fast."""
 
 
+class Named(Protocol):
+    """An object's metadata."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+
+
 class CustomResource(msgspec.Struct, frozen=True):
     """The declaration of a kind."""
 
@@ -36,6 +46,14 @@ class CustomResource(msgspec.Struct, frozen=True):
     plural: str
     kind: str
     is_namespaced: bool
+    field_selector: str = ""
+
+    def selects(self, meta: Named) -> bool:
+        """Return whether the field selector selects an object."""
+        if not self.field_selector:
+            return True
+        fields = {"metadata.name": meta.name, "metadata.namespace": meta.namespace}
+        return parse_fields(self.field_selector).matches(fields.__getitem__)
 
     @property
     def api_version(self) -> str:
@@ -62,12 +80,13 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def custom_resource(
-    api_version: str, plural: str, *, namespaced: bool = True, kind: str = ""
+    api_version: str, plural: str, *, namespaced: bool = True, kind: str = "", field_selector: str = ""
 ) -> Callable[[type[T]], type[T]]:
     """Declare the resource of a class: `group/version` (`v1` for the core group), and its plural name.
 
-    `kind` is the name in manifests; without it, the name of the class. Raises TypeError for a class that is neither a
-    Struct nor a dataclass, or has no `metadata`, and ValueError for a name that no resource can have.
+    `kind` is the name in manifests; without it, the name of the class. `field_selector` selects objects by
+    `metadata.name` and `metadata.namespace`, such as one ConfigMap of many. Raises TypeError for a class that is
+    neither a Struct nor a dataclass, or has no `metadata`, and ValueError for a name or selector that no resource has.
     """
     group, _, version = api_version.rpartition("/")
     if not version or "/" in group:
@@ -75,13 +94,21 @@ def custom_resource(
     if not plural or plural != plural.lower() or "." in plural:
         raise ValueError(f"custom_resource: {plural!r} must be the plural name in lower case, such as elasticquotas")
 
+    for term in parse_fields(field_selector).terms:
+        if term.field not in ("metadata.name", "metadata.namespace"):
+            raise ValueError(
+                f"custom_resource: {plural} cannot be selected by {term.field}: the fields are metadata.name and "
+                "metadata.namespace"
+            )
+
     def declare(declared: type[T]) -> type[T]:
         if "metadata" not in _fields(declared):
             raise TypeError(
                 f"custom_resource: class {declared.__name__} must be a Struct or a dataclass with the field "
                 "`metadata: ObjectMeta`; CustomObject is a base with that field"
             )
-        setattr(declared, _DECLARATION, CustomResource(group, version, plural, kind or declared.__name__, namespaced))
+        found = CustomResource(group, version, plural, kind or declared.__name__, namespaced, field_selector)
+        setattr(declared, _DECLARATION, found)
         return declared
 
     return declare
@@ -90,6 +117,22 @@ def custom_resource(
 def resource_of(kind: type) -> CustomResource | None:
     """Return the declaration of a kind; None for one without a declaration of its own."""
     found: CustomResource | None = kind.__dict__.get(_DECLARATION)
+    return found
+
+
+def declared_name(kind: type) -> str:
+    """Return the name of a declared kind in manifests."""
+    declared = resource_of(kind)
+    return kind.__name__ if declared is None else declared.kind
+
+
+def kinds_by_name(kinds: Iterable[type]) -> dict[tuple[str, str], list[type]]:
+    """Return declared kinds by apiVersion and kind: several plugins may declare a class of their own for one."""
+    found: dict[tuple[str, str], list[type]] = {}
+    for kind in dict.fromkeys(kinds):
+        own = resource_of(kind)
+        if own is not None:
+            found.setdefault((own.api_version, own.kind), []).append(kind)
     return found
 
 
@@ -145,6 +188,8 @@ __all__ = [
     "ObjectMeta",
     "Unstructured",
     "custom_resource",
+    "declared_name",
+    "kinds_by_name",
     "resource_of",
     "rule_text",
     "unstructured",

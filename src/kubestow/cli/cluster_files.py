@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kubestow.api.codec import convert
+from kubestow.api.custom_kinds import kinds_by_name
 from kubestow.api.devices import ResourceClaimTemplate
 from kubestow.api.files import Manifest, ObjectsError, decode, read
 from kubestow.api.pod import Pod
@@ -58,17 +59,20 @@ class _Maker(msgspec.Struct):
     spec: _MakerSpec
 
 
-def cluster_in(files: tuple[str, ...], warn: Callable[[str], None] | None = None) -> list[Any]:
+def cluster_in(
+    files: tuple[str, ...], warn: Callable[[str], None] | None = None, declared: Iterable[type] = ()
+) -> list[Any]:
     """Return the objects without duplicates, with defaults for those without a UID. Raises ObjectsError.
 
+    `declared` are the kinds that plugins watch.
     `warn` is called for workloads without a UID whose pods are missing.
     """
     manifests = read(files, unnamed=_OURS)
     if any(one.api_version.startswith(_OURS) for one in manifests):
-        objects, makers = _beginning(files)
+        objects, makers = _beginning(files, declared)
     else:
         # `kubectl get pods,all` lists pods twice.
-        found = decode(map(_defaulted, manifests)).objects
+        found = decode(map(_defaulted, manifests), declared).objects
         objects = list({(type(one), one.metadata.uid): one for one in found}.values())
         makers = (msgspec.json.decode(one.data) for one in manifests if (one.api_version, one.kind) in _MAKERS)
     if warn is not None:
@@ -98,7 +102,7 @@ def _without_pods(makers: Iterable[Any], objects: list[Any]) -> Counter[str]:
     return found
 
 
-def _beginning(files: tuple[str, ...]) -> tuple[list[Any], Iterable[Any]]:
+def _beginning(files: tuple[str, ...], declared: Iterable[type]) -> tuple[list[Any], Iterable[Any]]:
     """Return the initial objects of a scenario, and its workloads."""
     # Imported only now: a slow import that other inputs do not need.
     from kubestow.simulator.scenario.building import build
@@ -107,9 +111,9 @@ def _beginning(files: tuple[str, ...]) -> tuple[list[Any], Iterable[Any]]:
     if "-" in files:
         raise ObjectsError(["standard input: a Scenario cannot be read from standard input here: name its file"])
     known = Features.parse("GenericWorkload=true")
-    scenario = read_scenario(files)
+    scenario = read_scenario(files, kinds_by_name(declared))
     makers = [one for one in scenario.objects if (one.get("apiVersion"), one.get("kind")) in _MAKERS]
-    with build(scenario, controllers="none", kubelets=False, features=known) as simulation:
+    with build(scenario, controllers="none", kubelets=False, features=known, kinds=tuple(declared)) as simulation:
         others = [
             convert(kind, one)
             for kind in (PriorityClass, ResourceClaimTemplate)

@@ -1,6 +1,6 @@
 """The resources that can be listed and watched: path, type of the decoded objects, and whether they are required."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import urlencode
 
@@ -90,7 +90,14 @@ def declared_resource(kind: type[T]) -> Resource[T] | None:
     found = resource_of(kind)
     if found is None:
         return None
-    return Resource(found.group, found.version, found.plural, kind, optional=True, is_declared=True)
+    return Resource(
+        found.group, found.version, found.plural, kind, found.field_selector, optional=True, is_declared=True
+    )
+
+
+def declared_resources(kinds: Iterable[type[Any]]) -> list[Resource[Any]]:
+    """Return the resources of the kinds that are declared."""
+    return [found for kind in kinds if (found := declared_resource(kind)) is not None]
 
 
 def key_of(meta: Named) -> str:

@@ -21,6 +21,7 @@ import msgspec
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.scheduler.framework.caller import place_of
 from kubestow.scheduler.framework.contract import CONTRACT
+from kubestow.scheduler.framework.declarations import watches_of
 from kubestow.scheduler.framework.registry import Registry, RegistryError, check_class, misspelt_methods, points_of
 from kubestow.scheduler.framework.results import with_place
 
@@ -98,6 +99,11 @@ class PluginCollection(Mapping[str, frozenset[str]]):
         """Return the class of a loaded plugin; None for any other."""
         found = self._loaded.get(name)
         return None if found is None else found.plugin
+
+    @property
+    def declared_kinds(self) -> tuple[type, ...]:
+        """The kinds that the loaded plugins watch."""
+        return tuple(dict.fromkeys(one.kind for loaded in self.loaded for one in watches_of(loaded.plugin)))
 
     def register(self, registry: Registry) -> Registry:
         """Register the loaded plugins."""

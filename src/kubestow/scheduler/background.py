@@ -6,14 +6,14 @@ function of the plugin, a simulation replays recorded values or asks the plugin 
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 
 from kubestow.clock import Clock
 from kubestow.scheduler.cluster.events import ClusterEvent
 from kubestow.scheduler.cluster.gate import Gate
 from kubestow.scheduler.framework.caller import place_of
-from kubestow.scheduler.framework.polling import Http, PolledValue, Timer
+from kubestow.scheduler.framework.polling import Http, NoBackground, NoHttp, PolledValue, Timer
 from kubestow.scheduler.framework.results import error_text
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
@@ -184,3 +184,40 @@ def live_answers(metrics: SchedulerMetrics, chance: Callable[[], float] = random
             await asyncio.sleep(max(0.0, started + pause - loop.time()))
 
     return answers
+
+
+class SinglePolls(NoBackground):
+    """Obtains each value once, on demand, for programs that evaluate pods at one moment."""
+
+    def __init__(self, given: Mapping[str, Any], http: Http | None = None) -> None:
+        """`given` are values by plugin, or by plugin and function; without `http`, only these are used."""
+        self.http = http or NoHttp()
+        self._fetches = http is not None
+        self._given = given
+        self._polled: list[PolledValue[Any]] = []
+
+    def poll(self, polled: PolledValue[Any]) -> Timer:
+        self._polled.append(polled)
+        return super().poll(polled)
+
+    def take_given(self, now: float) -> None:
+        """Set the values that are given."""
+        for polled in self._polled:
+            for name in (polled.name, polled.plugin):
+                if name in self._given and not polled.updated_at:
+                    polled.succeed(polled.decode(self._given[name]), now)
+
+    async def obtain(self, now: float, metrics: SchedulerMetrics) -> list[str]:
+        """Set the values that are given, and fetch the others; return why some could not be fetched."""
+        self.take_given(now)
+        problems = []
+        for polled in self._polled:
+            if polled.updated_at or not self._fetches:
+                continue
+            answer = await fetch(polled, metrics)
+            if isinstance(answer, Exception):
+                polled.fail(error_text(answer))
+                problems.append(f"{polled.name} has no value: {polled.error}")
+            else:
+                polled.succeed(answer, now)
+        return problems

@@ -49,22 +49,27 @@ class Contents:
     def add(self, *objects: Object) -> None:
         """Create objects. Those with a UID are restored as they are, status included. Raises ObjectError."""
         for obj in objects:
-            _require_manifest(obj)
+            self._require_manifest(obj)
         ordered = sorted(objects, key=lambda obj: obj.get("kind") not in _CREATED_FIRST)
         _require_no_cycle(objects)
         known = {obj["metadata"].get("uid") for obj in objects} | self._plane.store.by_uid.keys()
         for obj in ordered:
             self._insert(obj, known if obj["metadata"].get("uid") else None)
 
+    def knows(self, obj: Object) -> bool:
+        """Return whether the kind of an object is built in, or declared by a plugin."""
+        name = (str(obj.get("apiVersion")), str(obj.get("kind")))
+        return name in BY_KIND or name in self._plane.declared
+
     def put(self, obj: Object) -> None:
         """Create or replace an object with its state in another cluster; raises ObjectError."""
-        _require_manifest(obj)
+        self._require_manifest(obj)
         self._insert(obj, self._plane.store.by_uid.keys())
 
     def _insert(self, obj: Object, known: Any) -> None:
         """Create an object, or restore it if `known`, the UIDs of possible owners, is given; raises ObjectError."""
-        resource = _resource(obj)
-        if resource is None or resource.kind in _IGNORED_KINDS:
+        resource = self._resource(obj)
+        if resource is None:
             return
         try:
             if known is None:
@@ -103,7 +108,7 @@ class Contents:
         resource.add_spec(obj)
         if resource.conversion is not None:
             obj = resource.conversion.to_stored(obj)
-        resource = BY_STORAGE[resource.storage]
+        resource = BY_STORAGE.get(resource.storage, resource)
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         resource.rules.default(obj)
         metadata = obj["metadata"]
@@ -170,12 +175,41 @@ class Contents:
         """Return the resource of a kind, and the namespace under which the object is stored."""
         require("name", name, str, "text")
         require("namespace", namespace, str, "text")
-        resource = _kind(kind)
+        resource = self._kind(kind)
         return resource, namespace if resource.namespaced else ""
 
     def objects(self, kind: str) -> Iterator[Object]:
         """Yield all objects of a kind, oldest first."""
-        return (record.object() for record in self._plane.store.collection(_kind(kind).storage).objects.values())
+        return (record.object() for record in self._plane.store.collection(self._kind(kind).storage).objects.values())
+
+    def _resource(self, obj: Object) -> Resource | None:
+        """Return the resource of an object; None if a simulation ignores its kind."""
+        name = (str(obj.get("apiVersion")), str(obj.get("kind")))
+        if name in self._plane.declared:
+            return self._plane.store.registry.by_kind[name]
+        return BY_KIND[name] if is_simulated(obj) else None
+
+    def _kind(self, kind: str) -> Resource:
+        if kind in KINDS:
+            return KINDS[kind]
+        for (_, name), resource in self._plane.store.registry.by_kind.items():
+            if name == kind and resource.is_custom:
+                return resource
+        raise ObjectError(f"there is no kind {kind}; kinds are written as in manifests, such as Pod or Deployment")
+
+    def _require_manifest(self, obj: Any) -> None:
+        """Raise ObjectError unless `obj` is a manifest of a known kind."""
+        if not isinstance(obj, dict):
+            raise ObjectError(f"objects: must be manifests (dicts), not {obj!r:.60}")
+        version, kind = obj.get("apiVersion"), obj.get("kind")
+        if not isinstance(version, str) or not isinstance(kind, str):
+            raise ObjectError(f"objects: {obj!r:.60}: needs apiVersion and kind, such as v1 and Pod", obj)
+        if not isinstance(obj.get("metadata"), dict):
+            raise ObjectError(f"{kind}: metadata: must be an object, not {obj.get('metadata')!r:.60}", obj)
+        if (version, kind) not in BY_KIND and (version, kind) not in self._plane.declared:
+            suggestion = suggest_kind(version, kind)
+            hint = f"; did you mean {suggestion}?" if suggestion else ""
+            raise ObjectError(f"{name_of(obj)}: there is no kind {kind!r} in {version}{hint}", obj)
 
     def pod_names(self) -> list[str]:
         """Return the pods that have not ended, as namespace/name."""
@@ -203,31 +237,10 @@ def suggest_kind(version: str, kind: str) -> str:
     return known[nearest[0]] if nearest else ""
 
 
-def _kind(kind: str) -> Resource:
-    if kind not in KINDS:
-        raise ObjectError(f"there is no kind {kind}; kinds are written as in manifests, such as Pod or Deployment")
-    return KINDS[kind]
-
-
 def _copied(obj: Any) -> Any:
     if isinstance(obj, dict):
         return {key: _copied(value) for key, value in obj.items() if value is not None}
     return [_copied(one) for one in obj] if isinstance(obj, list) else obj
-
-
-def _require_manifest(obj: Any) -> None:
-    """Raise ObjectError unless `obj` is a manifest of a known kind."""
-    if not isinstance(obj, dict):
-        raise ObjectError(f"objects: must be manifests (dicts), not {obj!r:.60}")
-    version, kind = obj.get("apiVersion"), obj.get("kind")
-    if not isinstance(version, str) or not isinstance(kind, str):
-        raise ObjectError(f"objects: {obj!r:.60}: needs apiVersion and kind, such as v1 and Pod", obj)
-    if not isinstance(obj.get("metadata"), dict):
-        raise ObjectError(f"{kind}: metadata: must be an object, not {obj.get('metadata')!r:.60}", obj)
-    if (version, kind) not in BY_KIND:
-        suggestion = suggest_kind(version, kind)
-        hint = f"; did you mean {suggestion}?" if suggestion else ""
-        raise ObjectError(f"{name_of(obj)}: there is no kind {kind!r} in {version}{hint}", obj)
 
 
 def _require_pod_limit(resource: Resource, obj: Object) -> None:

@@ -69,6 +69,8 @@ class Settings:
     """Plugins of your own, enabled in every profile that does not name them."""
     plugin_sources: tuple[str, ...] = ()
     """Files and modules with plugins, which the configuration enables by name."""
+    kinds: tuple[type, ...] = ()
+    """Kinds to serve besides those that the plugins declare."""
     features: Features = field(default_factory=Features)
     seed: int = 0
     """Seed of tie-breaking, generated names, UIDs and arrivals."""

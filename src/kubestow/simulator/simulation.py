@@ -21,6 +21,7 @@ from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.assembly import Core, Outside, Polling
 from kubestow.scheduler.binding.binder import Attempt
 from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed
+from kubestow.scheduler.framework.registry import Registry
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.scheduler.observer import Observer
 from kubestow.simulator.bulk import BulkPods
@@ -73,6 +74,14 @@ class _DecisionCallbacks(Observer):
             callback(attempt.queued.pod, outcome)
 
 
+def _registry(settings: Settings) -> Registry:
+    """Return the plugins of a simulation."""
+    registry = PluginCollection(settings.plugin_sources).register(in_tree_registry())
+    for plugin in settings.plugins:
+        registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
+    return registry
+
+
 class Simulation(Contents):
     """A running cluster whose time passes on demand."""
 
@@ -85,7 +94,9 @@ class Simulation(Contents):
         if of is not None:
             loop.set_time(of.loop.nanoseconds)
             of.bulk.put_in_store()
-        self.plane: Plane = Plane(loop, settings, None if of is None else of.plane)
+        self._registry = _registry(settings)
+        kinds = (*settings.kinds, *(one.kind for name in self._registry for one in self._registry.watches(name)))
+        self.plane: Plane = Plane(loop, settings, None if of is None else of.plane, kinds=kinds)
         super().__init__(self.plane)
         self.bulk: BulkPods = BulkPods(self.plane, settings.pace, loop.call_later, kubelets=settings.kubelets)
         self.metrics = SchedulerMetrics(features=settings.features)
@@ -111,9 +122,6 @@ class Simulation(Contents):
     def _build(self) -> tuple[Core, Archive | None]:
         """Return the scheduler, and its decisions if they are recorded."""
         settings = self.settings
-        registry = PluginCollection(settings.plugin_sources).register(in_tree_registry())
-        for plugin in settings.plugins:
-            registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
         outside = Outside(
             clock=self.loop.clock,
             stopwatch=time.perf_counter if settings.timed else self.loop.time,
@@ -125,7 +133,7 @@ class Simulation(Contents):
             polling=Polling(loop=self.loop, answers=self._polled.answers),
         )
         configuration = configured(settings.configuration, settings.plugins, settings.features)
-        return build_recorded(configuration, settings.features, registry, outside, settings.record_bytes)
+        return build_recorded(configuration, settings.features, self._registry, outside, settings.record_bytes)
 
     def __enter__(self) -> Self:
         return self

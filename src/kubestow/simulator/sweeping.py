@@ -161,7 +161,7 @@ def prepare(point: Point) -> tuple[Prepared, SchedulerConfiguration]:
             set_field(settings, name.removeprefix("config."), value, name)
     try:
         configuration = config.load(yaml.safe_dump(settings), known=PluginCollection(point.plugin_sources))
-        return Prepared(replace(point.scenario, spec=parse_spec(document))), configuration
+        return Prepared(replace(point.scenario, spec=parse_spec(document, point.scenario.declared))), configuration
     except ConfigError as error:
         problems = [f"config.{problem}" for problem in error.problems]
     except FieldsError as error:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from kubestow.api import codec, quantity
+from kubestow.api.custom_kinds import kinds_by_name, resource_of, with_metadata
 from kubestow.api.files.errors import ObjectsError
 from kubestow.api.files.manifests import Manifest
 from kubestow.api.kinds import CLUSTER_SCOPED, KINDS
@@ -26,11 +26,13 @@ class Decoded(msgspec.Struct, frozen=True):
 def _with_identity(obj: Any) -> Any:
     """Return the object with the namespace and the UID that an API server would set if they are missing."""
     meta = obj.metadata
-    namespace = meta.namespace or ("" if type(obj) in CLUSTER_SCOPED else "default")
+    own = resource_of(type(obj))
+    is_namespaced = type(obj) not in CLUSTER_SCOPED if own is None else own.is_namespaced
+    namespace = meta.namespace or ("default" if is_namespaced else "")
     if meta.uid and namespace == meta.namespace:
         return obj
     uid = meta.uid or f"{type(obj).__name__}/{namespace}/{meta.name}"
-    return replace(obj, metadata=replace(meta, namespace=namespace, uid=uid))
+    return with_metadata(obj, namespace=namespace, uid=uid)
 
 
 def _amounts(obj: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -55,22 +57,29 @@ def _amount_problems(obj: Any) -> Iterator[str]:
                 yield f"{field}.{name}: {error}"
 
 
-def decode(manifests: Iterable[Manifest]) -> Decoded:
-    """Decode objects, in order. Raises ObjectsError with all that are not valid for their kind."""
+def decode(manifests: Iterable[Manifest], declared: Iterable[type] = ()) -> Decoded:
+    """Decode objects, in order. Raises ObjectsError with all that are not valid for their kind.
+
+    An object of kinds that plugins declare is decoded for each of them.
+    """
     found = Decoded([], Counter())
     problems = []
+    by_name = kinds_by_name(declared)
     for manifest in manifests:
-        kind = KINDS.get((manifest.api_version, manifest.kind))
-        if kind is None:
+        name = (manifest.api_version, manifest.kind)
+        kinds = dict.fromkeys((*((KINDS[name],) if name in KINDS else ()), *by_name.get(name, ())))
+        if not kinds:
             found.skipped[f"{manifest.kind} ({manifest.api_version})"] += 1
-            continue
-        try:
-            obj = codec.decode(kind, manifest.data)
-        except codec.DecodeError as error:
-            problems.append(f"{manifest}: {error}")
-        else:
-            problems += [f"{manifest}: {problem}" for problem in _amount_problems(obj)]
-            found.objects.append(_with_identity(obj))
+        for kind in kinds:
+            try:
+                obj = _with_identity(codec.decode(kind, manifest.data))
+            except codec.DecodeError as error:
+                problems.append(f"{manifest}: {error}")
+                continue
+            own = resource_of(kind)
+            if own is None or own.selects(obj.metadata):
+                problems += [f"{manifest}: {problem}" for problem in _amount_problems(obj)]
+                found.objects.append(obj)
     if problems:
         raise ObjectsError(problems)
     return found

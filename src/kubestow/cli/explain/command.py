@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubestow.cli.support import fail, feature_gates_option, plugin_option
+from kubestow.cli.support import fail, feature_gates_option, plugin_option, poll_data_option
 
 if TYPE_CHECKING:
     from kubestow.config import Features
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     help="Configuration of the scheduler for a dry run. [default: that of the running scheduler]",
 )
 @plugin_option
+@poll_data_option
 @feature_gates_option("Feature gates of the scheduler for a dry run. [default: those of the running scheduler]")
 @click.option("--extenders", is_flag=True, help="Call the extenders of the configuration in a dry run.")
 @click.option("-n", "--namespace", default="", help="Namespace of the pod.")

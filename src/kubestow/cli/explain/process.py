@@ -11,7 +11,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -32,7 +32,10 @@ from kubestow.cli.explain.group_screen import group_lines_of
 from kubestow.cli.explain.running_scheduler import RunningScheduler, ServedSettings, parse_reported_configuration
 from kubestow.cli.terminal import trusted
 from kubestow.client.access import Access
+from kubestow.client.clients import user_agent
+from kubestow.client.http import HttpClient
 from kubestow.client.kubeconfig import find_access
+from kubestow.clock import SystemClock
 from kubestow.config import ConfigError, Features
 from kubestow.config.writing import yaml_text
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, VERSION
@@ -44,8 +47,10 @@ from kubestow.insight.explain.reading import LiveCluster, NodesForbiddenError, N
 from kubestow.insight.explain.scheduler_pages import SchedulerAddress, check_ca_file
 from kubestow.insight.explain.world import ExplainError, NoProfileError, Setup, World
 from kubestow.plugin.loading import PluginCollection
+from kubestow.scheduler.background import SinglePolls
 from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 _WATCH_SECONDS = 2.0
 _GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
@@ -78,6 +83,13 @@ class Request(NamedTuple):
     server: SchedulerAddress
     watch: bool
     extenders: bool
+    polled: Mapping[str, list[tuple[float, Any]]]
+    """Values that plugins poll."""
+
+    @property
+    def latest(self) -> dict[str, Any]:
+        """The latest of the values that plugins poll, by plugin."""
+        return {name: samples[-1][1] for name, samples in self.polled.items() if samples}
 
     @property
     def group(self) -> str:
@@ -133,12 +145,17 @@ def print_text(text: str, *, clear: bool = False) -> None:
 def _offline(request: Request) -> list[Explanation | GroupExplanation]:
     manifests = _manifests(request)
     try:
-        loaded = cluster_in(request.cluster)
+        loaded = cluster_in(request.cluster, declared=request.plugins.declared_kinds)
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
     setup, _ = _setup(request, ServedSettings(), with_groups=with_groups)
-    world = _world(setup, loaded)
+    polls = SinglePolls(request.latest)
+    world = _world(setup, loaded, polls)
+    try:
+        polls.take_given(world.now)
+    except ValueError as error:
+        raise ExplainError(f"--poll-data: {error}") from None
     pods = read_pods(manifests, world, request.namespace or "default") if manifests else []
     notes: tuple[str, ...] = () if world.cluster.nodes.count else (f"{', '.join(request.cluster)} has no nodes.",)
     if request.group:
@@ -193,9 +210,9 @@ def _setup(request: Request, served: ServedSettings, *, with_groups: bool) -> tu
     return Setup(configuration, features, request.plugins.register(in_tree_registry())), notes
 
 
-def _world(setup: Setup, loaded: list[object]) -> World:
+def _world(setup: Setup, loaded: list[object], polls: SinglePolls) -> World:
     try:
-        return World(setup, loaded, time.time())
+        return World(setup, loaded, time.time(), polls)
     except ProfileError as error:
         raise ExplainError(str(error)) from None
 
@@ -347,10 +364,12 @@ class _Live:
     def __init__(self, request: Request, access: Access) -> None:
         self._request = request
         self._namespace = access.namespace or "default"
-        self._cluster = LiveCluster(access)
+        self._cluster = LiveCluster(access, request.plugins.declared_kinds)
         self._scheduler = RunningScheduler(access, request.server)
+        self._http = HttpClient(user_agent("explain"), SystemClock())
 
     async def close(self) -> None:
+        self._http.close()
         await self._scheduler.close()
         await self._cluster.close()
 
@@ -440,7 +459,12 @@ class _Live:
         finally:
             asking.cancel()
         reading = Reading([], notes).union(reading).union(await self._cluster.read_gated(setup.features))
-        world = _world(setup, reading.objects)
+        polls = SinglePolls(request.latest, self._http)
+        world = _world(setup, reading.objects, polls)
         for kind, problem in reading.unreadable:
             world.set_unreadable(kind, problem)
-        return reading, world
+        try:
+            problems = await polls.obtain(world.now, SchedulerMetrics())
+        except ValueError as error:
+            raise ExplainError(f"--poll-data: {error}") from None
+        return reading.union(Reading([], tuple(problems))), world

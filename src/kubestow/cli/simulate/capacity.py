@@ -32,7 +32,7 @@ from kubestow.client.clients import user_agent
 from kubestow.client.errors import CredentialsError
 from kubestow.client.kubeconfig import find_access
 from kubestow.client.lists import Lister
-from kubestow.client.resources import NODES, PODS, WATCHED, Resource
+from kubestow.client.resources import NODES, PODS, WATCHED, Resource, declared_resources
 from kubestow.clock import SystemClock
 from kubestow.config import SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
@@ -74,7 +74,11 @@ def report_capacity(request: Request) -> None:
     with problems():
         asked = _asked(request.podspec)
         pods, gang = _pods(request.podspec, asked), _gang(asked)
-        objects = cluster_in(request.cluster, _warning) if request.cluster else asyncio.run(_live(request))
+        objects = (
+            cluster_in(request.cluster, _warning, request.plugins.declared_kinds)
+            if request.cluster
+            else asyncio.run(_live(request))
+        )
         objects += [obj for obj in asked if isinstance(obj, ResourceClaimTemplate)]
         _warn(objects, request)
         if not pods:
@@ -189,7 +193,8 @@ async def _live(request: Request) -> list[Any]:
         raise SimulateError(str(error)) from None
     try:
         client = ApiClient(channel, user_agent=user_agent("capacity"), seconds=30.0)
-        return [obj for resource in (*WATCHED, RESOURCE_CLAIM_TEMPLATES) for obj in await _list(client, resource)]
+        resources = (*WATCHED, RESOURCE_CLAIM_TEMPLATES, *declared_resources(request.plugins.declared_kinds))
+        return [obj for resource in resources for obj in await _list(client, resource)]
     except CallError as error:
         raise SimulateError(f"{access.server}: {error}") from None
     finally:

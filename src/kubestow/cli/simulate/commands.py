@@ -18,6 +18,7 @@ from kubestow.cli.support import (
     fail,
     feature_gates_option,
     plugin_option,
+    poll_data_option,
     require_out,
     timings_option,
 )
@@ -94,6 +95,7 @@ def _print_example(context: click.Context, _parameter: click.Parameter, value: b
 @decision_nodes_option
 @feature_gates_option("Features of the scheduler to turn on or off, such as pod groups.")
 @plugin_option
+@poll_data_option
 def simulate(out: Path | None, **options: Any) -> None:
     """Simulate a cluster in virtual time and report the results.
 
@@ -123,6 +125,7 @@ def simulate(out: Path | None, **options: Any) -> None:
 @timings_option
 @decision_nodes_option
 @plugin_option
+@poll_data_option
 def replay(files: tuple[str, ...], out: Path | None, **options: Any) -> None:
     """Replay a recording: the cluster changes as recorded, and the scheduler decides again."""
     require_out(out)
@@ -142,8 +145,19 @@ def replay(files: tuple[str, ...], out: Path | None, **options: Any) -> None:
 @click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster.")
 @click.option("--context", default="", help="Context of the kubeconfig.")
 @click.option("--hash-names", is_flag=True, help="Replace names by hashes; requires a new file.")
-def record(file: Path, kubeconfig: str, context: str, hash_names: bool) -> None:
+@click.option(
+    "--watch",
+    metavar="PLURAL.VERSION.GROUP",
+    multiple=True,
+    help="Also record this custom resource, such as elasticquotas.v1alpha1.scheduling.x-k8s.io; repeatable.",
+)
+@_config_option
+@plugin_option
+def record(file: Path, kubeconfig: str, context: str, hash_names: bool, watch: tuple[str, ...], **options: Any) -> None:
     """Record a live cluster until Ctrl-C. Appends to an existing recording.
+
+    With --plugin, the kinds that the plugins watch and the values that they poll are recorded as well; --config has
+    their arguments.
 
     Requires only permissions to get, list and watch. Environment, commands and arguments of containers are never
     stored, nor are Secrets and ConfigMaps. `kubestow replay FILE` replays the recording.
@@ -154,7 +168,7 @@ def record(file: Path, kubeconfig: str, context: str, hash_names: bool) -> None:
     from kubestow.cli.simulate.record import RecordError, run
 
     try:
-        run(file, kubeconfig, context, hash_names=hash_names)
+        run(file, kubeconfig, context, hash_names=hash_names, watch=watch, **options)
     except RecordError as error:
         fail(error)
 

@@ -1,15 +1,17 @@
 """The process of `kubestow simulate`: read files, run with a progress bar, write results, print a summary."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kubestow import config
+from kubestow.api.custom_kinds import kinds_by_name
 from kubestow.api.files import ObjectsError
 from kubestow.cli import configuration_file
 from kubestow.cli.terminal import console
@@ -28,6 +30,7 @@ from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.reading import Scenario, read
 
 _DEFAULTS = config.Features()
+_NO_PLUGINS = PluginCollection()
 _MOMENTS = 600
 """Approximate number of moments of a run to store."""
 
@@ -47,10 +50,11 @@ def simulate(
     *,
     checked: bool = False,
     timed: bool = False,
+    polled: Mapping[str, list[tuple[float, Any]]] | None = None,
 ) -> running.Run:
     """Simulate with a progress bar. Raises SimulateError."""
     with problems():
-        source = source_of(files)
+        source = source_of(files, plugins)
         chosen = load_configuration(configuration, plugins, features)
         watching = None
         if out is not None:
@@ -72,6 +76,7 @@ def simulate(
                 features=features,
                 checked=checked,
                 timed=timed,
+                polled=polled or {},
                 watching=watching,
             )
 
@@ -93,7 +98,7 @@ def require_recording(file: str) -> None:
         raise SimulateError(f"{file}: is not a readable recording; kubestow record creates recordings")
 
 
-def source_of(files: tuple[str, ...]) -> running.Source:
+def source_of(files: tuple[str, ...], plugins: PluginCollection = _NO_PLUGINS) -> running.Source:
     """Return the scenario or the recording in files. Raises ObjectsError, OSError."""
     if len(files) == 1 and is_recording(files[0]):
         recording = Replay(Path(files[0]))
@@ -105,12 +110,12 @@ def source_of(files: tuple[str, ...]) -> running.Source:
             nothing = "" if scheduled else "; there is nothing to decide: record while pods arrive"
             click.echo(f"Pods bound at the start: {kept}; scheduled again: {scheduled}{nothing}.", err=True)
         return recording
-    return Prepared(read_scenario(files))
+    return Prepared(read_scenario(files, plugins))
 
 
-def read_scenario(files: tuple[str, ...]) -> Scenario:
+def read_scenario(files: tuple[str, ...], plugins: PluginCollection = _NO_PLUGINS) -> Scenario:
     """Return the scenario in files, and report ignored objects. Raises ObjectsError."""
-    scenario = read(files)
+    scenario = read(files, kinds_by_name(plugins.declared_kinds))
     for kind, count in sorted(scenario.skipped.items()):
         click.echo(f"Ignored: {count} of kind {kind}, which simulations do not use", err=True)
     return scenario

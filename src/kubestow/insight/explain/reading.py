@@ -4,6 +4,7 @@ Every resource that the scheduler watches is listed once. Resources that the use
 run, and a note reports them; without permission to list nodes, a dry run is impossible.
 """
 
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.clients import user_agent
 from kubestow.client.lists import Lister
-from kubestow.client.resources import DEVICE_TAINT_RULES, NODES, POD_GROUPS, PODS, WATCHED, Resource
+from kubestow.client.resources import DEVICE_TAINT_RULES, NODES, POD_GROUPS, PODS, WATCHED, Resource, declared_resources
 from kubestow.clock import SystemClock
 from kubestow.config import Features
 from kubestow.insight.explain.world import ExplainError
@@ -65,7 +66,9 @@ class NodesForbiddenError(ExplainError):
 class LiveCluster:
     """A client of an API server with a user's permissions; created inside the running event loop."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, declared: Iterable[type] = ()) -> None:
+        """`declared` are the kinds that plugins watch."""
+        self._declared = declared_resources(kind for kind in declared if kind is not PriorityClass)
         self._access = access
         self._channel = open_channel(access, most_requests=1, clock=SystemClock())
         self._client = ApiClient(self._channel, user_agent=user_agent("explain"), seconds=_SECONDS)
@@ -99,7 +102,7 @@ class LiveCluster:
         Raises ExplainError if nodes, or other resources that the user may list, cannot be listed.
         """
         templates = (RESOURCE_CLAIM_TEMPLATES,) if with_templates else ()
-        return await self._read(*WATCHED, _PRIORITY_CLASSES, *templates)
+        return await self._read(*WATCHED, _PRIORITY_CLASSES, *templates, *self._declared)
 
     async def read_gated(self, features: Features) -> Reading:
         """Read the objects that decisions only depend on with certain features. Raises ExplainError."""
@@ -116,7 +119,8 @@ class LiveCluster:
             listed = await Lister(self._client, resource).fetch("0")
         except NotFoundError:
             problem = f"{resource.name}: the API server does not have them"
-            return Reading([], (), ((resource.kind, problem),) if resource.group else ())
+            remarks = (problem,) if resource.is_declared else ()
+            return Reading([], remarks, ((resource.kind, problem),) if resource.group else ())
         except ForbiddenError as error:
             if resource is NODES:
                 raise NodesForbiddenError(f"nodes cannot be listed: {error}") from None

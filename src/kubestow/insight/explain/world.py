@@ -20,6 +20,7 @@ from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.framework.detached import FixedClock, WantedWrites
+from kubestow.scheduler.framework.polling import Background, NoBackground
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.registry import Registry
 from kubestow.scheduler.in_tree import in_tree_registry
@@ -27,6 +28,7 @@ from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.profiles import build_profiles
 from kubestow.scheduler.queue.nominator import Nominator
 
+_NOTHING = NoBackground()
 _UNREAD = (Binding, Event, Lease)
 """Kinds that schedulers never read."""
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -55,8 +57,11 @@ class Setup(NamedTuple):
 class World:
     """All objects and settings that a decision depends on."""
 
-    def __init__(self, setup: Setup, objects: Iterable[Any], now: float) -> None:
-        """Raises ExplainError for invalid objects, ProfileError for plugins that cannot be created."""
+    def __init__(self, setup: Setup, objects: Iterable[Any], now: float, background: Background = _NOTHING) -> None:
+        """Raises ExplainError for invalid objects, ProfileError for plugins that cannot be created.
+
+        `background` gets the values that plugins poll.
+        """
         self.now = now
         self.features = setup.features
         self.cluster = Cluster(setup.features)
@@ -75,7 +80,12 @@ class World:
             self.add(obj)
         self._writes = WantedWrites()
         handle = offline_handle(
-            self.cluster, setup.features, nominator=self.nominator, clock=FixedClock(now), _writer=self._writes
+            self.cluster,
+            setup.features,
+            nominator=self.nominator,
+            clock=FixedClock(now),
+            _writer=self._writes,
+            _background=background,
         )
         self.profiles = build_profiles(setup.configuration, setup.registry, handle, lambda: 0.0)
 
@@ -91,6 +101,8 @@ class World:
             self.cluster.set_node(obj)
         elif isinstance(obj, PriorityClass):
             self.priority_classes[obj.metadata.name] = obj
+            # For plugins that watch them.
+            self.cluster.set_object(obj)
         elif isinstance(obj, ResourceClaimTemplate):
             self.claim_templates[key_of(obj)] = obj
         elif not isinstance(obj, Pod):

@@ -1,10 +1,11 @@
 """The file format of a recording: lines of JSON, in consecutive members of a gzip file.
 
-    {"kubestow":"recording","version":1}                  the first line
+    {"kubestow":"recording","version":2}                  the first line
     {"time":1767225600.5,"op":"start"}                    a session starts: all objects follow
     {"time":1767225600.7,"op":"put","object":{...}}       an object is added or changed
     {"time":1767225601.2,"op":"synced"}                   objects without a line since `start` do not exist any more
     {"time":1767225660.0,"op":"delete","object":{...}}    an object is deleted; only its kind and metadata
+    {"time":1767225661.0,"op":"poll","plugin":"TargetLoad.fetch","value":{"n1":40}}    a plugin has polled a value
     {"time":1767225699.0,"op":"end"}                      the session ends; missing if the recorder was killed
 
 A member is complete, unless the recorder was killed while writing it. Reading stops before an incomplete member, and a
@@ -24,7 +25,9 @@ from msgspec.structs import replace
 from kubestow.api.codec import NOT_JSON
 from kubestow.api.files import ObjectsError
 
-VERSION = 1
+VERSION = 2
+_OLD_VERSIONS = (1,)
+"""Versions without polled values."""
 LARGEST_MEMBER = 1 << 28
 """Maximum uncompressed size of a member in bytes; a recorder writes one every few seconds."""
 MAGIC = b"\x1f\x8b"
@@ -37,8 +40,12 @@ class Entry(msgspec.Struct, frozen=True):
 
     time: float
     """Seconds since the Unix epoch."""
-    op: Literal["start", "put", "synced", "delete", "end"]
+    op: Literal["start", "put", "synced", "delete", "poll", "end"]
     object: dict[str, Any] = {}
+    plugin: str = ""
+    """Plugin and function of a polled value, such as `TargetLoad.fetch`."""
+    value: Any = None
+    """A polled value."""
 
 
 class RecordingWriter:
@@ -75,6 +82,10 @@ class RecordingWriter:
         """Add a line; `flush` writes it to the file."""
         line = {"time": round(time, 3), "op": op} | ({} if obj is None else {"object": obj})
         self._pending.append(_encode(line) + b"\n")
+
+    def add_polled(self, time: float, plugin: str, value: Any) -> None:
+        """Add a line about a value that a plugin has polled."""
+        self._pending.append(_encode({"time": round(time, 3), "op": "poll", "plugin": plugin, "value": value}) + b"\n")
 
     def flush(self) -> None:
         """Write the added lines to the file as one member."""
@@ -139,7 +150,7 @@ def entries(path: Path) -> Iterator[Entry]:
 def _check(path: Path, tree: Any) -> None:
     if not isinstance(tree, dict) or tree.get("kubestow") != "recording":
         raise ObjectsError([f"{path}: not a recording of kubestow"])
-    if tree.get("version") != VERSION:
+    if tree.get("version") not in (VERSION, *_OLD_VERSIONS):
         raise ObjectsError([f"{path}: is of version {tree.get('version')}; this program reads version {VERSION}"])
 
 
@@ -184,6 +195,8 @@ def read(path: Path) -> Recording:
         elif op == "synced":
             gone = [key for key in known if key not in listed]
             found += [Entry(now, "delete", known.pop(key)) for key in gone]
+        elif op == "poll":
+            found.append(replace(entry, time=now))
         elif op in ("put", "delete"):
             try:
                 named = msgspec.convert(entry.object, _Named)

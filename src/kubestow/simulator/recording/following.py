@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -30,13 +30,15 @@ class _Recorder:
     def __init__(
         self,
         resource: Resource[Any],
+        kind: str,
         writer: RecordingWriter,
         clock: Clock,
         hasher: Hasher | None,
         note: Callable[[str], None],
     ) -> None:
         self._group = f"{resource.group}/{resource.version}" if resource.group else resource.version
-        self._kind = resource.kind.__name__
+        self._kind = kind
+        self._is_custom = resource.is_declared
         self._name = resource.name
         self._writer = writer
         self._clock = clock
@@ -62,7 +64,11 @@ class _Recorder:
 
     def _tree(self, obj: WholeObject) -> dict[str, Any]:
         tree = {"apiVersion": self._group, "kind": self._kind, **scrubbed(msgspec.json.decode(obj.source))}
-        return tree if self._hasher is None else self._hasher.hashed(tree)
+        if self._hasher is None:
+            return tree
+        # The fields of custom resources have names of their own, and values that plugins read.
+        hashed = self._hasher.hashed({"metadata": tree["metadata"]} if self._is_custom else tree)
+        return {**tree, **hashed}
 
 
 async def check_access(access: Access, clock: Clock) -> None:
@@ -78,20 +84,58 @@ async def check_access(access: Access, clock: Clock) -> None:
         await channel.closed()
 
 
+class Custom(NamedTuple):
+    """A custom resource to record."""
+
+    resource: Resource[Any]
+    kind: str
+    """Its name in manifests."""
+
+
+async def find_custom(access: Access, clock: Clock, names: Iterable[str]) -> list[Custom]:
+    """Return the custom resources with names such as `elasticquotas.v1alpha1.scheduling.x-k8s.io`. Raises CallError."""
+    found = []
+    channel = open_channel(access, clock=clock)
+    try:
+        client = ApiClient(channel, user_agent=user_agent("record"), seconds=_REACH_SECONDS)
+        for name in names:
+            plural, version, group = (*name.split(".", 2), "", "")[:3]
+            resource = Resource(group, version, plural, WholeObject, optional=True, is_declared=True)
+            answer = await client.request("GET", resource.path.rpartition("/")[0])
+            served = msgspec.json.decode(answer.body)["resources"]
+            kinds = [one["kind"] for one in served if one["name"] == plural]
+            if not kinds:
+                raise CallError(f"{resource.path} is not served")
+            found.append(Custom(resource, kinds[0]))
+    except CallError as error:
+        raise CallError(f"--watch {name}: {error}") from None
+    finally:
+        await channel.closed()
+    return found
+
+
 async def follow(
-    access: Access, writer: RecordingWriter, clock: Clock, hasher: Hasher | None, note: Callable[[str], None]
+    access: Access,
+    writer: RecordingWriter,
+    clock: Clock,
+    hasher: Hasher | None,
+    note: Callable[[str], None],
+    custom: Iterable[Custom] = (),
 ) -> None:
-    """Record until cancelled."""
+    """Record until cancelled; `custom` resources are recorded as well."""
     channel = open_channel(access, clock=clock)
     informers = Informers(ApiClient(channel, user_agent=user_agent("record"), unlimited_wait=True), random.random)
-    for resource in WATCHED:
+    recorded = [Custom(resource, resource.kind.__name__) for resource in WATCHED]
+    recorded = list({one.resource.path: one for one in (*recorded, *custom)}.values())
+    for resource, _ in recorded:
         # Pods are recorded until they are removed. Resources other than nodes and pods may be forbidden.
         optional = resource not in (NODES, PODS)
-        whole = replace(resource, kind=WholeObject, field_selector="", optional=optional)
+        selector = resource.field_selector if resource.is_declared else ""
+        whole = replace(resource, kind=WholeObject, field_selector=selector, optional=optional)
         informers.watch(whole, last=resource is PODS)
-    recorders = {resource.name: _Recorder(resource, writer, clock, hasher, note) for resource in WATCHED}
+    recorders = {resource.path: _Recorder(resource, kind, writer, clock, hasher, note) for resource, kind in recorded}
     writer.add(clock.now(), "start")
-    watching = asyncio.create_task(informers.run(lambda resource: recorders[resource.name]), name="record")
+    watching = asyncio.create_task(informers.run(lambda resource: recorders[resource.path]), name="record")
     try:
         syncing = asyncio.create_task(informers.wait_synced(), name="sync")
         both = {watching, syncing}

@@ -59,8 +59,11 @@ class Replay:
         self._lives: dict[str, _Life] = {}
         self.bindings: dict[str, str] = {}
         """Recorded node of each pod, by namespace/name."""
+        self._polled: dict[str, list[tuple[float, Any]]] = {}
         for entry in self._entries:
-            if entry.object.get("kind") == "Pod":
+            if entry.op == "poll":
+                self._polled.setdefault(entry.plugin, []).append((entry.time, entry.value))
+            elif entry.object.get("kind") == "Pod":
                 try:
                     self._note(entry)
                 except ValueError as error:
@@ -85,9 +88,13 @@ class Replay:
     def simulation(self, **settings: Any) -> Simulation:
         """Return a simulation of the recording; `settings` are fields of Settings. Raises ObjectsError."""
         overrides = {name: value for name, value in settings.items() if name != "seed" or value is not None}
-        simulation = Simulation(**{"controllers": "none", "kubelets": False, **overrides})
+        given = {"controllers": "none", "kubelets": False, **overrides}
+        simulation = Simulation(**{**given, "polled": {**self._polled, **given.get("polled", {})}})
         simulation.plane.listeners.append(partial(self._on_change, simulation))
         for entry in self._entries:
+            if entry.op == "poll" or not simulation.knows(entry.object):
+                # Values are in the settings; kinds that no plugin declares make no difference.
+                continue
             if entry.time:
                 simulation.at(entry.time, partial(self._execute, entry))
                 continue

@@ -85,7 +85,8 @@ def change(planned: Planned, simulation: Simulation) -> None:
 def _change(op: str, obj: Object, simulation: Simulation) -> None:
     metadata = obj.get("metadata", {})
     kind, name, namespace = str(obj.get("kind")), metadata.get("name", ""), metadata.get("namespace", "default")
-    if (obj.get("apiVersion"), kind) not in BY_KIND:
+    name_of_kind = (str(obj.get("apiVersion")), kind)
+    if name_of_kind not in BY_KIND and name_of_kind not in simulation.plane.declared:
         return
     current = simulation.get(kind, name, namespace)
     if op == "apply" and (current is None or kind != "Pod"):

@@ -43,11 +43,17 @@ class Scenario:
     notes: list[str] = field(default_factory=list)
     """Notes on inputs that have no effect."""
     name: str = ""
+    declared: frozenset[tuple[str, str]] = frozenset()
+    """The kinds that plugins declare, by apiVersion and kind."""
 
 
-def read(paths: Iterable[str]) -> Scenario:
-    """Read files and folders, `-` for standard input; raises ObjectsError with all problems."""
-    scenario, problems, origins, paths = Scenario(), list[str](), list[str](), list(paths)
+def read(paths: Iterable[str], declared: Iterable[tuple[str, str]] = ()) -> Scenario:
+    """Read files and folders, `-` for standard input; raises ObjectsError with all problems.
+
+    `declared` are the apiVersions and kinds that plugins declare.
+    """
+    scenario = Scenario(declared=frozenset(declared))
+    problems, origins, paths = list[str](), list[str](), list(paths)
     for path in paths:
         _read_path(path, scenario, problems, origins)
     if not problems and not scenario.objects and not scenario.changes and not origins:
@@ -158,7 +164,7 @@ def _add_object(place: str, tree: Object, scenario: Scenario, problems: list[str
     if not isinstance(version, str) or not isinstance(kind, str):
         problems.append(f"{place}: apiVersion and kind must be text, such as v1 and Pod")
         return
-    if (version, kind) not in BY_KIND:
+    if (version, kind) not in BY_KIND and (version, kind) not in scenario.declared:
         if suggestion := suggest_kind(version, kind):
             problems.append(f"{place}: there is no kind {kind!r} in {version}; did you mean {suggestion}?")
             return
@@ -173,7 +179,7 @@ def _add_scenario(place: Place, tree: Object, scenario: Scenario, problems: list
     assert place.source is not None
     scenario.place = place
     try:
-        scenario.spec = rules.parse_spec(tree)
+        scenario.spec = rules.parse_spec(tree, scenario.declared)
     except rules.FieldsError as error:
         problems += [place.at(path).describe(message) for path, message in error.problems]
         return

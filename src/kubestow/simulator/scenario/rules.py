@@ -1,7 +1,7 @@
 """Converts and validates the fields of a Scenario; every problem has the path of a field."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import msgspec
@@ -39,15 +39,18 @@ class FieldsError(ValueError):
         self.problems = problems
 
 
-def parse_spec(tree: Any) -> Spec:
-    """Return the validated spec of a Scenario document; raises FieldsError."""
+def parse_spec(tree: Any, declared: Container[tuple[str, str]] = ()) -> Spec:
+    """Return the validated spec of a Scenario document; raises FieldsError.
+
+    `declared` are the apiVersions and kinds that plugins declare.
+    """
     if tree.get("apiVersion") != API_VERSION:
         raise FieldsError(("apiVersion", f"is {tree.get('apiVersion')!r}; this program reads {API_VERSION}"))
     try:
         spec = msgspec.convert(tree, Document).spec
     except msgspec.ValidationError as error:
         raise FieldsError(_split(str(error))) from None
-    problems = [(f"spec.{path}", message) for path, message in _spec_problems(spec)]
+    problems = [(f"spec.{path}", message) for path, message in _spec_problems(spec, declared)]
     if problems:
         raise FieldsError(*problems)
     return spec
@@ -66,7 +69,7 @@ def _split(message: str) -> Problem:
 # Checks beyond the types
 
 
-def _spec_problems(spec: Spec) -> Iterator[Problem]:
+def _spec_problems(spec: Spec, declared: Container[tuple[str, str]]) -> Iterator[Problem]:
     problems = list(_duration_problems(msgspec.to_builtins(spec), ""))
     if problems:
         yield from problems
@@ -79,9 +82,9 @@ def _spec_problems(spec: Spec) -> Iterator[Problem]:
     for index, scaled in enumerate(spec.nodeGroups):
         yield from _node_group_problems(scaled, f"nodeGroups[{index}]")
     for index, arrival in enumerate(spec.arrivals):
-        yield from _arrival_problems(arrival, f"arrivals[{index}]")
+        yield from _arrival_problems(arrival, f"arrivals[{index}]", declared)
     for index, event in enumerate(spec.events):
-        yield from _event_problems(event, f"events[{index}]")
+        yield from _event_problems(event, f"events[{index}]", declared)
     for field in ("nodeGroups", "arrivals"):
         names = [one.name for one in getattr(spec, field)]
         for index, name in enumerate(names):
@@ -155,13 +158,13 @@ def _name_problems(name: str, check: Wrong, path: str) -> Iterator[Problem]:
         yield path, f"{name!r}: {message}"
 
 
-def _arrival_problems(arrival: Arrival, path: str) -> Iterator[Problem]:
+def _arrival_problems(arrival: Arrival, path: str, declared: Container[tuple[str, str]]) -> Iterator[Problem]:
     yield from _name_problems(arrival.name, dns_subdomain, f"{path}.name")
     yield from _name_problems(arrival.namespace, dns_label, f"{path}.namespace")
     if (arrival.pod is None) == (arrival.object is None):
         yield path, "needs either pod or object"
     elif arrival.object is not None:
-        yield from _object_problems(arrival.object, f"{path}.object")
+        yield from _object_problems(arrival.object, f"{path}.object", declared)
         if arrival.run is not None:
             yield f"{path}.run", "does not apply to an object; its pods define their run time"
     else:
@@ -190,7 +193,7 @@ def _arrival_problems(arrival: Arrival, path: str) -> Iterator[Problem]:
             yield f"{path}.run.uniform.low", f"must not be more than high, which is {uniform.high}"
 
 
-def _event_problems(event: Event, path: str) -> Iterator[Problem]:
+def _event_problems(event: Event, path: str, declared: Container[tuple[str, str]]) -> Iterator[Problem]:
     chosen = [name for name in _ACTIONS if getattr(event, name) is not None]
     if len(chosen) != 1:
         yield path, f"needs one of {', '.join(_ACTIONS)}"
@@ -206,13 +209,15 @@ def _event_problems(event: Event, path: str) -> Iterator[Problem]:
     if event.delete is not None and event.delete.kind not in KINDS:
         yield f"{path}.delete.kind", f"there is no kind {event.delete.kind!r}; write it as in manifests, such as Pod"
     for index, obj in enumerate(event.apply or ()):
-        yield from _object_problems(obj, f"{path}.apply[{index}]", named=True)
+        yield from _object_problems(obj, f"{path}.apply[{index}]", declared, named=True)
 
 
-def _object_problems(obj: Object, path: str, *, named: bool = False) -> Iterator[Problem]:
+def _object_problems(
+    obj: Object, path: str, declared: Container[tuple[str, str]], *, named: bool = False
+) -> Iterator[Problem]:
     metadata = obj.get("metadata", {})
-    if not is_simulated(obj):
-        kind, version = obj.get("kind"), obj.get("apiVersion")
+    kind, version = obj.get("kind"), obj.get("apiVersion")
+    if not is_simulated(obj) and (str(version), str(kind)) not in declared:
         suggestion = suggest_kind(str(version), str(kind))
         advice = f"did you mean {suggestion}?" if suggestion else "write apiVersion and kind as in manifests"
         yield f"{path}.kind", f"{kind!r} ({version!r}) is not supported in a simulation; {advice}"
