@@ -36,7 +36,16 @@ NOT_RUN = {
 
 _RUNS = (
     *("kubestow config ", "kubestow plugin ", "kubestow scheduler ", "kubestow simulate ", "kubestow capacity "),
-    *("kubestow sweep ", "pytest ", "cat ", "grep ", "sed ", "echo ", "export "),
+    *(
+        "kubestow explain -f web.yaml --cluster ",
+        "kubestow sweep ",
+        "pytest ",
+        "cat ",
+        "grep ",
+        "sed ",
+        "echo ",
+        "export ",
+    ),
 )
 _WITH_A_CLUSTER = ("kubectl ", "kubestow explain ", "python ", "kill ")
 """Typed where there is kubectl, which has brought the cluster to what the page shows."""

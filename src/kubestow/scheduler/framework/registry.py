@@ -142,6 +142,7 @@ def check_class(plugin: Any) -> None:
         inspect.signature(plugin).bind("args", "handle")
     except TypeError as error:
         raise RegistryError(f"plugin {plugin.name}: its constructor must take (args, handle): {error}") from None
+    _check_names(plugin)
     missing = sorted(getattr(plugin, "__abstractmethods__", ()))
     if missing:
         raise RegistryError(f"plugin {plugin.name} lacks {', '.join(missing)}, which its base classes announce")
