@@ -436,7 +436,7 @@ def test_files_that_are_not_recordings_are_rejected(tmp_path: Path) -> None:
     for content, problem in (
         (gzip.compress(b"hello\n"), "not a recording: line 1: "),
         (_lines('{"time":1,"op":"start"}', '{"time":2,"op":"dance"}'), "line 3: Invalid enum value 'dance'"),
-        (gzip.compress(b'{"kubestow":"recording","version":9}\n'), "is of version 9; this program reads version 1"),
+        (gzip.compress(b'{"kubestow":"recording","version":9}\n'), "is of version 9; this program reads version 2"),
         (gzip.compress(b"{}\n"), "not a recording of kubestow"),
         (b"\x1f\x8b", "truncated before its first line"),
         (_lines('{"time":1,"op":"start"}'), "has no objects"),

@@ -38,7 +38,7 @@ def run(
     with problems(), TemporaryDirectory(prefix="kubestow-compare-") as scratch:
         if "-" in files and any(side.python for side in sides):
             raise SimulateError("standard input can be read only once: --python-a and --python-b need files")
-        source = None if all(side.python for side in sides) else source_of(files, _plugins_of_both(sides))
+        source = None if all(side.python for side in sides) else source_of(files, _kinds_of(sides))
         run_a, run_b = (_runner(side, files, source, gates) for side in sides)
         try:
             found = compare(run_a, run_b, list(range(1, seeds + 1)), out or Path(scratch), report_count)
@@ -57,10 +57,10 @@ def run(
         click.echo(f"Wrote {out / 'report.html'}, results.json and all runs.")
 
 
-def _plugins_of_both(sides: tuple[Side, Side]) -> PluginCollection:
-    """Return the plugins that run in this Python, which declare kinds. Raises SimulateError."""
+def _kinds_of(sides: tuple[Side, Side]) -> list[type]:
+    """Return the kinds of the plugins that run in this Python. Raises SimulateError."""
     try:
-        return PluginCollection(dict.fromkeys(source for side in sides if not side.python for source in side.plugins))
+        return [kind for side in sides if not side.python for kind in PluginCollection(side.plugins).declared_kinds]
     except PluginLoadError as error:
         raise SimulateError(str(error)) from None
 

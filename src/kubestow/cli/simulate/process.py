@@ -1,7 +1,7 @@
 """The process of `kubestow simulate`: read files, run with a progress bar, write results, print a summary."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,6 @@ from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.reading import Scenario, read
 
 _DEFAULTS = config.Features()
-_NO_PLUGINS = PluginCollection()
 _MOMENTS = 600
 """Approximate number of moments of a run to store."""
 
@@ -54,7 +53,7 @@ def simulate(
 ) -> running.Run:
     """Simulate with a progress bar. Raises SimulateError."""
     with problems():
-        source = source_of(files, plugins)
+        source = source_of(files, plugins.declared_kinds)
         chosen = load_configuration(configuration, plugins, features)
         watching = None
         if out is not None:
@@ -98,8 +97,8 @@ def require_recording(file: str) -> None:
         raise SimulateError(f"{file}: is not a readable recording; kubestow record creates recordings")
 
 
-def source_of(files: tuple[str, ...], plugins: PluginCollection = _NO_PLUGINS) -> running.Source:
-    """Return the scenario or the recording in files. Raises ObjectsError, OSError."""
+def source_of(files: tuple[str, ...], declared: Iterable[type] = ()) -> running.Source:
+    """Return the scenario or the recording in files; `declared` are the kinds of plugins. Raises ObjectsError, OSError."""
     if len(files) == 1 and is_recording(files[0]):
         recording = Replay(Path(files[0]))
         if not recording.is_ended:
@@ -110,12 +109,12 @@ def source_of(files: tuple[str, ...], plugins: PluginCollection = _NO_PLUGINS) -
             nothing = "" if scheduled else "; there is nothing to decide: record while pods arrive"
             click.echo(f"Pods bound at the start: {kept}; scheduled again: {scheduled}{nothing}.", err=True)
         return recording
-    return Prepared(read_scenario(files, plugins))
+    return Prepared(read_scenario(files, declared))
 
 
-def read_scenario(files: tuple[str, ...], plugins: PluginCollection = _NO_PLUGINS) -> Scenario:
+def read_scenario(files: tuple[str, ...], declared: Iterable[type] = ()) -> Scenario:
     """Return the scenario in files, and report ignored objects. Raises ObjectsError."""
-    scenario = read(files, kinds_by_name(plugins.declared_kinds))
+    scenario = read(files, kinds_by_name(declared))
     for kind, count in sorted(scenario.skipped.items()):
         click.echo(f"Ignored: {count} of kind {kind}, which simulations do not use", err=True)
     return scenario
