@@ -98,7 +98,10 @@ def require_recording(file: str) -> None:
 
 
 def source_of(files: tuple[str, ...], declared: Iterable[type] = ()) -> running.Source:
-    """Return the scenario or the recording in files; `declared` are the kinds of plugins. Raises ObjectsError, OSError."""
+    """Return the scenario or the recording in files. Raises ObjectsError, OSError.
+
+    `declared` are the kinds of plugins.
+    """
     if len(files) == 1 and is_recording(files[0]):
         recording = Replay(Path(files[0]))
         if not recording.is_ended:
