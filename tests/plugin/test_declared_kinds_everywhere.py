@@ -173,6 +173,8 @@ def test_an_explanation_from_files_uses_objects_and_values_of_plugins(inputs: In
     done = inputs.run("explain", "-f", asked, "--cluster", cluster)
     assert "max of q exceeded" in done.output
     cluster = inputs.write("cluster.json", nodes(1, cpu=8))
+    both = inputs.write("both.json", [pod("a"), quota("500m")])
+    assert "max of q exceeded" in inputs.run("explain", "-f", both, "--cluster", cluster).output
     data = inputs.write("hot.json", '["node-0"]')
     done = inputs.run("explain", "-f", asked, "--cluster", cluster, "--poll-data", f"Quota={data}")
     assert "node is hot" in done.output

@@ -72,13 +72,13 @@ def decode(manifests: Iterable[Manifest], declared: Iterable[type] = ()) -> Deco
             found.skipped[f"{manifest.kind} ({manifest.api_version})"] += 1
         for kind in kinds:
             try:
-                obj = _with_identity(codec.decode(kind, manifest.data))
+                obj = codec.decode(kind, manifest.data)
             except codec.DecodeError as error:
                 problems.append(f"{manifest}: {error}")
                 continue
-            own = resource_of(kind)
+            problems += [f"{manifest}: {problem}" for problem in _amount_problems(obj)]
+            obj, own = _with_identity(obj), resource_of(kind)
             if own is None or own.selects(obj.metadata):
-                problems += [f"{manifest}: {problem}" for problem in _amount_problems(obj)]
                 found.objects.append(obj)
     if problems:
         raise ObjectsError(problems)

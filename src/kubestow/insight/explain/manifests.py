@@ -47,7 +47,7 @@ def read_pods(manifests: list[Manifest], world: World, namespace: str) -> list[P
         raise ExplainError(f"{manifests[0]}: is not a pod; only pods can be explained")
     try:
         others = [_with_defaults(one) for one in manifests if (one.api_version, one.kind) != _POD]
-        for obj in objects.decode(others).objects:
+        for obj in objects.decode(others, world.declared_kinds).objects:
             world.add(obj)
         found: dict[str, Pod] = {}
         for manifest in pods:

@@ -89,6 +89,11 @@ class World:
         )
         self.profiles = build_profiles(setup.configuration, setup.registry, handle, lambda: 0.0)
 
+    @property
+    def declared_kinds(self) -> set[type]:
+        """The kinds that plugins watch."""
+        return {kind for profile in self.profiles.values() for kind in profile.declared_kinds}
+
     def add(self, obj: Any) -> None:
         """Add an object of any kind. Raises ExplainError if it is invalid."""
         try:
