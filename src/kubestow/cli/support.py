@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-import msgspec
 from click.core import ParameterSource
 
 from kubestow.cli.terminal import trusted
@@ -49,41 +48,27 @@ def _collected(context: click.Context, parameter: click.Parameter, value: tuple[
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-class _Sample(msgspec.Struct, forbid_unknown_fields=True):
-    """A line of a file of --poll-data."""
-
-    time: float
-    """Seconds since the beginning."""
-    value: Any
-
-
 def _polled(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, list[tuple[float, Any]]]:
     """Return the values of --poll-data with their times, by plugin."""
-    found = {}
+    found: dict[str, list[tuple[float, Any]]] = {}
+    if not given:
+        return found
+    # Imported only now: few commands get values.
+    from kubestow.cli.poll_data import samples_in
+
     for one in given:
         name, equals, file = one.partition("=")
         if not name or not equals:
             raise click.BadParameter(f"{one!r}: write PLUGIN=FILE, such as TargetLoad=load.json")
         try:
-            found[name] = _samples(Path(file).read_bytes())
+            found[name] = samples_in(Path(file).read_bytes())
         except OSError as error:
             raise click.BadParameter(f"{file}: {error.strerror}") from None
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except ValueError as error:
             raise click.BadParameter(f"{file}: {error}") from None
     return found
-
-
-def _samples(data: bytes) -> list[tuple[float, Any]]:
-    try:
-        whole: Any = msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        whole = None
-    if whole is not None and not (isinstance(whole, dict) and whole.keys() == {"time", "value"}):
-        return [(0.0, whole)]
-    samples = [msgspec.json.decode(line, type=_Sample) for line in data.splitlines() if line.strip()]
-    return sorted(((one.time, one.value) for one in samples), key=lambda sample: sample[0])
 
 
 plugin_option: Decorator = click.option(
