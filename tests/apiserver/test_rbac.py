@@ -129,6 +129,20 @@ def test_rules_may_name_objects_and_subresources(plane: Running) -> None:
     assert jane.call("DELETE", f"{PODS}/a")[0] == 200
 
 
+def test_an_apply_that_creates_an_object_needs_the_permission_to_create_it(plane: Running) -> None:
+    """The permission to patch is enough for an object that exists."""
+    admin, jane = plane.client(), plane.client("t-jane")
+    path = "/api/v1/namespaces/default/configmaps/a?fieldManager=m"
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    _role(admin, "patcher", _rule("patch", "configmaps"))
+    _bind(admin, "patcher", {"kind": "User", "name": "jane"})
+    status, denied = jane.call("PATCH", path, applied, content_type="application/apply-patch+yaml")
+    what = 'User "jane" cannot create resource "configmaps" in API group "" in the namespace "default"'
+    assert (status, denied["message"]) == (403, f'configmaps "a" is forbidden: {what}')
+    admin.patch(path, applied, "apply-patch+yaml")
+    jane.patch(path, {**applied, "data": {"k": "v"}}, "apply-patch+yaml")
+
+
 def test_aggregated_roles_include_selected_roles(plane: Running) -> None:
     """Also those created later."""
     admin, jane = plane.client(), plane.client("t-jane")

@@ -160,19 +160,22 @@ class Application:
 
     def _authorize(self, request: Request, target: Target | None) -> None:
         """Replace the user by the one that the request impersonates; raise ApiError if the user may not send it."""
-        user: User = request.user
-        attempt: Attempt | None = None
         for name in request.headers:
             if name.startswith(_IMPERSONATE):
                 attempt = _attempt(request, target)
-                found = impersonation.resolve(request.headers, user, attempt, self._authorizer)
+                found = impersonation.resolve(request.headers, request.user, attempt, self._authorizer)
                 if found is not None:
                     request.impersonation = found
-                    request.user = user = found.user
+                    request.user = found.user
                 break
+        self._require(request, target)
+
+    def _require(self, request: Request, target: Target | None, verb: str = "") -> None:
+        """Raise ApiError if the user may not do what a request does, or something else: `verb`."""
+        user: User = request.user
         if MASTERS in user.groups:
             return
-        attempt = attempt or _attempt(request, target)
+        attempt = _attempt(request, target, verb)
         if not self._authorizer.allowed(user, attempt):
             raise denial(user, attempt)
 
@@ -230,7 +233,8 @@ class Application:
         if method == "PUT" and target.name:
             return Response(200, views.single(resource, self.mutations.replace(request, target, intent), form))
         if method == "PATCH" and target.name:
-            record, created = self.mutations.patch(request, target, intent)
+            require_create = partial(self._require, request, target, "create")
+            record, created = self.mutations.patch(request, target, intent, require_create)
             return Response(201 if created else 200, views.single(resource, record, form))
         if method == "DELETE" and not target.sub:
             if target.name:
@@ -294,14 +298,15 @@ class Application:
         return None
 
 
-def _attempt(request: Request, target: Target | None) -> Attempt:
-    """Return what a request does, for authorization."""
+def _attempt(request: Request, target: Target | None, verb: str = "") -> Attempt:
+    """Return what a request does, for authorization; `verb` replaces its own."""
     if target is None:
         return Attempt(request.method.lower(), "", request.path)
     resource = target.resource
     name = f"{resource.plural}/{target.sub}" if target.sub else resource.plural
-    verb = paths.verb_of(request, target)
-    return Attempt(verb, name, "", resource.group, target.namespace or "", target.name)
+    return Attempt(
+        verb or paths.verb_of(request, target), name, "", resource.group, target.namespace or "", target.name
+    )
 
 
 def _page(metrics: ApiServerMetrics | HealthMetrics, request: Request) -> Response:

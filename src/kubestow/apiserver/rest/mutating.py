@@ -1,6 +1,7 @@
 """The mutating verbs: create, update, patch, delete and deletecollection."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from kubestow.apiserver.admission.chain import Admission
@@ -77,12 +78,17 @@ class Mutations:
             resource, target.namespace or "", target.name, lambda _: document, intent, sub=target.sub
         )
 
-    def patch(self, request: Request, target: Target, intent: Intent) -> tuple[Record, bool]:
-        """Patch an object; return the result and whether it was created."""
+    def patch(
+        self, request: Request, target: Target, intent: Intent, require_create: Callable[[], None]
+    ) -> tuple[Record, bool]:
+        """Patch an object; return the result and whether it was created.
+
+        `require_create` is called before an object is created; it raises ApiError if the user may not create it.
+        """
         media = bodies.media_type(request)
         resource, namespace = target.resource, target.namespace or ""
         if media == bodies.APPLY_PATCH:
-            return self._apply(request, target, intent)
+            return self._apply(request, target, intent, require_create)
         if media not in bodies.PATCHES or (resource.is_custom and media == bodies.STRATEGIC_PATCH):
             known = [one for one in bodies.PATCHES if not (resource.is_custom and one == bodies.STRATEGIC_PATCH)]
             raise unsupported_media_type(media, known)
@@ -94,7 +100,9 @@ class Mutations:
 
         return self.writer.update(resource, namespace, target.name, change, intent, sub=target.sub), False
 
-    def _apply(self, request: Request, target: Target, intent: Intent) -> tuple[Record, bool]:
+    def _apply(
+        self, request: Request, target: Target, intent: Intent, require_create: Callable[[], None]
+    ) -> tuple[Record, bool]:
         resource, namespace, name = target.resource, target.namespace or "", target.name
         manager = request.query.get("fieldManager", "")
         if not manager:
@@ -118,6 +126,7 @@ class Mutations:
         if live is None:
             if target.sub:
                 raise not_found(resource.group, resource.plural, name)
+            require_create()
             created = server_apply.apply(resource, None, applied, manager, now, force=force)
             return self.writer.create(resource, namespace, created, intent), True
 
