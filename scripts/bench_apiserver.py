@@ -39,9 +39,10 @@ def pod(number: int) -> bytes:
     return json.dumps(body).encode()
 
 
-def binding() -> bytes:
-    """Return a binding to a node, as JSON."""
-    return json.dumps({"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "node-0"}}).encode()
+def binding(name: str) -> bytes:
+    """Return a binding of a pod to a node, as JSON."""
+    target = {"kind": "Node", "name": "node-0"}
+    return json.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}).encode()
 
 
 class Server:
@@ -132,7 +133,8 @@ async def measure(server: Server, label: str) -> list[Row]:
     """Measure all phases against one server."""
     path = "/api/v1/namespaces/default/pods"
     creates = [request("POST", path, pod(number)) for number in range(PODS)]
-    binds = [request("POST", f"{path}/p{number:06d}/binding", binding()) for number in range(PODS)]
+    names = [f"p{number:06d}" for number in range(PODS)]
+    binds = [request("POST", f"{path}/{name}/binding", binding(name)) for name in names]
     created = await phase(server, creates)
     bound = await phase(server, binds)
     ready = [asyncio.Event() for _ in range(WATCHERS)]

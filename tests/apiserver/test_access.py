@@ -130,7 +130,13 @@ def test_the_server_certificate_is_verified(plane: Running) -> None:
 )
 def test_the_fixed_policy(shared: Running, token: str, method: str, path: str, status: int) -> None:
     """Administrators may do everything, the scheduler its work, others read everything but secrets."""
-    body = {"target": {"name": "n"}} if "binding" in path else pod() if method == "POST" else None
+    body = (
+        {"metadata": {"name": "nope"}, "target": {"name": "n"}}
+        if "binding" in path
+        else pod()
+        if method == "POST"
+        else None
+    )
     if path == CLAIMS:
         body = {"metadata": {"generateName": "p-extended-resources-"}, "spec": {"devices": {"requests": []}}}
     assert shared.client(token=token).call(method, path, body)[0] == status

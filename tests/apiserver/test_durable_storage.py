@@ -84,7 +84,7 @@ def test_kill_loses_nothing_that_was_acknowledged(processes: Callable[..., Proce
     server = processes(tmp_path)
     acknowledged = [server.call("POST", PODS, pod(f"p{number}")) for number in range(40)]
     server.call("DELETE", f"{PODS}/p0")
-    server.call("POST", f"{PODS}/p1/binding", {"target": {"name": "n"}})
+    server.call("POST", f"{PODS}/p1/binding", {"metadata": {"name": "p1"}, "target": {"name": "n"}})
     flying = server.connect()
     for number in range(5):  # written, perhaps not answered: may or may not survive
         with contextlib.suppress(http.client.HTTPException, OSError):

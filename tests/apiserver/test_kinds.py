@@ -64,7 +64,7 @@ def test_binding_clears_the_nomination(client: Client) -> None:
     """A bound pod reserves no other node."""
     client.create(PODS, pod())
     client.patch(f"{PODS}/a/status", {"status": {"nominatedNodeName": "n1"}})
-    client.create(f"{PODS}/a/binding", {"target": {"name": "n2"}})
+    client.create(f"{PODS}/a/binding", {"metadata": {"name": "a"}, "target": {"name": "n2"}})
     assert "nominatedNodeName" not in client.get(f"{PODS}/a")["status"]
 
 

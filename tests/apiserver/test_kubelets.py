@@ -31,7 +31,7 @@ def condition(obj: Any, type_: str) -> str:
 def test_a_bound_pod_runs(plane: Running, client: Client) -> None:
     """With addresses, ready containers and all conditions true."""
     client.create(PODS, pod())
-    client.create(f"{PODS}/a/binding", {"target": {"name": "node-1"}})
+    client.create(f"{PODS}/a/binding", {"metadata": {"name": "a"}, "target": {"name": "node-1"}})
     status = plane.until(f"{PODS}/a", is_running)["status"]
     assert status["podIP"] != status["hostIP"]
     assert status["containerStatuses"][0]["ready"]

@@ -120,7 +120,8 @@ def test_an_impossible_binding_conflicts(
 ) -> None:
     """The 409 response has the reason."""
     client.create(PODS, pod("a", **spec))
-    status, body = client.call("POST", f"{PODS}/a/binding", {"metadata": metadata, "target": {"name": "n"}})
+    binding = {"metadata": {"name": "a", **metadata}, "target": {"name": "n"}}
+    status, body = client.call("POST", f"{PODS}/a/binding", binding)
     assert (status, body["reason"]) == (409, "Conflict")
     assert expected in body["message"]
 
@@ -131,7 +132,7 @@ def test_a_terminating_pod_is_not_bound(client: Client) -> None:
     wanted["metadata"]["finalizers"] = ["example.com/hold"]
     client.create(PODS, wanted)
     client.delete(f"{PODS}/a")
-    status, body = client.call("POST", f"{PODS}/a/binding", {"target": {"name": "n"}})
+    status, body = client.call("POST", f"{PODS}/a/binding", {"metadata": {"name": "a"}, "target": {"name": "n"}})
     assert (status, "is being deleted" in body["message"]) == (409, True)
 
 
@@ -174,6 +175,17 @@ def test_resize_changes_resources_only(client: Client) -> None:
         "PATCH", f"{PODS}/a/resize", {"spec": {"hostPID": True}}, content_type=f"application/{kind}"
     )
     assert status == 422
+
+
+@pytest.mark.parametrize("metadata", [{}, {"name": "b"}])
+def test_an_action_on_a_pod_must_name_it(client: Client, metadata: dict[str, str]) -> None:
+    """The path and the body of bindings and evictions have the same name."""
+    client.create(PODS, pod("a"))
+    for kind in ("Binding", "Eviction"):
+        body = {"metadata": metadata, "target": {"name": "n"}} if kind == "Binding" else {"metadata": metadata}
+        status, answer = client.call("POST", f"{PODS}/a/{kind.lower()}", body)
+        assert (status, answer["message"]) == (400, f"name in URL does not match name in {kind} object")
+    assert client.get(f"{PODS}/a")["spec"].get("nodeName") is None
 
 
 def test_eviction_is_limited_by_the_budget(client: Client) -> None:

@@ -185,7 +185,9 @@ def test_subresources_are_reviewed(client: Client) -> None:
     pods, deployments = "/api/v1/namespaces/default/pods", "/apis/apps/v1/namespaces/default/deployments"
     client.create(pods, pod())
     for node, status in (("forbidden", 422), ("allowed", 201)):
-        assert client.call("POST", f"{pods}/a/binding", {"target": {"name": node}})[0] == status
+        assert (
+            client.call("POST", f"{pods}/a/binding", {"metadata": {"name": "a"}, "target": {"name": node}})[0] == status
+        )
     assert client.call("POST", f"{pods}/a/eviction", {"metadata": {"name": "a"}})[0] == 422
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}

@@ -57,7 +57,7 @@ def test_a_field_selector_turns_entering_and_leaving_into_added_and_deleted(plan
     version = client.get(PODS)["metadata"]["resourceVersion"]
     watch = plane.watch(f"{PODS}?watch=1&resourceVersion={version}&fieldSelector=spec.nodeName!%3D", PARTIAL)
     client.create(PODS, pod("a"))
-    client.create(f"{PODS}/a/binding", {"target": {"name": "n"}})
+    client.create(f"{PODS}/a/binding", {"metadata": {"name": "a"}, "target": {"name": "n"}})
     line = watch.response.readline()
     assert line.startswith(b'{"type":"ADDED"')
     event = json.loads(line)

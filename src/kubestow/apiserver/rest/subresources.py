@@ -61,7 +61,8 @@ class Subresources:
         document = bodies.read_object(request)
         bodies.require_kind(document, "v1", "Binding")
         _require_valid(document, "core.v1", "Binding")
-        name = target.name or document.get("metadata", {}).get("name", "")
+        name = document.get("metadata", {}).get("name", "")
+        _require_same_name(target, name, "Binding")
         self._review("CREATE", target, document, None, intent)
         bind(self.store, target.namespace or "", name, document, intent)
         return _SUCCESS
@@ -71,6 +72,7 @@ class Subresources:
         document = bodies.read_object(request)
         bodies.require_kind(document, "policy/v1", "Eviction")
         _require_valid(document, "policy.v1", "Eviction")
+        _require_same_name(target, document.get("metadata", {}).get("name", ""), "Eviction")
         self._review("CREATE", target, document, None, intent)
         options = document.get("deleteOptions")
         evict(self.remover, target.namespace or "", target.name, options, request.query, intent)
@@ -130,6 +132,12 @@ class Subresources:
             resource, target.namespace or "", target.name, change, intent, sub="scale", reviewed=True
         )
         return Response(200, encode(_scale(resource, updated)))
+
+
+def _require_same_name(target: Target, name: str, kind: str) -> None:
+    """Raise ApiError if an action on a pod names another pod than the path of its request."""
+    if target.name and name != target.name:
+        raise errors.bad_request(f"name in URL does not match name in {kind} object")
 
 
 def _scale(resource: Resource, record: Record) -> Object:
