@@ -73,6 +73,15 @@ def test_repeated_keys_of_an_applied_manifest_are_reported(client: Client) -> No
     assert "already set in map" in (response.getheader("Warning") or "")
 
 
+@pytest.mark.parametrize("text", ["\x9b", "\\ud83d\\ude00"], ids=["control character", "surrogate pair"])
+def test_applied_json_that_is_not_yaml_is_rejected(client: Client, text: str) -> None:
+    """YAML has neither control characters nor surrogates; strict requests are decoded as YAML."""
+    body = f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{{"k":"{text}"}}}}'.encode()
+    path = "/api/v1/namespaces/default/configmaps/a?fieldManager=me&fieldValidation=Strict"
+    status, refused = client.call("PATCH", path, body, content_type="application/apply-patch+yaml")
+    assert (status, refused["message"].partition(":")[0]) == (400, "error decoding YAML")
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 def test_repeated_fields_are_rejected_when_strict(client: Client, method: str) -> None:
     """Otherwise the last one counts."""

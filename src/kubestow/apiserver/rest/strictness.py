@@ -56,8 +56,12 @@ def _errors(value: Any, schema: Type | None, path: str) -> Iterator[str]:
 
 
 def repeated_keys(body: bytes) -> list[str]:
-    """Return the repeated keys of the first document of valid YAML."""
-    return list(_repeated(next(yaml.compose_all(body, Loader=_loader), None), set()))[:_MAX_ERRORS]
+    """Return the repeated keys of the first YAML document. Raises ApiError for JSON that is not valid YAML."""
+    try:
+        document = next(yaml.compose_all(body, Loader=_loader), None)
+    except yaml.YAMLError as error:
+        raise bad_request(f"error decoding YAML: {' '.join(str(error).split())}") from error
+    return list(_repeated(document, set()))[:_MAX_ERRORS]
 
 
 def _repeated(node: Any, visited: set[int]) -> Iterator[str]:
