@@ -29,6 +29,22 @@ def test_missing_pods_are_created_and_surplus_ones_deleted(world: World, storage
     assert len(world.pods()) == 1
 
 
+@pytest.mark.parametrize("storage", [SETS, "deployments.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch"])
+def test_pods_that_a_quota_rejects_are_retried_with_backoff(storage: str) -> None:
+    """Reports of the failure do not cause retries; the pods are created once the quota allows them."""
+    world = World(nodes=1)
+    world.create("resourcequotas", "q", {"hard": {"pods": "0"}})
+    world.run()
+    before = world.store.rv
+    world.create(storage, "w", {"template": template(restartPolicy="Never")} if storage == "jobs.batch" else workload())
+    world.run(60)
+    assert "FailedCreate" in [reason for reason, _ in world.events()]
+    assert world.store.rv - before < 60
+    world.delete("resourcequotas", "q")
+    world.run(61)
+    assert len(world.pods()) == 1
+
+
 def deleted_pod(world: World, alter: Any) -> str:
     """Return which of three pods is deleted on scaling down, after the second was changed."""
     world.create(SETS, "w", workload(replicas=3))

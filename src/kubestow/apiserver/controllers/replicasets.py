@@ -10,6 +10,7 @@ from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 
 _BURST = 500
+_FAILURE = "ReplicaFailure"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
@@ -75,10 +76,12 @@ class ReplicaSets:
             "observedGeneration": owner["metadata"].get("generation", 1),
             **{name: count for name, count in counts.items() if count or name == "terminatingReplicas"},
         }
-        conditions = [one for one in owner.get("status", {}).get("conditions", ()) if one["type"] != "ReplicaFailure"]
-        if failure is not None:
-            text = failure.message
-            set_condition(conditions, "ReplicaFailure", "True", "FailedCreate", text, self._api.store.now())
+        conditions = list(owner.get("status", {}).get("conditions", ()))
+        if failure is None:
+            conditions = [one for one in conditions if one["type"] != _FAILURE]
+        elif all(one["type"] != _FAILURE for one in conditions):
+            # The first failure stays: each one names another pod, and a change of the status would retry at once.
+            set_condition(conditions, _FAILURE, "True", "FailedCreate", failure.message, self._api.store.now())
         if conditions:
             status["conditions"] = conditions
         self._api.set_status(self._storage, owner, status)
