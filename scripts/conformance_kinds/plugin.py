@@ -1,0 +1,179 @@
+"""Conformance of the plugins of `kubestow.contrib`: hooks of one plugin, or the nodes of pods in a whole scheduler."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from kubestow.api.codec import convert
+from kubestow.api.custom_kinds import resource_of
+from kubestow.api.kinds import KINDS
+from kubestow.api.pod import Pod
+from kubestow.plugin.loading import PluginCollection
+from kubestow.scheduler.cluster.pods import PodInfo
+from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.registry import Registry
+from kubestow.scheduler.framework.results import SKIP, Code, Rejection
+from kubestow.scheduler.in_tree import in_tree_registry
+from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.testing import SchedulerHarness
+
+Case = dict[str, Any]
+
+_SECONDS = 150.0
+"""The virtual time after which a cluster has settled; the longest wait of the original tests is 120 s."""
+
+
+def check(case: Case) -> str | None:
+    """Return the first difference from the expected result, None if there is none."""
+    expect = case["expect"]
+    if "configError" in expect:
+        return _refused(case, expect["configError"])
+    if "profile" in case:
+        return _end_to_end(case)
+    world = World(case)
+    for key, check_key in _CHECKS.items():
+        if key in expect and (difference := check_key(world, expect[key])) is not None:
+            return f"{key}: {difference}"
+    unknown = expect.keys() - _CHECKS.keys()
+    return f"no check of {', '.join(sorted(unknown))}" if unknown else None
+
+
+class World:
+    """A plugin, and the cluster that it reads."""
+
+    def __init__(self, case: Case) -> None:
+        plugins = PluginCollection()
+        _ = plugins[case["plugin"]]  # loads it
+        self.cls: Any = plugins.plugin(case["plugin"])
+        self.cluster = Cluster()
+        for manifest in case["objects"]:
+            obj = object_of(manifest, self.cls)
+            if isinstance(obj, Pod):
+                self.cluster.set_pod(obj)
+            elif manifest["kind"] == "Node":
+                self.cluster.set_node(obj)
+            else:
+                self.cluster.set_object(obj)
+        self.pods = [PodInfo(convert(Pod, manifest)) for manifest in case["pods"]]
+        registry = plugins.register(in_tree_registry())
+        self.plugin = self._make(registry, case)
+
+    def _make(self, registry: Registry, case: Case) -> Any:
+        return registry.make(case["plugin"], case["args"], offline_handle(self.cluster))
+
+
+def object_of(manifest: Case, plugin: Any) -> Any:
+    """Return the object of a manifest of a built-in kind, or of a kind that the plugin watches."""
+    name = manifest["apiVersion"], manifest["kind"]
+    for watched in getattr(plugin, "watches", ()):
+        kind = getattr(watched, "kind", watched)
+        resource = resource_of(kind)
+        if resource is not None and (resource.api_version, resource.kind) == name:
+            return convert(kind, manifest)
+    return convert(KINDS[name], manifest)
+
+
+def _refused(case: Case, text: str) -> str | None:
+    try:
+        World(case)
+    except ValueError as error:
+        return None if text in str(error) else f"refused with {error}, expected {text}"
+    return f"accepted, expected {text}"
+
+
+def _filter(world: World, expected: Case) -> str | None:
+    plugin, (pod,), table = world.plugin, world.pods, world.cluster.nodes
+    state = plugin.pre_filter(pod) if hasattr(plugin, "pre_filter") else None
+    for node, verdict in expected.items():
+        found: Any = "Success"
+        if state is not SKIP:
+            kinds, words, _ = plugin.filter_rows(state, pod, table, np.array([table.row_of[node]]))
+            if kinds[0]:
+                found = words(int(kinds[0]))
+        difference = _status_difference(found, verdict)
+        if difference is not None:
+            return f"{node}: {difference}"
+    return None
+
+
+def _status_difference(found: Rejection | str, expected: Any) -> str | None:
+    """Compare a rejection, or "Success", with a recorded status whose reasons are prefixes."""
+    if isinstance(expected, str):
+        return None if found == expected else f"{found}, expected {expected}"
+    reasons = found.reasons if isinstance(found, Rejection) else ()
+    code = found.code.label if isinstance(found, Rejection) else Code.SUCCESS.label
+    wanted = expected.get("reasons", reasons)
+    same = len(reasons) == len(wanted) and all(map(str.startswith, reasons, wanted))
+    return None if code == expected["code"] and same else f"{code} {reasons}, expected {expected}"
+
+
+def _scores(world: World, expected: Case) -> str | None:
+    found = _scores_of(world)
+    wrong = next((node for node, score in expected.items() if found[node] != score), None)
+    return None if wrong is None else f"{wrong}: {found[wrong]}, expected {expected[wrong]}"
+
+
+def _best(world: World, node: str) -> str | None:
+    found = _scores_of(world)
+    return None if found[node] == max(found.values()) else f"{found}, expected {node}"
+
+
+def _scores_of(world: World) -> dict[str, int]:
+    plugin, (pod,), table = world.plugin, world.pods, world.cluster.nodes
+    rows = np.flatnonzero(table.live[: table.size])
+    state = plugin.pre_score(pod, table, rows) if hasattr(plugin, "pre_score") else None
+    scores = plugin.score_rows(state, pod, table, rows).tolist()
+    return {table.names[row]: score for row, score in zip(rows.tolist(), scores, strict=True)}
+
+
+_CHECKS = {"filter": _filter, "scores": _scores, "best": _best}
+
+
+def _end_to_end(case: Case) -> str | None:
+    plugins = PluginCollection()
+    _ = plugins[case["plugin"]]
+    cls = plugins.plugin(case["plugin"])
+    assert cls is not None
+    with SchedulerHarness(_configuration(case), plugins=[cls]) as harness:
+        for manifest in (*case["objects"], *case["pods"]):
+            harness.cluster.add(object_of(manifest, cls))
+        harness.run_for(_SECONDS)
+        for pod, expected in case["expect"]["nodes"].items():
+            namespace, _, name = pod.partition("/")
+            found = harness.cluster.node_of(name, namespace) or None
+            if found not in (expected if isinstance(expected, list) else [expected]):
+                return f"{pod}: {found}, expected {expected}"
+            text = case["expect"].get("message")
+            notes = [
+                event.note for event in harness.events.about(name, namespace) if event.reason == "FailedScheduling"
+            ]
+            if text is not None and not any(text in note for note in notes):
+                return f"{pod}: {notes}, expected {text}"
+    return None
+
+
+_POINTS = {
+    "NodeResourceTopologyMatch": {"filter": (), "score": (), "reserve": ()},
+    "Coscheduling": {"queueSort": ("PrioritySort",), "preFilter": (), "postFilter": (), "permit": (), "reserve": ()},
+    "CapacityScheduling": {"preFilter": (), "postFilter": ("DefaultPreemption",), "reserve": ()},
+}
+"""The extension points of each plugin, with the plugins that it replaces there; without an entry, Score."""
+
+
+def _configuration(case: Case) -> str:
+    name, profile = case["plugin"], case["profile"]
+    points: dict[str, Any] = {}
+    for point, replaced in _POINTS.get(name, {"score": ()}).items():
+        points[point] = {"enabled": [{"name": name}], "disabled": [{"name": other} for other in replaced]}
+    if profile in ("only", "score-only"):
+        cleared = ("preScore", "score") if profile == "score-only" else ("preFilter", "filter", "preScore", "score")
+        for point in cleared:
+            points.setdefault(point, {})["disabled"] = [{"name": "*"}]
+    return json.dumps(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": points, "pluginConfig": [{"name": name, "args": case["args"]}]}],
+        }
+    )
