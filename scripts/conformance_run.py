@@ -1,8 +1,8 @@
 """Runs case files: recorded results of kube-scheduler, one JSON object per line, compared with those of this program.
 
-Each case has a `kind`; the module of that name in `conformance_kinds` checks it. A case with a `plugin` and without a
-kind is about a plugin of `kubestow.contrib`. A kind without a module fails, so that missing kinds are noticed. Cases are
-independent of one another and run on all processors.
+Each case has a `kind`; the module of that name in `conformance_kinds` checks it. The kind of a case that names a
+`plugin` is `plugin`. A kind without a module fails, so that missing kinds are noticed. Cases are independent of one
+another and run on all processors.
 """
 
 import argparse

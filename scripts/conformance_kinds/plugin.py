@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubestow.api.codec import convert
 from kubestow.api.custom_kinds import resource_of
@@ -88,9 +89,9 @@ def _filter(world: World, expected: Case) -> str | None:
     for node, verdict in expected.items():
         found: Any = "Success"
         if state is not SKIP:
-            kinds, words, _ = plugin.filter_rows(state, pod, table, np.array([table.row_of[node]]))
-            if kinds[0]:
-                found = words(int(kinds[0]))
+            rejections = plugin.filter_rows(state, pod, table, np.array([table.row_of[node]]))
+            if rejections is not None and rejections.kinds[0]:
+                found = rejections.words(int(rejections.kinds[0]))
         difference = _status_difference(found, verdict)
         if difference is not None:
             return f"{node}: {difference}"
@@ -137,7 +138,11 @@ def _end_to_end(case: Case) -> str | None:
     assert cls is not None
     with SchedulerHarness(_configuration(case), plugins=[cls]) as harness:
         for manifest in (*case["objects"], *case["pods"]):
-            harness.cluster.add(object_of(manifest, cls))
+            obj = object_of(manifest, cls)
+            if isinstance(obj, Pod):
+                # As an API server would set it.
+                obj = replace(obj, spec=replace(obj.spec, schedulerName="default-scheduler"))
+            harness.cluster.add(obj)
         harness.run_for(_SECONDS)
         for pod, expected in case["expect"]["nodes"].items():
             namespace, _, name = pod.partition("/")
