@@ -264,6 +264,49 @@ def test_objects_that_are_not_read_in_cycles_cannot_be_read_there() -> None:
         assert "in spite of read_in_cycle=False" in message(harness, "p")
 
 
+def test_an_index_of_pods_reports_the_keys_whose_pods_change() -> None:
+    """Keys that have pods already are reported first; a pod that changes its key concerns both."""
+
+    class Follows:
+        name = "Follows"
+
+        def __init__(self, args: Any, handle: Handle) -> None:
+            pods = handle.pods.index_by(lambda pod: pod.labels.get("app"), read_in_cycle=False)
+            pods.on_change(lambda key: seen.append((key, len(pods[key]))))
+
+        def score(self, state: Any, pod: PodInfo, node: Any) -> int:
+            return 0
+
+    seen: list[tuple[str, int]] = []
+    with SchedulerHarness(plugins=[Follows]) as harness:
+        pod = harness.cluster.add(make_pod("p", labels={"app": "a"}, gates=["wait"]))
+        harness.run_until_idle()
+        harness.cluster.update(with_metadata(pod, labels={"app": "b"}))
+        harness.run_until_idle()
+        harness.cluster.delete(pod)
+        harness.run_until_idle()
+    assert list(dict.fromkeys(seen)) == [("a", 1), ("a", 0), ("b", 1), ("b", 0)]
+
+
+def test_an_index_that_is_not_read_in_cycles_cannot_be_read_there() -> None:
+    """Results of equal pods would depend on pods that the framework does not follow."""
+
+    class Cheats:
+        name = "Cheats"
+
+        def __init__(self, args: Any, handle: Handle) -> None:
+            self._pods = handle.pods.index_by(lambda pod: pod.namespace, read_in_cycle=False)
+
+        def filter(self, state: Any, pod: PodInfo, node: Any) -> Any:
+            return None if self._pods["default"] else "no pod"
+
+    with SchedulerHarness(plugins=[Cheats]) as harness:
+        harness.cluster.add(make_node("n1"))
+        harness.cluster.add(make_pod("p"))
+        harness.run_for(1)
+        assert "in spite of read_in_cycle=False" in message(harness, "p")
+
+
 def test_two_classes_may_stand_for_one_resource() -> None:
     """A hint gets objects of its own class only."""
 

@@ -128,6 +128,21 @@ class CountsPods(_Careless):
         return (count * sum(map(ord, node.name))) % 100
 
 
+class CopiesPods(_Careless):
+    """Writes columns when the pods of a node change."""
+
+    name = "CopiesPods"
+    reads_pods = PodsRead.NOTHING
+
+    def prepare(self) -> None:
+        self.columns = self.handle.node_columns()
+        self.pods = self.handle.pods.index_by(lambda pod: pod.pod.spec.nodeName or None, read_in_cycle=False)
+        self.pods.on_change(lambda node: self.columns.set(node, {"pods": self.pods.assigned_count(node)}))
+
+    def score_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Any:
+        return self.columns.get("pods", view, rows) * 7 % 100
+
+
 class CountsReservations(_Careless):
     """Counts its own calls of Reserve."""
 
@@ -185,6 +200,7 @@ CARELESS = (
     CopiesUnreadObjects,
     KeepsColumns,
     CountsPods,
+    CopiesPods,
     CountsReservations,
     ReadsTime,
     ReadsListers,

@@ -29,8 +29,18 @@ class _Entry:
 class PodIndex(Generic[K]):
     """Pods by the result of a key function; pods with the key None are not in it. Assumed pods count as assigned."""
 
-    def __init__(self, key: Callable[[PodInfo], K | None]) -> None:
+    def __init__(
+        self,
+        key: Callable[[PodInfo], K | None],
+        *,
+        check_readable: Callable[[], None] = lambda: None,
+        wrap: Callable[[Callable[[K], object]], Callable[[K], object]] = lambda callback: callback,
+    ) -> None:
+        """`check_readable` is called before each read, and raises if it is not allowed now; `wrap` wraps callbacks."""
         self._key = key
+        self._check_readable = check_readable
+        self._wrap = wrap
+        self._callbacks: list[Callable[[K], object]] = []
         self._entries: dict[K, _Entry] = {}
         self._key_of: dict[str, K] = {}
         """The key of each pod, by UID."""
@@ -39,40 +49,59 @@ class PodIndex(Generic[K]):
 
     def __getitem__(self, key: K) -> Sequence[PodInfo]:
         """Return all pods with a key: those on nodes, and those without a node."""
-        found = self._entries.get(key)
+        found = self._entry(key)
         return () if found is None else (*found.assigned.values(), *found.unscheduled.values())
 
     def __iter__(self) -> Iterator[K]:
         """Return the keys that have pods."""
+        self._check_readable()
         return iter(self._entries)
 
     def __len__(self) -> int:
+        self._check_readable()
         return len(self._entries)
 
     def assigned(self, key: K) -> Sequence[PodInfo]:
         """Return the pods with a key that are on nodes."""
-        found = self._entries.get(key)
+        found = self._entry(key)
         return () if found is None else tuple(found.assigned.values())
 
     def unscheduled(self, key: K) -> Sequence[PodInfo]:
         """Return the pods with a key that have no node, in the order of their arrival; gated ones included."""
-        found = self._entries.get(key)
+        found = self._entry(key)
         return () if found is None else tuple(found.unscheduled.values())
 
     def assigned_count(self, key: K) -> int:
         """Return the number of pods with a key that are on nodes."""
-        found = self._entries.get(key)
+        found = self._entry(key)
         return 0 if found is None else len(found.assigned)
 
     def requested(self, key: K) -> Mapping[str, int]:
         """Return the sums of the requests of the pods on nodes, in the units of `pod.requests.amounts`."""
-        found = self._entries.get(key)
+        found = self._entry(key)
         return _NO_AMOUNTS if found is None else MappingProxyType(found.requested)
+
+    def on_change(self, callback: Callable[[K], object]) -> None:
+        """Call `callback(key)` for each key that has pods, and whenever a pod with a key has changed."""
+        wrapped = self._wrap(callback)
+        for key in tuple(self._entries):
+            wrapped(key)
+        self._callbacks.append(wrapped)
+
+    def _entry(self, key: K) -> _Entry | None:
+        self._check_readable()
+        return self._entries.get(key)
+
+    def _changed(self, key: K) -> None:
+        self.version += 1
+        for callback in self._callbacks:
+            callback(key)
 
     def put(self, pod: PodInfo, *, assigned: bool) -> None:
         """Add a pod, or replace its previous version."""
-        self.remove(pod.uid)
-        key = self._key(pod)
+        old, key = self._take_out(pod.uid), self._key(pod)
+        if old is not None and old != key:
+            self._changed(old)
         if key is None:
             return
         entry = self._entries.setdefault(key, _Entry())
@@ -82,13 +111,19 @@ class PodIndex(Generic[K]):
             entry.requested.update(pod.requests.amounts)
         else:
             entry.unscheduled[pod.uid] = pod
-        self.version += 1
+        self._changed(key)
 
     def remove(self, uid: str) -> None:
         """Remove a pod, if it is in the index."""
+        key = self._take_out(uid)
+        if key is not None:
+            self._changed(key)
+
+    def _take_out(self, uid: str) -> K | None:
+        """Remove a pod without a notification; returns its key, None if it is not in the index."""
         key = self._key_of.pop(uid, None)
         if key is None:
-            return
+            return None
         entry = self._entries[key]
         pod = entry.assigned.pop(uid, None)
         if pod is None:
@@ -100,7 +135,7 @@ class PodIndex(Generic[K]):
                     del entry.requested[name]
         if not entry.assigned and not entry.unscheduled:
             del self._entries[key]
-        self.version += 1
+        return key
 
 
 class PodIndexes:

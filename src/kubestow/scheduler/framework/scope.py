@@ -246,13 +246,19 @@ class Pods:
     def __init__(self, scope: "Scope") -> None:
         self._scope = scope
 
-    def index_by(self, key: Callable[[PodInfo], K | None]) -> PodIndex[K]:
+    def index_by(self, key: Callable[[PodInfo], K | None], *, read_in_cycle: bool = True) -> PodIndex[K]:
         """Return an index of all pods by a key function; pods with the key None are not in it.
 
         The index is maintained from now on. It contains pods on nodes (of any scheduler; assumed ones included) and the
-        pods without a node that name this scheduler, gated ones included.
+        pods without a node that name this scheduler, gated ones included. `read_in_cycle=False` declares that it is not
+        read while pods are evaluated, for example because `on_change` of the index writes `node_columns`. Pods then go
+        on sharing results when a pod changes.
         """
-        return self._scope.index_pods(key)
+        return self._scope.index_pods(key, read_in_cycle=read_in_cycle)
+
+
+def _no_check() -> None:
+    """Allow every read."""
 
 
 class Scope:
@@ -320,15 +326,25 @@ class Scope:
                 f'writes=("{part}",)) to the `watches` of the class of plugin {self.plugin}'
             )
 
-    def index_pods(self, key: Callable[[PodInfo], K | None]) -> PodIndex[K]:
+    def index_pods(self, key: Callable[[PodInfo], K | None], *, read_in_cycle: bool) -> PodIndex[K]:
         """Return an index of all pods."""
-        index = PodIndex(self.protected(key, "index_by"))
+
+        def wrap(callback: Callable[[K], object]) -> Callable[[K], object]:
+            return self.changing(self.protected(callback, "on_change"))
+
+        check = _no_check if read_in_cycle else self._check_pods_readable
+        index = PodIndex(self.protected(key, "index_by"), check_readable=check, wrap=wrap)
         indexes = self._cluster.pod_indexes
         indexes.add(index)
         self._has_pod_indexes = True
-        self._sources.append(index)
+        if read_in_cycle:
+            self._sources.append(index)
         self._closing.append(lambda: indexes.drop(index))
         return index
+
+    def _check_pods_readable(self) -> None:
+        if self.is_evaluating:
+            raise RuntimeError("an index of pods is read while a pod is evaluated, in spite of read_in_cycle=False")
 
     def columns(self, dtype: type[N]) -> NodeColumns[N]:
         """Return new columns of the plugin."""
