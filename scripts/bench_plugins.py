@@ -1,6 +1,7 @@
-"""Benchmark of custom plugins in each of their forms: examples 1 and 6 in addition to the default plugins.
+"""Benchmark of custom plugins in each of their forms, examples 1 and 6, and of the plugins of `kubestow.contrib`.
 
-Plain pods on 5,000 nodes, of which a cycle evaluates 500, in memory as in `bench_scheduling`; first without a plugin.
+5,000 nodes, of which a cycle evaluates 500, in memory as in `bench_scheduling`; the first row of each workload is
+without a plugin. Plain pods are equal; the workloads of `kubestow.contrib` have pods of many sizes.
 """
 
 from collections.abc import Iterator
@@ -9,8 +10,13 @@ from typing import Any
 
 from bench_rows import MILLIS, Row
 from bench_scheduling import NODES, measure
+from kubestow.contrib.numa import NodeResourceTopologyMatch
+from kubestow.contrib.numa.plugin import NodeResourceTopologyMatchArgs
+from kubestow.contrib.numa.topology import NodeResourceTopology
 from kubestow.plugin.fast import PodsRead
 from kubestow.plugin.loading import load
+from kubestow.testing import make_object
+from workloads import Workload, node_name
 
 _EXAMPLES = Path(__file__).parents[1] / "examples"
 _PODS = 1_000
@@ -43,8 +49,46 @@ def _forms() -> Iterator[tuple[str, Any]]:
     yield "SpareMemory, vector, signs, reads sums", spare
 
 
+class _NumaWorkload(Workload):
+    """Guaranteed pods, and a report about the two zones of each node."""
+
+    def others(self, nodes: int, _pods: int) -> list[Any]:
+        resources = [{"name": name, "available": amount} for name, amount in (("cpu", 16), ("memory", "128Gi"))]
+        zones = [{"name": f"node-{number}", "type": "Node", "resources": resources} for number in range(2)]
+        policy = [{"name": "topologyManagerPolicy", "value": "single-numa-node"}]
+        return [
+            make_object(NodeResourceTopology, node_name(number), attributes=policy, zones=zones)
+            for number in range(nodes)
+        ]
+
+
+def _guaranteed(number: int) -> dict[str, Any]:
+    amounts = {"cpu": f"{100 + 10 * (number % 60)}m", "memory": f"{100 + number // 60 % 60}Mi"}
+    resources = {"requests": amounts, "limits": amounts}
+    return {"spec": {"containers": [{"name": "main", "image": "app", "resources": resources}]}}
+
+
+def _with(plugin: Any, args: Any) -> Any:
+    """Return a plugin with arguments."""
+    make = plugin.__init__
+    return type(plugin.__name__, (plugin,), {"__init__": lambda self, _args, handle: make(self, args, handle)})
+
+
+def _shipped() -> Iterator[tuple[str, Workload, Any]]:
+    numa = _NumaWorkload("", _guaranteed)
+    yield "guaranteed pods of 3,600 sizes", numa, None
+    for name, args in (
+        ("NodeResourceTopologyMatch", NodeResourceTopologyMatchArgs()),
+        ("NodeResourceTopologyMatch, with reservations", NodeResourceTopologyMatchArgs(cacheResyncPeriodSeconds=5)),
+    ):
+        yield name, numa, _with(NodeResourceTopologyMatch, args)
+
+
 def rows(full: bool) -> Iterator[Row]:
     """Yield the rows of the section."""
     for what, plugin in _forms():
         found = measure("basic", NODES, _PODS * (5 if full else 1), plugin=plugin)
+        yield Row(f"{what}: CPU per pod", found["cpu_ms_per_pod"], MILLIS, f"{found['scheduled']:,} pods")
+    for what, workload, plugin in _shipped():
+        found = measure(workload, NODES, _PODS * (5 if full else 1), plugin=plugin)
         yield Row(f"{what}: CPU per pod", found["cpu_ms_per_pod"], MILLIS, f"{found['scheduled']:,} pods")

@@ -138,7 +138,7 @@ class Churn:
 
 
 def measure(
-    name: str,
+    name: str | Workload,
     nodes: int = NODES,
     pods: int = PODS,
     seed: int = 0,
@@ -147,7 +147,7 @@ def measure(
 ) -> dict[str, Any]:
     """Run a workload, with an additional plugin if given; return the figures of the pods that were scheduled.
 
-    With `record_bytes`, decisions are recorded.
+    Without a name, a workload is not one of the tables. With `record_bytes`, decisions are recorded.
     """
     return uvloop.run(_measure(name, nodes, pods, seed, plugin, record_bytes))
 
@@ -181,7 +181,7 @@ class World:
 
     def __init__(
         self,
-        name: str,
+        name: str | Workload,
         nodes: int,
         pods: int,
         seed: int = 0,
@@ -191,7 +191,8 @@ class World:
         timed: bool = False,
     ) -> None:
         """With `timed`, the seconds of each cycle are added to `times`."""
-        self.workload, self.api, self.times = WORKLOADS[name], InstantApi(), list[float]()
+        self.workload = WORKLOADS[name] if isinstance(name, str) else name
+        self.api, self.times = InstantApi(), list[float]()
         clock, metrics = SystemClock(), SchedulerMetrics()
         outside = Outside(
             clock=clock,
@@ -232,7 +233,7 @@ def settle_memory() -> None:
 
 
 async def _measure(
-    name: str, nodes: int, pods: int, seed: int, plugin: type | None, record_bytes: int
+    name: str | Workload, nodes: int, pods: int, seed: int, plugin: type | None, record_bytes: int
 ) -> dict[str, Any]:
     world = World(name, nodes, pods, seed, plugin, record_bytes, timed=not record_bytes)
     api = world.api
@@ -245,7 +246,6 @@ async def _measure(
         churn.cancel()
     times = world.times or [record.seconds for record in world.archive or ()]
     return {
-        "workload": name,
         "nodes": nodes,
         "pods": pods,
         "scheduled": api.bound,

@@ -12,7 +12,7 @@ from kubestow.contrib.numa.topology import Policy
 from kubestow.plugin.fast import BoolArray, IntArray, NodeColumns, NodeView
 
 ABSENT = -1
-"""The free amount of a resource that a zone does not have."""
+"""The default of the columns, such as the free amount of a resource that a zone does not have."""
 _EVERYWHERE = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
 """Resources of every node."""
 
@@ -20,25 +20,26 @@ _EVERYWHERE = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
 class Zones:
     """The zones of some nodes, with what is free in them; `take` changes it."""
 
-    def __init__(self, columns: NodeColumns[int], view: NodeView, rows: IntArray, count: int) -> None:
-        """`count` is the number of zones of the largest node."""
+    def __init__(
+        self, columns: NodeColumns[int], view: NodeView, rows: IntArray, count: int, policy: IntArray | None = None
+    ) -> None:
+        """`count` is the number of zones of the largest node; without `policy`, pods are not aligned."""
         self.columns, self.view, self.rows = columns, view, rows
         self.shape = max(count, 1), len(rows)
         self._free: dict[str, IntArray] = {}
-        self._restricted = columns.get("policy", view, rows) == Policy.RESTRICTED
+        self._restricted = np.zeros(len(rows), np.bool_) if policy is None else policy == Policy.RESTRICTED
         self._any_restricted = bool(self._restricted.any())
 
     def free(self, resource: str) -> IntArray:
         """Return the free amounts, ABSENT where a zone lacks the resource."""
         found = self._free.get(resource)
         if found is None:
-            found = self._free[resource] = self.stacked("free", resource, ABSENT)
+            found = self._free[resource] = self.stacked("free", resource)
         return found
 
-    def stacked(self, what: str, key: object, default: int = 0) -> IntArray:
-        """Return a number of each zone."""
-        columns, view, rows = self.columns, self.view, self.rows
-        return np.stack([columns.get((what, zone, key), view, rows, default) for zone in range(self.shape[0])])
+    def stacked(self, what: str, key: object) -> IntArray:
+        """Return a number of each zone, ABSENT where there is none."""
+        return self.columns.stack([(what, zone, key) for zone in range(self.shape[0])], self.view, self.rows)
 
     @property
     def exist(self) -> BoolArray:

@@ -1,12 +1,12 @@
 """The plugin NodeResourceTopologyMatch."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from kubestow.contrib.numa import alignment, scoring
-from kubestow.contrib.numa.alignment import Zones
+from kubestow.contrib.numa.alignment import ABSENT, Zones
 from kubestow.contrib.numa.demand import demand_of, signature_of
 from kubestow.contrib.numa.reservations import Foreign, Reservations
 from kubestow.contrib.numa.topology import NodeResourceTopology, Policy, Scope, node_zones
@@ -29,6 +29,7 @@ from kubestow.plugin import (
 )
 from kubestow.plugin.fast import FilterRows, IntArray, NodeView, PodsRead, Rejections, Rows, ScoreRows, Signs
 
+_NODE_KEYS = ("policy", "scope", "unreliable")
 _UNRELIABLE = 5
 _REASONS = {
     alignment.POD: "cannot align pod",
@@ -118,7 +119,9 @@ class NodeResourceTopologyMatch(
         self._strategy = scoring.STRATEGIES.get(args.scoringStrategy.type)
         """None: the number of zones counts."""
         self._weights = {resource.name: resource.weight for resource in args.scoringStrategy.resources}
-        self._columns = handle.node_columns()
+        self._columns = handle.node_columns(default=ABSENT)
+        self._reported: dict[str, tuple[NodeResourceTopology, Mapping[Hashable, int]]] = {}
+        """By node, the numbers of the report that was believed last."""
         self._largest = 0
         """The number of zones of the largest node."""
         self._discards = args.discardReservedNodes
@@ -155,27 +158,26 @@ class NodeResourceTopologyMatch(
         demand = demand_of(signature_of(pod.pod))
         if demand.ignored:
             return None
-        columns, numbers = self._columns, np.arange(len(view.live))[rows]
-        policy, scope = columns.get("policy", view, rows), columns.get("scope", view, rows)
-        kinds: IntArray = columns.get("unreliable", view, rows) * _UNRELIABLE
-        aligning = (policy != Policy.LENIENT) & (kinds == 0)
+        columns, numbers = self._columns, _numbers(view, rows)
+        policy, scope, unreliable = columns.stack(_NODE_KEYS, view, rows)
+        kinds: IntArray = (unreliable == 1) * _UNRELIABLE
+        aligning = (policy > Policy.LENIENT) & (kinds == 0)
         for one, problems in (
             (Scope.POD, alignment.problems_of_pod),
             (Scope.CONTAINER, alignment.problems_of_containers),
         ):
             some = np.flatnonzero(aligning & (scope == one))
             if len(some):
-                kinds[some] = problems(Zones(columns, view, numbers[some], self._largest), demand)
+                kinds[some] = problems(Zones(columns, view, numbers[some], self._largest, policy[some]), demand)
         return Rejections(kinds, _rejection) if kinds.any() else None
 
     def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
-        columns, numbers = self._columns, np.arange(len(view.live))[rows]
+        columns, numbers = self._columns, _numbers(view, rows)
         demand = demand_of(signature_of(pod.pod))
         if not demand.guaranteed:
             return np.full(len(numbers), MAX_SCORE)
-        policy, scope = columns.get("policy", view, rows, -1), columns.get("scope", view, rows)
-        scored = policy == Policy.SINGLE_ZONE if self._strategy else policy >= 0
-        scored &= columns.get("unreliable", view, rows) == 0
+        policy, scope, unreliable = columns.stack(_NODE_KEYS, view, rows)
+        scored = (policy == Policy.SINGLE_ZONE if self._strategy else policy >= 0) & (unreliable < 1)
         scores = np.zeros(len(numbers), np.int64)
         for one in Scope:
             some, pod_scope = np.flatnonzero(scored & (scope == one)), one is Scope.POD
@@ -216,19 +218,39 @@ class NodeResourceTopologyMatch(
             report, reserved = self._topologies.get(node), dict[str, int]()
         else:
             report, reserved = self._reservations.report(node), self._reservations.reserved(node)
-        values: dict[Hashable, int] = {"unreliable": 1} if node in self._binding else {}
-        if report is not None:
-            known = node_zones(report)
-            self._largest = max(self._largest, len(known.zones))
-            values |= {"policy": known.policy, "scope": known.scope, "max zones": known.max_zones}
-            ids = [zone.id for zone in known.zones]
-            for number, zone in enumerate(known.zones):
-                values["exists", number, ""] = 1
-                for name, available in zone.available.items():
-                    values["free", number, name] = max(available - reserved.get(name, 0), 0)
-                    values["total", number, name] = zone.allocatable[name]
-                values |= {("distance", number, ids.index(to)): cost for to, cost in zone.costs.items() if to in ids}
+        values = {} if report is None else dict(self._numbers_of(node, report))
+        for name, amount in reserved.items():
+            for zone in range(self._largest):
+                key = ("free", zone, name)
+                if key in values:
+                    values[key] = max(values[key] - amount, 0)
+        if node in self._binding:
+            values["unreliable"] = 1
         self._columns.set(node, values)
+
+    def _numbers_of(self, node: str, report: NodeResourceTopology) -> Mapping[Hashable, int]:
+        """Return the numbers of a report by the keys of the columns."""
+        found = self._reported.get(node)
+        if found is not None and found[0] is report:
+            return found[1]
+        known = node_zones(report)
+        self._largest = max(self._largest, len(known.zones))
+        values: dict[Hashable, int] = {"policy": known.policy, "scope": known.scope, "unreliable": 0}
+        values["max zones"] = known.max_zones
+        ids = [zone.id for zone in known.zones]
+        for number, zone in enumerate(known.zones):
+            values["exists", number, ""] = 1
+            for name, available in zone.available.items():
+                values["free", number, name] = available
+                values["total", number, name] = zone.allocatable[name]
+            values |= {("distance", number, ids.index(to)): cost for to, cost in zone.costs.items() if to in ids}
+        self._reported[node] = report, values
+        return values
+
+
+def _numbers(view: NodeView, rows: Rows) -> IntArray:
+    """Return rows as numbers."""
+    return np.arange(view.size)[rows] if isinstance(rows, slice) else rows
 
 
 def _rejection(kind: int) -> Rejection:

@@ -41,7 +41,7 @@ def balanced_allocation(zones: Zones, amounts: Amounts, weights: Weights) -> Int
     deviations = table - table.mean(axis=0)
     squares, correction = (deviations**2).sum(axis=0), deviations.sum(axis=0) ** 2 / len(shares)
     variance = (squares - correction) / max(len(shares) - 1, 1)
-    return np.where((table > 1).any(axis=0), 0, ((1 - variance) * MAX_SCORE).astype(np.int64))
+    return np.where((table > 1).any(axis=0) | ~zones.exist, 0, ((1 - variance) * MAX_SCORE).astype(np.int64))
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -73,10 +73,9 @@ def _units(name: str, amount: int | IntArray) -> Any:
 
 def scores_by_strategy(zones: Zones, demand: Demand, strategy: Strategy, weights: Weights, *, pod: bool) -> IntArray:
     """Return the score of the worst zone that can take the pod, or the average over its containers."""
-    exist = zones.exist
 
     def worst(amounts: Amounts) -> IntArray:
-        scores = np.where(exist, strategy(zones, amounts, weights), 0)
+        scores = strategy(zones, amounts, weights)
         lowest: IntArray = np.where(scores == 0, MAX_SCORE + 1, scores).min(axis=0)
         return np.where(lowest > MAX_SCORE, 0, lowest)
 
@@ -104,14 +103,15 @@ def scores_by_zones_needed(zones: Zones, demand: Demand, *, pod: bool) -> IntArr
         most = np.maximum(most, np.where(in_zones, count, 0))
         if number < len(parts):
             _take_in_order(zones, amounts, chosen)
-    share = MAX_SCORE // zones.columns.get("max zones", zones.view, zones.rows, 1)
+    share = MAX_SCORE // zones.columns.get("max zones", zones.view, zones.rows)
     scores = np.where(most == 0, MAX_SCORE, MAX_SCORE - most * share + np.where(all_closest, share // 2, 0))
     return np.where(all_fit, np.maximum(scores, 0), 0)
 
 
 def _distances(zones: Zones) -> IntArray:
     """Return the distances between zones, as an array (from, to, node)."""
-    return np.stack([zones.stacked("distance", to, _UNKNOWN_DISTANCE) for to in range(zones.shape[0])], axis=1)
+    found = np.stack([zones.stacked("distance", to) for to in range(zones.shape[0])], axis=1)
+    return np.where(found == ABSENT, _UNKNOWN_DISTANCE, found)
 
 
 def _fewest_zones(zones: Zones, amounts: Amounts, distances: IntArray) -> tuple[BoolArray, BoolArray]:

@@ -4,7 +4,7 @@ A change of the numbers of a node is recorded as a change of its row, so that re
 computed again for this row. Numbers of an unknown node are kept until the node is added.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -22,12 +22,17 @@ Values = Mapping[Hashable, N]
 class NodeColumns(Generic[N]):
     """Columns of one plugin, by keys that it chooses; a node may lack a number in some of them."""
 
-    def __init__(self, table: NodeTable, dtype: type[N]) -> None:
+    def __init__(self, table: NodeTable, dtype: type[N], default: N = 0) -> None:
+        """`default` is the number that a node has in a column if none was set."""
         self._table = table
+        self._default = default
         self._dtype: np.dtype[Any] = np.dtype(dtype)
         self._by_node: dict[str, Values[N]] = {}
-        self._columns: dict[Hashable, tuple[NDArray[Any], BoolArray]] = {}
-        """By key, the numbers by row, and which rows have one."""
+        self._column_of: dict[Hashable, int] = {}
+        self._values: NDArray[Any] = np.empty((0, table.capacity), self._dtype)
+        """The numbers by column and row."""
+        self._present: BoolArray = np.zeros((0, table.capacity), np.bool_)
+        """Which of them were set."""
         self._names: list[str] = []
         """The nodes of the rows, as of the latest `layout` of the table."""
         self._layout = -1
@@ -61,23 +66,35 @@ class NodeColumns(Generic[N]):
         """Return the numbers of a node by key."""
         return self._by_node.get(node, {})
 
-    def get(self, key: Hashable, view: NodeView, rows: Rows, default: N = 0) -> NDArray[Any]:
-        """Return a new array with the numbers of some rows of a view; `default` for rows without one."""
+    def get(self, key: Hashable, view: NodeView, rows: Rows, default: N | None = None) -> NDArray[Any]:
+        """Return a new array with the numbers of some rows of a view.
+
+        `default` replaces the default of the columns for rows without a number.
+        """
+        found = self.stack((key,), view, rows)[0]
+        if default is None or default == self._default:
+            return found
+        column = self._column_of.get(key)
+        if column is None:
+            return np.full(len(found), default, self._dtype)
+        return np.where(self._present[column, view.source_rows()[rows]], found, self._dtype.type(default))
+
+    def stack(self, keys: Sequence[Hashable], view: NodeView, rows: Rows) -> NDArray[Any]:
+        """Return the numbers of several columns at once, as a new array with a line per key."""
         if self._layout != self._table.layout:
             self._follow_rows()
-        found = self._columns.get(key)
         source = view.source_rows()[rows]
-        if found is None:
-            return np.full(len(source), default, self._dtype)
-        values, present = found
-        return np.where(present[source], values[source], self._dtype.type(default))
+        found: NDArray[Any] = np.empty((len(keys), len(source)), self._dtype)
+        for line, key in enumerate(keys):
+            column = self._column_of.get(key)
+            found[line] = self._default if column is None else self._values[column].take(source)
+        return found
 
     def _follow_rows(self) -> None:
         """Write the rows that belong to other nodes than before."""
         table = self._table
-        for key, (values, present) in self._columns.items():
-            if len(values) < table.capacity:
-                self._columns[key] = grown(values, table.capacity), grown(present, table.capacity)
+        if self._values.shape[1] < table.capacity:
+            self._resize(len(self._values))
         known = len(self._names)
         for row, name in enumerate(table.names):
             if row >= known or self._names[row] != name:
@@ -85,12 +102,17 @@ class NodeColumns(Generic[N]):
         self._names, self._layout = table.names.copy(), table.layout
 
     def _write(self, row: int, node: str) -> None:
-        for _, present in self._columns.values():
-            present[row] = False
+        self._values[:, row], self._present[:, row] = self._default, False
         for key, value in self._by_node.get(node, {}).items():
-            found = self._columns.get(key)
-            if found is None:
-                capacity = self._table.capacity
-                found = self._columns[key] = np.zeros(capacity, self._dtype), np.zeros(capacity, np.bool_)
-            values, present = found
-            values[row], present[row] = value, True
+            column = self._column_of.get(key)
+            if column is None:
+                column = self._column_of[key] = len(self._column_of)
+                if column == len(self._values):
+                    self._resize(2 * column + 1)
+            self._values[column, row], self._present[column, row] = value, True
+
+    def _resize(self, columns: int) -> None:
+        """Make room for columns, and for all rows of the table."""
+        size = self._table.capacity
+        self._present = grown(grown(self._present, size), columns, axis=0)
+        self._values = np.where(self._present, grown(grown(self._values, size), columns, axis=0), self._default)

@@ -111,6 +111,7 @@ class NodeTable:
         self._free: dict[int, None] = {}
         """The unused rows; the last one is allocated first."""
         self._capacities: tuple[tuple[int, int], Capacities] | None = None
+        self._numbers: IntArray = np.arange(0)
 
     def copy(self) -> "NodeTable":
         """Return an independent copy with the same rows; label columns are rebuilt on demand."""
@@ -158,7 +159,10 @@ class NodeTable:
     # Rows
 
     def source_rows(self) -> IntArray:
-        return np.arange(self.size)
+        if len(self._numbers) < self.size:
+            self._numbers = np.arange(self.capacity)
+            self._numbers.setflags(write=False)
+        return self._numbers[: self.size]
 
     def row_for(self, name: str, at: int | None = None) -> int:
         """Return the row of a node by name; allocate a free row, or the free row `at`, if it has none."""

@@ -164,9 +164,12 @@ class Handle(msgspec.Struct):
         """All pods, by keys of the plugin."""
         return Pods(self._own_scope())
 
-    def node_columns(self, dtype: type[N] = int) -> NodeColumns[N]:
-        """Return new columns for numbers of the plugin about each node, which filters and scores read as arrays."""
-        return self._own_scope().columns(dtype)
+    def node_columns(self, dtype: type[N] = int, default: N = 0) -> NodeColumns[N]:
+        """Return new columns for numbers of the plugin about each node, which filters and scores read as arrays.
+
+        `default` is the number of nodes for which none was set.
+        """
+        return self._own_scope().columns(dtype, default)
 
     def poll(
         self,

@@ -346,9 +346,9 @@ class Scope:
         if self.is_evaluating:
             raise RuntimeError("an index of pods is read while a pod is evaluated, in spite of read_in_cycle=False")
 
-    def columns(self, dtype: type[N]) -> NodeColumns[N]:
+    def columns(self, dtype: type[N], default: N) -> NodeColumns[N]:
         """Return new columns of the plugin."""
-        columns = NodeColumns(self._cluster.nodes, dtype)
+        columns = NodeColumns(self._cluster.nodes, dtype, default)
         self._columns.append(columns)
         return columns
 
