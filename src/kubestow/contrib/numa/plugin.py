@@ -191,12 +191,12 @@ class NodeResourceTopologyMatch(
         return scores
 
     def reserve(self, state: None, pod: PodInfo, node: str) -> None:
-        if self._discards:
-            self._binding.setdefault(node, set()).add(pod.uid)
         if self._reservations is not None:
             self._reservations.placed(pod, node)
-        else:
-            self._write(node)
+            return
+        if self._discards:
+            self._binding.setdefault(node, set()).add(pod.uid)
+        self._write(node, self._discards)
 
     def unreserve(self, state: None, pod: PodInfo, node: str) -> None:
         self._end_binding(pod, node)
@@ -210,10 +210,13 @@ class NodeResourceTopologyMatch(
             binding.discard(pod.uid)
             if not binding:
                 del self._binding[node]
-        self._write(node)
+        self._write(node, self._discards)
 
-    def _write(self, node: str) -> None:
-        """Write the numbers of a node. A write declares that nothing else has changed, even if it changes nothing."""
+    def _write(self, node: str, changed: bool = True) -> None:
+        """Write the numbers of a node; the same ones declare that results have not changed."""
+        if not changed:
+            self._columns.set(node, self._columns.values_of(node))
+            return
         if self._reservations is None:
             report, reserved = self._topologies.get(node), dict[str, int]()
         else:

@@ -55,13 +55,13 @@ class Reservations:
         self._topologies = topologies
         self._foreign = foreign
         self._only_exclusive = only_exclusive
-        self._on_change: Callable[[str], None] = lambda _node: None
+        self._on_change: Callable[[str, bool], None] = lambda _node, _changed: None
         self._reports: dict[str, NodeResourceTopology] = {}
         self._nodes: dict[str, _Node] = {}
         self._pods = handle.pods.index_by(lambda pod: pod.pod.spec.nodeName or None, read_in_cycle=False)
 
-    def follow(self, on_change: Callable[[str], None]) -> None:
-        """Follow all changes; `on_change(node)` is called for each node and after each change of one."""
+    def follow(self, on_change: Callable[[str, bool], None]) -> None:
+        """Follow all events of nodes; `on_change(node, changed)` is called after each, also if nothing has changed."""
         self._on_change = on_change
         self._pods.on_change(self._update)
         self._topologies.on_change(lambda node, _: self._update(node))
@@ -69,7 +69,7 @@ class Reservations:
     def placed(self, pod: PodInfo, node: str) -> None:
         """Note that this scheduler has placed a pod, which is already among the pods of the node."""
         self._nodes[node].own.add(pod.uid)
-        self._on_change(node)
+        self._on_change(node, self._foreign is not Foreign.ALL)
 
     def report(self, node: str) -> NodeResourceTopology | None:
         """Return the latest report that can be believed."""
@@ -94,13 +94,14 @@ class Reservations:
         pods, latest = self._pods.assigned(node), self._topologies.get(node)
         known = self._nodes.setdefault(node, _Node(set(), set(), set()))
         running = {pod.uid for pod in pods if pod.pod.status.phase != "Pending"}
+        uids, believed = {pod.uid for pod in pods}, self._reports.get(node)
+        changed = uids != known.seen or latest is not believed
         # A pod that ran before it was seen for the first time was there before this scheduler.
         known.included.update(running - known.seen)
         known.seen.clear()
-        known.seen.update(pod.uid for pod in pods)
-        known.included.intersection_update(known.seen)
-        known.own.intersection_update(known.seen)
-        believed = self._reports.get(node)
+        known.seen.update(uids)
+        known.included.intersection_update(uids)
+        known.own.intersection_update(uids)
         if latest is None:
             self._reports.pop(node, None)
             if not pods:
@@ -111,7 +112,7 @@ class Reservations:
                 self._reports[node] = latest
             elif believed is None:
                 self._reports[node] = latest
-        self._on_change(node)
+        self._on_change(node, changed)
 
     def _includes_all(self, report: NodeResourceTopology, pods: Sequence[PodInfo]) -> bool:
         """Return whether a report includes exactly the pods that run."""
