@@ -11,8 +11,10 @@ from kubestow.api.custom_kinds import resource_of
 from kubestow.api.kinds import KINDS
 from kubestow.api.pod import Pod
 from kubestow.plugin.loading import PluginCollection
+from kubestow.scheduler.background import SinglePolls
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.framework.detached import FixedClock
 from kubestow.scheduler.framework.registry import Registry
 from kubestow.scheduler.framework.results import SKIP, Code, Rejection
 from kubestow.scheduler.in_tree import in_tree_registry
@@ -21,6 +23,8 @@ from kubestow.testing import SchedulerHarness
 
 Case = dict[str, Any]
 
+_NOW = 1_800_000_000.0
+"""The time in cases that are not end to end."""
 _SECONDS = 150.0
 """The virtual time after which a cluster has settled; the longest wait of the original tests is 120 s."""
 
@@ -61,7 +65,20 @@ class World:
         self.plugin = self._make(registry, case)
 
     def _make(self, registry: Registry, case: Case) -> Any:
-        return registry.make(case["plugin"], case["args"], offline_handle(self.cluster))
+        background = SinglePolls()
+        handle = offline_handle(self.cluster, clock=FixedClock(_NOW), _background=background)
+        plugin = registry.make(case["plugin"], case["args"], handle)
+        for polled in background.polled:
+            polled.succeed(polled.decode(_feed(case, _NOW)), _NOW)
+        return plugin
+
+
+def _feed(case: Case, now: float) -> Case:
+    """Return the answer of the load watcher, with times as if it had been given now."""
+    feed: Case = case["feed"]
+    ago = now - feed["timestamp"] if feed["timestamp"] else 0
+    window = {key: value + ago if value and key != "duration" else value for key, value in feed["window"].items()}
+    return {**feed, "timestamp": feed["timestamp"] + ago, "window": window}
 
 
 def object_of(manifest: Case, plugin: Any) -> Any:
@@ -143,6 +160,8 @@ def _end_to_end(case: Case) -> str | None:
                 # As an API server would set it.
                 obj = replace(obj, spec=replace(obj.spec, schedulerName="default-scheduler"))
             harness.cluster.add(obj)
+        if "feed" in case:
+            harness.set_polled(case["plugin"], _feed(case, harness.clock.now()))
         harness.run_for(_SECONDS)
         for pod, expected in case["expect"]["nodes"].items():
             namespace, _, name = pod.partition("/")

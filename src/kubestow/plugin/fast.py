@@ -4,7 +4,7 @@ They improve performance in large clusters only. `kubestow.testing.check_forms` 
 of the plain form.
 """
 
-from kubestow.scheduler.cluster.arrays import BoolArray, IntArray, Rows
+from kubestow.scheduler.cluster.arrays import BoolArray, FloatArray, IntArray, Rows
 from kubestow.scheduler.cluster.node_columns import NodeColumns
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.plugin import (
@@ -23,6 +23,7 @@ __all__ = [
     "BoolArray",
     "Change",
     "FilterRows",
+    "FloatArray",
     "IntArray",
     "NodeColumns",
     "NodeView",

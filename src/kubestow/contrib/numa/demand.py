@@ -1,10 +1,10 @@
 """What a pod requests, container by container, as a kubelet aligns it."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from kubestow.plugin import Pod, parse_quantities
+from kubestow.plugin import parse_quantities
 
 Amounts = Mapping[str, int]
 
@@ -38,29 +38,9 @@ def may_lack_zones(resource: str) -> bool:
     return resource in ("ephemeral-storage", "storage") or not is_native(resource)
 
 
-def signature_of(pod: Pod) -> Hashable:
-    """Return all that the demand of a pod depends on."""
-    spec, level = pod.spec, pod.spec.resources
-    return (
-        tuple([(_items(one.resources.requests), _items(one.resources.limits)) for one in spec.containers]),
-        tuple(
-            [
-                (_items(one.resources.requests), _items(one.resources.limits), one.restartPolicy == "Always")
-                for one in spec.initContainers
-            ]
-        ),
-        _items(spec.overhead),
-        None if level is None else (_items(level.requests), _items(level.limits)),
-    )
-
-
-def _items(amounts: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(amounts.items())
-
-
 @lru_cache(maxsize=4096)
 def demand_of(signature: Any) -> Demand:
-    """Return the demand of all pods with a signature. Raises ValueError for an invalid quantity."""
+    """Return the demand of all pods with a signature of `signature_of`. Raises ValueError for an invalid quantity."""
     containers, inits, overhead, level = signature
     parts = [level] if level is not None else [part[:2] for part in (*containers, *inits)]
     requests = [_amounts(requests) for requests, _ in containers]

@@ -5,9 +5,10 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
+from kubestow.contrib.containers import signature_of
 from kubestow.contrib.numa import alignment, scoring
 from kubestow.contrib.numa.alignment import ABSENT, Zones
-from kubestow.contrib.numa.demand import demand_of, signature_of
+from kubestow.contrib.numa.demand import demand_of
 from kubestow.contrib.numa.reservations import Foreign, Reservations
 from kubestow.contrib.numa.topology import NodeResourceTopology, Policy, Scope, node_zones
 from kubestow.plugin import (

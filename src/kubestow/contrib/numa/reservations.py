@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kubestow.contrib.numa.demand import demand_of, signature_of, takes_exclusively
+from kubestow.contrib.containers import signature_of
+from kubestow.contrib.numa.demand import demand_of, takes_exclusively
 from kubestow.contrib.numa.fingerprint import fingerprint
 from kubestow.contrib.numa.topology import NodeResourceTopology
 from kubestow.plugin import Handle, Objects, PodInfo

@@ -25,7 +25,7 @@ class NodeColumns(Generic[N]):
     def __init__(self, table: NodeTable, dtype: type[N], default: N = 0) -> None:
         """`default` is the number that a node has in a column if none was set."""
         self._table = table
-        self._default = default
+        self._default: N = default
         self._dtype: np.dtype[Any] = np.dtype(dtype)
         self._by_node: dict[str, Values[N]] = {}
         self._column_of: dict[Hashable, int] = {}
@@ -71,7 +71,7 @@ class NodeColumns(Generic[N]):
 
         `default` replaces the default of the columns for rows without a number.
         """
-        found = self.stack((key,), view, rows)[0]
+        found: NDArray[Any] = self.stack((key,), view, rows)[0]
         if default is None or default == self._default:
             return found
         column = self._column_of.get(key)

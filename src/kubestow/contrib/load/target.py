@@ -1,0 +1,83 @@
+"""TargetLoadPacking: fills nodes up to a utilization of their CPU, and avoids those above it."""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from kubestow.contrib.containers import signature_of
+from kubestow.contrib.load.scorer import LoadScorer, Numbers
+from kubestow.contrib.load.sources import LoadArgs
+from kubestow.contrib.load.usage import expected_cpu, rounded
+from kubestow.plugin import Handle, PodInfo, RawQuantity, parse_quantities
+from kubestow.plugin.fast import FloatArray, NodeView, Rows
+
+_REPORT_SECONDS = 60.0
+"""The time until a new pod shows in measurements."""
+
+
+class TargetLoadPackingArgs(LoadArgs, frozen=True, kw_only=True):
+    """The arguments of the plugin."""
+
+    defaultRequests: dict[str, RawQuantity] = {}
+    """The CPU that a container without request and limit is expected to use; 1 by default."""
+    defaultRequestsMultiplier: str = "1.5"
+    """The expected use of a container without a limit, as a multiple of its request."""
+    targetUtilization: int = 40
+    """In percent."""
+
+
+class TargetLoadPacking(LoadScorer):
+    """Scores nodes by the utilization of their CPU with the pod: the closer below the target, the better."""
+
+    name = "TargetLoadPacking"
+
+    def __init__(self, args: TargetLoadPackingArgs, handle: Handle) -> None:
+        try:
+            self._multiplier = float(args.defaultRequestsMultiplier)
+        except ValueError:
+            value = args.defaultRequestsMultiplier
+            raise ValueError(f'defaultRequestsMultiplier: Invalid value: "{value}": must be a number') from None
+        if not 0 < args.targetUtilization <= 100:
+            raise ValueError(f"targetUtilization: Invalid value: {args.targetUtilization}: must be from 1 to 100")
+        self._target = args.targetUtilization
+        self._default = parse_quantities(args.defaultRequests or {"cpu": 1}).get("cpu", 0)
+        super().__init__(args, handle)
+        self._placed_at: dict[str, dict[str, float]] = {}
+        """By node, when each of its pods was placed, by UID; pods that ran before this scheduler were placed at 0."""
+        self._pods = handle.pods.index_by(lambda pod: pod.pod.spec.nodeName or None, read_in_cycle=False)
+        self._pods.on_change(self._pods_changed)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return self._expected(pod)
+
+    def rate(self, pod: PodInfo, view: NodeView, rows: Rows) -> FloatArray:
+        measured, unmeasured, capacity = self.columns.stack(("latest cpu", "unmeasured", "capacity"), view, rows)
+        added = 100 * (unmeasured + self._expected(pod)) / capacity
+        percent = np.where(capacity > 0, measured + added, np.where(np.isnan(measured), np.nan, 0))
+        target = self._target
+        below = (100 - target) * percent / target + target
+        above = target * (100 - percent) / np.maximum(100 - target, 1)
+        scores: FloatArray = rounded(np.where(percent > 100, 0, np.where(percent > target, above, below)))
+        return scores
+
+    def numbers_of(self, node: str, measured: Numbers) -> Numbers:
+        placed, unmeasured = self._placed_at.get(node, {}), 0
+        for pod in self._pods.assigned(node):
+            if placed.get(pod.uid, 0.0) > self.measured_until - _REPORT_SECONDS:
+                unmeasured += self._expected(pod)
+        return {**measured, "unmeasured": unmeasured, "capacity": self.capacity(node).get("cpu", 0)}
+
+    def _expected(self, pod: PodInfo) -> int:
+        return expected_cpu(signature_of(pod.pod), self._multiplier, self._default)
+
+    def _pods_changed(self, node: str) -> None:
+        known, now = self._placed_at.get(node, {}), self.handle.clock.now()
+        found = {
+            pod.uid: known.get(pod.uid, now if pod.pod.status.phase == "Pending" else 0.0)
+            for pod in self._pods.assigned(node)
+        }
+        if found:
+            self._placed_at[node] = found
+        else:
+            self._placed_at.pop(node, None)
+        self.update(node)
