@@ -65,11 +65,11 @@ class World:
         self.plugin = self._make(registry, case)
 
     def _make(self, registry: Registry, case: Case) -> Any:
-        background = SinglePolls()
+        # The handle of a test belongs to no plugin: the name is empty.
+        background = SinglePolls({"": _feed(case, _NOW)} if "feed" in case else {})
         handle = offline_handle(self.cluster, clock=FixedClock(_NOW), _background=background)
         plugin = registry.make(case["plugin"], case["args"], handle)
-        for polled in background.polled:
-            polled.succeed(polled.decode(_feed(case, _NOW)), _NOW)
+        background.take_given(_NOW)
         return plugin
 
 
@@ -154,14 +154,13 @@ def _end_to_end(case: Case) -> str | None:
     cls = plugins.plugin(case["plugin"])
     assert cls is not None
     with SchedulerHarness(_configuration(case), plugins=[cls]) as harness:
-        for manifest in (*case["objects"], *case["pods"]):
-            obj = object_of(manifest, cls)
-            if isinstance(obj, Pod):
-                # As an API server would set it.
-                obj = replace(obj, spec=replace(obj.spec, schedulerName="default-scheduler"))
-            harness.cluster.add(obj)
+        for manifest in case["objects"]:
+            _add(harness, object_of(manifest, cls))
         if "feed" in case:
+            harness.run_for(0)  # the answer is about nodes that the scheduler knows
             harness.set_polled(case["plugin"], _feed(case, harness.clock.now()))
+        for manifest in case["pods"]:
+            _add(harness, convert(Pod, manifest))
         harness.run_for(_SECONDS)
         for pod, expected in case["expect"]["nodes"].items():
             namespace, _, name = pod.partition("/")
@@ -175,6 +174,13 @@ def _end_to_end(case: Case) -> str | None:
             if text is not None and not any(text in note for note in notes):
                 return f"{pod}: {notes}, expected {text}"
     return None
+
+
+def _add(harness: SchedulerHarness, obj: Any) -> None:
+    if isinstance(obj, Pod):
+        # As an API server would set it.
+        obj = replace(obj, spec=replace(obj.spec, schedulerName="default-scheduler"))
+    harness.cluster.add(obj)
 
 
 _POINTS = {

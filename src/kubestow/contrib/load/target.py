@@ -53,7 +53,7 @@ class TargetLoadPacking(LoadScorer):
     def rate(self, pod: PodInfo, view: NodeView, rows: Rows) -> FloatArray:
         measured, unmeasured, capacity = self.columns.stack(("latest cpu", "unmeasured", "capacity"), view, rows)
         added = 100 * (unmeasured + self._expected(pod)) / capacity
-        percent = np.where(capacity > 0, measured + added, np.where(np.isnan(measured), np.nan, 0))
+        percent = np.where(capacity == 0, 0 * measured, measured + added)
         target = self._target
         below = (100 - target) * percent / target + target
         above = target * (100 - percent) / np.maximum(100 - target, 1)
@@ -65,7 +65,7 @@ class TargetLoadPacking(LoadScorer):
         for pod in self._pods.assigned(node):
             if placed.get(pod.uid, 0.0) > self.measured_until - _REPORT_SECONDS:
                 unmeasured += self._expected(pod)
-        return {**measured, "unmeasured": unmeasured, "capacity": self.capacity(node).get("cpu", 0)}
+        return {**measured, "unmeasured": unmeasured, "capacity": self.capacity(node).get("cpu", np.nan)}
 
     def _expected(self, pod: PodInfo) -> int:
         return expected_cpu(signature_of(pod.pod), self._multiplier, self._default)
