@@ -10,6 +10,11 @@ from typing import Any
 
 from bench_rows import MILLIS, Row
 from bench_scheduling import NODES, measure
+from kubestow.contrib.load import LoadVariationRiskBalancing, LowRiskOverCommitment, TargetLoadPacking
+from kubestow.contrib.load.risk import LowRiskOverCommitmentArgs
+from kubestow.contrib.load.sources import Data, Measurements, Metric, NodeMetrics
+from kubestow.contrib.load.target import TargetLoadPackingArgs
+from kubestow.contrib.load.variation import LoadVariationRiskBalancingArgs
 from kubestow.contrib.numa import NodeResourceTopologyMatch
 from kubestow.contrib.numa.plugin import NodeResourceTopologyMatchArgs
 from kubestow.contrib.numa.topology import NodeResourceTopology
@@ -68,6 +73,27 @@ def _guaranteed(number: int, sizes: int = 10) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": "main", "image": "app", "resources": resources}]}}
 
 
+def _measured(plugin: Any, args: Any) -> Any:
+    """Return a plugin with arguments and, when there are nodes, measurements of all of them."""
+
+    class Measured(_with(plugin, args)):  # type: ignore[misc]
+        def __init__(self, args: Any, handle: Any) -> None:
+            super().__init__(args, handle)
+            self._waits = True
+
+        def sign(self, pod: Any) -> Any:
+            if self._waits:
+                self._waits = False
+                values = [("CPU", "AVG", 30), ("CPU", "STD", 10), ("Memory", "AVG", 40), ("Memory", "STD", 5)]
+                metrics = NodeMetrics(tuple(Metric(*value) for value in values))
+                nodes = {node_name(number): metrics for number in range(NODES)}
+                self._load.succeed(Measurements(data=Data(nodes)), self.handle.clock.now())
+            return super().sign(pod)
+
+    Measured.name = plugin.name
+    return Measured
+
+
 def _with(plugin: Any, args: Any) -> Any:
     """Return a plugin with arguments."""
     make = plugin.__init__
@@ -84,6 +110,12 @@ def _shipped() -> Iterator[tuple[str, Workload, Any]]:
         yield f"guaranteed pods of {sizes:,} sizes", workload, None
         for name, args in numa.items():
             yield f"{name}, {sizes:,} sizes", workload, _with(NodeResourceTopologyMatch, args)
+        for plugin, load_args in (
+            (TargetLoadPacking, TargetLoadPackingArgs()),
+            (LoadVariationRiskBalancing, LoadVariationRiskBalancingArgs()),
+            (LowRiskOverCommitment, LowRiskOverCommitmentArgs()),
+        ):
+            yield f"{plugin.name}, {sizes:,} sizes", workload, _measured(plugin, load_args)
 
 
 def rows(full: bool) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.reference import case_file, with_cases
+from support.reference import PLUGIN_CASES, case_file, with_cases, with_plugin_cases
 from support.repository import ROOT
 
 MUST_PASS = [
@@ -50,6 +50,9 @@ MUST_PASS = [
 ]
 """The case files that pass completely."""
 
+PLUGINS = ["load", "numa", "numa-score"]
+"""The case files of plugins of `kubestow.contrib`; all pass completely."""
+
 
 QUANTITY = {"kind": "quantity", "id": "q-1", "inputs": ["1k"]}
 GOOD = {**QUANTITY, "expect": [{"value": "1000", "milli": "1000000", "canonical": "1k"}]}
@@ -75,6 +78,15 @@ def write_cases(path: Path, *cases: dict[str, Any]) -> Path:
 def test_recorded_cases(name: str) -> None:
     """Every case of the file comes out as kube-scheduler recorded it."""
     ran = run_conformance("-v", case_file(name))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.splitlines()[-1].endswith(" passed, 0 failed")
+
+
+@with_plugin_cases
+@pytest.mark.parametrize("name", PLUGINS)
+def test_cases_of_plugins(name: str) -> None:
+    """Every case of the file comes out as in kubernetes-sigs/scheduler-plugins."""
+    ran = run_conformance("-v", PLUGIN_CASES / f"{name}.jsonl")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.splitlines()[-1].endswith(" passed, 0 failed")
 

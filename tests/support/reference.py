@@ -17,6 +17,9 @@ with_cases = pytest.mark.skipif(
     not (CASES.is_dir() and FORMER_CASES.is_dir()),
     reason=f"no recorded cases at {CASES} and {FORMER_CASES}; name the folders in CONFORMANCE and CONFORMANCE_FORMER",
 )
+PLUGIN_CASES = CASES.parent / "conformance-plugins"
+"""The folder of the cases of kubernetes-sigs/scheduler-plugins."""
+with_plugin_cases = pytest.mark.skipif(not PLUGIN_CASES.is_dir(), reason=f"no recorded cases at {PLUGIN_CASES}")
 REFERENCE = CASES.parent / "reference"
 with_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no reference of kube-scheduler at {REFERENCE}")
 
