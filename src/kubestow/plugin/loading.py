@@ -54,6 +54,7 @@ class PluginCollection(Mapping[str, frozenset[str]]):
         self.created_at = time.time()
         """The time of construction, before any source was read."""
         self.sources = tuple(sources)
+        """Files, modules, and names of installed plugins, which are enough to create an equal collection."""
         self._loaded: dict[str, Loaded] = {}
         for source in self.sources:
             for loaded in load(source):
@@ -70,6 +71,7 @@ class PluginCollection(Mapping[str, frozenset[str]]):
             return IN_TREE[name]
         if name not in self._loaded:
             self._add(_installed(name))
+            self.sources += (name,)
         return points_of(self._loaded[name].plugin)
 
     def __contains__(self, name: object) -> bool:
@@ -113,7 +115,12 @@ class PluginCollection(Mapping[str, frozenset[str]]):
 
 
 def load(source: str) -> list[Loaded]:
-    """Load the plugins of a file, of the folder of a package, or of a module by name. Raises PluginLoadError."""
+    """Load the plugins of a file, of the folder of a package, or of a module, or an installed plugin, by name.
+
+    Raises PluginLoadError.
+    """
+    if source.isidentifier() and not _is_file(source) and source in _entry_points().names:
+        return [_installed(source)]
     try:
         module, digest = _from_file(Path(source)) if _is_file(source) else (importlib.import_module(source), "")
     except PluginLoadError:

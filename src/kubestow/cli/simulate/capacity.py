@@ -74,6 +74,8 @@ def report_capacity(request: Request) -> None:
     with problems():
         asked = _asked(request.podspec)
         pods, gang = _pods(request.podspec, asked), _gang(asked)
+        features = config.Features() if gang is None else _GANGS
+        chosen = load_configuration(request.configuration, request.plugins, features)
         objects = (
             cluster_in(request.cluster, _warning, request.plugins.declared_kinds)
             if request.cluster
@@ -84,8 +86,6 @@ def report_capacity(request: Request) -> None:
         if not pods:
             _print_utilization(cluster_utilization(objects, request.exclude), request)
             return
-        features = config.Features() if gang is None else _GANGS
-        chosen = load_configuration(request.configuration, request.plugins, features)
         _demand_profiles(pods, chosen)
         _demand_templates(pods, objects)
         names = {name for profile in chosen.profiles for name in enabled_names(profile.plugins)}

@@ -10,7 +10,7 @@ import click
 
 from kubestow.cli.simulate.process import SimulateError, load_configuration, problems, source_of
 from kubestow.cli.support import report_count
-from kubestow.config import Features
+from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import FeatureGateError
 from kubestow.plugin.loading import PluginCollection, PluginLoadError
 from kubestow.simulator import comparison_report, running
@@ -38,7 +38,7 @@ def run(
     with problems(), TemporaryDirectory(prefix="kubestow-compare-") as scratch:
         if "-" in files and any(side.python for side in sides):
             raise SimulateError("standard input can be read only once: --python-a and --python-b need files")
-        source = None if all(side.python for side in sides) else source_of(files, _kinds_of(sides))
+        source = None if all(side.python for side in sides) else source_of(files, _kinds_of(sides, gates))
         run_a, run_b = (_runner(side, files, source, gates) for side in sides)
         try:
             found = compare(run_a, run_b, list(range(1, seeds + 1)), out or Path(scratch), report_count)
@@ -57,12 +57,19 @@ def run(
         click.echo(f"Wrote {out / 'report.html'}, results.json and all runs.")
 
 
-def _kinds_of(sides: tuple[Side, Side]) -> list[type]:
+def _kinds_of(sides: tuple[Side, Side], gates: str) -> list[type]:
     """Return the kinds of the plugins that run in this Python. Raises SimulateError."""
+    here = [_chosen(side, gates)[0] for side in sides if not side.python]
+    return [kind for plugins in here for kind in plugins.declared_kinds]
+
+
+def _chosen(side: Side, gates: str) -> tuple[PluginCollection, Features, SchedulerConfiguration]:
+    """Return the plugins, gates and configuration of a side. Raises SimulateError."""
     try:
-        return [kind for side in sides if not side.python for kind in PluginCollection(side.plugins).declared_kinds]
-    except PluginLoadError as error:
+        plugins, features = PluginCollection(side.plugins), Features.parse(gates)
+    except (PluginLoadError, FeatureGateError) as error:
         raise SimulateError(str(error)) from None
+    return plugins, features, load_configuration(side.configuration, plugins, features)
 
 
 def _name(side: Side, version: str) -> str:
@@ -80,11 +87,7 @@ def _runner(side: Side, files: tuple[str, ...], source: Source | None, gates: st
     if side.python is not None:
         return partial(_run_elsewhere, side.python, _arguments(side, files, gates))
     assert source is not None
-    try:
-        plugins, features = PluginCollection(side.plugins), Features.parse(gates)
-    except (PluginLoadError, FeatureGateError) as error:
-        raise SimulateError(str(error)) from None
-    configuration = load_configuration(side.configuration, plugins, features)
+    plugins, features, configuration = _chosen(side, gates)
 
     def run_here(seed: int, folder: Path) -> None:
         running.run(
@@ -93,7 +96,7 @@ def _runner(side: Side, files: tuple[str, ...], source: Source | None, gates: st
             decision_nodes=NODES,
             seed=seed,
             configuration=configuration,
-            plugin_sources=side.plugins,
+            plugin_sources=plugins.sources,
             features=features,
         )
 

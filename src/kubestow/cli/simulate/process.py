@@ -53,8 +53,9 @@ def simulate(
 ) -> running.Run:
     """Simulate with a progress bar. Raises SimulateError."""
     with problems():
-        source = source_of(files, plugins.declared_kinds)
+        # First the configuration, which may name installed plugins.
         chosen = load_configuration(configuration, plugins, features)
+        source = source_of(files, plugins.declared_kinds)
         watching = None
         if out is not None:
             length = source.longest if source.duration is None else source.duration

@@ -48,8 +48,8 @@ def run(request: Request) -> None:
     with problems():
         if (request.out / "results.json").exists() and not (request.out / POINTS).exists():
             raise SimulateError(f"{request.out}: has results that are not of a sweep; name another folder")
-        scenario = read_scenario(request.files, request.plugins.declared_kinds)
         configuration = config.dump(load_configuration(request.configuration, request.plugins))
+        scenario = read_scenario(request.files, request.plugins.declared_kinds)
         try:
             digests = tuple(one.digest for one in request.plugins.loaded)
             points = [

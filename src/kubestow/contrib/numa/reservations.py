@@ -1,7 +1,7 @@
 """What pods have taken on nodes since the reports about these nodes.
 
 A report that does not yet include a pod shows its resources as free. Until a report includes it, a pod on a node counts
-in every zone, since nobody but the kubelet knows its zone: the node may be refused for a while, but never overfilled.
+in every zone, since only the kubelet knows its zone: the node may be refused for a while, but never overfilled.
 
 A report carries a fingerprint of the pods that it includes. It replaces the previous report once the fingerprint equals
 that of the pods that run there. A report without a fingerprint is believed at once, and includes the pods that run.
