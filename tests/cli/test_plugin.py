@@ -302,3 +302,12 @@ def test_the_check_under_way_is_shown_on_a_terminal(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "  arguments ...\r\x1b[K  agreement of forms ...\r\x1b[K  unusual objects ...\r\x1b[K" in shown
     assert "..." not in done.stdout.decode()
+
+
+def test_the_names_of_installed_plugins_are_sources_of_a_collection() -> None:
+    """A process that gets the sources creates an equal collection, as simulations do."""
+    plugins = PluginCollection()
+    assert "NodeResourceTopologyMatch" in plugins
+    again = PluginCollection(plugins.sources)
+    assert [loaded.name for loaded in again.loaded] == ["NodeResourceTopologyMatch"]
+    assert again.declared_kinds == plugins.declared_kinds != []
