@@ -1,6 +1,7 @@
 """Conformance of the plugins of `kubestow.contrib`: hooks of one plugin, or the nodes of pods in a whole scheduler."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,7 @@ def _scores_of(world: World) -> dict[str, int]:
     return {table.names[row]: score for row, score in zip(rows.tolist(), scores, strict=True)}
 
 
-_CHECKS = {"filter": _filter, "scores": _scores, "best": _best}
+_CHECKS: dict[str, Callable[[World, Any], str | None]] = {"filter": _filter, "scores": _scores, "best": _best}
 
 
 def _end_to_end(case: Case) -> str | None:
@@ -183,7 +184,7 @@ def _add(harness: SchedulerHarness, obj: Any) -> None:
     harness.cluster.add(obj)
 
 
-_POINTS = {
+_POINTS: dict[str, dict[str, tuple[str, ...]]] = {
     "NodeResourceTopologyMatch": {"filter": (), "score": (), "reserve": ()},
     "Coscheduling": {"queueSort": ("PrioritySort",), "preFilter": (), "postFilter": (), "permit": (), "reserve": ()},
     "CapacityScheduling": {"preFilter": (), "postFilter": ("DefaultPreemption",), "reserve": ()},

@@ -76,6 +76,10 @@ class TargetLoadPacking(LoadScorer):
             pod.uid: known.get(pod.uid, now if pod.pod.status.phase == "Pending" else 0.0)
             for pod in self._pods.assigned(node)
         }
+        if found == known:
+            # A write of the same numbers declares that results have not changed.
+            self.columns.set(node, self.columns.values_of(node))
+            return
         if found:
             self._placed_at[node] = found
         else:
