@@ -72,6 +72,7 @@ def test_names_for_fast_plugins() -> None:
         "BoolArray",
         "Change",
         "FilterRows",
+        "FloatArray",
         "IntArray",
         "NodeColumns",
         "NodeView",
