@@ -214,19 +214,34 @@ def test_one_node_in_json(files: Files) -> None:
     assert list(decision["nodes"]) == ["small"]
 
 
-def test_a_pod_that_no_single_change_helps_is_reported_as_such(files: Files) -> None:
-    """Otherwise the nodes would seem not to have been evaluated."""
+def test_a_pod_that_no_single_change_helps_is_shown_with_a_combination(files: Files) -> None:
+    """For the node that needs the fewest changes."""
     done = files.explain_pod(pod("web", nodeSelector={"disk": "ssd", "rack": "7"}))
     assert done.output.endswith(
-        "Would fit if\n  no single change was found that is enough.\n"
-        "  --against NODE shows all changes needed for one node.\n"
+        "Would fit if\n  no single change is enough; all of these are, for node big:\n"
+        "  - label disk=ssd added to node big\n  - label rack=7 added to node big\n"
     )
+    found = json.loads(files.explain_pod(pod("web", nodeSelector={"disk": "ssd", "rack": "7"}), "-o", "json").output)
+    changes = ["label disk=ssd added to node big", "label rack=7 added to node big"]
+    assert found["together"] == {"node": "big", "changes": changes}
+
+
+def test_a_pod_that_nothing_helps_is_shown_with_what_is_in_the_way(tmp_path: Path) -> None:
+    """No invented change is offered."""
+    taken = pod("there", nodeName="only", volumes=[{"name": "v", "gcePersistentDisk": {"pdName": "disk"}}], priority=9)
+    files = Files(tmp_path, node("only"), taken)
+    ports = [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    both = pod("web", nodeName="elsewhere", containers=ports)
+    done = files.explain_pod(both)
+    assert "In the way\n  - there is no node elsewhere\n" in done.output
 
 
 def test_a_pod_that_is_refused_as_a_whole_is_not_sent_to_single_nodes(files: Files) -> None:
-    """No node is at fault, and to name one does not help; who refuses the pod is said there, too."""
+    """No node is at fault: the claim is named, and creating it helps; --against names the plugin, too."""
     manifest = pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
-    assert files.explain_pod(manifest).output.endswith("Would fit if\n  no single change was found that is enough.\n")
+    output = files.explain_pod(manifest).output
+    assert 'In the way\n  - persistentvolumeclaim "data" not found in namespace default: create it\n' in output
+    assert "  cluster  claim default/data and a volume for it created: 1Gi, ReadWriteOnce\n" in output
     refused_by = 'it is refused by VolumeRestrictions: persistentvolumeclaim "data" not found\n'
     assert f"To land on big\n  {refused_by}" in files.explain_pod(manifest, "--against", "big").output
 

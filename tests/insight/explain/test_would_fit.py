@@ -95,7 +95,10 @@ IN_ZONE_A = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDurin
         (
             [make_node("a", zone="a"), make_pod("y", node="a", labels={"app": "web"}, priority=10)],
             make_pod("x", spec=required("podAntiAffinity", topologyKey=ZONE, labelSelector=WEB)),
-            [f"anti-affinity to pods app=web by {ZONE} removed"],
+            [
+                f"anti-affinity to pods app=web by {ZONE} made preferred",
+                f"anti-affinity to pods app=web by {ZONE} removed",
+            ],
         ),
         (
             [

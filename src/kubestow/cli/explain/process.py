@@ -414,8 +414,12 @@ class _Live:
             if decision is None or request.against:
                 raise
             return Explanation(decision, "scheduler", notes=(f"what would help was not computed: {error}",))
+        dry_run = _dry_run(request, world, pod)
+        if dry_run.gated is not None and not is_silent:
+            # The scheduler does not try the pod, so it has no record of it.
+            notes = ()
         notes += reading.notes + _notes(pod)
-        run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
+        run = explained(dry_run, request.against, notes + _unasked(request, world))
         if decision is None or request.against:
             return run
         if run.decision.outcome == SCHEDULED and not group_name(pod) and not decision.feasible:

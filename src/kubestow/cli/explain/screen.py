@@ -21,6 +21,7 @@ from kubestow.insight.explain.explanation import Explanation
 from kubestow.insight.explain.would_fit import Suggestion
 
 _SUGGESTIONS = 6
+_CAUSES = 4
 _MOVES = 3
 _WHY = {
     "pdbViolations": "the fewest PodDisruptionBudgets violated",
@@ -43,6 +44,7 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
         sections.append(list(_against(explanation.against)))
     elif wide and not node:
         sections += [
+            list(_causes(explanation, None)),
             list(explain_nodes.rejected_pod(decision)),
             [
                 *wrapped(decision.nodesDropped, ""),
@@ -55,10 +57,11 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
         ]
     elif not node:
         sections += [
+            list(_causes(explanation, _CAUSES)),
             list(explain_nodes.rejected_pod(decision)),
             list(explain_nodes.rejection_reasons(decision)),
             list(explain_nodes.scores(decision)),
-            list(_preemption(decision)),
+            list(_preemption(decision)) if not explanation.causes or _has_victims(decision) else [],
         ]
     if explanation.against is None:
         sections.append(list(_would_fit(explanation, None if wide else _SUGGESTIONS)))
@@ -150,6 +153,10 @@ def _on_nodes(decision: Decision) -> str:
 # Preemption
 
 
+def _has_victims(decision: Decision) -> bool:
+    return decision.preemption is not None and bool(decision.preemption.nominated)
+
+
 def _preemption(decision: Decision) -> Iterator[str]:
     preemption = decision.preemption
     if preemption is None or not (preemption.nominated or preemption.message):
@@ -172,6 +179,21 @@ def _preemption(decision: Decision) -> Iterator[str]:
         yield from wrapped(preemption.message.removeprefix("preemption: "), "  ")
 
 
+# What stands in the way
+
+
+def _causes(explanation: Explanation, most: int | None) -> Iterator[str]:
+    if not explanation.causes:
+        return
+    yield title("In the way")
+    for cause in explanation.causes[:most]:
+        first, *rest = wrapped(cause.text, "    ")
+        yield f"  - {first.lstrip()}"
+        yield from rest
+    if most is not None and len(explanation.causes) > most:
+        yield f"  and {len(explanation.causes) - most} others; see -o wide"
+
+
 # What would help
 
 
@@ -181,13 +203,24 @@ def _would_fit(explanation: Explanation, most: int | None) -> Iterator[str]:
         return
     yield title("Would fit if")
     if not suggestions:
-        yield "  no single change was found that is enough."
-        if explanation.decision.preFilter.rejected is None:
-            yield "  --against NODE shows all changes needed for one node."
+        yield from _together(explanation)
     for one in suggestions[:most]:
         yield from change_lines(one.side, one.change, _opens(one))
     if most is not None and len(suggestions) > most:
         yield f"  and {len(suggestions) - most} other ways; see -o wide"
+
+
+def _together(explanation: Explanation) -> Iterator[str]:
+    together = explanation.together
+    if together is None:
+        yield "  no change of the pod, of a node or of the cluster is enough, and no combination"
+        yield "  for one node."
+        return
+    yield f"  no single change is enough; all of these are, for node {together.node}:"
+    for change in together.changes:
+        first, *rest = wrapped(change, "    ")
+        yield f"  - {first.lstrip()}"
+        yield from rest
 
 
 def _opens(suggestion: Suggestion) -> str:

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from kubestow.api.pod import Pod
 from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.insight.decisions.schema import Rejected
+from kubestow.insight.explain.causes import causes_of
 from kubestow.insight.explain.changes import POD, Change, changed, combine_changes
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.together import enough_together
 from kubestow.insight.explain.world import ExplainError, World
-from kubestow.insight.explain.would_fit import Search, Suggestion
+from kubestow.insight.explain.would_fit import Suggestion, found_changes
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.results import unresolvable
 
@@ -70,7 +71,7 @@ def against(run: DryRun, node: str) -> Against:
         changes = tuple(one for one in pinned if one.places_on(node))
         return Against(node, None, result.total, best.total - result.total, by, changes)
     rejected = _pod_rejection(run) if result is None or result.rejected is None else result.rejected
-    single = [one.change for one in Search(world, pod, node).ranked()]
+    single = [one.change for one in found_changes(run, causes_of(run), node)]
     several = [] if single else enough_together(world, pod, node)
     if len(several) == 1:
         single, several = several, []

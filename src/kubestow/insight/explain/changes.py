@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from kubestow.api.natural_order import natural
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import group_key
 from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -40,7 +41,7 @@ class Change(NamedTuple):
     """Nodes to add, or to replace by name."""
     removed: tuple[PodInfo, ...] = ()
     objects: tuple[Any, ...] = ()
-    """Other objects to replace by name."""
+    """Other objects to add, or to replace by name."""
 
 
 def combine_changes(changes: Sequence[Change]) -> Change:
@@ -84,7 +85,10 @@ def changed(world: World, change: Change) -> Iterator[None]:
     cluster = world.cluster
     nodes = [(node.metadata.name, cluster.node(node.metadata.name)) for node in change.nodes]
     objects = [cluster.listers.store_of(type(obj)).get(key_of(obj)) for obj in change.objects]
+    joins = _joined_group(world, change.pod)
     try:
+        if joins and change.pod is not None and cluster.groups is not None:
+            cluster.groups.add_pending(joins, change.pod)
         for node in change.nodes:
             cluster.set_node(node)
         for pod in change.removed:
@@ -93,8 +97,13 @@ def changed(world: World, change: Change) -> Iterator[None]:
             cluster.set_object(obj)
         yield
     finally:
-        for obj in objects:
-            cluster.set_object(obj)
+        if joins and change.pod is not None and cluster.groups is not None:
+            cluster.groups.remove_pending(joins, change.pod.metadata.uid)
+        for new, obj in reversed(list(zip(change.objects, objects, strict=True))):
+            if obj is None:
+                cluster.remove_object(new)
+            else:
+                cluster.set_object(obj)
         for pod in change.removed:
             cluster.set_pod(pod.pod)
         for name, old in nodes:
@@ -102,6 +111,15 @@ def changed(world: World, change: Change) -> Iterator[None]:
                 cluster.remove_node(name)
             else:
                 cluster.set_node(old)
+
+
+def _joined_group(world: World, pod: Pod | None) -> str:
+    """Return the key of the pod group that a pod joins by a change; empty if there is none."""
+    groups = world.cluster.groups
+    if pod is None or groups is None or not (key := group_key(pod)):
+        return ""
+    members = groups.members(key)
+    return "" if pod.metadata.uid in members.pending or pod.metadata.uid in members.scheduled else key
 
 
 def evaluate(world: World, pod: Pod) -> Evaluation | None:

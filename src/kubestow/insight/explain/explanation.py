@@ -8,11 +8,20 @@ from msgspec.structs import replace
 
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, Decision, GroupDecision, Queue
 from kubestow.insight.explain.against import Against, against
+from kubestow.insight.explain.causes import Cause, causes_of
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.group_run import GroupRun
 from kubestow.insight.explain.group_would_fit import GroupSuggestion, group_would_fit_if
+from kubestow.insight.explain.together import nearest_together
 from kubestow.insight.explain.world import ExplainError
-from kubestow.insight.explain.would_fit import Suggestion, would_fit_if
+from kubestow.insight.explain.would_fit import Suggestion, found_changes
+
+
+class Together(msgspec.Struct, frozen=True):
+    """Changes that suffice at once, if no single change does."""
+
+    node: str
+    changes: tuple[str, ...]
 
 
 class Explanation(NamedTuple):
@@ -28,6 +37,8 @@ class Explanation(NamedTuple):
 
     is_stuck: bool = False
     """Whether changes were tried, and none of them helps."""
+    causes: tuple[Cause, ...] = ()
+    together: Together | None = None
 
     def has_node(self, node: str) -> bool:
         """Return whether a node was evaluated."""
@@ -48,7 +59,9 @@ class Explanation(NamedTuple):
 
     def tree(self) -> dict[str, Any]:
         """Return the explanation as JSON objects: the fields of the decision, and those of the explanation."""
-        more = {"source": self.source, "wouldFitIf": self.would_fit_if, "against": self.against, "notes": self.notes}
+        causes = [{"plugin": one.plugin, "text": one.text, "similar": one.similar} for one in self.causes]
+        more: dict[str, Any] = {"source": self.source, "causes": causes, "wouldFitIf": self.would_fit_if}
+        more |= {"together": self.together, "against": self.against, "notes": self.notes}
         return _tree(self.decision, more)
 
 
@@ -105,6 +118,14 @@ def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Expla
     if decision.outcome == ERROR and not decision.nodes:
         # No node was evaluated, so changes cannot be compared.
         return Explanation(decision, "dry run", notes=notes)
-    would_fit = () if decision.chosen or node else tuple(would_fit_if(run))
-    is_stuck = decision.outcome == UNSCHEDULABLE and decision.nodeCount > 0 and not (would_fit or node)
-    return Explanation(decision, "dry run", would_fit, against(run, node) if node else None, notes, is_stuck)
+    if node:
+        return Explanation(decision, "dry run", against=against(run, node), notes=notes)
+    causes = tuple(causes_of(run))
+    found = () if decision.chosen else found_changes(run, causes)
+    is_stuck = decision.outcome == UNSCHEDULABLE and decision.nodeCount > 0 and not found
+    together = None
+    if is_stuck:
+        where, several = nearest_together(run)
+        together = Together(where, tuple(dict.fromkeys(one.text for one in several))) if several else None
+    would_fit = tuple(one.suggestion() for one in found)
+    return Explanation(decision, "dry run", would_fit, None, notes, is_stuck, causes, together)

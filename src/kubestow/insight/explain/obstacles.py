@@ -73,14 +73,14 @@ def obstacles(world: World, pod: Pod, nodes: Iterable[Node | None]) -> Iterator[
     yield from _spread(world, pod)
     yield from _ports(pod)
     if pod.spec.nodeName:
-        yield Obstacle(_pod(pod, f"nodeName {pod.spec.nodeName} removed", 0.5, nodeName=""))
+        yield Obstacle(pod_change(pod, f"nodeName {pod.spec.nodeName} removed", 0.5, nodeName=""))
 
 
-def _replaced(items: tuple[T, ...], index: int, *instead: T) -> tuple[T, ...]:
+def replaced(items: tuple[T, ...], index: int, *instead: T) -> tuple[T, ...]:
     return (*items[:index], *instead, *items[index + 1 :])
 
 
-def _pod(pod: Pod, text: str, size: float, **fields: object) -> Change:
+def pod_change(pod: Pod, text: str, size: float, **fields: object) -> Change:
     return Change(POD, text, size, pod=replace(pod, spec=replace(pod.spec, **fields)))
 
 
@@ -107,7 +107,7 @@ def tolerating_all(pod: Pod) -> Change:
     """Tolerate every taint, and remove the spread constraints that only count nodes with tolerated taints."""
     spread = tuple(one for one in pod.spec.topologySpreadConstraints if one.nodeTaintsPolicy != _HONOR)
     everything = (Toleration(operator="Exists"),)
-    return _pod(pod, "every taint tolerated", 1.0, tolerations=everything, topologySpreadConstraints=spread)
+    return pod_change(pod, "every taint tolerated", 1.0, tolerations=everything, topologySpreadConstraints=spread)
 
 
 def _repelling(node: Node) -> list[Taint]:
@@ -143,7 +143,7 @@ def _untolerated(pod: Pod, toleration: Toleration) -> Obstacle:
             yield Change(NODE, f"taint {what} removed from node {name}", 0.45, nodes=(replace(node, spec=spec),))
 
     tolerations = (*pod.spec.tolerations, toleration)
-    return Obstacle(_pod(pod, f"toleration of {what} added", size, tolerations=tolerations), at_node)
+    return Obstacle(pod_change(pod, f"toleration of {what} added", size, tolerations=tolerations), at_node)
 
 
 # Node selector and node affinity
@@ -153,7 +153,7 @@ def _node_selector(pod: Pod) -> Iterator[Obstacle]:
     for key, value in pod.spec.nodeSelector.items():
         rest = {other: kept for other, kept in pod.spec.nodeSelector.items() if other != key}
         condition = NodeSelectorRequirement(key, "In", (value,))
-        without = _pod(pod, f"node selector {key}={value} removed", 0.5, nodeSelector=rest)
+        without = pod_change(pod, f"node selector {key}={value} removed", 0.5, nodeSelector=rest)
         yield Obstacle(without, meeting(condition))
 
 
@@ -164,30 +164,30 @@ def _node_affinity(pod: Pod) -> Iterator[Obstacle]:
     if required is None:
         return
     terms = required.nodeSelectorTerms
-    removed = _with_terms(pod, "node affinity removed", 0.7, None)
+    removed = with_terms(pod, "node affinity removed", 0.7, None)
     for number, term in enumerate(terms):
         conditions = [("matchExpressions", i, one) for i, one in enumerate(term.matchExpressions)]
         conditions += [("matchFields", i, one) for i, one in enumerate(term.matchFields)]
         for field, index, condition in conditions:
             kept = getattr(term, field)
-            fewer = replace(term, **{field: _replaced(kept, index)})
-            text = f"node affinity {_format(condition)} removed"
+            fewer = replace(term, **{field: replaced(kept, index)})
+            text = f"node affinity {format_condition(condition)} removed"
             # A term without conditions matches no node. So without its last condition, the whole affinity is removed,
             # which is a larger change if there are other terms.
-            rest = _replaced(terms, number, fewer) if len(conditions) > 1 else None
-            without = removed if rest is None and len(terms) > 1 else _with_terms(pod, text, 0.5, rest)
+            rest = replaced(terms, number, fewer) if len(conditions) > 1 else None
+            without = removed if rest is None and len(terms) > 1 else with_terms(pod, text, 0.5, rest)
             loosened = _widened(pod, terms, number, field, index, condition)
             yield Obstacle(without, meeting(condition) if field == "matchExpressions" else _no_changes, loosened)
     if sum(len(term.matchExpressions) + len(term.matchFields) for term in terms) > 1:
         yield Obstacle(removed)
 
 
-def _with_terms(pod: Pod, text: str, size: float, terms: tuple[NodeSelectorTerm, ...] | None) -> Change:
+def with_terms(pod: Pod, text: str, size: float, terms: tuple[NodeSelectorTerm, ...] | None) -> Change:
     affinity = pod.spec.affinity or Affinity()
     node_affinity = affinity.nodeAffinity or NodeAffinity()
     selector = None if terms is None else NodeSelector(terms)
     changed = replace(node_affinity, requiredDuringSchedulingIgnoredDuringExecution=selector)
-    return _pod(pod, text, size, affinity=replace(affinity, nodeAffinity=changed))
+    return pod_change(pod, text, size, affinity=replace(affinity, nodeAffinity=changed))
 
 
 def _widened(
@@ -207,9 +207,9 @@ def _widened(
         for value, _ in values.most_common(1):
             wider = replace(condition, values=(*condition.values, value))
             kept = terms[number].matchExpressions
-            term = replace(terms[number], matchExpressions=_replaced(kept, index, wider))
+            term = replace(terms[number], matchExpressions=replaced(kept, index, wider))
             text = f"node affinity {condition.key} In {_values(condition)}: value {value} added"
-            yield _with_terms(pod, text, 0.3, _replaced(terms, number, term))
+            yield with_terms(pod, text, 0.3, replaced(terms, number, term))
 
     return loosened
 
@@ -250,7 +250,7 @@ def _labelled(node: Node, labels: Mapping[str, str]) -> Node:
     return replace(node, metadata=replace(node.metadata, labels=dict(labels)))
 
 
-def _format(condition: NodeSelectorRequirement | LabelSelectorRequirement) -> str:
+def format_condition(condition: NodeSelectorRequirement | LabelSelectorRequirement) -> str:
     values = f" {_values(condition)}" if condition.values else ""
     return f"{condition.key} {condition.operator}{values}"
 
@@ -272,9 +272,9 @@ def _pod_affinity(world: World, pod: Pod) -> Iterator[Obstacle]:
             continue
         terms = rules.requiredDuringSchedulingIgnoredDuringExecution
         for index, term in enumerate(terms):
-            fewer = replace(rules, requiredDuringSchedulingIgnoredDuringExecution=_replaced(terms, index))
-            text = f"{prefix} pods {_format_selector(term.labelSelector)} by {term.topologyKey} removed"
-            without = _pod(pod, text, 0.55, affinity=replace(affinity, **{field: fewer}))
+            fewer = replace(rules, requiredDuringSchedulingIgnoredDuringExecution=replaced(terms, index))
+            text = f"{prefix} pods {format_selector(term.labelSelector)} by {term.topologyKey} removed"
+            without = pod_change(pod, text, 0.55, affinity=replace(affinity, **{field: fewer}))
             yield Obstacle(without, in_domain(world, pod, term.topologyKey))
 
 
@@ -282,8 +282,8 @@ def _spread(world: World, pod: Pod) -> Iterator[Obstacle]:
     constraints = pod.spec.topologySpreadConstraints
     for index, constraint in enumerate(constraints):
         if constraint.whenUnsatisfiable == _DO_NOT_SCHEDULE:
-            rest = _replaced(constraints, index)
-            without = _pod(pod, f"{_format_spread(constraint)} removed", 0.6, topologySpreadConstraints=rest)
+            rest = replaced(constraints, index)
+            without = pod_change(pod, f"{_format_spread(constraint)} removed", 0.6, topologySpreadConstraints=rest)
             yield Obstacle(without, in_domain(world, pod, constraint.topologyKey), _skewed(pod, index))
 
 
@@ -294,9 +294,9 @@ def _skewed(pod: Pod, index: int) -> Callable[[Sequence[Node], IsEnough], Iterat
 
     def by(more: int) -> Change:
         wider = replace(constraint, maxSkew=constraint.maxSkew + more)
-        several = _replaced(constraints, index, wider)
+        several = replaced(constraints, index, wider)
         text = f"{_format_spread(constraint)}: maxSkew raised from {constraint.maxSkew} to {wider.maxSkew}"
-        return _pod(pod, text, min(0.25 + 0.05 * more, 0.5), topologySpreadConstraints=several)
+        return pod_change(pod, text, min(0.25 + 0.05 * more, 0.5), topologySpreadConstraints=several)
 
     def loosened(_nodes: Sequence[Node], is_enough: IsEnough) -> Iterator[Change]:
         enough = 1
@@ -310,7 +310,7 @@ def _skewed(pod: Pod, index: int) -> Callable[[Sequence[Node], IsEnough], Iterat
 
 
 def _format_spread(constraint: TopologySpreadConstraint) -> str:
-    return f"topology spread of pods {_format_selector(constraint.labelSelector)} by {constraint.topologyKey}"
+    return f"topology spread of pods {format_selector(constraint.labelSelector)} by {constraint.topologyKey}"
 
 
 def in_domain(world: World, pod: Pod, key: str) -> Callable[[Node], Iterator[Change]]:
@@ -337,11 +337,11 @@ def in_domain(world: World, pod: Pod, key: str) -> Callable[[Node], Iterator[Cha
     return at_node
 
 
-def _format_selector(selector: LabelSelector | None) -> str:
+def format_selector(selector: LabelSelector | None) -> str:
     if selector is None:
         return "(none)"
     parts = [f"{key}={value}" for key, value in selector.matchLabels.items()]
-    parts += map(_format, selector.matchExpressions)
+    parts += map(format_condition, selector.matchExpressions)
     return ",".join(parts) or "(all)"
 
 
@@ -354,14 +354,14 @@ def _ports(pod: Pod) -> Iterator[Obstacle]:
         for index, container in enumerate(containers):
             for number, port in enumerate(container.ports):
                 if port.hostPort:
-                    ports = _replaced(container.ports, number, replace(port, hostPort=0))
-                    several = _replaced(containers, index, replace(container, ports=ports))
+                    ports = replaced(container.ports, number, replace(port, hostPort=0))
+                    several = replaced(containers, index, replace(container, ports=ports))
                     text = f"host port {port.hostPort}/{port.protocol} removed"
-                    yield Obstacle(_pod(pod, text, 0.5, **{field: several}))
+                    yield Obstacle(pod_change(pod, text, 0.5, **{field: several}))
 
 
 def gates(pod: Pod) -> Iterator[Change]:
     """Remove each scheduling gate."""
     for gate in pod.spec.schedulingGates:
         rest = tuple(one for one in pod.spec.schedulingGates if one is not gate)
-        yield _pod(pod, f"scheduling gate {gate.name} removed", 0.1, schedulingGates=rest)
+        yield pod_change(pod, f"scheduling gate {gate.name} removed", 0.1, schedulingGates=rest)

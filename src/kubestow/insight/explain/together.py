@@ -11,19 +11,25 @@ from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
+import numpy as np
+
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.node import Node
 from kubestow.api.node_selector import compile_node_selector
 from kubestow.api.pod import Pod
 from kubestow.insight.explain import amounts
-from kubestow.insight.explain.changes import Change, changed, feasible_after, feasible_nodes
+from kubestow.insight.explain.causes import causes_of
+from kubestow.insight.explain.changes import Change, changed, feasible_after, feasible_nodes, until_time_limit
 from kubestow.insight.explain.cluster_changes import claims_freed, devices_freed, victims_removed, volumes_moved
 from kubestow.insight.explain.domain_blockers import blockers_removed
+from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.obstacles import gates, obstacles
 from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.listers import key_of
+from kubestow.scheduler.cluster.pods import PodInfo
 
 _MOST_CLAIMS = 10
+_MOST_ALIKE = 2
 IsEnough = Callable[[Sequence[str]], bool]
 """Returns whether the node is feasible after some steps."""
 
@@ -43,7 +49,7 @@ def enough_together(world: World, pod: Pod, node: str) -> list[Change]:
     steps = sorted(_steps(world, pod, node), key=lambda change: change.size)
     # A label may move the node into a domain that excludes the pod.
     ways = [[change.text for change in some] for some in (steps, [one for one in steps if not _labels(world, one)])]
-    around = [change.text for change in _around(world, pod, node)]
+    around = list(dict.fromkeys(change.text for change in chain(_missing(world, pod), _around(world, pod, node))))
     for texts in (*ways, *([*way, *around] for way in ways)):
         if _is_enough(world, pod, node, None, texts):
             return _least(world, pod, node, None, texts)
@@ -53,6 +59,29 @@ def enough_together(world: World, pod: Pod, node: str) -> list[Change]:
             if _is_enough(world, pod, node, removal, everything):
                 return _least(world, pod, node, removal, everything)
     return []
+
+
+def nearest_together(run: DryRun) -> tuple[str, list[Change]]:
+    """Return the node that needs the fewest changes at once, and these changes; an empty list if none suffices.
+
+    Of the nodes that are rejected for the same reasons, only the first few are tried.
+    """
+    world, pod, verdicts = run.world, run.pod.pod, run.evaluation.verdicts
+    names = world.cluster.nodes.names
+    alike = [] if verdicts is None else [verdicts.rows[positions] for _, positions in verdicts.kinds()]
+    # Without rejected nodes, the pod as a whole is rejected.
+    alike = alike or [np.flatnonzero(world.cluster.nodes.live[: world.cluster.nodes.size])]
+    tried = [names[row] for rows in alike for row in rows[:_MOST_ALIKE].tolist()]
+    best: tuple[str, list[Change]] = ("", [])
+    for node in until_time_limit(tried):
+        found = enough_together(world, pod, node)
+        if found and (not best[1] or _weight(found) < _weight(best[1])):
+            best = node, found
+    return best
+
+
+def _weight(several: Sequence[Change]) -> tuple[int, float]:
+    return len(several), sum(one.size for one in several)
 
 
 def _labels(world: World, change: Change) -> bool:
@@ -108,7 +137,7 @@ def _applied(
     removals = () if removal is None else (removal,)
     with ExitStack() as stack:
         for text in texts:
-            known = chain(_steps(world, pod, node), _around(world, pod, node), removals)
+            known = chain(_steps(world, pod, node), _around(world, pod, node), removals, _missing(world, pod))
             step = next((one for one in known if one.text == text), None)
             if step is not None:
                 stack.enter_context(changed(world, step))
@@ -146,6 +175,11 @@ def _around(world: World, pod: Pod, node: str) -> Iterator[Change]:
     yield from claims_freed(world, pod)
     yield from islice(devices_freed(world, pod, may_help), _MOST_CLAIMS)
     yield from volumes_moved(world, pod, may_help)
+
+
+def _missing(world: World, pod: Pod) -> Iterator[Change]:
+    """Yield the changes that replace or create what the pod names and does not exist."""
+    yield from (change for cause in causes_of(DryRun(world, PodInfo(pod))) for change in cause.changes)
 
 
 def _is_for(claim: ResourceClaim, node: Node) -> bool:

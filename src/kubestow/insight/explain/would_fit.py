@@ -6,7 +6,7 @@ constraint. Then changes of the cluster are tried. Every suggestion was applied 
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import msgspec
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.insight.explain import amounts
+from kubestow.insight.explain.causes import Cause, causes_of
 from kubestow.insight.explain.changes import NODE, POD, Change, evaluate, feasible_after, until_time_limit
 from kubestow.insight.explain.cluster_changes import (
     claims_freed,
@@ -64,21 +65,41 @@ class Found(NamedTuple):
         return Suggestion(self.change.side, self.change.text, len(self.nodes), nodes, self.alike)
 
 
-def would_fit_if(run: DryRun) -> list[Suggestion]:
-    """Return single changes after which an unschedulable pod fits, smallest first."""
-    search = Search(run.world, run.pod.pod, preemption=run.evaluation_run.post_filter)
-    return [found.suggestion() for found in search.ranked()]
+def would_fit_if(run: DryRun, causes: Iterable[Cause] | None = None) -> list[Suggestion]:
+    """Return single changes after which an unschedulable pod fits, smallest first.
+
+    `causes`: what stands in the way of the pod, if known.
+    """
+    return [found.suggestion() for found in found_changes(run, causes_of(run) if causes is None else causes)]
+
+
+def found_changes(run: DryRun, causes: Iterable[Cause], target: str = "") -> list[Found]:
+    """Return single changes after which an unschedulable pod fits, smallest first; `target`: for this node only."""
+    more = tuple(change for cause in causes for change in cause.changes)
+    preemption = None if target else run.evaluation_run.post_filter
+    return Search(run.world, run.pod.pod, target, preemption, more).ranked()
 
 
 class Search:
     """Tries changes for one pod."""
 
-    def __init__(self, world: World, pod: Pod, target: str = "", preemption: PostFilterResult | None = None) -> None:
-        """`target`: only this node counts. `preemption`: the result of PostFilter if known; finding victims is slow."""
+    def __init__(
+        self,
+        world: World,
+        pod: Pod,
+        target: str = "",
+        preemption: PostFilterResult | None = None,
+        more: Sequence[Change] = (),
+    ) -> None:
+        """`target`: only this node counts. `preemption`: the result of PostFilter if known; finding victims is slow.
+
+        `more`: other changes to try.
+        """
         self._world = world
         self._pod = pod
         self._target = target
         self._preemption = preemption
+        self._more = more
 
     def ranked(self) -> list[Found]:
         """Return the changes that help, smallest first; of equally large changes, first those that open more nodes."""
@@ -89,7 +110,7 @@ class Search:
         if self._feasible_after(_NOTHING):
             # An extender rejects the pod. Extenders are not called about changes, so every change would seem to help.
             return
-        for change in gates(self._pod):
+        for change in chain(gates(self._pod), self._more):
             yield from self._tried(change)
         yield from self._requests()
         yield from self._pod_counts()

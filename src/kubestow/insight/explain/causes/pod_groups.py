@@ -1,0 +1,41 @@
+"""Causes in the pod group of the pod, and gates."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kubestow.api.pod import PodSchedulingGroup
+from kubestow.api.pod_groups import group_key, group_name
+from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, did_you_mean, names_in, nearest
+from kubestow.insight.explain.changes import CLUSTER, Change
+from kubestow.insight.explain.obstacles import pod_change
+
+_GANG = "GangScheduling"
+
+
+def group_causes(scene: Scene) -> Iterator[Cause]:
+    """Yield what the group of the pod lacks."""
+    groups, key = scene.cluster.groups, group_key(scene.pod)
+    if groups is None or not key or _GANG not in scene.rejecting:
+        return
+    group = groups.get(key)
+    if group is None:
+        namespace = scene.pod.metadata.namespace
+        similar = nearest(group_name(scene.pod), names_in(scene.listers.pod_groups, namespace))
+        changes = []
+        for one in similar if scene.pod.spec.schedulingGroup is not None else ():
+            named = replace(scene.pod.spec.schedulingGroup or PodSchedulingGroup(), podGroupName=one)
+            changes.append(pod_change(scene.pod, f"pod group changed to {one}", NEAR, schedulingGroup=named))
+        text = (
+            f"there is no pod group {group_name(scene.pod)} in namespace {namespace}: create it{did_you_mean(similar)}"
+        )
+        yield Cause(_GANG, text, similar, tuple(changes))
+    else:
+        count = groups.members(key).count
+        gang = group.spec.schedulingPolicy.gang
+        assert gang is not None
+        policy = replace(group.spec.schedulingPolicy, gang=replace(gang, minCount=count))
+        lower = replace(group, spec=replace(group.spec, schedulingPolicy=policy))
+        lowered = Change(CLUSTER, f"minCount of pod group {key} lowered to {count}", 0.3, objects=(lower,))
+        text = f"pod group {key} has {counted(count, 'pod')}, and its minCount is {group.min_count}"
+        yield Cause(_GANG, text, (), (lowered,) if count else ())
