@@ -434,7 +434,6 @@ def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "name a pod, or give one with -f\n"),
         (("web", "-f", "pod.yaml"), "name a pod, or give one with -f, not both\n"),
         (("-f", "-", "--cluster", "-"), "standard input (-) can be read only once; name a file instead\n"),
         (("web", "--cluster", "c.json", "--context", "c"), "--context applies to a live cluster, --cluster to files"),

@@ -208,6 +208,37 @@ def test_watching_explains_again_when_something_changes(
     assert done.output.count(expected) == 2
 
 
+def test_pending_pods_of_a_live_cluster_are_shown_until_something_changes(
+    up: Up, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The overview is made again when an object has changed only."""
+    made: list[Any] = []
+    plain = explain_process.overview_of
+    monkeypatch.setattr(explain_process, "overview_of", lambda *given: made.append(given) or plain(*given))
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(explain_process, "pause", pause)
+    done = run_explain("-A", "--watch", "--kubeconfig", str(up.kubeconfig))
+    assert (done.exit_code, len(made)) == (0, 1)
+    assert "Pod default/large\n               4 Insufficient cpu\n" in done.output
+    assert "-> request of cpu lowered from 9 to 8 (helps 1 of 1)" in done.output
+    assert run_explain("-n", "kube-system", "--kubeconfig", str(up.kubeconfig)).output == "No pod is pending.\n"
+
+
+def test_a_gated_pod_has_no_note_about_a_missing_record(up: Up) -> None:
+    """The scheduler has not tried it, so there is nothing to record."""
+    up.create("/api/v1/namespaces/default/pods", pod("gated", schedulingGates=[{"name": "wait"}]))
+    output = run_explain("gated", "--kubeconfig", str(up.kubeconfig)).output
+    assert output.startswith("Pod default/gated is held back by SchedulingGates.\n")
+    assert "Note:" not in output
+    assert "scheduling gate wait removed" in output
+
+
 class _Forbidding(http.server.BaseHTTPRequestHandler):
     """An API server that lets its caller list only some resources."""
 

@@ -10,11 +10,12 @@ import click
 from kubestow.cli.support import fail, feature_gates_option, plugin_option, poll_data_option
 
 if TYPE_CHECKING:
+    from kubestow.cli.explain.request import Request
     from kubestow.config import Features
 
 
 @click.command("explain", context_settings={"max_content_width": 120})
-@click.argument("pod", metavar="[NAMESPACE/]POD|podgroup/NAME", required=False)
+@click.argument("pod", metavar="[[NAMESPACE/]POD|KIND/NAME]", required=False)
 @click.option(
     "-f",
     "--filename",
@@ -39,7 +40,15 @@ if TYPE_CHECKING:
 @poll_data_option
 @feature_gates_option("Feature gates of the scheduler for a dry run. [default: those of the running scheduler]")
 @click.option("--extenders", is_flag=True, help="Call the extenders of the configuration in a dry run.")
-@click.option("-n", "--namespace", default="", help="Namespace of the pod.")
+@click.option("-n", "--namespace", default="", help="Namespace of the pods.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Pending pods of all namespaces.")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="Pending pods with these labels only.")
+@click.option(
+    "--what-if-node",
+    default="",
+    metavar="KIND",
+    help="Pending pods that one more node would let in: like this node, of this instance type, or of each kind (all).",
+)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml", "wide"]), help="Output format.")
 @click.option("--node", default="", help="Explain this node only.")
 @click.option("--against", default="", metavar="NODE", help="Show what would place the pod on this node.")
@@ -60,6 +69,8 @@ def command(
     """Explain a scheduling decision: the result, why other nodes were rejected, and what would help.
 
     \b
+    kubestow explain -A                                         all pending pods, by owner and cause
+    kubestow explain deployment/web -n shop                     the pending pods of a deployment
     kubestow explain shop/web-0                                 a pod of the live cluster
     kubestow explain podgroup/train -n ml                       a pod group: where it was tried, what is missing
     kubestow explain -f pod.yaml                                where a pod would be placed
@@ -68,15 +79,17 @@ def command(
     Does not write to the cluster.
     """
     # Imported only now: help and usage errors must stay fast.
-    from kubestow.cli.explain.process import Request, explain
+    from kubestow.cli.explain.process import explain
+    from kubestow.cli.explain.request import Request
     from kubestow.insight.explain.scheduler_pages import SchedulerAddress
     from kubestow.insight.explain.world import ExplainError
 
     scheduler = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
     is_given = click.get_current_context().get_parameter_source("features") is click.core.ParameterSource.COMMANDLINE
     request = Request(pod=pod or "", features=features if is_given else None, server=scheduler, **options)
-    if bool(pod) == bool(request.files):
-        raise click.UsageError(f"name a pod, or give one with -f{', not both' if pod else ''}")
+    if pod and request.files:
+        raise click.UsageError("name a pod, or give one with -f, not both")
+    _check_overview(request)
     if (*request.files, *request.cluster).count("-") > 1:
         raise click.UsageError("standard input (-) can be read only once; name a file instead")
     for option, value in (
@@ -93,3 +106,15 @@ def command(
         explain(request)
     except ExplainError as error:
         fail(error)
+
+
+def _check_overview(request: "Request") -> None:
+    """Raise a usage error for options of a single pod with an overview, or the other way round."""
+    single = {"--node": request.node, "--against": request.against}
+    several = {"-A": request.all_namespaces, "--selector": request.selector, "--what-if-node": request.what_if_node}
+    for option, value in (single if request.is_overview else several).items():
+        if value:
+            what = "one pod: name it" if request.is_overview else "pending pods: name no pod"
+            raise click.UsageError(f"{option} applies to {what}")
+    if request.all_namespaces and request.namespace:
+        raise click.UsageError("give --namespace or -A, not both")

@@ -11,8 +11,8 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import click
 import msgspec
@@ -29,6 +29,9 @@ from kubestow.cli.cluster_files import cluster_in
 from kubestow.cli.explain import screen as explain_screen
 from kubestow.cli.explain.extenders import extender_caller, notes_on_uncalled_extenders
 from kubestow.cli.explain.group_screen import group_lines_of
+from kubestow.cli.explain.overview_screen import overview_lines_of
+from kubestow.cli.explain.pending import overview_of
+from kubestow.cli.explain.request import Request
 from kubestow.cli.explain.running_scheduler import RunningScheduler, ServedSettings, parse_reported_configuration
 from kubestow.cli.terminal import trusted
 from kubestow.client.access import Access
@@ -43,17 +46,17 @@ from kubestow.insight.explain.dry_run import DryRun, assume_and_reserve
 from kubestow.insight.explain.explanation import Explanation, GroupExplanation, explain_group_run, explained
 from kubestow.insight.explain.group_run import GroupRun, assume_group
 from kubestow.insight.explain.manifests import read_pods
+from kubestow.insight.explain.overview import PendingOverview
 from kubestow.insight.explain.reading import LiveCluster, NodesForbiddenError, NoPodError, Reading
-from kubestow.insight.explain.scheduler_pages import SchedulerAddress, check_ca_file
+from kubestow.insight.explain.scheduler_pages import check_ca_file
 from kubestow.insight.explain.world import ExplainError, NoProfileError, Setup, World
-from kubestow.plugin.loading import PluginCollection
 from kubestow.scheduler.background import SinglePolls
+from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 _WATCH_SECONDS = 2.0
-_GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
 _CLEAR = trusted("\x1b[2J\x1b[H")
 _FAILS = "a dry run, with the configuration, plugins and feature gates that are available here, fails:"
 _GONE = ("the pod no longer exists; this is the last decision about it.",)
@@ -64,38 +67,8 @@ _GROUPS_OFF = (
 )
 
 
-class Request(NamedTuple):
-    """The command line."""
-
-    pod: str
-    files: tuple[str, ...]
-    cluster: tuple[str, ...]
-    configuration: str | None
-    plugins: PluginCollection
-    features: Features | None
-    """None: not given."""
-    namespace: str
-    output: str | None
-    node: str
-    against: str
-    kubeconfig: str
-    context: str
-    server: SchedulerAddress
-    watch: bool
-    extenders: bool
-    polled: Mapping[str, list[tuple[float, Any]]]
-    """Values that plugins poll."""
-
-    @property
-    def latest(self) -> dict[str, Any]:
-        """The latest of the values that plugins poll, by plugin."""
-        return {name: samples[-1][1] for name, samples in self.polled.items() if samples}
-
-    @property
-    def group(self) -> str:
-        """The name of the pod group to explain, if any."""
-        kind, _, name = self.pod.partition("/")
-        return name if kind in _GROUP_WORDS else ""
+Explained = Explanation | GroupExplanation | PendingOverview
+"""What is printed."""
 
 
 def explain(request: Request) -> None:
@@ -111,9 +84,9 @@ def explain(request: Request) -> None:
         return
 
 
-def _form(request: Request, found: Sequence[Explanation | GroupExplanation]) -> str:
+def _form(request: Request, found: Sequence[Explained]) -> str:
     # A node that is unknown is an error in every form.
-    alone = [one.for_node(request.node) for one in found] if request.node else found
+    alone = [_for_node(one, request.node) for one in found] if request.node else found
     if request.output not in ("json", "yaml"):
         return "\n\n".join(_screen(request, one) for one in found) + "\n"
     trees = [one.tree() for one in alone]
@@ -124,10 +97,16 @@ def _form(request: Request, found: Sequence[Explanation | GroupExplanation]) -> 
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def _screen(request: Request, one: Explanation | GroupExplanation) -> str:
+def _for_node(one: Explained, node: str) -> Explained:
+    return one if isinstance(one, PendingOverview) else one.for_node(node)
+
+
+def _screen(request: Request, one: Explained) -> str:
     wide = request.output == "wide"
     if isinstance(one, GroupExplanation):
         return group_lines_of(one, wide=wide)
+    if isinstance(one, PendingOverview):
+        return overview_lines_of(one, wide=wide or bool(request.owner[0]))
     return explain_screen.lines_of(one, request.node, wide=wide)
 
 
@@ -142,7 +121,7 @@ def print_text(text: str, *, clear: bool = False) -> None:
 # Files
 
 
-def _offline(request: Request) -> list[Explanation | GroupExplanation]:
+def _offline(request: Request) -> list[Explained]:
     manifests = _manifests(request)
     try:
         loaded = cluster_in(request.cluster, declared=request.plugins.declared_kinds)
@@ -158,6 +137,8 @@ def _offline(request: Request) -> list[Explanation | GroupExplanation]:
         raise ExplainError(f"--poll-data: {error}") from None
     pods = read_pods(manifests, world, request.namespace or "default") if manifests else []
     notes: tuple[str, ...] = () if world.cluster.nodes.count else (f"{', '.join(request.cluster)} has no nodes.",)
+    if request.is_overview:
+        return [overview_of(request, world, request.namespace, notes)]
     if request.group:
         group = _named_group(request, world, "")
         notes += notes_on_uncalled_extenders(world.extenders, can_be=False)
@@ -173,9 +154,9 @@ def _offline(request: Request) -> list[Explanation | GroupExplanation]:
     return found
 
 
-def _is_strange(node: str, found: Iterable[Explanation | GroupExplanation]) -> bool:
+def _is_strange(node: str, found: Iterable[Explained]) -> bool:
     """Return whether no explanation covers a node, so that it may not exist."""
-    return not any(isinstance(one, GroupExplanation) or one.has_node(node) for one in found)
+    return not any(not isinstance(one, Explanation) or one.has_node(node) for one in found)
 
 
 def _manifests(request: Request) -> list[Manifest]:
@@ -217,9 +198,7 @@ def _world(setup: Setup, loaded: list[object], polls: SinglePolls) -> World:
         raise ExplainError(str(error)) from None
 
 
-def _tried(
-    request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()
-) -> Iterator[Explanation | GroupExplanation]:
+def _tried(request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()) -> Iterator[Explained]:
     """Explain pods that do not exist in order, each placed before the next is tried; groups as a whole."""
     on_nodes = {pod.key: node for pod in pods if (node := world.remove_placed(pod))}
     for pod in pods:
@@ -338,7 +317,7 @@ async def _live(request: Request) -> None:
     access = find_access(request.kubeconfig, context=request.context)
     manifests = _manifests(request)
     live = _Live(request, access)
-    shown: list[Explanation | GroupExplanation] = []
+    shown: list[Explained] = []
     try:
         while True:
             found = await live.explanations(manifests)
@@ -367,30 +346,44 @@ class _Live:
         self._cluster = LiveCluster(access, request.plugins.declared_kinds)
         self._scheduler = RunningScheduler(access, request.server)
         self._http = HttpClient(user_agent("explain"), SystemClock())
+        self._last_overview: tuple[list[tuple[type, str, str]], PendingOverview] | None = None
 
     async def close(self) -> None:
         self._http.close()
         await self._scheduler.close()
         await self._cluster.close()
 
-    async def explanations(self, manifests: list[Manifest]) -> Sequence[Explanation | GroupExplanation]:
+    async def explanations(self, manifests: list[Manifest]) -> Sequence[Explained]:
         """Return the current explanations. Raises ExplainError."""
         found, node = await self._explanations(manifests), self._request.node
         if node and _is_strange(node, found) and await self._cluster.is_node_missing(node):
             raise ExplainError(f"there is no node {node}")
         return found
 
-    async def _explanations(self, manifests: list[Manifest]) -> Sequence[Explanation | GroupExplanation]:
+    async def _explanations(self, manifests: list[Manifest]) -> Sequence[Explained]:
         request = self._request
         if manifests:
             with_templates = any(b'"resourceClaimTemplateName"' in bytes(one.data) for one in manifests)
             reading, world = await self._read(with_groups=_have_groups(manifests), with_templates=with_templates)
             pods = read_pods(manifests, world, request.namespace or self._namespace)
             return list(_tried(request, world, pods, reading.notes))
+        if request.is_overview:
+            return [await self._overview()]
         if request.group:
             reading, world = await self._read(with_groups=True)
             return [await self._group(reading, world)]
         return [await self._pod()]
+
+    async def _overview(self) -> PendingOverview:
+        """Return the overview; the previous one if no object has changed since."""
+        request = self._request
+        reading, setup = await self._objects(with_groups=False)
+        revision = [(type(one), key_of(one), one.metadata.resourceVersion) for one in reading.objects]
+        if self._last_overview is None or self._last_overview[0] != revision:
+            namespace = "" if request.all_namespaces else request.namespace or self._namespace
+            reading, world = await self._world_of(reading, setup)
+            self._last_overview = revision, overview_of(request, world, namespace, reading.notes)
+        return self._last_overview[1]
 
     async def _pod(self) -> Explanation:
         request = self._request
@@ -450,6 +443,14 @@ class _Live:
     async def _read(
         self, *, with_groups: bool, with_templates: bool = False, is_silent: bool = False
     ) -> tuple[Reading, World]:
+        reading, setup = await self._objects(
+            with_groups=with_groups, with_templates=with_templates, is_silent=is_silent
+        )
+        return await self._world_of(reading, setup)
+
+    async def _objects(
+        self, *, with_groups: bool, with_templates: bool = False, is_silent: bool = False
+    ) -> tuple[Reading, Setup]:
         """Read the cluster and the scheduler's configuration concurrently."""
         request = self._request
         asking = asyncio.create_task(
@@ -462,8 +463,11 @@ class _Live:
             setup, notes = _setup(request, await asking, with_groups=with_groups)
         finally:
             asking.cancel()
-        reading = Reading([], notes).union(reading).union(await self._cluster.read_gated(setup.features))
-        polls = SinglePolls(request.latest, self._http)
+        return Reading([], notes).union(reading).union(await self._cluster.read_gated(setup.features)), setup
+
+    async def _world_of(self, reading: Reading, setup: Setup) -> tuple[Reading, World]:
+        """Return the world of the objects that were read; the reading, with the problems of polls, comes with it."""
+        polls = SinglePolls(self._request.latest, self._http)
         world = _world(setup, reading.objects, polls)
         for kind, problem in reading.unreadable:
             world.set_unreadable(kind, problem)

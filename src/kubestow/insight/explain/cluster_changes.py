@@ -153,13 +153,7 @@ def _moved(volume: PersistentVolume, key: str, value: str) -> PersistentVolume:
 
 def nodes_added(world: World, pods: Iterable[Pod]) -> Iterator[Change]:
     """Add a node of each existing kind that is feasible for any of the pods, the most common kinds first."""
-    kinds: dict[Any, list[Node]] = {}
-    for node in world.cluster.nodes.nodes:
-        if node is not None:
-            others = frozenset(item for item in node.metadata.labels.items() if item[0] != HOSTNAME_LABEL)
-            amounts = frozenset(node.status.allocatable.items())
-            kinds.setdefault((others, amounts, node.spec.taints, node.spec.unschedulable), []).append(node)
-    examples = [equal[0] for equal in sorted(kinds.values(), key=len, reverse=True)]
+    examples = [equal[0] for equal in node_kinds(world)]
     # Evaluate one node of each kind together first.
     several = tuple(node_like(example, f"{_NEW}-{number}") for number, example in enumerate(examples))
     with changed(world, Change(CLUSTER, "", 1.0, nodes=several)):
@@ -168,6 +162,17 @@ def nodes_added(world: World, pods: Iterable[Pod]) -> Iterator[Change]:
         if new.metadata.name in feasible:
             text = f"a node like {example.metadata.name} added"
             yield Change(CLUSTER, text, 0.9, nodes=(node_like(example, _NEW),))
+
+
+def node_kinds(world: World) -> list[list[Node]]:
+    """Return the nodes that are equal except for their names, the most common kind first."""
+    kinds: dict[Any, list[Node]] = {}
+    for node in world.cluster.nodes.nodes:
+        if node is not None:
+            others = frozenset(item for item in node.metadata.labels.items() if item[0] != HOSTNAME_LABEL)
+            amounts = frozenset(node.status.allocatable.items())
+            kinds.setdefault((others, amounts, node.spec.taints, node.spec.unschedulable), []).append(node)
+    return sorted(kinds.values(), key=len, reverse=True)
 
 
 def node_like(node: Node, name: str) -> Node:

@@ -28,10 +28,10 @@ _NOT_CALLED = "not called in a dry run"
 class DryRun:
     """The decision about a pod in a world, with the evaluation behind it."""
 
-    def __init__(self, world: World, pod: PodInfo, ask: AskNow | None = None) -> None:
+    def __init__(self, world: World, pod: PodInfo, ask: AskNow | None = None, *, only_filters: bool = False) -> None:
         """Evaluate a pod that is not in the world. Raises ExplainError if no profile schedules it.
 
-        `ask` calls extenders; None: they are not called.
+        `ask` calls extenders; None: they are not called. `only_filters`: no scores, no preemption.
         """
         self.world = world
         self.pod = pod
@@ -46,8 +46,8 @@ class DryRun:
         self.evaluation_run = EvaluationRun(
             evaluation,
             evaluation.filter if has_nodes else None,
-            fewest_scored=1,
-            preempts=has_nodes,
+            fewest_scored=None if only_filters else 1,
+            preempts=has_nodes and not only_filters,
             extenders=Extenders(configured, world.cluster.nodes, calls.append) if configured else None,
             ask=ask,
             calls=calls,
@@ -58,6 +58,11 @@ class DryRun:
         """The names of the feasible nodes."""
         names = self.world.cluster.nodes.names
         return [names[row] for row in self.evaluation_run.rows.tolist()]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the pod would be scheduled on one of the feasible nodes."""
+        return len(self.evaluation_run.rows) > 0 and self.gated is None and not self.evaluation_run.error
 
     @property
     def best(self) -> list[str]:
@@ -71,7 +76,7 @@ class DryRun:
     @property
     def chosen(self) -> str | None:
         """The node of the pod: the nominated node if it is feasible, else the best one; None if there is none."""
-        if not self.best or self.gated is not None or self.evaluation_run.error:
+        if not self.best or not self.fits:
             return None
         return self._nominated_node or self.best[0]
 

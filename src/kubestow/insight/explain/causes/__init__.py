@@ -22,7 +22,7 @@ __all__ = ["Cause", "causes_of"]
 
 def causes_of(run: DryRun) -> list[Cause]:
     """Return what stands in the way of a pod that fits nowhere: first what does not exist."""
-    if run.chosen:
+    if run.fits:
         return []
     scene = Scene(run)
     every = (place_causes, claim_causes, device_causes, group_causes, neighbour_causes)
