@@ -38,6 +38,18 @@ def test_a_claim_is_kept_while_a_pod_mounts_it(world: World) -> None:
     assert world.all(VOLUMES) == []
 
 
+def test_a_pod_without_a_node_does_not_keep_a_claim(world: World) -> None:
+    """The claim can be replaced before the pod is scheduled."""
+    world.create(CLAIMS, "c", CLAIM)
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    gates = {"schedulingGates": [{"name": "wait"}]}
+    world.create("pods", "a", {"containers": [{"name": "c", "image": "i"}], "volumes": [volume], **gates})
+    world.run(5)
+    world.delete(CLAIMS, "c")
+    world.run(5)
+    assert world.find(CLAIMS, "c") is None
+
+
 def test_a_volume_is_kept_while_it_is_bound(world: World) -> None:
     """It is removed after its claim."""
     world.create(CLAIMS, "c", CLAIM)

@@ -1,6 +1,7 @@
 """Protection of objects in use: a finalizer delays their deletion.
 
-Pod groups and volume claims are in use while unfinished pods refer to them, volumes while they are bound to a claim.
+Pod groups are in use while unfinished pods refer to them, volume claims while such pods have a node, volumes while they
+are bound to a claim.
 The controllers here set the finalizer of claims and volumes; admission sets that of groups.
 """
 
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from kubestow.apiserver.admission.pod_groups import PROTECTION
 from kubestow.apiserver.controllers.api import Api, Object
-from kubestow.apiserver.controllers.pods import DONE, PHASE
+from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE
 from kubestow.apiserver.controllers.queue import KeysOf, own_key
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -22,14 +23,25 @@ class Protection:
     """Protects the objects of one storage while pods use them."""
 
     def __init__(
-        self, api: Api, storage: str, finalizer: str, marks: tuple[bytes, ...], names: Callable[[Object], Iterable[str]]
+        self,
+        api: Api,
+        storage: str,
+        finalizer: str,
+        marks: tuple[bytes, ...],
+        names: Callable[[Object], Iterable[str]],
+        *,
+        by_scheduled_pods: bool = False,
     ) -> None:
-        """`names` returns the names a pod uses; a pod whose encoded form contains none of the `marks` uses none."""
+        """`names` returns the names a pod uses; a pod whose encoded form contains none of the `marks` uses none.
+
+        `by_scheduled_pods`: pods without a node use nothing.
+        """
         self._api = api
         self._storage = storage
         self._finalizer = finalizer
         self._marks = marks
         self._names = names
+        self._by_scheduled_pods = by_scheduled_pods
         self._users: dict[Key, dict[str, None]] = {}
         """For each object, the UIDs of the unfinished pods that use it."""
         for record in api.store.collection("pods").objects.values():
@@ -48,8 +60,9 @@ class Protection:
             return []
         keys = [(record.namespace, name) for name in self._names(record.object())]
         if not deleted and record.fields[PHASE] not in DONE:
-            for key in keys:
-                self._users.setdefault(key, {})[record.uid] = None
+            if record.fields[NODE] or not self._by_scheduled_pods:
+                for key in keys:
+                    self._users.setdefault(key, {})[record.uid] = None
             return []
         for key in keys:
             users = self._users.get(key)
@@ -109,7 +122,7 @@ def _group(pod: Object) -> Iterable[str]:
 def volume_claims(api: Api) -> Protection:
     """Return the controller that protects the volume claims of pods."""
     marks = (b'"persistentVolumeClaim":{', b'"ephemeral":{')
-    return Protection(api, _CLAIMS, _CLAIM_PROTECTION, marks, _claims)
+    return Protection(api, _CLAIMS, _CLAIM_PROTECTION, marks, _claims, by_scheduled_pods=True)
 
 
 def _claims(pod: Object) -> Iterable[str]:
