@@ -53,6 +53,8 @@ def test_json_has_the_documented_form(files: Files) -> None:
             "reasons": ["Insufficient cpu"],
         }
     }
+    (command,) = decision["wouldFitIf"][0].pop("commands")
+    assert command.startswith("kubectl get pod web -n default -o json | kubectl patch --local -f - ")
     assert decision["wouldFitIf"][0] == {
         "side": "pod",
         "change": "request of cpu lowered from 9 to 8",
@@ -223,7 +225,8 @@ def test_a_pod_that_no_single_change_helps_is_shown_with_a_combination(files: Fi
     )
     found = json.loads(files.explain_pod(pod("web", nodeSelector={"disk": "ssd", "rack": "7"}), "-o", "json").output)
     changes = ["label disk=ssd added to node big", "label rack=7 added to node big"]
-    assert found["together"] == {"node": "big", "changes": changes}
+    command = "kubectl label node big --overwrite disk=ssd rack=7"
+    assert found["together"] == {"node": "big", "changes": changes, "commands": [command]}
 
 
 def test_a_pod_that_nothing_helps_is_shown_with_what_is_in_the_way(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Choice(["json", "yaml", "wide"]), help="Output format.")
 @click.option("--node", default="", help="Explain this node only.")
 @click.option("--against", default="", metavar="NODE", help="Show what would place the pod on this node.")
+@click.option("--patch", is_flag=True, help="Print kubectl commands for the first suggestion only.")
 @click.option("-w", "--watch", is_flag=True, help="Explain again after each change.")
 @click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster.")
 @click.option("--context", default="", help="Context of the kubeconfig.")
@@ -72,6 +73,7 @@ def command(
     kubestow explain -A                                         all pending pods, by owner and cause
     kubestow explain deployment/web -n shop                     the pending pods of a deployment
     kubestow explain shop/web-0                                 a pod of the live cluster
+    kubestow explain shop/web-0 --patch                         the commands for the first suggestion
     kubestow explain podgroup/train -n ml                       a pod group: where it was tried, what is missing
     kubestow explain -f pod.yaml                                where a pod would be placed
     kubestow explain -f pod.yaml --cluster objects.yaml         the same without a cluster
@@ -116,5 +118,10 @@ def _check_overview(request: "Request") -> None:
         if value:
             what = "one pod: name it" if request.is_overview else "pending pods: name no pod"
             raise click.UsageError(f"{option} applies to {what}")
+    for option, value in (("-o", request.output), ("--against", request.against), ("--node", request.node)):
+        if request.patch and value:
+            raise click.UsageError(f"give --patch or {option}, not both")
+    if request.patch and request.group:
+        raise click.UsageError("--patch applies to pods and their owners, not to pod groups")
     if request.all_namespaces and request.namespace:
         raise click.UsageError("give --namespace or -A, not both")

@@ -30,6 +30,7 @@ from kubestow.cli.explain import screen as explain_screen
 from kubestow.cli.explain.extenders import extender_caller, notes_on_uncalled_extenders
 from kubestow.cli.explain.group_screen import group_lines_of
 from kubestow.cli.explain.overview_screen import overview_lines_of
+from kubestow.cli.explain.patches import patch_lines
 from kubestow.cli.explain.pending import overview_of
 from kubestow.cli.explain.request import Request
 from kubestow.cli.explain.running_scheduler import RunningScheduler, ServedSettings, parse_reported_configuration
@@ -85,6 +86,8 @@ def explain(request: Request) -> None:
 
 
 def _form(request: Request, found: Sequence[Explained]) -> str:
+    if request.patch:
+        return "".join(f"{line}\n" for one in found for line in patch_lines(one))
     # A node that is unknown is an error in every form.
     alone = [_for_node(one, request.node) for one in found] if request.node else found
     if request.output not in ("json", "yaml"):

@@ -28,6 +28,7 @@ class Request(NamedTuple):
     node: str
     against: str
     what_if_node: str
+    patch: bool
     kubeconfig: str
     context: str
     server: SchedulerAddress

@@ -15,6 +15,7 @@ from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.insight.decisions.schema import Rejected
 from kubestow.insight.explain.causes import causes_of
 from kubestow.insight.explain.changes import POD, Change, changed, combine_changes
+from kubestow.insight.explain.commands import commands_for
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.together import enough_together
 from kubestow.insight.explain.world import ExplainError, World
@@ -110,7 +111,9 @@ def _opening_change(world: World, pod: Pod, node: str, change: Change) -> Openin
         run = DryRun(world, PodInfo(pod if change.pod is None else change.pod))
         feasible, best, chosen = sorted(run.feasible), set(run.best), run.chosen
     ties = len(best) - 1 if {chosen, node} <= best else 0
-    return OpeningChange(change.side, change.text, len(feasible), tuple(feasible[:_NAMED]), chosen=chosen, ties=ties)
+    commands = commands_for(world, pod, change)
+    some = tuple(feasible[:_NAMED])
+    return OpeningChange(change.side, change.text, len(feasible), some, 0, commands, chosen=chosen, ties=ties)
 
 
 def _sent(world: World, pod: Pod, node: str, single: list[Change], several: list[Change]) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, Decision, GroupDecision, Queue
 from kubestow.insight.explain.against import Against, against
 from kubestow.insight.explain.causes import Cause, causes_of
+from kubestow.insight.explain.changes import combine_changes
+from kubestow.insight.explain.commands import commands_for
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.group_run import GroupRun
 from kubestow.insight.explain.group_would_fit import GroupSuggestion, group_would_fit_if
@@ -22,6 +24,7 @@ class Together(msgspec.Struct, frozen=True):
 
     node: str
     changes: tuple[str, ...]
+    commands: tuple[str, ...] = ()
 
 
 class Explanation(NamedTuple):
@@ -56,6 +59,14 @@ class Explanation(NamedTuple):
         if self.source != "dry run":
             return self
         return self._replace(decision=replace(self.decision, time="", queue=Queue()))
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands of the first suggestion that needs nothing else."""
+        every = [one.commands for one in self.would_fit_if]
+        every += [() if self.together is None else self.together.commands]
+        complete = (commands for commands in every if commands and not any(one.startswith("#") for one in commands))
+        return next(complete, next(filter(None, every), ()))
 
     def tree(self) -> dict[str, Any]:
         """Return the explanation as JSON objects: the fields of the decision, and those of the explanation."""
@@ -126,6 +137,8 @@ def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Expla
     together = None
     if is_stuck:
         where, several = nearest_together(run)
-        together = Together(where, tuple(dict.fromkeys(one.text for one in several))) if several else None
-    would_fit = tuple(one.suggestion() for one in found)
+        if several:
+            commands = commands_for(run.world, run.pod.pod, combine_changes(several))
+            together = Together(where, tuple(dict.fromkeys(one.text for one in several)), commands)
+    would_fit = tuple(one.suggestion(run.world, run.pod.pod) for one in found)
     return Explanation(decision, "dry run", would_fit, None, notes, is_stuck, causes, together)

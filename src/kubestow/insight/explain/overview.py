@@ -26,6 +26,7 @@ from kubestow.insight.explain.causes import Cause, causes_of
 from kubestow.insight.explain.causes.cause import did_you_mean, nearest
 from kubestow.insight.explain.changes import NODE, POD, Change, changed, evaluate, feasible_after
 from kubestow.insight.explain.cluster_changes import node_kinds, node_like
+from kubestow.insight.explain.commands import commands_for
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.owners import Owner
 from kubestow.insight.explain.world import ExplainError, NoProfileError, World
@@ -66,6 +67,8 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     """Number of pods of other groups that have one, too."""
     atLeast: bool = False
     """Whether more pods may be helped than were counted."""
+    commands: tuple[str, ...] = ()
+    """The kubectl commands for the change."""
 
 
 class PendingGroup(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -261,7 +264,8 @@ def _remedy(world: World, group: _Group, groups: Sequence[_Group]) -> Remedy | N
     for change in group.spec.changes[:_TRIED]:
         helps, is_all = _helped(world, group, change)
         if best is None or helps > best.helps:
-            best = Remedy(change.side, change.text, helps, _others(world, group, groups, change), not is_all)
+            others, commands = _others(world, group, groups, change), commands_for(world, group.pods[0], change)
+            best = Remedy(change.side, change.text, helps, others, not is_all, commands)
         if best.helps == len(group.pods):
             break
     return best

@@ -25,6 +25,7 @@ from kubestow.insight.explain.cluster_changes import (
     victims_removed,
     volumes_moved,
 )
+from kubestow.insight.explain.commands import commands_for
 from kubestow.insight.explain.domain_blockers import blockers_removed
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.obstacles import Obstacle, gates, obstacles, taints, tolerating_all, untolerated
@@ -51,6 +52,8 @@ class Suggestion(msgspec.Struct, frozen=True, omit_defaults=True):
     """Some of these nodes."""
     alike: int = 0
     """For a change of a node: number of nodes, including this one, that lack only that."""
+    commands: tuple[str, ...] = ()
+    """The kubectl commands for the change; lines that start with # describe what no command does."""
 
 
 class Found(NamedTuple):
@@ -60,9 +63,10 @@ class Found(NamedTuple):
     nodes: list[str]
     alike: int = 0
 
-    def suggestion(self) -> Suggestion:
-        nodes = tuple(self.nodes[:_NAMED_NODES])
-        return Suggestion(self.change.side, self.change.text, len(self.nodes), nodes, self.alike)
+    def suggestion(self, world: World, pod: Pod) -> Suggestion:
+        """Return the change as a suggestion for a pod of a world."""
+        nodes, commands = tuple(self.nodes[:_NAMED_NODES]), commands_for(world, pod, self.change)
+        return Suggestion(self.change.side, self.change.text, len(self.nodes), nodes, self.alike, commands)
 
 
 def would_fit_if(run: DryRun, causes: Iterable[Cause] | None = None) -> list[Suggestion]:
@@ -70,7 +74,8 @@ def would_fit_if(run: DryRun, causes: Iterable[Cause] | None = None) -> list[Sug
 
     `causes`: what stands in the way of the pod, if known.
     """
-    return [found.suggestion() for found in found_changes(run, causes_of(run) if causes is None else causes)]
+    found = found_changes(run, causes_of(run) if causes is None else causes)
+    return [one.suggestion(run.world, run.pod.pod) for one in found]
 
 
 def found_changes(run: DryRun, causes: Iterable[Cause], target: str = "") -> list[Found]:
