@@ -29,8 +29,9 @@ from kubestow.insight.decisions.schema import (
     Rejected,
     Victim,
 )
-from kubestow.insight.explain.explanation import Explanation
+from kubestow.insight.explain.explanation import Explanation, explained
 from support.cli.explain_files import Files, node, pod
+from support.insight.rejections import SCENARIOS, Scenario, run_of
 
 
 def rendered(node: str = "", wide: bool = False, **fields: Any) -> list[str]:
@@ -303,3 +304,12 @@ def test_a_failure_is_called_one() -> None:
         "Scheduling pod shop/web failed.",
         "  plugin X failed",
     ]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_a_screen_fits_a_terminal(scenario: Scenario) -> None:
+    """It has at most 24 lines of 80 columns, and never only says that nothing was found."""
+    lines = printable(click.unstyle(lines_of(explained(run_of(scenario))))).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert "Would fit if" in lines

@@ -55,14 +55,16 @@ def _group(group: PendingGroup, now: float, *, wide: bool) -> Iterator[str]:
         cause = [*cause[: _LINES_OF_CAUSE - 1], f"{cause[_LINES_OF_CAUSE - 1][: WIDTH - 3]}..."]
     yield from cause
     if group.remedy is not None:
-        remedy = list(wrapped(f"-> {group.remedy.change} ({_helps(group, group.remedy)})", _INDENT))
+        remedy = list(wrapped(f"-> {group.remedy.change}{_helps(group, group.remedy)}", _INDENT))
         yield from (style(line, fg="cyan") for line in remedy)
 
 
 def _helps(group: PendingGroup, remedy: Remedy) -> str:
+    if group.count == 1 and not remedy.helpsOthers:
+        return ""
     count = f"at least {remedy.helps}" if remedy.atLeast else str(remedy.helps)
     others = f", and {remedy.helpsOthers} of others" if remedy.helpsOthers else ""
-    return f"helps {count} of {group.count}{others}"
+    return f" (helps {count} of {group.count}{others})"
 
 
 def _let_in(like: str, nodes: int, pods: int, owners: dict[str, int]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator
+from itertools import accumulate
 
 from kubestow.cli.explain import nodes as explain_nodes
 from kubestow.cli.explain.lines import (
@@ -22,6 +23,9 @@ from kubestow.insight.explain.would_fit import Suggestion
 
 _SUGGESTIONS = 6
 _CAUSES = 4
+_LINES = 24
+"""The height of a terminal."""
+_FEWEST_SUGGESTIONS = 2
 _MOVES = 3
 _WHY = {
     "pdbViolations": "the fewest PodDisruptionBudgets violated",
@@ -63,9 +67,12 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
             list(explain_nodes.scores(decision)),
             list(_preemption(decision)) if not explanation.causes or _has_victims(decision) else [],
         ]
+    notes = [line for note in explanation.notes for line in wrapped(f"Note: {note}", "")]
     if explanation.against is None:
-        sections.append(list(_would_fit(explanation, None if wide else _SUGGESTIONS)))
-    sections.append([line for note in explanation.notes for line in wrapped(f"Note: {note}", "")])
+        others = [section for section in (*sections, notes) if section]
+        room = _LINES - sum(len(section) + 1 for section in others)
+        sections.append(list(_would_fit(explanation, None if wide else room)))
+    sections.append(notes)
     return "\n\n".join("\n".join(section) for section in sections if section)
 
 
@@ -197,17 +204,24 @@ def _causes(explanation: Explanation, most: int | None) -> Iterator[str]:
 # What would help
 
 
-def _would_fit(explanation: Explanation, most: int | None) -> Iterator[str]:
+def _would_fit(explanation: Explanation, room: int | None) -> Iterator[str]:
+    """Yield the suggestions that fit in some lines, but at least the first two; all without a limit."""
     suggestions = explanation.would_fit_if
     if not suggestions and not explanation.is_stuck:
         return
     yield title("Would fit if")
     if not suggestions:
         yield from _together(explanation)
-    for one in suggestions[:most]:
-        yield from change_lines(one.side, one.change, _opens(one))
-    if most is not None and len(suggestions) > most:
-        yield f"  and {len(suggestions) - most} other ways; see -o wide"
+    shown = [list(change_lines(one.side, one.change, _opens(one))) for one in suggestions]
+    count = len(shown)
+    if room is not None and sum(map(len, shown)) >= room:
+        lengths = accumulate(map(len, shown))
+        count = max(_FEWEST_SUGGESTIONS, sum(length < room - 1 for length in lengths))
+    for lines in shown[:count]:
+        yield from lines
+    if len(shown) > count:
+        left = len(shown) - count
+        yield f"  and {left} other way{'s' if left > 1 else ''}; see -o wide"
 
 
 def _together(explanation: Explanation) -> Iterator[str]:

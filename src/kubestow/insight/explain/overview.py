@@ -5,6 +5,7 @@ time limit has only the reasons of its nodes. The number of pods that a change h
 the nodes, or by placing some of them one after another where they depend on each other.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -164,6 +165,7 @@ class _Group:
 
     @property
     def since(self) -> float:
+        """The creation of the oldest pod; infinite if it is unknown."""
         return _created(self.by_spec[self.spec][0])
 
 
@@ -183,21 +185,23 @@ def pending_overview(
             group.causes = group.spec.causes
             group.remedy = _remedy(world, group, groups)
     let_in = tuple(_one_more_node(world, chosen, what_if_node)) if what_if_node else ()
-    return PendingOverview(format_time(world.now), len(chosen), tuple(map(_shown, groups)), let_in, notes)
+    return PendingOverview(
+        format_time(world.now), len(chosen), tuple(_shown(group, world.now) for group in groups), let_in, notes
+    )
 
 
 def _created(pod: Pod) -> float:
     try:
         return parse_time(pod.metadata.creationTimestamp or "")
     except ValueError:
-        return 0.0
+        return math.inf
 
 
-def _shown(group: _Group) -> PendingGroup:
+def _shown(group: _Group, now: float) -> PendingGroup:
     spec, names = group.spec, tuple(pod.key for pod in group.pods[:_NAMED])
     text = group.causes[0].text if group.causes else spec.text
     return PendingGroup(
-        group.owner.text, len(group.pods), format_time(group.since), text, names, spec.plugin, group.remedy
+        group.owner.text, len(group.pods), format_time(min(group.since, now)), text, names, spec.plugin, group.remedy
     )
 
 

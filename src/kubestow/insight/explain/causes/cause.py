@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,10 @@ NEAR = 0.05
 """The size of a change that replaces a misspelt name."""
 _SHOWN = 5
 _MOST_SIMILAR = 3
+_SIMILARITY = 0.7
+"""The least similarity of a name, as a ratio."""
+_NEARLY = 0.1
+"""How much less similar than the nearest name others may be."""
 _DOMAINS = {HOSTNAME_LABEL: "node", ZONE_LABEL: "zone", REGION_LABEL: "region"}
 
 
@@ -81,9 +85,14 @@ def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     same = [other for other, folded in names.items() if folded == name.casefold()]
     if same:
         return tuple(same)
-    close = get_close_matches(name.casefold(), set(names.values()), _MOST_SIMILAR, 0.7)
-    ranked = [other for folded in close for other, its in names.items() if its == folded]
-    return tuple(ranked[:_MOST_SIMILAR])
+    wanted = name.casefold()
+    close = get_close_matches(wanted, set(names.values()), _MOST_SIMILAR, _SIMILARITY)
+    ratios = {folded: SequenceMatcher(None, folded, wanted).ratio() for folded in close}
+    best = max(ratios.values(), default=0.0)
+    ranked = sorted(
+        (folded for folded in close if ratios[folded] >= best - _NEARLY), key=lambda one: (-ratios[one], one)
+    )
+    return tuple(other for folded in ranked for other, its in names.items() if its == folded)[:_MOST_SIMILAR]
 
 
 def did_you_mean(similar: Sequence[str]) -> str:
