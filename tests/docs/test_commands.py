@@ -64,6 +64,11 @@ def plain(command: str) -> str:
     return command.removeprefix(".venv/bin/")
 
 
+def _runs(command: str) -> bool:
+    """Return whether a command runs without a cluster; `$files` names files with one."""
+    return plain(command).startswith(_RUNS) or "$files" in command
+
+
 HAS_KUBECTL = shutil.which("kubectl") is not None
 WITH_KUBECTL = [
     page
@@ -104,7 +109,7 @@ def test_commands_answer_what_is_shown(page: Path, tmp_path: Path) -> None:
     todo = list(steps(page))
     if HAS_KUBECTL and page in WITH_KUBECTL:
         pytest.skip("kubectl is there: the test below runs everything")
-    run = [step for step in todo if isinstance(step, File) or plain(step.command).startswith(_RUNS)]
+    run = [step for step in todo if isinstance(step, File) or _runs(step.command)]
     if not any(isinstance(step, Typed) for step in run):
         pytest.skip("nothing but servers and kubectl")
     _read(tmp_path, run)

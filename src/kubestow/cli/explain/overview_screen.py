@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kubestow.api.timestamps import parse_time
 from kubestow.cli.explain.lines import WIDTH, wrapped
 from kubestow.cli.terminal import style
-from kubestow.insight.explain.overview import PendingGroup, PendingOverview, Remedy
+from kubestow.insight.explain.overview import LetIn, PendingGroup, PendingOverview, Remedy
 
 _LINES = 20
 """Number of lines for groups, so that all fits a terminal of 24 lines."""
@@ -29,8 +29,9 @@ def overview_lines_of(overview: PendingOverview, *, wide: bool = False) -> str:
     if rest:
         count = sum(group.count for group in rest)
         lines.append(f"and {count} more pods in {len(rest)} groups; see -o wide")
-    for let_in in overview.oneMoreNode:
-        lines += ["", *_let_in(let_in.like, let_in.nodes, let_in.pods, let_in.owners)]
+    helpful = [one for one in overview.oneMoreNode if one.pods] or list(overview.oneMoreNode[:1])
+    for number, one in enumerate(helpful):
+        lines += [*([] if number else [""]), *_let_in(one, len(overview.oneMoreNode))]
     lines += [line for note in overview.notes for line in ("", *wrapped(f"Note: {note}", ""))]
     return "\n".join(lines).rstrip("\n")
 
@@ -67,13 +68,13 @@ def _helps(group: PendingGroup, remedy: Remedy) -> str:
     return f" (helps {count} of {group.count}{others})"
 
 
-def _let_in(like: str, nodes: int, pods: int, owners: dict[str, int]) -> Iterator[str]:
-    alike = f", of which there are {nodes}," if nodes > 1 else ""
-    if not pods:
-        yield f"One more node like {like}{alike} would let in none of them."
+def _let_in(one: LetIn, kinds: int) -> Iterator[str]:
+    if not one.pods:
+        yield f"One more node like {one.like if kinds == 1 else 'any other'} would let in none of them."
         return
-    which = ", ".join(f"{count} of {owner}" for owner, count in owners.items())
-    yield from wrapped(f"One more node like {like}{alike} would let in {pods}: {which}.", "")
+    alike = f", of which there are {one.nodes}," if one.nodes > 1 else ""
+    which = ", ".join(f"{count} of {owner}" for owner, count in one.owners.items())
+    yield from wrapped(f"One more node like {one.like}{alike} would let in {one.pods}: {which}.", "")
 
 
 def format_age(seconds: float) -> str:
