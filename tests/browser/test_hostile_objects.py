@@ -87,7 +87,7 @@ def test_every_view_shows_them_as_text(browser: Browser, address: str) -> None:
         f"#/cluster?show=map&group={quote(IMAGE)}&colour=label:{quote(IMAGE)}": SCRIPT,
         "#/cluster?show=map&colour=taints": f"{IMAGE}={SCRIPT}:NoSchedule",
         f"#/cluster?node={quote(IMAGE + '0')}": "Recent rejections",
-        "#/queue": SCRIPT,
+        "#/queue?by=pods": SCRIPT,
         f"#/queue?follow={quote(SCRIPT + 'gated')}": f"waiting for scheduling gates: [{IMAGE}]",
         "#/decisions": f"default/{IMAGE}p1",
         bigs: "untolerated taint",

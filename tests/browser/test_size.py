@@ -66,7 +66,7 @@ def test_5000_nodes_fit_on_one_screen(browser: Browser, cluster: Up) -> None:
 def test_10000_pending_pods_scroll(browser: Browser, cluster: Up) -> None:
     """Only visible rows are in the document, and they are reused; End goes to the last row, and a filter finds one."""
     with modified(browser, cluster, queue=crowded) as page:
-        go(page, "#/queue?sort=pod")
+        go(page, "#/queue?by=pods&sort=pod")
         table = page.get_by_role("grid")
         expect(table).to_have_attribute("aria-rowcount", "10001")
         assert table.get_by_role("row").count() < IN_SIGHT
@@ -102,7 +102,7 @@ def test_names_are_data(browser: Browser, cluster: Up) -> None:
 
     with modified(browser, cluster, cluster=rename_nodes, queue=rename_pods, search=rename_found) as page:
         page.on("dialog", lambda dialog: pytest.fail(dialog.message))
-        for place in ("#/cluster?group=pool", "#/cluster?show=table&colour=label:pool", "#/queue"):
+        for place in ("#/cluster?group=pool", "#/cluster?show=table&colour=label:pool", "#/queue?by=pods"):
             go(page, place)
             expect(page.locator(".heatmap, .table").first).to_be_visible()
         rows = page.get_by_role("grid").get_by_role("row")

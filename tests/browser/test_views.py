@@ -64,7 +64,7 @@ def test_nodes_as_a_table(page: Page) -> None:
 
 def test_the_queue_by_state_and_reason(page: Page) -> None:
     """States and reasons are filters; a pod can be followed."""
-    go(page, "#/queue")
+    go(page, "#/queue?by=pods")
     page.get_by_role("button", name="Gated 1").click()
     expect(page.get_by_role("grid").get_by_role("row")).to_have_count(2)
     page.get_by_role("button", name="Unschedulable 4").click()
@@ -74,6 +74,17 @@ def test_the_queue_by_state_and_reason(page: Page) -> None:
     followed = page.get_by_role("complementary")
     expect(followed).to_contain_text("Insufficient cpu")
     expect(followed).to_contain_text("NodeResourcesFit")
+
+
+def test_the_queue_by_owner(page: Page) -> None:
+    """Pods of one owner with the same reason are one row, which opens them."""
+    go(page, "#/queue")
+    owners = page.get_by_role("grid", name="Owners of pods in the queue")
+    expect(owners).to_contain_text("default/held")
+    owners.get_by_role("row").filter(has_text="default/held").click(position={"x": 300, "y": 10})
+    expect(page.get_by_role("grid", name="Pods in the queue").get_by_role("row")).to_have_count(2)
+    page.get_by_role("button", name="By owner").click()
+    expect(owners).to_be_visible()
 
 
 def test_a_decision_shows_reasons_and_suggestions(page: Page) -> None:

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from kubestow.api import codec
+from kubestow.api.meta import OwnerReference
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.apiserver.resources import BY_STORAGE
@@ -16,6 +18,7 @@ from kubestow.apiserver.store.records import Change, Record, encode
 from kubestow.cli.up.overview import ZONE, Overview
 from kubestow.cli.up.screen import Head, render
 from kubestow.insight.decisions.record import Record as Decision
+from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from support.insight.records import made
 
@@ -140,6 +143,21 @@ def test_a_pod_rejected_again_for_the_same_reason_appears_once(world: World, dra
         world.decisions.appendleft(made(1.0, "default/a", "u", message=message))
     reasons = [line.split(None, 2)[2] for line in drawn() if "default/a" in line]
     assert reasons == ["2 Insufficient cpu", "1 Insufficient cpu"]
+
+
+def test_equal_rejections_of_an_owners_pods_are_one_line(world: World, drawn: Callable[..., list[str]]) -> None:
+    """With the number of pods; pods by themselves, and other reasons, have lines of their own."""
+    owner = OwnerReference("apps/v1", "ReplicaSet", "web-5d", "u", True)
+    for number in range(20):
+        record = made(1.0, f"shop/web-{number}", f"u{number}", message="2 Insufficient cpu")
+        metadata = replace(record.info.pod.metadata, ownerReferences=(owner,), labels={"pod-template-hash": "5d"})
+        record.info = PodInfo(replace(record.info.pod, metadata=metadata))
+        world.decisions.appendleft(record)
+    for name in ("a", "b"):
+        world.decisions.appendleft(made(1.0, f"shop/{name}", name, message="2 Insufficient cpu"))
+    lines = [" ".join(line.split()[1:]) for line in drawn() if "Insufficient" in line]
+    result = "2 Insufficient cpu"
+    assert lines == [f"shop/b {result}", f"shop/a {result}", f"Deployment shop/web (20 pods) {result}"]
 
 
 def test_pods_are_counted_by_phase_as_they_change(world: World, drawn: Callable[..., list[str]]) -> None:

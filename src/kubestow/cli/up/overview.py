@@ -7,6 +7,8 @@ changes when there is something new.
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +20,14 @@ from kubestow.apiserver.store.store import Store
 from kubestow.cli.scheduler.live import LiveScheduler
 from kubestow.insight.decisions.record import Record
 from kubestow.insight.decisions.schema import UNSCHEDULABLE
+from kubestow.insight.explain.owners import Owner
 from kubestow.scheduler.cluster.arrays import IntArray
 from kubestow.scheduler.cluster.nodes import CPU, MEMORY
 
 ZONE = "topology.kubernetes.io/zone"
 _PHASE = BY_STORAGE["pods"].selectable_fields.index("status.phase")
+_READ = 2_000
+"""Number of the newest decisions that are read."""
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -38,6 +43,20 @@ class Usage:
     """Requested and allocatable."""
     memory: tuple[int, int]
     pods: tuple[int, int]
+
+
+class Shown(NamedTuple):
+    """A decision, which may stand for equal ones about other pods of the owner."""
+
+    record: Record
+    owner: str = ""
+    uids: set[str] = set()
+    """The pods that were rejected for the same reason."""
+
+    @property
+    def name(self) -> str:
+        """The pod, or its owner with the number of pods."""
+        return self.record.pod if len(self.uids) < 2 else f"{self.owner} ({len(self.uids)} pods)"
 
 
 class Overview:
@@ -75,18 +94,20 @@ class Overview:
     def node_count(self) -> int:
         return self._nodes.count
 
-    def decisions(self, limit: int) -> list[Record]:
-        """Return the last decisions, newest first; repeated rejections of a pod for the same reason appear once."""
-        shown: list[Record] = []
-        rejected = set()
-        for record in self._decisions:
+    def decisions(self, limit: int) -> list["Shown"]:
+        """Return the last decisions, newest first; rejections of an owner's pods for the same reason appear once."""
+        shown: list[Shown] = []
+        rejected: dict[tuple[Owner, str], Shown] = {}
+        for record in islice(self._decisions, _READ):
             if record.outcome == UNSCHEDULABLE:
-                if (record.uid, record.message) in rejected:
+                owner = Owner.of(record.info.pod, self._scheduler.core.cluster.listers)
+                equal = rejected.get((owner, record.message))
+                if equal is not None:
+                    equal.uids.add(record.uid)
                     continue
-                rejected.add((record.uid, record.message))
-            shown.append(record)
-            if len(shown) == limit:
-                break
+                rejected[owner, record.message] = Shown(record, owner.text, {record.uid})
+            if len(shown) < limit:
+                shown.append(rejected[owner, record.message] if record.outcome == UNSCHEDULABLE else Shown(record))
         return shown
 
     def nodes(self) -> list[Usage]:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kubestow import __version__
-from kubestow.cli.up.overview import Overview, Usage
+from kubestow.cli.up.overview import Overview, Shown, Usage
 from kubestow.insight.decisions.record import WAITING, Record
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED
 
@@ -139,11 +139,11 @@ def _queue(lengths: dict[str, int]) -> Text:
     return line
 
 
-def _decisions(records: list[Record]) -> Table:
+def _decisions(decisions: list[Shown]) -> Table:
     table = _table("DECIDED", "POD", "RESULT")
     table.columns[2].no_wrap = False
-    for record in records:
-        table.add_row(_clock(record.time), record.pod, _result(record))
+    for shown in decisions:
+        table.add_row(_clock(shown.record.time), shown.name, _result(shown.record))
     return table
 
 

@@ -68,10 +68,14 @@ class Explanation(NamedTuple):
         complete = (commands for commands in every if commands and not any(one.startswith("#") for one in commands))
         return next(complete, next(filter(None, every), ()))
 
+    @property
+    def cause_trees(self) -> list[dict[str, Any]]:
+        """The causes as JSON objects."""
+        return [{"plugin": one.plugin, "text": one.text, "similar": one.similar} for one in self.causes]
+
     def tree(self) -> dict[str, Any]:
         """Return the explanation as JSON objects: the fields of the decision, and those of the explanation."""
-        causes = [{"plugin": one.plugin, "text": one.text, "similar": one.similar} for one in self.causes]
-        more: dict[str, Any] = {"source": self.source, "causes": causes, "wouldFitIf": self.would_fit_if}
+        more: dict[str, Any] = {"source": self.source, "causes": self.cause_trees, "wouldFitIf": self.would_fit_if}
         more |= {"together": self.together, "against": self.against, "notes": self.notes}
         return _tree(self.decision, more)
 

@@ -23,6 +23,7 @@ class WaitingPod(Struct, frozen=True, array_like=True, gc=False):
     hint: str = ""
     node: str = ""
     group: str = ""
+    owner: str = ""
 
 
 class Figures(Struct, frozen=True, omit_defaults=True):

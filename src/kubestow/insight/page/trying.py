@@ -145,7 +145,9 @@ def _tried(world: World, pods: Iterable[Pod]) -> Iterator[dict[str, Any]]:
 def _to_dict(found: Explanation) -> dict[str, Any]:
     return with_matrix(found.decision) | {
         "source": found.source,
+        "causes": found.cause_trees,
         "wouldFitIf": found.would_fit_if,
+        "together": found.together,
         "against": found.against,
         "notes": found.notes,
         "stuck": found.is_stuck,

@@ -17,6 +17,7 @@ from kubestow.clock import Clock
 from kubestow.insight.decisions.record import Record
 from kubestow.insight.decisions.recorder import FIRST_EVENT, Recorder
 from kubestow.insight.decisions.schema import SCHEDULED
+from kubestow.insight.explain.owners import Owner
 from kubestow.insight.page.moments import IN_FLIGHT, WAITING, Figures, Moment, WaitingPod
 from kubestow.scheduler.assembly import Core
 from kubestow.scheduler.binding.waiting import WaitingPod as PodAtPermit
@@ -233,6 +234,7 @@ class _Waiting:
             *self._woken(queued),
             nominated,
             group_key(queued.pod),
+            self._owner(queued.pod),
         )
 
     def _woken(self, queued: QueuedPod) -> tuple[str, str]:
@@ -261,7 +263,11 @@ class _Waiting:
             "",
             node=self.watched.core.cluster.node_name_of(uid) or "",
             group=group_key(pod),
+            owner=self._owner(pod),
         )
+
+    def _owner(self, pod: Pod) -> str:
+        return Owner.of(pod, self.watched.core.cluster.listers).text
 
 
 def _created(pod: Pod, default: float) -> float:

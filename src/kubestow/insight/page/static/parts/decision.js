@@ -35,9 +35,16 @@ function Preemption({ preemption, outcome }) {
 	</section>`;
 }
 
-export const WouldFit = ({ changes, stuck }) => html`<section class="panel fits"><h2>Would fit if</h2>
-	${changes.length ? html`<ol class="stack">${changes.map(({ side, change, opens, nodes = [], alike, placed }, number) => html`<li key=${number}><span class=${`badge ${side === "pod" || side === "group" ? "accent" : side === "node" ? "warn" : "ok"}`}>${side}</span>
-			<div class="grow"><strong>${change}</strong><div class="hint">${placed != null ? `${plural(placed, "pod")} placed` : html`opens ${plural(opens, "node")}${nodes.length > 0 ? ": " : ""}${nodes.map((node, place) => html`${place > 0 && ", "}<${Node} key=${node} name=${node} />`)}${opens > nodes.length ? " …" : ""}`}${alike > 1 ? `; ${plural(alike - 1, "more node")} ${alike === 2 ? "lacks" : "lack"} only this` : ""}</div></div></li>`)}</ol>`
+/** What stands in the way of a pod, by name. */
+export const InTheWay = ({ causes = [] }) => causes.length > 0 && html`<section class="panel"><h2>In the way</h2><ul class="stack">${causes.map(({ plugin, text }, number) => html`<li key=${number}>${text} <span class="hint">${plugin}</span></li>`)}</ul></section>`;
+
+/** Copies commands to the clipboard; browsers only allow it on pages from this machine or over TLS. */
+const Copy = ({ commands = [] }) => commands.length > 0 && navigator.clipboard && html`<button class="plain" title=${commands.join("\n")} onClick=${({ currentTarget }) => navigator.clipboard.writeText(`${commands.join("\n")}\n`).then(() => { currentTarget.textContent = "Copied"; })}>Copy command</button>`;
+
+export const WouldFit = ({ changes, stuck, together }) => html`<section class="panel fits"><h2>Would fit if</h2>
+	${changes.length ? html`<ol class="stack">${changes.map(({ side, change, opens, nodes = [], alike, placed, commands }, number) => html`<li key=${number}><span class=${`badge ${side === "pod" || side === "group" ? "accent" : side === "node" ? "warn" : "ok"}`}>${side}</span>
+			<div class="grow"><strong>${change}</strong><div class="hint">${placed != null ? `${plural(placed, "pod")} placed` : html`opens ${plural(opens, "node")}${nodes.length > 0 ? ": " : ""}${nodes.map((node, place) => html`${place > 0 && ", "}<${Node} key=${node} name=${node} />`)}${opens > nodes.length ? " …" : ""}`}${alike > 1 ? `; ${plural(alike - 1, "more node")} ${alike === 2 ? "lacks" : "lack"} only this` : ""}</div></div><${Copy} commands=${commands} /></li>`)}</ol>`
+		: together ? html`<p>No single change is enough; all of these are, for <${Node} name=${together.node} />:</p><ul>${together.changes.map((change) => html`<li key=${change}>${change}</li>`)}</ul><${Copy} commands=${together.commands} />`
 		: html`<p class="hint">${stuck ? "No single change that was tried helps." : "It fits without changes."}</p>`}</section>`;
 
 export function Body({ decision, matrix, runnerUp, dry }) {

@@ -4,7 +4,7 @@ import { path, useAnswer } from "../lib/api.js";
 import { about, now, queue, seconds, when } from "../lib/data.js";
 import { moment, route, setOptions } from "../lib/route.js";
 import { clock, count, duration, plural } from "../lib/format.js";
-import { Body, WouldFit } from "../parts/decision.js";
+import { Body, InTheWay, WouldFit } from "../parts/decision.js";
 import { Answer, Empty, Loading, Problem } from "../parts/states.js";
 import { Moves, Strip } from "../parts/strip.js";
 import { Name, Node, Outcome, State, waited } from "../parts/common.js";
@@ -35,7 +35,7 @@ function Facts({ decision, waits, pending }) {
 /** Changes that would help, tried in a copy of the cluster, which takes seconds. */
 function Help({ names, decided }) {
 	const explained = useAnswer(path("explain", ...names), { run: when().run }, decided);
-	if (explained.data) return html`<${WouldFit} changes=${explained.data.wouldFitIf || []} stuck=${!explained.data.decision.chosen} />`;
+	if (explained.data) return html`<div class="stack"><${InTheWay} causes=${explained.data.causes} /><${WouldFit} changes=${explained.data.wouldFitIf || []} stuck=${!explained.data.decision.chosen} together=${explained.data.together} /></div>`;
 	if (explained.error) return explained.error.status === 404 ? null : html`<section class="panel"><h2>Would fit if</h2><${Problem} error=${explained.error} /></section>`;
 	return html`<section class="panel"><h2>Would fit if</h2><p class="hint">Trying changes in a copy of the cluster …</p><${Loading} what="Trying changes" /></section>`;
 }

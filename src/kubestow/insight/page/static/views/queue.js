@@ -7,7 +7,7 @@ import { clock, count, duration, plural, splitPod } from "../lib/format.js";
 import { Scrubber } from "../parts/scrubber.js";
 import { Answer, Empty, Loading } from "../parts/states.js";
 import { Table } from "../parts/table.js";
-import { Bars, Node, Outcome, POD_COLUMN, Side, State, STATES, Title, brief, numbers, tally } from "../parts/common.js";
+import { Bars, Name, Node, Outcome, POD_COLUMN, Side, State, STATES, Title, brief, numbers, tally } from "../parts/common.js";
 import { Moves } from "../parts/strip.js";
 
 const until = (moment) => (moment == null ? "–" : moment <= now() ? "due" : `in ${duration(moment - now())}`);
@@ -22,6 +22,27 @@ const COLUMNS = [
 	{ key: "retry", title: "Next retry", width: "106px", end: true, sort: true, cell: ({ retry }) => until(retry) },
 	{ key: "event", title: "Requeued by", width: "minmax(110px,1fr)", sort: woken, cell: woken },
 ];
+
+const OWNER_COLUMNS = [
+	numbers("size", "Pods", "80px", { narrow: true }),
+	{ key: "age", title: "Longest", width: "96px", narrow: true, end: true, sort: ({ created }) => -created, cell: ({ created }) => duration(Math.max(0, Math.round(now() - created))) },
+	{ key: "owner", title: "Owner", width: "minmax(200px,1.4fr)", small: "minmax(110px,1fr)", narrow: true, sort: true, cell: ({ owner }) => html`<${Name}>${owner}<//>` },
+	{ key: "reason", title: "Reason", width: "minmax(200px,2.4fr)", sort: true, cell: ({ reason }) => html`<span title=${reason}>${reason || "–"}</span>` },
+	{ key: "help", title: "What would help", width: "140px", cell: ({ oldest }) => html`<a href=${podLink(oldest)} tabindex="-1">see its oldest pod</a>` },
+];
+
+/** Pods of one owner with the same reason, as one row. */
+function byOwner(rows) {
+	const groups = new Map();
+	for (const row of rows) {
+		const owner = row.owner || `Pod ${row.pod}`, reason = brief(row.reason), key = `${owner}\n${reason}`;
+		const group = groups.get(key) || { uid: key, owner, reason, size: 0, created: row.created, oldest: row.pod };
+		groups.set(key, group);
+		group.size += 1;
+		if (row.created < group.created) Object.assign(group, { created: row.created, oldest: row.pod });
+	}
+	return [...groups.values()];
+}
 
 /** The followed pod: its state in the queue, then the outcome. */
 function Followed({ uid, row, pod }) {
@@ -42,29 +63,37 @@ function Followed({ uid, row, pod }) {
 export function Queue() {
 	const answer = useQueue();
 	const { options } = route.value;
-	const { state, reason, plugin, filter = "", follow } = options;
+	const { state, reason, plugin, owner, namespace, filter = "", follow } = options;
+	const grouped = options.by !== "pods" && !owner && !follow && !filter;
 	const data = answer.data;
-	const inState = useMemo(() => (data ? data.rows.filter((row) => !state || row.state === state) : []), [data, state]);
+	const inState = useMemo(() => (data ? data.rows.filter((row) => (!state || row.state === state) && (!namespace || row.pod.startsWith(`${namespace}/`))) : []), [data, state, namespace]);
+	const namespaces = useMemo(() => [...new Set((data?.rows || []).map(({ pod }) => splitPod(pod)[0]))].sort(), [data]);
 	const reasons = useMemo(() => tally(inState.filter((row) => row.reason), (row) => brief(row.reason)), [inState]);
 	const rows = useMemo(() => {
 		const text = filter.toLowerCase();
 		const why = reason && brief(reason);
-		return inState.filter((row) => (!why || brief(row.reason) === why) && (!plugin || row.plugins.includes(plugin))
+		return inState.filter((row) => (!why || brief(row.reason) === why) && (!plugin || row.plugins.includes(plugin)) && (!owner || (row.owner || `Pod ${row.pod}`) === owner)
 			&& (!text || `${row.pod} ${row.reason} ${row.plugins.join(" ")} ${row.event} ${row.group}`.toLowerCase().includes(text)));
-	}, [inState, reason, plugin, filter]);
+	}, [inState, reason, plugin, owner, filter]);
+	const groups = useMemo(() => (grouped ? byOwner(rows) : []), [rows, grouped]);
 	return html`<${Answer} of=${answer} what="Reading the queue">${() => html`
 		<${Title} controls=${html`<input type="search" aria-label="Filter the queue" placeholder="Filter by name, reason, event" value=${filter} onInput=${(event) => setOptions({ filter: event.target.value })} />`}>Queue<//>
 		<div class="chips" role="group" aria-label="State">
 			<button aria-pressed=${!state} onClick=${() => setOptions({ state: null, reason: null })}>All <b>${count(data.rows.length)}</b></button>
 			${Object.entries(STATES).filter(([name, { ofGroups }]) => !ofGroups || name in data.counts).map(([name, { title, hint }]) => html`<button key=${name} title=${hint} aria-pressed=${state === name} onClick=${() => setOptions({ state: state === name ? null : name, reason: null })}>${title} <b>${count(data.counts[name] || 0)}</b></button>`)}
 		</div>
-		${(plugin || reason) && html`<p class="banner past">Only pods ${plugin ? html`blocked by <strong>${plugin}</strong>` : html`with <strong>${brief(reason)}</strong>`}. <button onClick=${() => setOptions({ plugin: null, reason: null })}>Show all</button></p>`}
+		<div class="row"><div class="segments" role="group" aria-label="Rows">
+			<button aria-pressed=${grouped} onClick=${() => setOptions({ by: null, owner: null, follow: null, filter: null })}>By owner</button><button aria-pressed=${!grouped} onClick=${() => setOptions({ by: "pods" })}>Pods</button></div>
+			${namespaces.length > 1 && html`<select aria-label="Namespace" onChange=${(event) => setOptions({ namespace: event.target.value || null })}><option value="">All namespaces</option>${namespaces.map((name) => html`<option key=${name} value=${name} selected=${name === namespace}>${name}</option>`)}</select>`}</div>
+		${(plugin || reason || owner) && html`<p class="banner past">Only pods ${[owner && html`of <strong>${owner}</strong> `, plugin && html`blocked by <strong>${plugin}</strong> `, reason && html`with <strong>${brief(reason)}</strong>`]}. <button onClick=${() => setOptions({ plugin: null, reason: null, owner: null })}>Show all</button></p>`}
 		${data.rows.length === 0 && !follow ? html`<${Empty} title="No pending pods" icon="queue">${about.value.live ? "Every pod has a node. New pods appear here when they are created." : "At this moment every pod had a node."}<//>`
 		: html`
 			${!reason && reasons.length > 0 && html`<${Bars} label="Reasons" all=${inState.length} items=${reasons.slice(0, 4).map(([text, size]) => ({ key: text, size, text, title: text }))} onPick=${(text) => setOptions({ reason: text })}>
 				${reasons.length > 4 && html`<li class="hint">${plural(reasons.length - 4, "more reason")}</li>`}<//>`}
 			<div class=${follow ? "beside open" : "beside"}>
-				${rows.length ? html`<${Table} id="queue" fill label="Pods in the queue" rows=${rows} columns=${COLUMNS} order=${options.sort || "-age"} onOrder=${(sort) => setOptions({ sort })}
+				${grouped && groups.length ? html`<${Table} id="owners" fill label="Owners of pods in the queue" rows=${groups} columns=${OWNER_COLUMNS} order=${options.sort || "-age"} onOrder=${(sort) => setOptions({ sort })}
+						onOpen=${(group) => setOptions({ owner: group.owner, reason: group.reason || null, sort: null })} />`
+					: rows.length ? html`<${Table} id="queue" fill label="Pods in the queue" rows=${rows} columns=${COLUMNS} order=${options.sort || "-age"} onOrder=${(sort) => setOptions({ sort })}
 						chosen=${({ uid }) => uid === follow} onOpen=${({ uid, pod }) => setOptions({ follow: uid, pod })} />`
 					: html`<${Empty} title="No matching pods" icon="search">None of ${plural(data.rows.length, "pod")} in the queue matches.<//>`}
 				${follow && html`<${Followed} key=${follow} uid=${follow} row=${data.byUid.get(follow)} pod=${data.byUid.get(follow)?.pod || options.pod} />`}

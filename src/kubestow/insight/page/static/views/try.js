@@ -1,7 +1,7 @@
 // Try a pod: a dry run of pods that do not exist.
 import { html, useState } from "../lib/ui.js";
 import { about } from "../lib/data.js";
-import { Body, WouldFit } from "../parts/decision.js";
+import { Body, InTheWay, WouldFit } from "../parts/decision.js";
 import { Empty } from "../parts/states.js";
 import { YamlForm } from "../parts/yaml.js";
 import { Name, Node, Outcome, Title } from "../parts/common.js";
@@ -26,7 +26,7 @@ const Tried = ({ item }) => {
 	return html`<section class="stack" aria-label=${decision.pod}>
 		<div><h2><${Name}>${decision.pod}<//></h2><p class="row"><${Outcome} of=${decision.outcome} />${decision.chosen ? html`<span>would run on <${Node} name=${decision.chosen} /></span>` : html`<span>fits on no node</span>`}</p></div>
 		${decision.message && html`<p class="notice bad">${decision.message}</p>`}
-		${!decision.chosen && html`<${WouldFit} changes=${wouldFitIf || []} stuck />`}
+		${!decision.chosen && html`<${InTheWay} causes=${item.causes} /><${WouldFit} changes=${wouldFitIf || []} stuck together=${item.together} />`}
 		<${Body} decision=${decision} matrix=${matrix} runnerUp=${runnerUp} dry />
 		${notes.map((note) => html`<p class="hint" key=${note}>${note}</p>`)}</section>`;
 };
