@@ -180,3 +180,17 @@ def test_a_kind_of_node_that_helps_a_group_is_found_among_many(tmp_path: Path) -
     files = Files(tmp_path, *small, node("big", "8"), gang("train", 2), *workers("train", 2))
     decision = json.loads(files.explain("podgroup/train", "-o", "json").output)
     assert "a node like big added" in [one["change"] for one in decision["wouldFitIf"]]
+
+
+def test_what_stands_in_the_way_of_the_pods_is_named(tmp_path: Path) -> None:
+    """The correction of a misspelt value is tried for every pod of the group."""
+    near = [node(f"n{number}", "8") for number in range(2)]
+    for one in near:
+        one["metadata"]["labels"]["disk"] = "ssd"
+    files = Files(tmp_path, *near, gang("train", 2), *workers("train", 2, nodeSelector={"disk": "SSD"}))
+    output = files.explain("podgroup/train").output
+    assert "In the way\n  - no node has disk=SSD; 2 nodes have ssd: did you mean that?\n" in output
+    decision = json.loads(files.explain("podgroup/train", "-o", "json").output)
+    first = decision["wouldFitIf"][0]["change"]
+    assert first == "node selector disk=SSD changed to disk=ssd (of every pod)"
+    assert decision["causes"][0]["similar"] == ["ssd"]

@@ -10,11 +10,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
 from kubestow.cli.explain import process as explain_process
+from kubestow.cli.explain.pending import overview_of
 from support.cli.explain_files import gang, node, pod, refused, run_explain
 from support.cli.up_running import Up
 from support.client.authority import Authority
@@ -212,9 +214,8 @@ def test_pending_pods_of_a_live_cluster_are_shown_until_something_changes(
     up: Up, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The overview is made again when an object has changed only."""
-    made: list[Any] = []
-    plain = explain_process.overview_of
-    monkeypatch.setattr(explain_process, "overview_of", lambda *given: made.append(given) or plain(*given))
+    made = Mock(wraps=overview_of)
+    monkeypatch.setattr(explain_process, "overview_of", made)
     pauses: list[float] = []
 
     async def pause(seconds: float) -> None:
@@ -224,7 +225,7 @@ def test_pending_pods_of_a_live_cluster_are_shown_until_something_changes(
 
     monkeypatch.setattr(explain_process, "pause", pause)
     done = run_explain("-A", "--watch", "--kubeconfig", str(up.kubeconfig))
-    assert (done.exit_code, len(made)) == (0, 1)
+    assert (done.exit_code, made.call_count) == (0, 1)
     assert "Pod default/large\n               4 Insufficient cpu\n" in done.output
     assert "-> request of cpu lowered from 9 to 8" in done.output
     assert run_explain("-n", "kube-system", "--kubeconfig", str(up.kubeconfig)).output == "No pod is pending.\n"

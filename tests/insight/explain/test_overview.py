@@ -1,6 +1,7 @@
 """The overview of pending pods: groups by owner and cause, the change that helps most, and one more node."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 from kubestow.api.meta import OwnerReference
 from kubestow.api.pod import Pod
 from kubestow.insight.explain import overview
+from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.overview import PendingOverview, pending_overview
 from kubestow.insight.explain.world import ExplainError, World
 from kubestow.testing import make_node, make_pod
@@ -96,14 +98,13 @@ def test_pods_that_fit_and_pods_of_other_schedulers_are_explained() -> None:
 
 def test_pods_with_equal_specs_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two owners with 20 pods each, two are evaluated."""
-    runs = []
-    plain = overview.DryRun
-    monkeypatch.setattr(overview, "DryRun", lambda *given, **options: runs.append(given) or plain(*given, **options))
+    runs = Mock(wraps=DryRun)
+    monkeypatch.setattr(overview, "DryRun", runs)
     pods = [
         owned(make_pod(f"{name}-{i}", cpu=cpu), f"{name}-5d") for name, cpu in (("x", 9), ("y", 8)) for i in range(20)
     ]
     assert [group.count for group in shown(*NODES, *pods).groups] == [20, 20]
-    assert len(runs) == 2
+    assert runs.call_count == 2
 
 
 def test_the_time_limit_leaves_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:

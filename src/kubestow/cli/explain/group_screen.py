@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from kubestow.cli.explain.lines import change_lines, examples, row, sentence, title, to_the_second, wrapped
+from kubestow.cli.explain.lines import cause_lines, change_lines, examples, row, sentence, title, to_the_second, wrapped
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, GroupDecision
 from kubestow.insight.explain.explanation import GroupExplanation
 
@@ -17,6 +17,7 @@ def group_lines_of(explanation: GroupExplanation, *, wide: bool = False) -> str:
     sections = [
         list(_headline(explanation, most)),
         list(_placements(explanation.decision, most)),
+        list(cause_lines(explanation.causes)),
         list(_would_fit(explanation, None if wide else _SUGGESTIONS)),
         [line for note in explanation.notes for line in wrapped(f"Note: {note}", "")],
     ]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kubestow.cli.terminal import style
+from kubestow.insight.explain.causes import Cause
 
 WIDTH = 80
 SHOWN_NAMES = 3
@@ -17,6 +18,7 @@ _LONGEST_NAME = 64
 _CUT = ".."
 """Replaces the omitted part of a name."""
 _SIDE = 11
+_CAUSES = 4
 
 
 def wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
@@ -56,6 +58,19 @@ def change_lines(side: str, change: str, effect: str) -> Iterator[str]:
     for line in rest:
         yield f"{'':{_SIDE}}{line}"
     yield from (style(line, dim=True) for line in wrapped(effect, f"{'':{_SIDE}}"))
+
+
+def cause_lines(causes: Sequence[Cause], most: int | None = _CAUSES) -> Iterator[str]:
+    """Yield the section of what stands in the way; nothing without causes."""
+    if not causes:
+        return
+    yield title("In the way")
+    for cause in causes[:most]:
+        first, *rest = wrapped(cause.text, "    ")
+        yield f"  - {first.lstrip()}"
+        yield from rest
+    if most is not None and len(causes) > most:
+        yield f"  and {len(causes) - most} more; see -o wide"
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

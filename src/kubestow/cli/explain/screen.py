@@ -7,6 +7,7 @@ from itertools import accumulate
 from kubestow.cli.explain import nodes as explain_nodes
 from kubestow.cli.explain.lines import (
     SHOWN_NAMES,
+    cause_lines,
     change_lines,
     distinct_short_names,
     format_node_count,
@@ -22,7 +23,6 @@ from kubestow.insight.explain.explanation import Explanation
 from kubestow.insight.explain.would_fit import Suggestion
 
 _SUGGESTIONS = 6
-_CAUSES = 4
 _LINES = 24
 """The height of a terminal."""
 _FEWEST_SUGGESTIONS = 2
@@ -48,7 +48,7 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
         sections.append(list(_against(explanation.against)))
     elif wide and not node:
         sections += [
-            list(_causes(explanation, None)),
+            list(cause_lines(explanation.causes, None)),
             list(explain_nodes.rejected_pod(decision)),
             [
                 *wrapped(decision.nodesDropped, ""),
@@ -61,7 +61,7 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
         ]
     elif not node:
         sections += [
-            list(_causes(explanation, _CAUSES)),
+            list(cause_lines(explanation.causes)),
             list(explain_nodes.rejected_pod(decision)),
             list(explain_nodes.rejection_reasons(decision)),
             list(explain_nodes.scores(decision)),
@@ -184,21 +184,6 @@ def _preemption(decision: Decision) -> Iterator[str]:
             yield from wrapped(f"chosen among {len(preemption.candidates)} nodes for {why}", "  ")
     else:
         yield from wrapped(preemption.message.removeprefix("preemption: "), "  ")
-
-
-# What stands in the way
-
-
-def _causes(explanation: Explanation, most: int | None) -> Iterator[str]:
-    if not explanation.causes:
-        return
-    yield title("In the way")
-    for cause in explanation.causes[:most]:
-        first, *rest = wrapped(cause.text, "    ")
-        yield f"  - {first.lstrip()}"
-        yield from rest
-    if most is not None and len(explanation.causes) > most:
-        yield f"  and {len(explanation.causes) - most} others; see -o wide"
 
 
 # What would help

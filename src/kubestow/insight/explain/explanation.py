@@ -1,6 +1,6 @@
 """The explanation of a pod or a pod group: the decision, its source, and the changes that would help."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -17,6 +17,7 @@ from kubestow.insight.explain.group_would_fit import GroupSuggestion, group_woul
 from kubestow.insight.explain.together import nearest_together
 from kubestow.insight.explain.world import ExplainError
 from kubestow.insight.explain.would_fit import Suggestion, found_changes
+from kubestow.scheduler.cluster.pods import PodInfo
 
 
 class Together(msgspec.Struct, frozen=True):
@@ -68,14 +69,13 @@ class Explanation(NamedTuple):
         complete = (commands for commands in every if commands and not any(one.startswith("#") for one in commands))
         return next(complete, next(filter(None, every), ()))
 
-    @property
-    def cause_trees(self) -> list[dict[str, Any]]:
-        """The causes as JSON objects."""
-        return [{"plugin": one.plugin, "text": one.text, "similar": one.similar} for one in self.causes]
-
     def tree(self) -> dict[str, Any]:
         """Return the explanation as JSON objects: the fields of the decision, and those of the explanation."""
-        more: dict[str, Any] = {"source": self.source, "causes": self.cause_trees, "wouldFitIf": self.would_fit_if}
+        more: dict[str, Any] = {
+            "source": self.source,
+            "causes": cause_trees(self.causes),
+            "wouldFitIf": self.would_fit_if,
+        }
         more |= {"together": self.together, "against": self.against, "notes": self.notes}
         return _tree(self.decision, more)
 
@@ -91,6 +91,8 @@ class GroupExplanation(NamedTuple):
     """Name of the only placement that was evaluated; empty if all were."""
     is_stuck: bool = False
     """Whether changes were tried, and none of them helps."""
+    causes: tuple[Cause, ...] = ()
+    """What stands in the way of the first pod of the group."""
 
     def for_node(self, node: str) -> Self:
         """Raise ExplainError: only explanations of pods can be limited to a node."""
@@ -103,8 +105,14 @@ class GroupExplanation(NamedTuple):
 
     def tree(self) -> dict[str, Any]:
         """Return the explanation as JSON objects."""
-        more = {"source": self.source, "against": self.against, "wouldFitIf": self.would_fit_if, "notes": self.notes}
+        more: dict[str, Any] = {"source": self.source, "against": self.against, "causes": cause_trees(self.causes)}
+        more |= {"wouldFitIf": self.would_fit_if, "notes": self.notes}
         return _tree(self.decision, more)
+
+
+def cause_trees(causes: Iterable[Cause]) -> list[dict[str, Any]]:
+    """Return causes as JSON objects."""
+    return [{"plugin": one.plugin, "text": one.text, "similar": one.similar} for one in causes]
 
 
 def _tree(decision: Decision | GroupDecision, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,9 +129,12 @@ def explain_group_run(run: GroupRun, against: str = "", notes: tuple[str, ...] =
         elsewhere = decision.placement if decision.placement != run.only else ""
         notes += (f"without --against it would be scheduled in {elsewhere}.",) if elsewhere else ()
         decision = run.decision()
-    would_fit = () if decision.outcome == SCHEDULED else tuple(group_would_fit_if(run))
+    if decision.outcome == SCHEDULED:
+        return GroupExplanation(decision, "dry run", (), notes, run.only)
+    causes = tuple(causes_of(DryRun(run.world, PodInfo(run.pods[0]), only_filters=True)))
+    would_fit = tuple(group_would_fit_if(run, causes))
     is_stuck = decision.outcome == UNSCHEDULABLE and not would_fit
-    return GroupExplanation(decision, "dry run", would_fit, notes, run.only, is_stuck)
+    return GroupExplanation(decision, "dry run", would_fit, notes, run.only, is_stuck, causes)
 
 
 def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Explanation:

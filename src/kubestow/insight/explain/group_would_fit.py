@@ -5,7 +5,7 @@ as little as necessary. Of pods and nodes: every change that helps the first pod
 sufficient number of additional nodes of a kind.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -15,6 +15,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import GangPolicy, PodGroup
 from kubestow.insight.explain import amounts
 from kubestow.insight.explain.amounts import Request
+from kubestow.insight.explain.causes import Cause
 from kubestow.insight.explain.changes import CLUSTER, POD, Change, changed, feasible_after, smallest
 from kubestow.insight.explain.cluster_changes import node_like, nodes_added
 from kubestow.insight.explain.group_run import GroupRun, evaluate_group
@@ -39,9 +40,12 @@ class GroupSuggestion(msgspec.Struct, frozen=True, omit_defaults=True):
     """Number of its pods that have a node after the change."""
 
 
-def group_would_fit_if(run: GroupRun) -> list[GroupSuggestion]:
-    """Return single changes after which an unschedulable group fits, smallest first."""
-    search = _Search(run)
+def group_would_fit_if(run: GroupRun, causes: Iterable[Cause] = ()) -> list[GroupSuggestion]:
+    """Return single changes after which an unschedulable group fits, smallest first.
+
+    `causes`: what stands in the way of its first pod.
+    """
+    search = _Search(run, [change for cause in causes for change in cause.changes])
     found = {one.text: (one, placed) for one in search.changes() if (placed := search.placed(one))}
     ranked = sorted(found.values(), key=lambda one: (one[0].size, -one[1], one[0].text))
     return [GroupSuggestion(change.side, change.text, placed) for change, placed in ranked]
@@ -50,8 +54,10 @@ def group_would_fit_if(run: GroupRun) -> list[GroupSuggestion]:
 class _Search:
     """Tries changes for one group, up to a total number of evaluated pods."""
 
-    def __init__(self, run: GroupRun) -> None:
+    def __init__(self, run: GroupRun, more: Sequence[Change]) -> None:
+        """`more`: other changes of the first pod to try."""
         self._run = run
+        self._more = more
         self._left = _MOST_PODS_TRIED
 
     def changes(self) -> Iterator[Change]:
@@ -80,7 +86,7 @@ class _Search:
         have_equal_specs = _have_equal_specs(run.pods)
         requests = amounts.requests_of(first)
         of_requests = {amounts.without(first, request).text for request in requests}
-        for found in Search(run.world, first).ranked()[:_MOST_OF_PODS]:
+        for found in Search(run.world, first, more=self._more).ranked()[:_MOST_OF_PODS]:
             if found.change.pod is None or (have_equal_specs and found.change.text not in of_requests):
                 yield found.change
         for request in requests if have_equal_specs else ():

@@ -19,7 +19,7 @@ from kubestow.config import ConfigError
 from kubestow.insight.decisions.reading import Query
 from kubestow.insight.decisions.schema import SCHEDULED, Decision, GroupDecision
 from kubestow.insight.explain.dry_run import DryRun, assume_and_reserve
-from kubestow.insight.explain.explanation import Explanation, explain_group_run, explained
+from kubestow.insight.explain.explanation import Explanation, cause_trees, explain_group_run, explained
 from kubestow.insight.explain.group_run import GroupRun
 from kubestow.insight.explain.manifests import read_pods
 from kubestow.insight.explain.world import ExplainError, World
@@ -79,6 +79,7 @@ class DryRuns:
             return {
                 "source": "scheduler" if recorded else found.source,
                 "decision": recorded[0] if recorded else found.decision,
+                "causes": cause_trees(found.causes),
                 "wouldFitIf": found.would_fit_if,
                 "notes": found.notes,
                 "stuck": found.is_stuck,
@@ -145,7 +146,7 @@ def _tried(world: World, pods: Iterable[Pod]) -> Iterator[dict[str, Any]]:
 def _to_dict(found: Explanation) -> dict[str, Any]:
     return with_matrix(found.decision) | {
         "source": found.source,
-        "causes": found.cause_trees,
+        "causes": cause_trees(found.causes),
         "wouldFitIf": found.would_fit_if,
         "together": found.together,
         "against": found.against,

@@ -104,7 +104,8 @@ def _anti_affinity(scene: Scene) -> Iterator[Cause]:
             text = f"{who}: {where} has one already ({_holders(taken)})"
             if free:
                 text += f"; {_elsewhere(scene, key, free)}"
-            text += f"; {counted(len(every), noun)}, {_replicas(scene)}" if _replicas(scene) else ""
+            replicas = _replicas(scene)
+            text += f"; {counted(len(every), noun)}, {replicas}" if replicas else ""
             yield Cause(_INTER_POD, text, (), (_preferred(scene, rules, index, f"{who} made preferred"),))
 
 
