@@ -41,11 +41,11 @@ def _headline(overview: PendingOverview, now: float) -> Iterator[str]:
     if not groups:
         yield "No pod is pending."
         return
-    pods = f"{overview.pending} pods are" if overview.pending > 1 else "1 pod is"
     owners = len({group.owner for group in groups})
     of = f" of {owners} owners" if owners > 1 else ""
     longest = format_age(now - min(parse_time(group.since) for group in groups))
-    yield style(f"{pods} pending{of}, the longest for {longest}.", bold=True)
+    which = f"{overview.pending} pods are pending{of}, the longest" if overview.pending > 1 else "1 pod is pending,"
+    yield style(f"{which} for {longest}.", bold=True)
 
 
 def _group(group: PendingGroup, now: float, *, wide: bool) -> Iterator[str]:

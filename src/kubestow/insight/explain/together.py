@@ -179,7 +179,9 @@ def _around(world: World, pod: Pod, node: str) -> Iterator[Change]:
 
 def _missing(world: World, pod: Pod) -> Iterator[Change]:
     """Yield the changes that replace or create what the pod names and does not exist."""
-    yield from (change for cause in causes_of(DryRun(world, PodInfo(pod))) for change in cause.changes)
+    yield from (
+        change for cause in causes_of(DryRun(world, PodInfo(pod), only_filters=True)) for change in cause.changes
+    )
 
 
 def _is_for(claim: ResourceClaim, node: Node) -> bool:
