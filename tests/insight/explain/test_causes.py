@@ -3,6 +3,7 @@
 import pytest
 
 from kubestow.insight.explain.causes import Cause, causes_of
+from kubestow.insight.explain.causes.cause import nearest
 from kubestow.insight.explain.changes import changed
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.explanation import explained
@@ -65,3 +66,11 @@ def test_an_unreadable_kind_is_not_taken_for_a_missing_object() -> None:
     assert [type(one) for one in causes_of(run)] == [Cause]
     run.world.cluster.listers.claims.set_unreadable("forbidden")
     assert causes_of(run) == []
+
+
+def test_the_nearest_of_many_names_is_found() -> None:
+    """Only those with the same beginning and end are compared letter by letter; others are left out."""
+    many = [f"ip-10-0-{number // 256}-{number % 256}.example.internal" for number in range(20_000)]
+    assert nearest("ip-10-0-3-99.exmaple.internal", many)[0] == "ip-10-0-3-99.example.internal"
+    assert nearest("NODE-1", ["node-1", "node-11"]) == ("node-1",)
+    assert nearest("unlike", many) == ()

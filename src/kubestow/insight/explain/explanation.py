@@ -143,7 +143,7 @@ def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Expla
     notes += run.world.notes_on_writes()
     if decision.outcome == ERROR and not decision.nodes:
         # No node was evaluated, so changes cannot be compared.
-        return Explanation(decision, "dry run", notes=notes)
+        return Explanation(decision, "dry run", notes=notes, causes=tuple(causes_of(run)))
     if node:
         return Explanation(decision, "dry run", against=against(run, node), notes=notes)
     causes = tuple(causes_of(run))

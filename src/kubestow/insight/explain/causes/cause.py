@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches
+from heapq import nlargest
+from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +23,8 @@ _SHOWN = 5
 _MOST_SIMILAR = 3
 _SIMILARITY = 0.7
 """The least similarity of a name, as a ratio."""
+_COMPARED = 200
+"""Maximum number of names that are compared letter by letter."""
 _NEARLY = 0.1
 """How much less similar than the nearest name others may be."""
 _DOMAINS = {HOSTNAME_LABEL: "node", ZONE_LABEL: "zone", REGION_LABEL: "region"}
@@ -85,14 +89,22 @@ def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     same = [other for other, folded in names.items() if folded == name.casefold()]
     if same:
         return tuple(same)
-    wanted = name.casefold()
-    close = get_close_matches(wanted, set(names.values()), _MOST_SIMILAR, _SIMILARITY)
+    wanted, candidates = name.casefold(), sorted(set(names.values()))
+    if len(candidates) > _COMPARED:
+        candidates = nlargest(_COMPARED, candidates, key=lambda other: _shared_ends(other, wanted))
+    close = get_close_matches(wanted, candidates, _MOST_SIMILAR, _SIMILARITY)
     ratios = {folded: SequenceMatcher(None, folded, wanted).ratio() for folded in close}
     best = max(ratios.values(), default=0.0)
     ranked = sorted(
         (folded for folded in close if ratios[folded] >= best - _NEARLY), key=lambda one: (-ratios[one], one)
     )
     return tuple(other for folded in ranked for other, its in names.items() if its == folded)[:_MOST_SIMILAR]
+
+
+def _shared_ends(one: str, other: str) -> int:
+    """Return the length of the common beginning and end, which a spelling mistake leaves."""
+    pairs = (one, other), (one[::-1], other[::-1])
+    return sum(len(commonprefix(pair)) for pair in pairs)  # noqa: RUF071 these are names, not paths
 
 
 def did_you_mean(similar: Sequence[str]) -> str:
