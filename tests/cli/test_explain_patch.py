@@ -54,7 +54,11 @@ def volumes(name: str) -> dict[str, Any]:
 
 CASES = {
     "request": Case({}, "request of cpu lowered from 9 to ", "9"),
-    "selector": Case({"nodeSelector": {ZONE: "zone-A"}}, f"node selector {ZONE}=zone-A changed to {ZONE}=zone-a"),
+    "selector": Case(
+        {"nodeSelector": {ZONE: "zone-A"}},
+        f"node selector {ZONE}=zone-A changed to {ZONE}=zone-a",
+        kinds=("Pod", "Deployment", "StatefulSet", "ReplicaSet", "Job"),
+    ),
     "key": Case({"nodeSelector": {f"{ZONE}s": "zone-a"}}, f"node selector {ZONE}s=zone-a changed to {ZONE}=zone-a"),
     "affinity": Case(
         {
@@ -167,8 +171,12 @@ def test_the_commands_let_the_pod_get_a_node(up: Up, name: str, kind: str) -> No
         up.create(f"{NAMESPACE}/pods", manifest)
     else:
         template = {"metadata": {"labels": {"case": label}}, "spec": manifest["spec"]}
-        spec = {"replicas": 1, "selector": {"matchLabels": {"case": label}}, "template": template}
-        up.create("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": label}, "spec": spec})
+        spec: dict[str, Any] = {"replicas": 1, "selector": {"matchLabels": {"case": label}}, "template": template}
+        if kind == "Job":
+            spec = {"template": {**template, "spec": {**manifest["spec"], "restartPolicy": "Never"}}}
+        group = "batch" if kind == "Job" else "apps"
+        path = f"/apis/{group}/v1/namespaces/default/{kind.lower()}s"
+        up.create(path, {"metadata": {"name": label}, "spec": spec})
     until(lambda: is_rejected(up, label))
     (waiting,) = pods_of(up, label)
     text = patch_of(up, waiting["metadata"]["name"])

@@ -225,7 +225,7 @@ def _recreated(scene: Scene, claim: PersistentVolumeClaim) -> Iterator[Change]:
     name = claim_class(claim)
     text = f"claim {key_of(claim)} deleted and created again"
     for one in dict.fromkeys([name or None, *_provisioning(scene)]):
-        yield _with_class(scene, claim, one, text if one == name else f"{text}", _RECREATED)
+        yield _with_class(scene, claim, one, text, _RECREATED)
 
 
 # Claims without a volume
@@ -398,7 +398,8 @@ def _volumes(scene: Scene, claim: PersistentVolumeClaim) -> str:
             reason = f"usable on {where}{end}"
         why.setdefault(reason, []).append(one.metadata.name)
     parts = [f"{listed(names, 2)} {'is' if len(names) == 1 else 'are'} {reason}" for reason, names in why.items()]
-    return listed(parts, _FEW).replace(", ", "; ") if len(parts) > 1 else parts[0]
+    more = [f"and {len(parts) - _FEW} more"] if len(parts) > _FEW else []
+    return "; ".join(parts[:_FEW] + more)
 
 
 def _nodes_of(scene: Scene, volume: PersistentVolume) -> list[str]:
