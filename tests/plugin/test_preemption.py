@@ -99,8 +99,8 @@ class Plain:
         return self._preemption.run(pod, cycle)
 
 
-def tolerant(pod: PodInfo, other: PodInfo) -> bool:
-    return other.priority < pod.priority and "tolerates" not in other.labels
+def tolerant(pod: PodInfo, others: Sequence[PodInfo]) -> Sequence[PodInfo]:
+    return [other for other in others if other.priority < pod.priority and "tolerates" not in other.labels]
 
 
 class Tolerant(Plain):
@@ -109,7 +109,7 @@ class Tolerant(Plain):
     name = "Tolerant"
 
     def __init__(self, args: Any, handle: Handle) -> None:
-        self._preemption = Preemption(self.name, handle, may_evict=tolerant, importance=lambda pod: pod.name)
+        self._preemption = Preemption(self.name, handle, candidates=tolerant, importance=lambda pod: pod.name)
 
 
 def decided_by(plugin: type, world: World, pod: Pod) -> PostFilterResult:

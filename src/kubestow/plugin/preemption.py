@@ -2,7 +2,7 @@
 
     class QuotaGuard(PreFilter[None], PostFilter):
         def __init__(self, args, handle):
-            self._preemption = Preemption(self.name, handle, may_evict=self._is_borrower, fits=self._fits)
+            self._preemption = Preemption(self.name, handle, candidates=self._borrowers, fits=self._fits)
 
         def post_filter(self, pod, cycle):
             return self._preemption.run(pod, cycle)
@@ -23,8 +23,7 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from kubestow.api.conditions import DISRUPTION_TARGET
-from kubestow.api.priority import PREEMPT_NEVER, pod_start_time, preemption_policy
+from kubestow.api.priority import pod_start_time
 from kubestow.scheduler.cluster.arrays import BoolArray
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.ranking import NOT_STARTED
@@ -34,16 +33,17 @@ from kubestow.scheduler.framework.plugin import Change, FailedEvaluation
 from kubestow.scheduler.framework.results import Candidates, Code, PostFilterResult, Victims, WeighedCandidates
 from kubestow.scheduler.plugins.default_preemption.budgets import Budgets, budgets_of
 from kubestow.scheduler.plugins.default_preemption.choice import cost_of, least_costly, preempt
+from kubestow.scheduler.plugins.default_preemption.eligibility import Awaits, awaits_preempted, ineligibility_reason
 
 _BATCH = 64
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
-class MayEvict(Protocol):
-    """Returns whether a pod on a node may be evicted for a pod."""
+class SelectCandidates(Protocol):
+    """Returns which of the pods on a node may be evicted for a pod; given and returned by increasing importance."""
 
-    def __call__(self, pod: PodInfo, other: PodInfo, /) -> bool: ...
+    def __call__(self, pod: PodInfo, others: Sequence[PodInfo], /) -> Sequence[PodInfo]: ...
 
 
 class Fits(Protocol):
@@ -52,9 +52,9 @@ class Fits(Protocol):
     def __call__(self, pod: PodInfo, node: str, victims: Sequence[PodInfo], /) -> bool: ...
 
 
-def has_lower_priority(pod: PodInfo, other: PodInfo) -> bool:
-    """Return whether a pod has a lower priority than the one that needs its place."""
-    return other.priority < pod.priority
+def of_lower_priority(pod: PodInfo, others: Sequence[PodInfo]) -> Sequence[PodInfo]:
+    """Return the pods that have a lower priority than the one that needs their place."""
+    return [other for other in others if other.priority < pod.priority]
 
 
 def priority_and_age(pod: PodInfo) -> tuple[float, ...]:
@@ -81,7 +81,8 @@ class Preemption:
         plugin: str,
         handle: Handle,
         *,
-        may_evict: MayEvict = has_lower_priority,
+        candidates: SelectCandidates = of_lower_priority,
+        awaits: Awaits = awaits_preempted,
         fits: Fits | None = None,
         importance: Callable[[PodInfo], Any] = priority_and_age,
         min_candidate_nodes_percentage: int = 10,
@@ -90,7 +91,8 @@ class Preemption:
         """`plugin` is the name of the plugin. Of several pods, those with the larger `importance` are spared first."""
         self._plugin = plugin
         self._handle = handle
-        self._may_evict = may_evict
+        self._select = candidates
+        self._awaits = awaits
         self._fits = fits
         self._importance = importance
         self._share = min_candidate_nodes_percentage
@@ -99,7 +101,9 @@ class Preemption:
     def run(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
         """Return the node and the victims, or why there are none; the result of `post_filter`."""
         self._handle.metrics.preemption_attempts.inc()
-        reason = self._ineligibility_reason(pod, cycle)
+        reason = ineligibility_reason(pod, cycle.cluster, cycle, self._awaits)
+        if not reason and self._handle.is_preempting(pod.uid):
+            reason = "not eligible due to an ongoing preemption."
         if reason:
             return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {reason}")
         rejected = cycle.rejected
@@ -118,18 +122,6 @@ class Preemption:
         counted = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items() if number))
         message = f"preemption: 0/{count} nodes are available: {counted}."
         return PostFilterResult(Code.UNSCHEDULABLE, message, nominated_node="")
-
-    def _ineligibility_reason(self, pod: PodInfo, cycle: FailedEvaluation) -> str:
-        if preemption_policy(pod.pod) == PREEMPT_NEVER:
-            return "not eligible due to preemptionPolicy=Never."
-        if self._handle.is_preempting(pod.uid):
-            return "not eligible due to an ongoing preemption."
-        nodes = cycle.cluster.nodes
-        row = nodes.row_of.get(pod.pod.status.nominatedNodeName)
-        others = () if row is None or not nodes.live[row] else nodes.pods[row].values()
-        if any(other.terminating and _is_preempted(other) and self._may_evict(pod, other) for other in others):
-            return "not eligible due to a terminating pod on the nominated node."
-        return ""
 
     def _candidates(
         self, pod: PodInfo, cycle: FailedEvaluation, rows: Sequence[int], reasons: Counter[str]
@@ -157,8 +149,7 @@ class Preemption:
 
     def _node(self, pod: PodInfo, cycle: FailedEvaluation, row: int, budgets: Budgets) -> _Node:
         nodes = cycle.cluster.nodes
-        victims = [other for other in nodes.pods[row].values() if self._may_evict(pod, other)]
-        victims.sort(key=self._importance, reverse=True)
+        victims = [*self._select(pod, sorted(nodes.pods[row].values(), key=self._importance))][::-1]
         breaking = {one.uid: breaks for one, breaks in zip(victims, budgets.broken_by(victims), strict=True)}
         victims.sort(key=lambda one: not breaking[one.uid])
         return _Node(row, nodes.names[row], victims, breaking)
@@ -234,10 +225,3 @@ def _passing(
             if reasons is not None:
                 reasons.update(verdicts.summary().reasons)
     return passing
-
-
-def _is_preempted(pod: PodInfo) -> bool:
-    return any(
-        one.type == DISRUPTION_TARGET and one.status == "True" and one.reason == "PreemptionByScheduler"
-        for one in pod.pod.status.conditions
-    )

@@ -205,7 +205,7 @@ class Borrowing(PreFilter[None], PostFilter):
     def __init__(self, args: None, handle: Handle) -> None:
         self._quotas = handle.objects(ElasticQuota)
         self._pods = handle.pods.index_by(lambda pod: pod.namespace)
-        self._preemption = Preemption(self.name, handle, may_evict=self._may_evict, fits=self._fits)
+        self._preemption = Preemption(self.name, handle, candidates=self._candidates, fits=self._fits)
 
     def requeue_on(self) -> list[Registration]:
         return [on(ElasticQuota, Action.ALL), on(Resource.ASSIGNED_POD, Action.DELETE)]
@@ -222,11 +222,11 @@ class Borrowing(PreFilter[None], PostFilter):
     def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
         return self._preemption.run(pod, cycle)
 
-    def _may_evict(self, pod: PodInfo, other: PodInfo) -> bool:
+    def _candidates(self, pod: PodInfo, others: Sequence[PodInfo]) -> Sequence[PodInfo]:
         mins = self._min()
         if self._used(pod.namespace) + pod.requests.amounts["cpu"] > mins.get(pod.namespace, 0):
-            return other.namespace == pod.namespace and other.priority < pod.priority
-        return other.namespace in mins and self._used(other.namespace) > mins[other.namespace]
+            return [one for one in others if one.namespace == pod.namespace and one.priority < pod.priority]
+        return [one for one in others if one.namespace in mins and self._used(one.namespace) > mins[one.namespace]]
 
     def _fits(self, pod: PodInfo, node: str, victims: Sequence[PodInfo]) -> bool:
         mins = self._min()
