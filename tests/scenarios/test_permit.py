@@ -53,6 +53,15 @@ class Refusing:
         return unschedulable("the office is closed")
 
 
+class Parking(Refusing):
+    """Holds every pod, and has no events."""
+
+    name = "Parking"
+
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Wait:  # type: ignore[override]
+        return Wait(30.0)
+
+
 def add_gang(harness: SchedulerHarness, size: int, present: range) -> None:
     for number in present:
         harness.cluster.add(make_pod(f"g{number}", cpu="1", labels={"gang": "g", "size": str(size)}))
@@ -142,3 +151,18 @@ def test_an_announced_node_is_withdrawn_even_while_it_is_being_announced(start: 
     assert harness.cluster.pod("p1").status.nominatedNodeName == ""
     assert harness.cluster.conditions("p1")["PodScheduled"].reason == "Unschedulable"
     assert harness.time == 10.0
+
+
+def test_a_pod_that_is_rejected_while_it_waits_keeps_no_nomination(start: Start) -> None:
+    """Although the node was announced, and the scheduler has not received its own announcement yet."""
+    harness = start(plugins=[Parking], delay=1.0)
+    harness.cluster.add(make_node("n1", cpu="3"))
+    harness.cluster.add(make_pod("p"))
+    harness.run_for(1.5)
+    assert harness.cluster.pod("p").status.nominatedNodeName == "n1"
+    for waiting in harness.core.waiting_pods:
+        waiting.reject("Parking", "given up")
+    harness.run_for(3.0)
+    assert harness.place_of("p") == "unschedulable"
+    assert harness.cluster.pod("p").status.nominatedNodeName == ""
+    assert not harness.core.queue.nominator.nodes

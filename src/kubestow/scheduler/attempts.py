@@ -144,18 +144,18 @@ class Attempts:
         self._observer.on_binding_step(placed, Step(FAILED, "", now, now, failed=failed))
         if not self._cycles.unreserve(attempt.profile, placed):
             # The pod was bound nevertheless, or deleted: no capacity becomes free here.
-            self._handle_failure(attempt, failed)
+            self._handle_failure(attempt, failed, was_placed=True)
         elif failed.is_rejection:
             # The capacity that the pod frees must not retry the pod itself.
-            self._handle_failure(attempt, failed)
+            self._handle_failure(attempt, failed, was_placed=True)
             self._queue.on_event(ASSIGNED_POD_DELETE, placed.pod.pod, None, only=lambda pod: pod.metadata.uid != uid)
         else:
             self._queue.on_event(ASSIGNED_POD_DELETE, placed.pod.pod, None)
-            self._handle_failure(attempt, failed)
+            self._handle_failure(attempt, failed, was_placed=True)
 
     # Failures
 
-    def _handle_failure(self, attempt: Attempt, failed: Failed) -> None:
+    def _handle_failure(self, attempt: Attempt, failed: Failed, *, was_placed: bool = False) -> None:
         queued = attempt.queued
         _log_failure(queued.pod, failed)
         self._count_attempt(attempt, "unschedulable" if failed.is_rejection else "error", failed)
@@ -174,7 +174,7 @@ class Attempts:
             # Its resize waits for capacity on its node: it is scheduled already.
             return
         self._queue.nominator.nominate(latest, failed.nominated_node, queued.info)
-        self._write_condition(latest, failed)
+        self._write_condition(latest, failed, was_placed=was_placed)
 
     def _count_attempt(self, attempt: Attempt, result: str, failed: Failed | None) -> None:
         profile, seconds = attempt.profile.name, self._stopwatch() - attempt.started
@@ -183,14 +183,15 @@ class Attempts:
         if self._on_end is not None:
             self._on_end(attempt.profile, failed)
 
-    def _write_condition(self, pod: Pod, failed: Failed) -> None:
+    def _write_condition(self, pod: Pod, failed: Failed, *, was_placed: bool) -> None:
         self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncate_note(failed.located_message))
         reason = UNSCHEDULABLE if failed.is_rejection else SCHEDULER_ERROR
         # Compare with the status that is being written, since the one last seen may be older.
         expected = self._dispatcher.expected(pod)
         condition = scheduling_condition(expected, reason, failed.message, self._clock.now())
         nominated = failed.nominated_node
-        if nominated == expected.status.nominatedNodeName:
+        # The announcement of the node that was chosen may be written, but not be received yet.
+        if nominated == expected.status.nominatedNodeName and not was_placed:
             nominated = None
         if condition is not None or nominated is not None:
             self._dispatcher.patch_status(pod, condition, nominated)
