@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -127,7 +128,7 @@ def print_text(text: str, *, clear: bool = False) -> None:
 def _offline(request: Request) -> list[Explained]:
     manifests = _manifests(request)
     try:
-        loaded = cluster_in(request.cluster, declared=request.plugins.declared_kinds)
+        loaded = cluster_in(request.cluster, declared=_kinds(request))
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
@@ -192,6 +193,14 @@ def _setup(request: Request, served: ServedSettings, *, with_groups: bool) -> tu
     else:
         configuration = config.default(features)
     return Setup(configuration, features, request.plugins.register(in_tree_registry())), notes
+
+
+def _kinds(request: Request) -> tuple[type, ...]:
+    """Return the kinds of the plugins, including the installed ones that the configuration names."""
+    if request.configuration is not None:
+        with suppress(ConfigError):  # reported by `_setup`
+            configuration_file.load(request.configuration, request.features or Features(), request.plugins)
+    return request.plugins.declared_kinds
 
 
 def _world(setup: Setup, loaded: list[object], polls: SinglePolls) -> World:
@@ -346,7 +355,7 @@ class _Live:
     def __init__(self, request: Request, access: Access) -> None:
         self._request = request
         self._namespace = access.namespace or "default"
-        self._cluster = LiveCluster(access, request.plugins.declared_kinds)
+        self._cluster = LiveCluster(access, _kinds(request))
         self._scheduler = RunningScheduler(access, request.server)
         self._http = HttpClient(user_agent("explain"), SystemClock())
         self._last_overview: tuple[list[tuple[type, str, str]], PendingOverview] | None = None

@@ -38,8 +38,9 @@ def run(
     with problems(), TemporaryDirectory(prefix="kubestow-compare-") as scratch:
         if "-" in files and any(side.python for side in sides):
             raise SimulateError("standard input can be read only once: --python-a and --python-b need files")
-        source = None if all(side.python for side in sides) else source_of(files, _kinds_of(sides, gates))
-        run_a, run_b = (_runner(side, files, source, gates) for side in sides)
+        kinds = _kinds_of(sides, gates)
+        source = None if all(side.python for side in sides) else source_of(files, kinds)
+        run_a, run_b = (_runner(side, files, source, kinds, gates) for side in sides)
         try:
             found = compare(run_a, run_b, list(range(1, seeds + 1)), out or Path(scratch), report_count)
         except CompareError as error:
@@ -57,10 +58,10 @@ def run(
         click.echo(f"Wrote {out / 'report.html'}, results.json and all runs.")
 
 
-def _kinds_of(sides: tuple[Side, Side], gates: str) -> list[type]:
+def _kinds_of(sides: tuple[Side, Side], gates: str) -> tuple[type, ...]:
     """Return the kinds of the plugins that run in this Python. Raises SimulateError."""
     here = [_chosen(side, gates)[0] for side in sides if not side.python]
-    return [kind for plugins in here for kind in plugins.declared_kinds]
+    return tuple(kind for plugins in here for kind in plugins.declared_kinds)
 
 
 def _chosen(side: Side, gates: str) -> tuple[PluginCollection, Features, SchedulerConfiguration]:
@@ -82,8 +83,11 @@ def _write(out: Path, found: Comparison, title: str) -> None:
     write_atomically(out / "report.html", comparison_report.page_of(found, title).encode())
 
 
-def _runner(side: Side, files: tuple[str, ...], source: Source | None, gates: str) -> RunSeed:
-    """Return the runner of a side. Raises SimulateError if its configuration or plugins are invalid."""
+def _runner(side: Side, files: tuple[str, ...], source: Source | None, kinds: tuple[type, ...], gates: str) -> RunSeed:
+    """Return the runner of a side. Raises SimulateError if its configuration or plugins are invalid.
+
+    `kinds` are those of the plugins of both sides, as both get the same objects.
+    """
     if side.python is not None:
         return partial(_run_elsewhere, side.python, _arguments(side, files, gates))
     assert source is not None
@@ -97,6 +101,7 @@ def _runner(side: Side, files: tuple[str, ...], source: Source | None, gates: st
             seed=seed,
             configuration=configuration,
             plugin_sources=plugins.sources,
+            kinds=kinds,
             features=features,
         )
 

@@ -1,0 +1,86 @@
+"""The shipped plugins are entry points of the package: every command finds them when a configuration names them."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kubestow.cli import main
+from kubestow.plugin.loading import PluginCollection
+from support.repository import ROOT
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - plugins:
+      multiPoint: {enabled: [{name: CapacityScheduling}]}
+      postFilter: {disabled: [{name: DefaultPreemption}]}
+"""
+CLUSTER = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: 8, memory: 8Gi, pods: 10}}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: ElasticQuota
+metadata: {name: quota, namespace: default}
+spec: {min: {cpu: 1}}
+"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 2}}}]}
+"""
+REJECTED = "total ElasticQuota used is more than min"
+
+
+@pytest.fixture(autouse=True)
+def entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Provide the entry points as an installation of this version does."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found: dict[str, str] = project["entry-points"]["kubestow.plugins"]
+    info = tmp_path / "packages" / "kubestow-0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: kubestow\nVersion: 0\n")
+    lines = (f"{name} = {value}\n" for name, value in found.items())
+    (info / "entry_points.txt").write_text("[kubestow.plugins]\n" + "".join(lines))
+    monkeypatch.syspath_prepend(str(info.parent))
+    return found
+
+
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *command: str) -> str:
+    for name, text in (("scheduler.yaml", CONFIGURATION), ("cluster.yaml", CLUSTER), ("pod.yaml", POD)):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return CliRunner().invoke(main, list(command)).output
+
+
+def test_every_entry_point_is_a_plugin_of_its_name(entry_points: dict[str, str]) -> None:
+    plugins = PluginCollection()
+    assert all(plugins[name] for name in entry_points)
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (("simulate", "cluster.yaml", "pod.yaml", "--config", "scheduler.yaml"), REJECTED),
+        (("explain", "-f", "pod.yaml", "--cluster", "cluster.yaml", "--config", "scheduler.yaml"), REJECTED),
+        (("capacity", "--podspec", "pod.yaml", "--cluster", "cluster.yaml", "--config", "scheduler.yaml"), REJECTED),
+        (
+            ("compare", "cluster.yaml", "pod.yaml", "--config", "default", "--config", "scheduler.yaml"),
+            "CapacityScheduling",
+        ),
+        (("config", "validate", "scheduler.yaml"), ""),
+    ],
+)
+def test_commands_use_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], text: str
+) -> None:
+    output = run(tmp_path, monkeypatch, *command)
+    assert text in output
+    assert "does not exist" not in output
+    assert "Ignored" not in output
