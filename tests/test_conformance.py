@@ -50,7 +50,7 @@ MUST_PASS = [
 ]
 """The case files that pass completely."""
 
-PLUGINS = ["load", "numa", "numa-score"]
+PLUGINS = ["gang", "load", "numa", "numa-score", "quota"]
 """The case files of plugins of `kubestow.contrib`; all pass completely."""
 
 

@@ -1,12 +1,13 @@
 """Conformance of the plugins of `kubestow.contrib`: hooks of one plugin, or the nodes of pods in a whole scheduler."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
+from conformance_kinds._plugin_hooks import HOOKS, status_difference
 from kubestow.api.codec import convert
 from kubestow.api.custom_kinds import resource_of
 from kubestow.api.kinds import KINDS
@@ -17,9 +18,10 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.framework.detached import FixedClock
 from kubestow.scheduler.framework.registry import Registry
-from kubestow.scheduler.framework.results import SKIP, Code, Rejection
+from kubestow.scheduler.framework.results import SKIP
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.scheduler.offline_handle import offline_handle
+from kubestow.scheduler.queue.nominator import Nominator
 from kubestow.testing import SchedulerHarness
 
 Case = dict[str, Any]
@@ -52,26 +54,51 @@ class World:
         plugins = PluginCollection()
         _ = plugins[case["plugin"]]  # loads it
         self.cls: Any = plugins.plugin(case["plugin"])
+        self.case = case
         self.cluster = Cluster()
+        self.nominator = Nominator()
+        self.activated: list[str] = []
         for manifest in case["objects"]:
             obj = object_of(manifest, self.cls)
             if isinstance(obj, Pod):
-                self.cluster.set_pod(obj)
+                self._add(obj)
             elif manifest["kind"] == "Node":
                 self.cluster.set_node(obj)
             else:
                 self.cluster.set_object(obj)
-        self.pods = [PodInfo(convert(Pod, manifest)) for manifest in case["pods"]]
+        self.pods = [PodInfo(_with_uid(convert(Pod, manifest))) for manifest in case["pods"]]
+        for pod in self.pods:
+            self._add(pod.pod)
+        # The handle of a test belongs to no plugin: the name is empty.
+        self._background = SinglePolls({"": _feed(case, _NOW)} if "window" in case.get("feed", ()) else {})
+        self.handle = offline_handle(
+            self.cluster,
+            clock=FixedClock(_NOW),
+            nominator=self.nominator,
+            activate=self._activate,
+            _background=self._background,
+        )
         registry = plugins.register(in_tree_registry())
         self.plugin = self._make(registry, case)
 
     def _make(self, registry: Registry, case: Case) -> Any:
-        # The handle of a test belongs to no plugin: the name is empty.
-        background = SinglePolls({"": _feed(case, _NOW)} if "feed" in case else {})
-        handle = offline_handle(self.cluster, clock=FixedClock(_NOW), _background=background)
-        plugin = registry.make(case["plugin"], case["args"], handle)
-        background.take_given(_NOW)
+        plugin = registry.make(case["plugin"], case["args"], self.handle)
+        self._background.take_given(_NOW)
         return plugin
+
+    def _add(self, pod: Pod) -> None:
+        if pod.spec.nodeName:
+            self.cluster.set_pod(pod)
+        else:
+            self.cluster.pod_indexes.set_unscheduled(_with_uid(pod), is_assumed=False)
+            self.nominator.nominate(pod)
+
+    def _activate(self, pods: Iterable[Pod]) -> None:
+        self.activated += [pod.key for pod in pods]
+
+
+def _with_uid(pod: Pod) -> Pod:
+    return pod if pod.metadata.uid else replace(pod, metadata=replace(pod.metadata, uid=pod.key))
 
 
 def _feed(case: Case, now: float) -> Case:
@@ -110,21 +137,10 @@ def _filter(world: World, expected: Case) -> str | None:
             rejections = plugin.filter_rows(state, pod, table, np.array([table.row_of[node]]))
             if rejections is not None and rejections.kinds[0]:
                 found = rejections.words(int(rejections.kinds[0]))
-        difference = _status_difference(found, verdict)
+        difference = status_difference(found, verdict)
         if difference is not None:
             return f"{node}: {difference}"
     return None
-
-
-def _status_difference(found: Rejection | str, expected: Any) -> str | None:
-    """Compare a rejection, or "Success", with a recorded status whose reasons are prefixes."""
-    if isinstance(expected, str):
-        return None if found == expected else f"{found}, expected {expected}"
-    reasons = found.reasons if isinstance(found, Rejection) else ()
-    code = found.code.label if isinstance(found, Rejection) else Code.SUCCESS.label
-    wanted = expected.get("reasons", reasons)
-    same = len(reasons) == len(wanted) and all(map(str.startswith, reasons, wanted))
-    return None if code == expected["code"] and same else f"{code} {reasons}, expected {expected}"
 
 
 def _scores(world: World, expected: Case) -> str | None:
@@ -146,7 +162,7 @@ def _scores_of(world: World) -> dict[str, int]:
     return {table.names[row]: score for row, score in zip(rows.tolist(), scores, strict=True)}
 
 
-_CHECKS: dict[str, Callable[[World, Any], str | None]] = {"filter": _filter, "scores": _scores, "best": _best}
+_CHECKS: dict[str, Callable[[World, Any], str | None]] = {"filter": _filter, "scores": _scores, "best": _best, **HOOKS}
 
 
 def _end_to_end(case: Case) -> str | None:
@@ -174,6 +190,10 @@ def _end_to_end(case: Case) -> str | None:
             ]
             if text is not None and not any(text in note for note in notes):
                 return f"{pod}: {notes}, expected {text}"
+        given = (object_of(manifest, cls) for manifest in case["objects"])
+        evicted = {pod.key for pod in given if isinstance(pod, Pod) and harness.cluster.get(Pod, pod.key) is None}
+        if "victims" in case["expect"] and evicted != set(case["expect"]["victims"]):
+            return f"evicted {evicted}, expected {case['expect']['victims']}"
     return None
 
 
