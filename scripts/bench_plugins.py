@@ -10,6 +10,8 @@ from typing import Any
 
 from bench_rows import MILLIS, Row
 from bench_scheduling import NODES, measure
+from kubestow.contrib.capacity import CapacityScheduling, ElasticQuota
+from kubestow.contrib.coscheduling import GROUP_LABEL, Coscheduling, CoschedulingArgs, PodGroup
 from kubestow.contrib.load import LoadVariationRiskBalancing, LowRiskOverCommitment, TargetLoadPacking
 from kubestow.contrib.load.risk import LowRiskOverCommitmentArgs
 from kubestow.contrib.load.sources import Data, Measurements, Metric, NodeMetrics
@@ -25,6 +27,8 @@ from workloads import Workload, node_name
 
 _EXAMPLES = Path(__file__).parents[1] / "examples"
 _PODS = 1_000
+_NAMESPACES = 20
+_MEMBERS = 8
 
 
 def _example(name: str) -> Any:
@@ -118,11 +122,37 @@ def _shipped() -> Iterator[tuple[str, Workload, Any]]:
             yield f"{plugin.name}, {sizes:,} sizes", workload, _measured(plugin, load_args)
 
 
+class _QuotaWorkload(Workload):
+    """Pods of 20 namespaces, each with a quota."""
+
+    def others(self, _nodes: int, pods: int) -> list[Any]:
+        limits = {"cpu": pods, "memory": f"{pods}Gi"}
+        spec = {"min": limits, "max": limits}
+        return [make_object(ElasticQuota, "quota", namespace=f"n{number}", spec=spec) for number in range(_NAMESPACES)]
+
+
+class _GroupWorkload(Workload):
+    """Pods in groups of 8."""
+
+    def others(self, _nodes: int, pods: int) -> list[Any]:
+        spec = {"minMember": _MEMBERS, "minResources": {"cpu": 1}}
+        return [make_object(PodGroup, f"g{number}", spec=spec) for number in range(-(-pods // _MEMBERS))]
+
+
+def _admitting() -> Iterator[tuple[str, Workload, Any]]:
+    quotas = _QuotaWorkload("", lambda number: {"cpu": "100m", "namespace": f"n{number % _NAMESPACES}"})
+    yield f"pods of {_NAMESPACES} namespaces", quotas, None
+    yield "CapacityScheduling", quotas, CapacityScheduling
+    groups = _GroupWorkload("", lambda number: {"cpu": "100m", "labels": {GROUP_LABEL: f"g{number // _MEMBERS}"}})
+    yield f"pods in groups of {_MEMBERS}", groups, None
+    yield "Coscheduling", groups, _with(Coscheduling, CoschedulingArgs())
+
+
 def rows(full: bool) -> Iterator[Row]:
     """Yield the rows of the section."""
     for what, plugin in _forms():
         found = measure("basic", NODES, _PODS * (5 if full else 1), plugin=plugin)
         yield Row(f"{what}: CPU per pod", found["cpu_ms_per_pod"], MILLIS, f"{found['scheduled']:,} pods")
-    for what, workload, plugin in _shipped():
+    for what, workload, plugin in (*_shipped(), *_admitting()):
         found = measure(workload, NODES, _PODS * (5 if full else 1), plugin=plugin)
         yield Row(f"{what}: CPU per pod", found["cpu_ms_per_pod"], MILLIS, f"{found['scheduled']:,} pods")

@@ -108,6 +108,10 @@ class InstantApi:
     async def patch_pod_group_status(self, group: PodGroup, condition: Condition) -> None:
         self.intake.updated(group, replace(group, status=PodGroupStatus(conditions=(condition,))))
 
+    async def patch_object(self, obj: Any, changes: dict[str, Any], subresource: str) -> Any:
+        del changes, subresource
+        return obj
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"no workload should need {name}")
 
@@ -159,7 +163,8 @@ def _configuration_with(plugin: Any, features: config.Features) -> tuple[config.
         registry.register(plugin.name, plugin)
         (profile,) = configuration.profiles
         multi = profile.plugins.multiPoint
-        multi = replace(multi, enabled=(*multi.enabled, Plugin(plugin.name)))
+        others = [one for one in multi.enabled if one.name != "PrioritySort" or not hasattr(plugin, "sort_key")]
+        multi = replace(multi, enabled=(*others, Plugin(plugin.name)))
         profile = replace(profile, plugins=replace(profile.plugins, multiPoint=multi))
         configuration = replace(configuration, profiles=(profile,))
     return configuration, registry
