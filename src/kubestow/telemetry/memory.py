@@ -1,4 +1,4 @@
-"""Memory settings of the process: freed memory is kept, and garbage collections are rare.
+"""Memory settings of the process: freed memory is kept for a while, and garbage collections are rare.
 
 Every cycle uses arrays of some hundred kilobytes for a moment. By default the C library returns such memory to the
 system each time and requests it again page by page, which costs several times the computation itself.
@@ -24,3 +24,12 @@ def keep_freed_memory() -> None:
         return
     mallopt(_MMAP_THRESHOLD, _MMAP_BYTES)
     mallopt(_TRIM_THRESHOLD, _TRIM_BYTES)
+
+
+def release_freed_memory() -> None:
+    """Return freed memory to the system, also that between blocks in use. Has an effect only with glibc."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return
+    trim(0)

@@ -55,6 +55,7 @@ from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.server.http.listening import ListenError
 from kubestow.telemetry.log_setup import LogOptions, LogOutput
 from kubestow.telemetry.logs import WARNINGS_ONLY, ModuleLevel, get_logger
+from kubestow.telemetry.memory import release_freed_memory
 
 log = get_logger(__name__)
 
@@ -66,6 +67,7 @@ COMMANDS = (
 )
 """Commands to try first."""
 
+_RELEASE_SECONDS = 60.0
 _KEPT_WARNINGS = 100
 
 
@@ -204,6 +206,7 @@ async def _serve(
         try:
             async with asyncio.TaskGroup() as tasks:
                 scheduling = tasks.create_task(scheduler.run(), name="scheduler")
+                releasing = tasks.create_task(_release_memory(), name="release memory")
                 await scheduler.synced.wait()
                 kubeconfig = shlex.quote(str(plane.kubeconfig_path.absolute()))
                 async with scheduler_pages(plane, scheduler), page(plane, scheduler, settings.page_port) as address:
@@ -217,8 +220,16 @@ async def _serve(
                     else:
                         await _write_lines(plane, scheduler, output)
                 scheduling.cancel()
+                releasing.cancel()
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
+
+
+async def _release_memory() -> None:
+    """Return freed memory to the system from time to time: objects that come and go leave gaps between others."""
+    while True:
+        await asyncio.sleep(_RELEASE_SECONDS)
+        release_freed_memory()
 
 
 def _options(settings: Settings, manifests: list[Applicable]) -> Options:
