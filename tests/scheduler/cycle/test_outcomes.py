@@ -176,7 +176,9 @@ def test_a_failing_plugin_is_an_outcome() -> None:
             raise LookupError("no such thing")
 
     message = 'running PreFilter plugin "A": no such thing'
-    assert failure(schedule(nodes(1), Fails("A", {}))) == Failed(Code.ERROR, message, failing_plugin="A")
+    failed = failure(schedule(nodes(1), Fails("A", {})))
+    assert failed == Failed(Code.ERROR, message, failing_plugin="A", at=failed.at)
+    assert failed.at.startswith(f"{__file__}:")
 
 
 def test_an_invalid_pod() -> None:
