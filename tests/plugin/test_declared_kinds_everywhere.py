@@ -58,7 +58,7 @@ class Quota:
         self.hot = handle.poll(self.fetch, interval=10, stale_after=1000)
 
     async def fetch(self) -> list[str]:
-        raise OSError("nobody listens")
+        raise OSError("connection refused")
 
     def pre_filter(self, pod):
         used = self.pods.requested(pod.namespace)

@@ -6,7 +6,7 @@ The first one that allows the request decides; if none does, the first denial is
 A constrained mode concerns one kind of user. The author needs `impersonate-on:MODE:VERB` for what the request does, and
 `impersonate:MODE` for each named part of the user. The last mode is the original one: `impersonate` for each part is
 enough. Service accounts are authorized in their namespace; all other parts at cluster scope, since they are valid
-everywhere: permissions in a namespace must not make anybody a member of a group.
+everywhere: permissions in a namespace must not grant membership of a group.
 """
 
 import re
