@@ -255,14 +255,12 @@ class Intake:
             self._pending_deleted(pod)
 
     def _add_pending(self, pod: Pod) -> None:
-        uid = pod.metadata.uid
-        self._cluster.pod_indexes.set_unscheduled(pod, is_assumed=self._cluster.is_assumed(uid))
+        self._cluster.pod_indexes.set_unscheduled(pod)
         if self._cluster.groups is not None and (key := group_key(pod)):
             self._cluster.groups.add_pending(key, pod)
 
     def _remove_pending(self, pod: Pod) -> None:
-        uid = pod.metadata.uid
-        self._cluster.pod_indexes.remove_unscheduled(uid, is_assigned=self._cluster.pod(uid) is not None)
+        self._cluster.pod_indexes.remove_unscheduled(pod.metadata.uid)
         if self._cluster.groups is not None and (key := group_key(pod)):
             self._cluster.groups.remove_pending(key, pod.metadata.uid)
 

@@ -141,11 +141,11 @@ class PodIndex(Generic[K]):
 class PodIndexes:
     """The indexes of a cluster, and the pods without a node, which no other part of the cluster contains."""
 
-    def __init__(self, assigned: Callable[[], Iterable[PodInfo]]) -> None:
-        """`assigned` returns the pods on nodes."""
+    def __init__(self, assigned: Callable[[], Iterable[PodInfo]], is_assigned: Callable[[str], bool]) -> None:
+        """`assigned` returns the pods on nodes, assumed ones included; `is_assigned` tests for one by UID."""
         self.unscheduled: dict[str, Pod] = {}
         """The unassigned pods with one of the scheduler names, by UID; an assumed pod is one until it is bound."""
-        self._assigned = assigned
+        self._assigned, self._is_assigned = assigned, is_assigned
         self._indexes: tuple[PodIndex[Any], ...] = ()
 
     def add(self, index: PodIndex[Any]) -> None:
@@ -171,16 +171,16 @@ class PodIndexes:
             pod = self.unscheduled.get(uid)
             self._set(uid, pod)
 
-    def set_unscheduled(self, pod: Pod, *, is_assumed: bool) -> None:
+    def set_unscheduled(self, pod: Pod) -> None:
         """Add a pod without a node, or replace its previous version; an assumed pod is on a node for the indexes."""
         self.unscheduled[pod.metadata.uid] = pod
-        if self._indexes and not is_assumed:
+        if self._indexes and not self._is_assigned(pod.metadata.uid):
             self._set(pod.metadata.uid, pod)
 
-    def remove_unscheduled(self, uid: str, *, is_assigned: bool) -> None:
+    def remove_unscheduled(self, uid: str) -> None:
         """Remove a pod that was deleted or assigned, or whose scheduler name was removed."""
         self.unscheduled.pop(uid, None)
-        if self._indexes and not is_assigned:
+        if self._indexes and not self._is_assigned(uid):
             self._set(uid, None)
 
     def _set(self, uid: str, pod: Pod | None) -> None:

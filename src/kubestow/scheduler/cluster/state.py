@@ -77,7 +77,9 @@ class Cluster:
         self._assumed: set[str] = set()
         """UIDs of pods that are assumed and not yet seen bound. Not in the history: no other pod depends on it."""
         self._placed: dict[str, PlacedPod] = {}
-        self.pod_indexes = PodIndexes(lambda: [placed.pod for placed in self._placed.values()])
+        self.pod_indexes = PodIndexes(
+            lambda: [placed.pod for placed in self._placed.values()], lambda uid: uid in self._placed
+        )
         self._last_number = 0
         """The number of the pod that was put on a row last."""
 

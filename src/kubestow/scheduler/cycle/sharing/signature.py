@@ -61,7 +61,8 @@ class Signatures:
             if not (signature.declined or cluster.devices.classes) and differ_in_requests(pod.pod.spec, other.pod.spec):
                 similar = signature
         signature = sign(profile, pod, similar)
-        if not has_status_resources(pod.pod):
+        # Its values are computed here, so that later pods can copy them.
+        if not has_status_resources(pod.pod) and pod.is_valid:
             self._last[controller] = (pod, version, signature)
         return signature
 
