@@ -90,7 +90,7 @@ class World:
         if pod.spec.nodeName:
             self.cluster.set_pod(pod)
         else:
-            self.cluster.pod_indexes.set_unscheduled(_with_uid(pod), is_assumed=False)
+            self.cluster.pod_indexes.set_unscheduled(_with_uid(pod))
             self.nominator.nominate(pod)
 
     def _activate(self, pods: Iterable[Pod]) -> None:
