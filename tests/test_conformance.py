@@ -91,6 +91,22 @@ def test_cases_of_plugins(name: str) -> None:
     assert ran.stdout.splitlines()[-1].endswith(" passed, 0 failed")
 
 
+def test_a_case_of_a_plugin(tmp_path: Path) -> None:
+    """Placed pods need no UID; a pod that waits for a node is a pod of its group, too."""
+
+    def pod(name: str, **spec: str) -> dict[str, Any]:
+        labels = {"scheduling.x-k8s.io/pod-group": "g"}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
+    placed = [pod("a", nodeName="n"), pod("b", nodeName="n"), pod("c")]
+    case = {"plugin": "Coscheduling", "args": {}, "pods": [pod("d")]}
+    fits, fails = ({**case, "objects": [{**group, "spec": {"minMember": size}}, *placed]} for size in (4, 5))
+    accepted = {**fits, "expect": {"preFilter": {"code": "Success"}}}
+    rejected = {**fails, "expect": {"preFilter": {"code": "UnschedulableAndUnresolvable"}}}
+    assert run_conformance("-v", write_cases(tmp_path / "groups.jsonl", accepted, rejected)).returncode == 0
+
+
 def test_all_passed(tmp_path: Path) -> None:
     """A line for the file, a summary in the same form, exit status 0."""
     ran = run_conformance(write_cases(tmp_path / "sizes.jsonl", GOOD, GOOD))

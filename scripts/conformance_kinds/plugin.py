@@ -87,10 +87,11 @@ class World:
         return plugin
 
     def _add(self, pod: Pod) -> None:
+        pod = _with_uid(pod)
         if pod.spec.nodeName:
             self.cluster.set_pod(pod)
         else:
-            self.cluster.pod_indexes.set_unscheduled(_with_uid(pod))
+            self.cluster.pod_indexes.set_unscheduled(pod)
             self.nominator.nominate(pod)
 
     def _activate(self, pods: Iterable[Pod]) -> None:
