@@ -136,6 +136,28 @@ def test_nodes_that_vary_much_are_avoided() -> None:
         assert harness.bindings == {"default/p": "n2"}
 
 
+@pytest.mark.parametrize(
+    ("measured", "chosen"),
+    [
+        ([("AVG", 10), ("Latest", 90)], "n1"),
+        ([("Latest", 10), ("AVG", 90)], "n2"),
+        ([("Latest", 90), ("", 10)], "n1"),
+        ([("", 10), ("Latest", 90)], "n2"),
+        ([("STD", 10)], "n1"),
+    ],
+)
+def test_an_average_counts_before_the_last_of_the_latest_values(measured: list[tuple[str, float]], chosen: str) -> None:
+    """A value without an operator is a latest one; without either, the node is not used."""
+    with scheduler(LoadVariationRiskBalancing) as harness:
+        given = answer(n1=0, n2=50)
+        metrics = [{"type": "CPU", "operator": operator, "value": value} for operator, value in measured]
+        given["data"]["NodeMetricsMap"]["n1"]["metrics"] = metrics
+        harness.set_polled("LoadVariationRiskBalancing", given)
+        harness.cluster.add(make_pod("p", cpu=1))
+        harness.run_until_idle()
+        assert harness.bindings == {"default/p": chosen}
+
+
 def test_nodes_whose_limits_exceed_their_capacity_are_avoided() -> None:
     """The risk by limits counts even if nothing is used."""
     limited = {"name": "main", "image": "app", "resources": {"requests": {"cpu": 1}, "limits": {"cpu": 20}}}

@@ -106,10 +106,9 @@ class LoadScorer(ScoreRows[None], Signs):
 def _numbers(metrics: NodeMetrics) -> dict[Hashable, float]:
     found: dict[Hashable, float] = {}
     for name, kind in (("cpu", CPU), ("memory", MEMORY)):
-        values = {metric.operator: metric.value for metric in metrics.metrics if metric.type == kind}
+        values = {metric.operator or LATEST: metric.value for metric in metrics.metrics if metric.type == kind}
         if values:
-            latest = values.get(LATEST, values.get("", 0.0))
-            found[name] = values.get(AVERAGE, latest)
+            found[name] = values.get(AVERAGE, values.get(LATEST, 0.0))
             found[name, "deviation"] = values.get(DEVIATION, 0.0)
     totals = [metric.value for metric in metrics.metrics if metric.type == CPU and metric.operator in (AVERAGE, LATEST)]
     if totals:
