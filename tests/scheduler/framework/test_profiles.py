@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from kubestow.config.configuration import Plugin, PluginConfig, Plugins, PluginSet
 from kubestow.scheduler.cluster.events import ANYTHING, Action, Resource, on
@@ -11,6 +12,13 @@ from kubestow.scheduler.framework.profile import Profile, ProfileError
 from kubestow.scheduler.framework.registry import Registry
 from kubestow.scheduler.offline_handle import offline_handle
 from support.scheduler.troupe import Refuses, Scores, config_of, profile_of, registry_of
+
+
+class Size(Struct):
+    """Arguments of a plugin."""
+
+    size: int = 1
+
 
 A, B, C = Refuses("A", {}), Refuses("B", {}), Refuses("C", {})
 
@@ -121,6 +129,24 @@ def test_arguments_reach_the_plugin() -> None:
         profile = type(config)(config.schedulerName, None, config.plugins, plugin_config)
         Profile(profile, registry, offline_handle(Cluster()), lambda: 0.0)
         assert given["args"] == expected
+
+
+def test_declared_arguments_may_be_given_with_their_type() -> None:
+    """A written configuration has `apiVersion` and `kind`, which a plugin need not declare."""
+    given = {}
+
+    class Sized(Refuses):
+        def __init__(self, args: Size, handle: Any) -> None:
+            super().__init__("Sized", {})
+            given["size"] = args.size
+
+    registry: Registry = registry_of()
+    registry.register("Sized", Sized)
+    typed = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "SizedArgs", "size": 3}
+    config = config_of(Refuses("Sized", {}))
+    profile = type(config)(config.schedulerName, None, config.plugins, (PluginConfig("Sized", typed),))
+    Profile(profile, registry, offline_handle(Cluster()), lambda: 0.0)
+    assert given == {"size": 3}
 
 
 def test_a_profile_needs_a_binder_and_one_sorter() -> None:

@@ -53,8 +53,6 @@ class MetricProvider(Struct, frozen=True):
 class LoadArgs(Struct, frozen=True, kw_only=True):
     """Arguments of all plugins for utilization; those that kubernetes-sigs/scheduler-plugins has are named as there."""
 
-    apiVersion: str = ""
-    kind: str = ""
     watcherAddress: str = ""
     metricProvider: MetricProvider = MetricProvider()
     updateIntervalSeconds: float = 30

@@ -73,8 +73,6 @@ class Cache(Struct, frozen=True):
 class NodeResourceTopologyMatchArgs(Struct, frozen=True):
     """The arguments, named as in kubernetes-sigs/scheduler-plugins."""
 
-    apiVersion: str = ""
-    kind: str = ""
     scoringStrategy: ScoringStrategy = ScoringStrategy()
     cacheResyncPeriodSeconds: int = 0
     """If positive, pods count until a report includes them. Each change applies at once, whatever the period."""

@@ -7,7 +7,8 @@
     class PreferZone:
         def __init__(self, args: ZoneArgs, handle): ...
 
-Without an annotation the plugin gets the mapping from the configuration file, or None.
+As with built-in plugins, `apiVersion` and `kind` may be given, and are left out. Without an annotation the plugin gets
+the mapping from the configuration file, or None.
 """
 
 import dataclasses
@@ -16,6 +17,8 @@ import typing
 from typing import Any
 
 import msgspec
+
+_TYPE_FIELDS = ("apiVersion", "kind")
 
 
 class ArgsError(ValueError):
@@ -29,7 +32,8 @@ def decode_args(plugin: Any, raw: Any) -> Any:
         return raw
     if not isinstance(raw, dict | None):
         raise ArgsError(f"args: must be a mapping, not {type(raw).__name__}")
-    given: dict[str, Any] = {} if raw is None else raw
+    fields = _fields(wanted)
+    given = {name: value for name, value in (raw or {}).items() if name in fields or name not in _TYPE_FIELDS}
     try:
         decoded = msgspec.convert(given, wanted)
     except msgspec.ValidationError as error:
@@ -38,7 +42,7 @@ def decode_args(plugin: Any, raw: Any) -> Any:
         raise ArgsError(f"{field}: {what[:1].lower()}{what[1:]}") from None
     unknown = _unknown_field(given, msgspec.to_builtins(decoded), "args")
     if unknown is not None:
-        raise ArgsError(f"{unknown}: is not a known field; there are: {', '.join(_fields(wanted))}")
+        raise ArgsError(f"{unknown}: is not a known field; there are: {', '.join(fields)}")
     return decoded
 
 
