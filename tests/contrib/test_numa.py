@@ -217,6 +217,20 @@ def test_a_fingerprint_may_leave_out_pods_without_resources_of_their_own() -> No
         assert list(harness.bindings) == ["default/a", "default/b"]
 
 
+@pytest.mark.parametrize(("scope", "fits"), [("All", True), ("OnlyResources", False)])
+def test_the_policy_of_a_report_applies_before_its_amounts(scope: str, fits: bool) -> None:
+    """A kubelet that starts with another policy reports it, whether or not the report includes all pods."""
+    with scheduler({**RESERVING, "cache": {"resyncScope": scope}}) as harness:
+        first = harness.cluster.add(zones("n1", 2, 2, pods=fingerprint([])))
+        harness.cluster.add(guaranteed("p", 4))
+        harness.run_until_idle()
+        assert harness.bindings == {}
+        lenient = zones("n1", 2, 2, policy="none", pods=fingerprint([("default", "unknown")]))
+        harness.cluster.update(replace(first, attributes=lenient.attributes))
+        harness.run_until_idle()
+        assert bool(harness.bindings) == fits
+
+
 def test_a_node_to_which_a_pod_is_being_bound_can_be_refused() -> None:
     """With discardReservedNodes, one pod at a time is bound to a node."""
     args = configured("NodeResourceTopologyMatch", {"discardReservedNodes": True})

@@ -67,7 +67,7 @@ class Cache(Struct, frozen=True):
     informerMode: str = "Dedicated"
     """Accepted for compatibility: there is one watch of pods."""
     resyncScope: str = "All"
-    """Accepted for compatibility: every change of a report applies."""
+    """All: the attributes of a report apply at once; OnlyResources: with its amounts."""
 
 
 class NodeResourceTopologyMatchArgs(Struct, frozen=True):
@@ -134,6 +134,7 @@ class NodeResourceTopologyMatch(
                 self._topologies,
                 foreign=Foreign(args.cache.foreignPodsDetect),
                 only_exclusive=_RESYNC[args.cache.resyncMethod],
+                attributes_at_once=args.cache.resyncScope == "All",
             )
             self._reservations.follow(self._write)
         else:

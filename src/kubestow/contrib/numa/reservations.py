@@ -5,11 +5,14 @@ in every zone, since only the kubelet knows its zone: the node may be refused fo
 
 A report carries a fingerprint of the pods that it includes. It replaces the previous report once the fingerprint equals
 that of the pods that run there. A report without a fingerprint is believed at once, and includes the pods that run.
+The attributes of a report, such as the policy of the kubelet, do not depend on pods and apply at once.
 """
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kubestow.contrib.containers import signature_of
 from kubestow.contrib.numa.demand import demand_of, takes_exclusively
@@ -51,11 +54,17 @@ class Reservations:
         *,
         foreign: Foreign,
         only_exclusive: bool | None,
+        attributes_at_once: bool,
     ) -> None:
-        """`only_exclusive`: whether fingerprints leave pods without resources of their own out; None: as they say."""
+        """Read reports and pods through a handle.
+
+        `only_exclusive`: whether fingerprints leave pods without resources of their own out; None: as they say.
+        `attributes_at_once`: whether attributes apply before the fingerprint is that of the pods.
+        """
         self._topologies = topologies
         self._foreign = foreign
         self._only_exclusive = only_exclusive
+        self._attributes_at_once = attributes_at_once
         self._on_change: Callable[[str, bool], None] = lambda _node, _changed: None
         self._reports: dict[str, NodeResourceTopology] = {}
         self._nodes: dict[str, _Node] = {}
@@ -113,6 +122,10 @@ class Reservations:
                 self._reports[node] = latest
             elif believed is None:
                 self._reports[node] = latest
+            elif self._attributes_at_once and believed.attributes != latest.attributes:
+                self._reports[node] = replace(
+                    believed, attributes=latest.attributes, topologyPolicies=latest.topologyPolicies
+                )
         self._on_change(node, changed)
 
     def _includes_all(self, report: NodeResourceTopology, pods: Sequence[PodInfo]) -> bool:
