@@ -200,8 +200,9 @@ def _end_to_end(case: Case) -> str | None:
 
 def _add(harness: SchedulerHarness, obj: Any) -> None:
     if isinstance(obj, Pod):
-        # As an API server would set it.
-        obj = replace(obj, spec=replace(obj.spec, schedulerName="default-scheduler"))
+        # As an API server would set them.
+        status = replace(obj.status, phase=obj.status.phase or "Pending")
+        obj = replace(obj, spec=replace(obj.spec, schedulerName="default-scheduler"), status=status)
     harness.cluster.add(obj)
 
 
