@@ -216,19 +216,30 @@ def test_activating_a_pod_activates_its_group(kit: Any) -> None:
     assert kit.where() == {"active": ["a", "b"]}
 
 
-def test_a_pod_whose_binding_failed_backs_off(kit: Any) -> None:
-    """The others may be bound already."""
+def test_a_pod_whose_binding_failed_is_active_at_once(kit: Any) -> None:
+    """The others may be bound already; the group is new, and has neither rejections nor errors."""
     add(kit, "a", "b")
     popped = pop(kit)
     one, other = popped.pods
     kit.queue.done(other.uid)
     kit.queue.requeue_group(popped, Code.SUCCESS)
     kit.queue.requeue_failed(one)
-    assert kit.where() == {"errorBackoff": ["a"]}
-    add(kit, "c")
-    assert kit.where() == {"errorBackoff": ["a", "c"]}
-    kit.advance(2.1)
-    assert names(pop(kit)) == ["a", "c"]
+    assert kit.where() == {"active": ["a"]}
+    assert kit.queue.entity_arrivals()["UnscheduledPodAdd", "active", "podgroup"] == 2
+    (again,) = pop(kit).pods
+    kit.queue.requeue_group(popped, Code.SUCCESS)
+    kit.queue.requeue_failed(again)
+    assert kit.queue.locate("uid-a")[2] == kit.clock.time + 1, "a binding that keeps failing is not retried in a loop"
+
+
+def test_a_pod_whose_binding_failed_joins_its_group(kit: Any) -> None:
+    """The group keeps its backoff."""
+    add(kit, "a", "b")
+    popped = pop(kit)
+    one, _ = popped.pods
+    fail(kit, popped, bound=("a",))
+    kit.queue.requeue_failed(one)
+    assert kit.where() == {"errorBackoff": ["a", "b"]}
 
 
 def test_a_retry_is_expected_only_after_an_event(kit: Any) -> None:

@@ -6,7 +6,7 @@
 
 A pod that arrives or fails while its group is in flight is pending until the group returns. A rejected group always
 backs off: it is retried without an event, since no plugin can list all events that may help a group. After a success,
-the remaining pods are tried again at once.
+the remaining pods are tried again at once, and so is a pod whose binding fails later, unless it failed before.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ class GroupQueue(SchedulingQueue):
         """Queue the pods of a group that exists from now on."""
         self._groups.known.add(group.key)
         for queued in self._groups.incomplete.pop(group.key, {}).values():
-            self._join(queued, UNSCHEDULED_POD_ADD.label)
+            self._join(queued)
 
     def remove_group(self, group: PodGroup) -> None:
         """Keep the pods of a deleted group until a group with its name is added."""
@@ -74,7 +74,7 @@ class GroupQueue(SchedulingQueue):
             return
         queued = self._new(pod)
         self.nominator.nominate(pod)
-        self._join(queued, UNSCHEDULED_POD_ADD.label)
+        self._join(queued)
 
     def update(self, old: Pod, new: Pod) -> None:
         uid = new.metadata.uid
@@ -121,23 +121,23 @@ class GroupQueue(SchedulingQueue):
         if queued:
             self._count_rejections(queued, -1)
 
-    def _join(self, queued: QueuedPod, cause: str) -> None:
+    def _join(self, queued: QueuedPod) -> None:
         """Add a pod to its group, wherever that is."""
-        groups = self._groups
+        groups, cause = self._groups, UNSCHEDULED_POD_ADD.label
         if groups.must_wait(queued):
             self._on_arrival()
             return
         key = group_key(queued.pod)
         group = groups.waiting.get(key)
         if group is None:
+            # As in kube-scheduler, a failed binding is retried at once; not again and again without a pause, though.
             group = groups.waiting[key] = QueuedGroup(
                 queued.pod,
                 queued.timestamp,
-                unschedulable_count=queued.unschedulable_count,
-                consecutive_errors=queued.consecutive_errors,
+                unschedulable_count=queued.unschedulable_count if queued.rejectors else 0,
+                consecutive_errors=max(0, queued.consecutive_errors - 1),
                 members={queued.uid: queued},
             )
-            # A pod that failed on its own, when it was being bound, backs off.
             self._requeue(group, Retry.AFTER_BACKOFF, cause)
             return
         is_gated = group.uid in self._pool
@@ -198,7 +198,7 @@ class GroupQueue(SchedulingQueue):
         self._in_flight.done(queued.uid)
         if self.get(queued.uid) is None:
             self._record_failure(queued, unschedulable, pending)
-            self._join(queued, ATTEMPT_FAILED)
+            self._join(queued)
 
     def requeue_group(self, popped: QueuedGroup, code: Code) -> None:
         """Requeue a popped group whose cycle ended with `code`, if it has pods that wait.
