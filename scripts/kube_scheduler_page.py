@@ -42,8 +42,14 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/kube_scheduler_page.py; change it or src/kubestow/cli/scheduler/flags.py and run it again. -->
 
-What is the same as in kube-scheduler v1.37, and what differs. Decisions are the same; the
+What is the same as in kube-scheduler v1.37, and what differs. Decisions are the same, except for the one below; the
 [plugin pages](plugins/README.md) describe each plugin.
+
+## Decisions
+
+With `InPlacePodVerticalScalingSchedulerPreemption`, a pod whose deferred resize fits waits until the kubelet resizes
+it: [DeferredPodScheduling](plugins/DeferredPodScheduling.md) rejects it at Permit. In v1.37.0-rc.1, the attempt fails
+before Permit with the error that the pod is in the cache and cannot be assumed, and is repeated after each backoff.
 
 ## Endpoints
 

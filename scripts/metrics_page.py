@@ -25,9 +25,19 @@ header names nothing else. A metric with labels is shown once it has a value.
 Some metrics have a different meaning, as this scheduler is not a Go program:
 
 - `scheduler_goroutines` counts tasks that run beside the scheduling loop.
-- `scheduler_batch_...`, `scheduler_get_node_hint_...` and `scheduler_store_schedule_results_...` measure how often, and
-  how fast, the results of one pod were reused for the next equal pod. Results are stored by the first pod if the next
-  one of the queue is equal, else by the second equal pod. Nodes that have changed are evaluated again.
+- `scheduler_batch_...`, `scheduler_get_node_hint_...` and `scheduler_store_schedule_results_...` measure how often,
+  and how fast, the results of one pod were reused for equal pods. Results are stored by the first pod if the next one
+  of the queue is equal, else by the second equal pod. Nodes that have changed are evaluated again, so results are
+  used after any other pods and after any time: of equal pods that arrive one by one, two count as `no_hint` and all
+  others as `hint_used`. kube-scheduler uses results for the directly following pod, within half a second, and counts
+  others as `no_hint`.
+- `scheduler_batch_cache_flushed_total` has the reason `expired` only: the results that were not used for the longest
+  time make room for others. kube-scheduler discards results for other reasons, such as `pod_skipped`,
+  `pod_incompatible` and `empty_list`, that do not make these results useless.
+- `scheduler_pre_queueing_hint_evaluations_total` does not exist: the gate `SchedulerPreQueueingHints`, which is off
+  by default, [changes nothing](feature-gates.md), and without it kube-scheduler has no values of this metric.
+- `scheduler_queue_incoming_pods_total` counts a pod that joins a waiting pod group once; kube-scheduler counts all
+  pods of the group again.
 - `scheduler_framework_extension_point_duration_seconds` leaves out extension points at which no plugin had work
   (Permit, PreBind and PostBind of most pods), PreEnqueue and Sign; kube-scheduler counts every pod at each. A plugin
   that was never called has no `scheduler_plugin_evaluation_total`, where kube-scheduler has 0.
