@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubestow.api import codec
 from kubestow.api.devices import ResourceClaim, ResourceClaimConsumer
 from kubestow.api.envelopes import Status, Updated
-from kubestow.api.failures import InvalidError, LeaseLostError
+from kubestow.api.failures import ConflictError, InvalidError, LeaseLostError
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod, PodCondition
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -128,6 +128,36 @@ def test_a_claim_is_written_again_with_its_new_version() -> None:
     assert "resourceVersion" not in first["metadata"]
     assert second["metadata"] == {**first["metadata"], "resourceVersion": "2"}
     assert (second["spec"], second["status"]) == ({"novel": 1}, {"rare": True, "reservedFor": []})
+
+
+@pytest.mark.parametrize(
+    ("latest", "patched"),
+    [
+        ({"uid": "u"}, True),
+        ({"uid": "u", "nodeName": "n1"}, False),
+        ({"uid": "other"}, False),
+    ],
+)
+def test_an_error_is_written_to_a_pod_that_changed_but_not_to_a_bound_one(
+    latest: dict[str, str], patched: bool
+) -> None:
+    """A binding without a response may have succeeded; any other update must not suppress the condition."""
+
+    class Changed(Recorder):
+        async def get_pod(self, namespace: str, name: str) -> Pod:
+            meta = {"name": name, "namespace": namespace, "uid": latest["uid"], "resourceVersion": "2"}
+            return codec.convert(Pod, {"metadata": meta, "spec": {"nodeName": latest.get("nodeName", "")}})
+
+        async def patch_pod_status(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
+            versions.append(patch["metadata"]["resourceVersion"])
+            if versions == ["1"]:
+                raise ConflictError("PATCH", 409, Status(reason="Conflict", message="modified"))
+
+    versions: list[str] = []
+    pod = codec.convert(Pod, {"metadata": {"name": "p", "namespace": "d", "uid": "u", "resourceVersion": "1"}})
+    condition = PodCondition("PodScheduled", "False", "SchedulerError", "lost")
+    asyncio.run(_api(Changed()).patch_pod_status(pod, condition=condition))
+    assert versions == (["1", "2"] if patched else ["1"])
 
 
 class Strict(Recorder):

@@ -14,6 +14,7 @@ from kubestow.api.custom_kinds import CustomResource
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.envelopes import Updated
 from kubestow.api.failures import BadAnswerError
+from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.client.api import JSON, MERGE, STRATEGIC_MERGE, ApiClient
 from kubestow.client.connection import Response
@@ -62,6 +63,9 @@ class Requests:
                 "target": {"kind": "Node", "name": node},
             },
         )
+
+    def get_pod(self, namespace: str, name: str) -> Pending[Pod]:
+        return self._object(Pod, "GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
 
     def patch_pod_status(self, namespace: str, name: str, patch: Body) -> PendingResponse:
         """Send a strategic merge patch of the status subresource."""

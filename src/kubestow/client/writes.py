@@ -5,7 +5,6 @@ preserved. Before each write it is checked that this instance may act: after its
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -71,14 +70,25 @@ class LiveApi:
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
     ) -> None:
         patch = status_patch(pod, condition, nominated_node)
+        if condition is None or condition.reason != SCHEDULER_ERROR:
+            await self._patch_status(pod, patch)
+            return
+        # The failed write may have succeeded without a response: do not patch a pod that was bound.
+        try:
+            await self._patch_status(pod, patch, only_unchanged=True)
+        except ConflictError:
+            meta = pod.metadata
+            latest = await self._requests.get_pod(meta.namespace, meta.name)
+            if latest.metadata.uid == meta.uid and not latest.spec.nodeName:
+                await self._patch_status(latest, status_patch(latest, condition, nominated_node), only_unchanged=True)
+
+    async def _patch_status(self, pod: Pod, patch: Tree, *, only_unchanged: bool = False) -> None:
         if patch:
             self._check()
-            meta, is_error = pod.metadata, condition is not None and condition.reason == SCHEDULER_ERROR
-            if is_error:
-                # The failed write may have succeeded without a response: do not patch a pod that has changed since.
+            meta = pod.metadata
+            if only_unchanged:
                 patch["metadata"] = {"resourceVersion": meta.resourceVersion}
-            with suppress(*((ConflictError,) if is_error else ())):
-                await self._requests.patch_pod_status(meta.namespace, meta.name, patch)
+            await self._requests.patch_pod_status(meta.namespace, meta.name, patch)
 
     async def annotate_pod(self, pod: Pod, annotations: Mapping[str, str | None]) -> None:
         """Set annotations, or remove those that are None. Patches the status, which a scheduler may patch."""

@@ -17,6 +17,7 @@ from kubestow.testing import FakeCluster, VirtualLoop, make_pod
 
 LATER = "may succeed later"
 SOON = "may succeed soon: the server did nothing"
+CONFLICT = "an update of the object came first"
 MISSING = "the object was deleted"
 REFUSED = "is rejected"
 
@@ -25,8 +26,8 @@ FAILURES = {
     "Unauthorized": REFUSED,
     "Forbidden": REFUSED,
     "NotFound": MISSING,
-    "Conflict": REFUSED,
-    "AlreadyExists": REFUSED,
+    "Conflict": CONFLICT,
+    "AlreadyExists": CONFLICT,
     "Gone": REFUSED,
     "Expired": REFUSED,
     "Invalid": REFUSED,
@@ -46,7 +47,13 @@ ONCE, FOR_A_MOMENT, EVERY_TIME = 1, len(BIND_PAUSES) + 1, len(PAUSES) + 1
 WRITES: dict[str, dict[str, tuple[str, int]]] = {
     # A pod that could not be bound goes back to the queue and is scheduled again.
     "bind": {SOON: (RAISED, FOR_A_MOMENT), LATER: (RAISED, ONCE), MISSING: (RAISED, ONCE), REFUSED: (RAISED, ONCE)},
-    "patch_pod_status": {LATER: (REPORTED, EVERY_TIME), MISSING: (SILENT, ONCE), REFUSED: (REPORTED, ONCE)},
+    # A patch has no precondition that a conflict could mean.
+    "patch_pod_status": {
+        LATER: (REPORTED, EVERY_TIME),
+        CONFLICT: (REPORTED, EVERY_TIME),
+        MISSING: (SILENT, ONCE),
+        REFUSED: (REPORTED, ONCE),
+    },
     "delete_pod": {LATER: (RAISED, EVERY_TIME), MISSING: (WAS_GONE, ONCE), REFUSED: (RAISED, ONCE)},
     # The plugin handles the failure; its pod goes back to the queue.
     "update_volume": {LATER: (RAISED, ONCE), MISSING: (RAISED, ONCE), REFUSED: (RAISED, ONCE)},
@@ -105,7 +112,8 @@ def test_the_result_of_a_write_that_fails(write: str, problem: str, caplog: pyte
     """It depends on the type of the failure alone."""
     ending, calls, error = result_of(write, problem, caplog)
     wanted = FAILURES[problem]
-    assert (ending, calls) == WRITES[write].get(wanted, WRITES[write][LATER])
+    alike = REFUSED if wanted == CONFLICT else LATER
+    assert (ending, calls) == WRITES[write].get(wanted, WRITES[write][alike])
     if error is not None:
         assert type(error) is type(failure(write, problem))
 

@@ -169,7 +169,8 @@ class Dispatcher:
             # A condition that replaces this one in the meantime is written next.
             while (condition := self._group_conditions[uid]) is not written:
                 write = self._api.patch_pod_group_status
-                await self._in_order(GROUP_STATUS_PATCH, uid, _with_retries, partial(write, group, condition))
+                send = partial(write, group, condition)
+                await self._in_order(GROUP_STATUS_PATCH, uid, _with_retries, send, PAUSES, _patch_may_succeed_later)
                 written = condition
         finally:
             del self._group_conditions[uid]
@@ -283,7 +284,8 @@ class Dispatcher:
 
     async def _delete(self, pod: Pod, condition: PodCondition | None) -> None:
         if condition is not None:
-            await _with_retries(partial(self._api.patch_pod_status, pod, condition=condition))
+            write = partial(self._api.patch_pod_status, pod, condition=condition)
+            await _with_retries(write, PAUSES, _patch_may_succeed_later)
         await _with_retries(partial(self._api.delete_pod, pod))
 
     async def _log_failure(
@@ -306,9 +308,8 @@ class Dispatcher:
         patch = self._sending[uid] = self._patches.pop(uid)
         try:
             write = self._api.patch_pod_status
-            await _with_retries(
-                partial(write, patch.pod, condition=patch.condition, nominated_node=patch.nominated_node)
-            )
+            send = partial(write, patch.pod, condition=patch.condition, nominated_node=patch.nominated_node)
+            await _with_retries(send, PAUSES, _patch_may_succeed_later)
         finally:
             del self._sending[uid]
 
@@ -352,6 +353,11 @@ class Dispatcher:
 
 def _may_succeed_later(error: CallError) -> bool:
     return isinstance(error, RETRIABLE)
+
+
+def _patch_may_succeed_later(error: CallError) -> bool:
+    """Return whether to repeat a status patch: servers give up after several conflicts with concurrent updates."""
+    return isinstance(error, (*RETRIABLE, ConflictError))
 
 
 def _did_nothing(error: CallError) -> bool:
