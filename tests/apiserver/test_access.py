@@ -88,6 +88,16 @@ def test_a_scheduler_patches_custom_resources(shared: Running) -> None:
         assert shared.client(token="reader").call("PATCH", path, {}, **change)[0] == 403
     assert scheduler.call("DELETE", widget)[0] == 403
     assert scheduler.call("PATCH", "/api/v1/nodes/n", {}, **change)[0] == 403
+    rules = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": "default"},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    for token, verbs in (("sched-token", ["patch"]), ("reader", None)):
+        listed = shared.client(token=token).create(path, rules)["status"]["resourceRules"]
+        found = [rule["verbs"] for rule in listed if rule["apiGroups"] == ["example.com"]]
+        assert found == ([verbs] if verbs else [])
 
 
 def test_secrets_on_disk_are_for_the_owner_only(plane: Running) -> None:

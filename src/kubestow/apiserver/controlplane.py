@@ -21,7 +21,7 @@ from kubestow.apiserver.auth.escalation import Escalation
 from kubestow.apiserver.auth.identities import Identities, TokenFileError
 from kubestow.apiserver.auth.impersonation import keeps_header
 from kubestow.apiserver.auth.kubeconfig import KubeconfigError
-from kubestow.apiserver.auth.policy import Authorizer, FixedPolicy
+from kubestow.apiserver.auth.policy import Authorizer
 from kubestow.apiserver.auth.rbac import Rbac
 from kubestow.apiserver.controllers import events, standard
 from kubestow.apiserver.controllers.api import Api
@@ -195,7 +195,7 @@ class ControlPlane:
         admission = Admission(self.store, enabled, disabled, options.features, metrics)
         if options.audit_log is not None:
             self._audit = AuditLog(options.audit_log)
-        authorizer: Authorizer = FixedPolicy()
+        authorizer: Authorizer | None = None
         if options.rbac:
             authorizer = rbac = Rbac(self.store)
             admission.guard = Escalation(rbac).check

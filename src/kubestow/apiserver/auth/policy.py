@@ -11,7 +11,7 @@ from typing import Protocol
 from kubestow.apiserver import errors
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.intent import AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
-from kubestow.apiserver.resources import RESOURCES
+from kubestow.apiserver.resources import RESOURCES, Registry
 
 Rule = dict[str, list[str]]
 _READ = frozenset(("get", "list", "watch"))
@@ -83,6 +83,9 @@ class Authorizer(Protocol):
 class FixedPolicy:
     """The policy without roles."""
 
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
     def allowed(self, user: User, attempt: Attempt) -> bool:
         if MASTERS in user.groups:
             return True
@@ -107,8 +110,12 @@ class FixedPolicy:
             return [EVERYTHING[0], _GET_PATHS]
         if UNAUTHENTICATED in user.groups:
             return [{"verbs": ["get"], "nonResourceURLs": _PUBLIC}]
-        scheduler = _SCHEDULER_RULES if user.name == "system:kube-scheduler" else []
-        return [{"verbs": ["get", "list", "watch"], **_ALL}, _SELF_REVIEWS, *scheduler, _GET_PATHS]
+        rules: list[Rule] = [{"verbs": ["get", "list", "watch"], **_ALL}, _SELF_REVIEWS, _GET_PATHS]
+        if user.name == "system:kube-scheduler":
+            rules += _SCHEDULER_RULES
+            custom = {one.group for one in self._registry.resources} - _BUILT_IN_GROUPS
+            rules += [{"verbs": ["patch"], "apiGroups": sorted(custom), "resources": ["*"]}] if custom else []
+        return rules
 
 
 _READABLE = ["configmaps", "endpoints", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes"]

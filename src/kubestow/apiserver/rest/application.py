@@ -66,7 +66,7 @@ class Application:
         metrics: ApiServerMetrics | None = None,
     ) -> None:
         self.store = store
-        self._authorizer = authorizer or FixedPolicy()
+        self._authorizer = authorizer or FixedPolicy(store.registry)
         self.registry = store.registry
         self.audit = audit
         self.identities = identities
