@@ -8,9 +8,9 @@ import pytest
 from support.apiserver.fixtures import plane
 from support.apiserver.running import Running
 from support.integration.process import Process
-from support.integration.real_control_plane import assets
+from support.integration.real_control_plane import assets, server
 
-__all__ = ["assets", "plane"]
+__all__ = ["assets", "plane", "server"]
 """Fixtures."""
 
 

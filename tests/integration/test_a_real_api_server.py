@@ -20,8 +20,6 @@ from support.repository import ROOT
 __all__ = ["plane", "start"]
 """Fixtures."""
 
-pytestmark = pytest.mark.real
-
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -313,7 +311,7 @@ def test_without_rights_nothing_is_scheduled(plane: RealControlPlane, start: Sta
 
 def test_metrics_require_authorization(plane: RealControlPlane, start: Start) -> None:
     """401 for an unknown token, 403 without the right, and 200 as soon as the right is granted."""
-    scheduler = start("--leader-elect=false")
+    scheduler = start("--leader-elect=false", "--authorization-webhook-cache-unauthorized-ttl=1s")
     until(lambda: scheduler.get("/healthz")[0] == 200, scheduler.output)
     assert scheduler.get("/metrics", "stranger")[0] == 401
     assert scheduler.get("/metrics")[0] == 403
@@ -404,6 +402,7 @@ def test_an_extender_filters_binds_and_preempts(plane: RealControlPlane, start: 
         where = _placed(plane)["chosen"]
         [stored] = [item for item in plane.get("/api/v1/nodes")["items"] if item["metadata"]["name"] == where]
         stored["metadata"].pop("managedFields", None)
+        stored = {field: value for field, value in stored.items() if field not in ("apiVersion", "kind")}
         sent = [item for path, args in extender.asked if path == "/filter" for item in args["Nodes"]["items"]]
         assert stored in sent
         plane.create(PODS, pod("vip", cpu="800m", priorityClassName="high"))

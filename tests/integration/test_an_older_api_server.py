@@ -49,6 +49,6 @@ def test_missing_features_are_reported_once(plane: RealControlPlane, tmp_path: P
     lines = [line for line in log.read_text().splitlines() if all(part in line for part in parts)]
     # In one line, unless a response is late.
     kinds = re.findall(r"(\w+)\.resource\.k8s\.io[,\"]", "\n".join(lines))
-    assert sorted(kinds) == ["deviceclasses", "resourceclaims", "resourceslices"]
+    assert sorted(kinds) == ["deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices"]
     [condition] = plane.get(f"{PODS}/claiming")["status"]["conditions"]
     assert "resourceclaims.resource.k8s.io: the API server does not have them" in condition["message"]

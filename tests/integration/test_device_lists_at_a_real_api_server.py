@@ -14,22 +14,20 @@ from support.apiserver.world import World
 from support.cel.costly import LISTED, at_the_limit, repeated
 from support.integration.cluster import node
 from support.integration.device_manifests import CLAIMS, CLASSES, DRIVER, SLICES, claiming, device_class, devices_of
-from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version
-from support.integration.real_scheduler import PODS, QUICK, Start, start
+from support.integration.real_control_plane import RealControlPlane, RefusedError, control_plane, needs_version
+from support.integration.real_scheduler import PODS, Start, start
 from support.polling import until
 
 __all__ = ["start"]
 """Fixtures."""
 
-pytestmark = pytest.mark.real
-
 GATE = "DRAListTypeAttributes=true"
 
 
 @pytest.fixture(scope="module")
-def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
-    needs_version(assets, 36, "attributes that are lists")
-    running = RealControlPlane(assets, tmp_path_factory.mktemp("lists"), f"--feature-gates={GATE}")
+def plane(server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
+    needs_version(server, 36, "attributes that are lists")
+    running = control_plane(server, tmp_path_factory.mktemp("lists"), f"--feature-gates={GATE}")
     yield running
     running.close()
 
@@ -91,6 +89,6 @@ def test_devices_with_a_value_in_common(plane: RealControlPlane, start: Start) -
     spec = {"devices": {"requests": requests, "constraints": constraints}}
     plane.create(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
     plane.create(PODS, claiming("p", "c"))
-    scheduler = start(*QUICK, f"--feature-gates={GATE}")
+    scheduler = start("--leader-elect=false", f"--feature-gates={GATE}")
     until(lambda: plane.get(f"{PODS}/p")["spec"].get("nodeName") == "n", scheduler.output)
     assert devices_of(plane.get(f"{CLAIMS}/c")) == ["n/d0", "n/d1", "n/d3"]

@@ -25,20 +25,18 @@ from support.integration.device_manifests import (
     reserved_for,
 )
 from support.integration.real_control_plane import RealControlPlane, RefusedError, needs_version
-from support.integration.real_scheduler import PODS, QUICK, Start, plane, start
+from support.integration.real_scheduler import PODS, Start, plane, start
 from support.polling import until
 
 __all__ = ["plane", "start"]
 """Fixtures."""
 
-pytestmark = pytest.mark.real
-
 RESOURCE = "example.com/gpu"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _new_enough(assets: Path) -> None:
-    needs_version(assets, 34, "resource.k8s.io/v1")
+def _new_enough(server: Path) -> None:
+    needs_version(server, 34, "resource.k8s.io/v1")
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +83,7 @@ def test_claims_are_allocated_shared_and_freed(plane: RealControlPlane, start: S
     _offer(plane, 1)
     plane.create(CLAIMS, claim("c"))
     plane.create(PODS, claiming("first", "c"))
-    scheduler = start(*QUICK)
+    scheduler = start("--leader-elect=false")
     until(lambda: _nodes_of(plane)["first"] == "n0", scheduler.output)
     plane.create(PODS, claiming("second", "c"))
     plane.create(CLAIMS, claim("d"))
@@ -115,7 +113,7 @@ def test_parameters_returned_in_another_form(plane: RealControlPlane, start: Sta
     wanted["spec"]["devices"]["config"] = [{"opaque": {"driver": DRIVER, "parameters": {"a": [1, 2], "b": "<"}}}]
     assert ", " in json.dumps(wanted), "as it is sent"
     plane.create(claims, wanted)
-    scheduler = start(*QUICK)
+    scheduler = start("--leader-elect=false")
     for name in ("first", "second"):
         using = claiming(name, "c")
         using["metadata"]["namespace"] = "spacious"
@@ -128,7 +126,7 @@ def test_parameters_returned_in_another_form(plane: RealControlPlane, start: Sta
 def test_pods_race_for_devices(plane: RealControlPlane, start: Start) -> None:
     """Twenty pods, eight devices: eight pods get one each, and no device is allocated twice."""
     _offer(plane, 4, 4)
-    scheduler = start(*QUICK)
+    scheduler = start("--leader-elect=false")
     for number in range(20):
         plane.create(CLAIMS, claim(f"c{number}"))
         plane.create(PODS, claiming(f"p{number}", f"c{number}"))
@@ -144,7 +142,7 @@ def test_conflicts_with_a_client_that_keeps_changing_claims(plane: RealControlPl
     for number in range(8):
         plane.create(CLAIMS, claim(f"c{number}"))
         plane.create(PODS, claiming(f"p{number}", f"c{number}"))
-    scheduler, turn = start(*QUICK), iter(range(100_000))
+    scheduler, turn = start("--leader-elect=false"), iter(range(100_000))
 
     def all_bound() -> bool:
         for name in _claims(plane):
@@ -163,7 +161,7 @@ def test_every_write_meets_a_conflict_once(plane: RealControlPlane, start: Start
         plane.create(PODS, claiming(f"p{number}", f"c{number}"))
     plane.create(PODS, _extended("x", 1))
     with conflicting(plane) as (address, refused):
-        scheduler = start(*QUICK, f"--master={address}")
+        scheduler = start("--leader-elect=false", f"--master={address}")
         until(lambda: all(_nodes_of(plane).values()), scheduler.output)
         assert scheduler.stop() == 0
     claims = _claims(plane)
@@ -186,7 +184,7 @@ def test_two_pods_race_for_the_last_device(plane: RealControlPlane, start: Start
     for name in ("a", "b"):
         plane.create(CLAIMS, claim(name))
         plane.create(PODS, claiming(name, name))
-    scheduler = start(*QUICK)
+    scheduler = start("--leader-elect=false")
     until(lambda: sum("cannot allocate" in _message(plane, name) for name in "ab") == 1, scheduler.output)
     until(lambda: sum(map(bool, _nodes_of(plane).values())) == 1, scheduler.output)
     (winner,) = (name for name, node_name in _nodes_of(plane).items() if node_name)
@@ -200,7 +198,7 @@ def test_two_pods_race_for_the_last_device(plane: RealControlPlane, start: Start
 def test_pods_that_cannot_be_bound_free_their_devices(plane: RealControlPlane, start: Start) -> None:
     """A pod that is deleted while its claim is written leaves the device to the next one."""
     _offer(plane, 1)
-    scheduler = start(*QUICK)
+    scheduler = start("--leader-elect=false")
     for number in range(10):
         plane.create(CLAIMS, claim(f"c{number}"))
         plane.create(PODS, claiming(f"p{number}", f"c{number}"))
@@ -257,7 +255,7 @@ def test_extended_resources(plane: RealControlPlane, start: Start) -> None:
     """The claim is generated for the pod, and the pod's status names it."""
     _offer(plane, 1, 2, extendedResourceName=RESOURCE)
     plane.create(PODS, _extended("p", 2))
-    scheduler = start(*QUICK)
+    scheduler = start("--leader-elect=false")
     until(lambda: _nodes_of(plane)["p"] == "n1", scheduler.output)
     ((name, made),) = _claims(plane).items()
     assert devices_of(made) == ["n1/gpu-0", "n1/gpu-1"]

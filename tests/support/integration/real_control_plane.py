@@ -1,8 +1,8 @@
-"""etcd and kube-apiserver from KUBEBUILDER_ASSETS, with TLS, tokens and RBAC, without other components.
+"""An API server with TLS, tokens and RBAC, without other components: a real one, or the embedded one as a process.
 
-There is no controller manager: tests that need the work of controllers (binding a claim to its volume) do it
-themselves. Two admission plugins are disabled, as no controller creates service accounts for namespaces or removes the
-not-ready taint from new nodes.
+The real one is etcd and kube-apiserver from KUBEBUILDER_ASSETS. There is no controller manager: tests that need the work
+of controllers (binding a claim to its volume) do it themselves. Two admission plugins are disabled, as no controller
+creates service accounts for namespaces or removes the not-ready taint from new nodes.
 """
 
 import http.client
@@ -10,6 +10,7 @@ import json
 import os
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,10 @@ class RealControlPlane:
     # Processes
 
     def _run(self, name: str, *arguments: str) -> None:
+        self._start_process(name, str(self._assets / name), *arguments)
+
+    def _start_process(self, name: str, *command: str) -> None:
         with self._file(f"{name}.log").open("ab") as log:
-            command = [str(self._assets / name), *arguments]
             self._processes[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
     def _start_etcd(self) -> None:
@@ -126,6 +129,10 @@ class RealControlPlane:
 
     def start_api_server(self) -> None:
         """Start or restart it on the same port, and wait until it is ready."""
+        self._run_api_server()
+        until(self._is_ready, lambda: self._tail("etcd") + self._tail("kube-apiserver"))
+
+    def _run_api_server(self) -> None:
         self._run(
             "kube-apiserver",
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
@@ -144,7 +151,6 @@ class RealControlPlane:
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             *self._flags,
         )
-        until(self._is_ready, lambda: self._tail("etcd") + self._tail("kube-apiserver"))
 
     def _is_ready(self) -> bool:
         for name, process in self._processes.items():
@@ -201,6 +207,41 @@ class RealControlPlane:
         self.call("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
 
 
+class EmbeddedControlPlane(RealControlPlane):
+    """The embedded API server as a process, with its objects on disk."""
+
+    def _start_etcd(self) -> None:
+        pass
+
+    def _run_api_server(self) -> None:
+        data = self._file("data")
+        self._start_process(
+            "kube-apiserver",
+            *(sys.executable, "-m", "kubestow", "apiserver"),
+            f"--port={self.port}",
+            f"--data-dir={data}",
+            f"--kubeconfig={self._file('embedded.kubeconfig')}",
+            f"--token-file={self._file('tokens.csv')}",
+            "--authorization-mode=RBAC",
+            "--no-kubelets",
+            "--controllers=none",
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            *(flag for flag in self._flags if not flag.startswith("--runtime-config")),
+        )
+        until((data / "pki/ca.crt").exists)
+        self._file("ca.crt").write_bytes((data / "pki/ca.crt").read_bytes())
+
+
+EMBEDDED = Path("embedded")
+"""In place of a folder with programs."""
+
+
+def control_plane(assets: Path, folder: Path, *flags: str, users: dict[str, str] | None = None) -> RealControlPlane:
+    """Start an API server with the programs in `assets`, or the embedded one."""
+    kind = EmbeddedControlPlane if assets == EMBEDDED else RealControlPlane
+    return kind(assets, folder, *flags, users=users)
+
+
 def folders() -> list[Path]:
     """Return the folders with etcd and kube-apiserver, of one or several versions."""
     named = os.environ.get("KUBEBUILDER_ASSETS", "").split(os.pathsep)
@@ -208,23 +249,36 @@ def folders() -> list[Path]:
 
 
 def needs_version(assets: Path, minor: int, what: str) -> None:
-    """Skip a test for features that an older server does not have."""
+    """Skip a test for features that an older server does not have; the embedded one has all."""
+    if assets == EMBEDDED:
+        return
     output = subprocess.run([assets / "kube-apiserver", "--version"], capture_output=True, text=True, check=True).stdout
     found = int(output.split(".")[1])
     if found < minor:
         pytest.skip(f"kube-apiserver v1.{found} has no {what}; v1.{minor} is the first")
 
 
-FOLDERS: list[Path | None] = [*folders()] or [None]
+def _complete(folder: Path) -> Path:
+    missing = [name for name in ("etcd", "kube-apiserver") if not (folder / name).exists()]
+    if missing:
+        pytest.fail(f"KUBEBUILDER_ASSETS: {folder} has no {' and no '.join(missing)}", pytrace=False)
+    return folder
 
 
-@pytest.fixture(scope="session", params=FOLDERS, ids=lambda folder: folder.name if folder else "none")
+_REAL = [pytest.param(folder, id=folder.name, marks=pytest.mark.real) for folder in folders()]
+_NONE = pytest.param(None, id="none", marks=pytest.mark.real)
+
+
+@pytest.fixture(scope="session", params=_REAL or [_NONE])
 def assets(request: pytest.FixtureRequest) -> Path:
     """Return a folder with etcd and kube-apiserver; each test runs with every folder in KUBEBUILDER_ASSETS."""
     if request.param is None:
         pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
+    return _complete(request.param)
+
+
+@pytest.fixture(scope="session", params=[pytest.param(EMBEDDED, id="embedded"), *_REAL])
+def server(request: pytest.FixtureRequest) -> Path:
+    """Return where the API server is: EMBEDDED, and then every folder in KUBEBUILDER_ASSETS."""
     found: Path = request.param
-    missing = [name for name in ("etcd", "kube-apiserver") if not (found / name).exists()]
-    if missing:
-        pytest.fail(f"KUBEBUILDER_ASSETS: {found} has no {' and no '.join(missing)}", pytrace=False)
-    return found
+    return found if found == EMBEDDED else _complete(found)

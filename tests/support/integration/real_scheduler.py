@@ -10,10 +10,7 @@ import pytest
 
 from support.free_ports import free_port
 from support.integration.process import Process
-from support.integration.real_control_plane import (
-    RealControlPlane,
-    token_of,
-)
+from support.integration.real_control_plane import RealControlPlane, control_plane, token_of
 from support.polling import PATIENCE
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -27,8 +24,8 @@ QUICK = (
 
 
 @pytest.fixture(scope="module")
-def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
-    running = RealControlPlane(assets, tmp_path_factory.mktemp("real"))
+def plane(server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
+    running = control_plane(server, tmp_path_factory.mktemp("real"))
     yield running
     running.close()
 
