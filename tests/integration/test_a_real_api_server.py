@@ -66,6 +66,8 @@ def _check_one_event_per_binding(plane: RealControlPlane, scheduler: Scheduler) 
 
     until(lambda: event_counts().keys() == expected, lambda: f"{event_counts()}\n{scheduler.output()}")
     assert set(event_counts().values()) == {1}
+    reported = {(one["type"], one["action"], one["reportingController"]) for one in _events(plane, "Scheduled")}
+    assert reported == {("Normal", "Binding", "default-scheduler")}
 
 
 def _condition(obj: dict[str, Any], kind: str) -> dict[str, Any] | None:
@@ -103,7 +105,7 @@ def test_a_pod_waits_for_a_suitable_node(plane: RealControlPlane, start: Start) 
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert condition["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
     event = until(lambda: _events(plane, "FailedScheduling"), scheduler.output)[0]
-    assert (event["note"], event["type"]) == (condition["message"], "Warning")
+    assert (event["note"], event["type"], event["action"]) == (condition["message"], "Warning", "Scheduling")
     plane.create("/api/v1/nodes", node("large"))
     until(lambda: _all_bound(plane), scheduler.output)
     assert _placed(plane) == {"big": "large"}

@@ -49,6 +49,8 @@ def test_missing_features_are_reported_once(plane: RealControlPlane, tmp_path: P
     lines = [line for line in log.read_text().splitlines() if all(part in line for part in parts)]
     # In one line, unless a response is late.
     kinds = re.findall(r"(\w+)\.resource\.k8s\.io[,\"]", "\n".join(lines))
-    assert sorted(kinds) == ["deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices"]
+    # The role of kube-scheduler before v1.37 forbids to read device taint rules, which is reported in another line.
+    lacking = [kind for kind in kinds if kind != "devicetaintrules"]
+    assert sorted(lacking) == ["deviceclasses", "resourceclaims", "resourceslices"]
     [condition] = plane.get(f"{PODS}/claiming")["status"]["conditions"]
     assert "resourceclaims.resource.k8s.io: the API server does not have them" in condition["message"]

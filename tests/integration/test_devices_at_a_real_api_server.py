@@ -260,3 +260,24 @@ def test_extended_resources(plane: RealControlPlane, start: Start) -> None:
     ((name, made),) = _claims(plane).items()
     assert devices_of(made) == ["n1/gpu-0", "n1/gpu-1"]
     assert plane.get(f"{PODS}/p")["status"]["extendedResourceClaimStatus"]["resourceClaimName"] == name
+
+
+def test_a_rule_keeps_pods_from_the_devices_it_taints(plane: RealControlPlane, start: Start, server: Path) -> None:
+    """The rule selects a pool; its device is used once the rule is gone, as is that of the other pool before."""
+    needs_version(server, 37, "DeviceTaintRules in resource.k8s.io/v1")
+    rules = "/apis/resource.k8s.io/v1/devicetaintrules"
+    _offer(plane, 1, 1)
+    taint = {"key": "example.com/broken", "effect": "NoSchedule"}
+    spec = {"deviceSelector": {"driver": DRIVER, "pool": "n1"}, "taint": taint}
+    plane.create(
+        rules, {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "r"}, "spec": spec}
+    )
+    scheduler = start("--leader-elect=false")
+    for name in ("first", "second"):
+        plane.create(CLAIMS, claim(name))
+        plane.create(PODS, claiming(name, name))
+    until(lambda: sorted(_nodes_of(plane).values()) == ["", "n0"], scheduler.output)
+    (waiting,) = (name for name, where in _nodes_of(plane).items() if not where)
+    until(lambda: "2 cannot allocate all claims" in _message(plane, waiting), scheduler.output)
+    plane.delete(f"{rules}/r")
+    until(lambda: _nodes_of(plane)[waiting] == "n1", scheduler.output)

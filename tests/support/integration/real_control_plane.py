@@ -1,8 +1,8 @@
 """An API server with TLS, tokens and RBAC, without other components: a real one, or the embedded one as a process.
 
-The real one is etcd and kube-apiserver from KUBEBUILDER_ASSETS. There is no controller manager: tests that need the work
-of controllers (binding a claim to its volume) do it themselves. Two admission plugins are disabled, as no controller
-creates service accounts for namespaces or removes the not-ready taint from new nodes.
+The real one is etcd and kube-apiserver from KUBEBUILDER_ASSETS. There are no controllers unless a test starts some:
+tests that need their work (binding a claim to its volume) do it themselves. Two admission plugins are disabled, as no
+controller creates service accounts for namespaces or removes the not-ready taint from new nodes.
 """
 
 import http.client
@@ -152,6 +152,19 @@ class RealControlPlane:
             *self._flags,
         )
 
+    def start_controllers(self, *names: str) -> None:
+        """Start kube-controller-manager; skip the test if the folder has none."""
+        if not (self._assets / "kube-controller-manager").exists():
+            pytest.skip(f"{self._assets} has no kube-controller-manager, which runs {', '.join(names)}")
+        self._run(
+            "kube-controller-manager",
+            f"--kubeconfig={self.kubeconfig('admin')}",
+            f"--controllers={','.join(names)}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            *(flag for flag in self._flags if flag.startswith("--feature-gates")),
+        )
+
     def _is_ready(self) -> bool:
         for name, process in self._processes.items():
             assert process.poll() is None, f"{name} has ended:\n{self._tail(name)}"
@@ -210,6 +223,13 @@ class RealControlPlane:
 class EmbeddedControlPlane(RealControlPlane):
     """The embedded API server as a process, with its objects on disk."""
 
+    _controllers = "none"
+
+    def start_controllers(self, *names: str) -> None:
+        self._controllers = ",".join(names)
+        self.kill_api_server()
+        self.start_api_server()
+
     def _start_etcd(self) -> None:
         pass
 
@@ -224,7 +244,7 @@ class EmbeddedControlPlane(RealControlPlane):
             f"--token-file={self._file('tokens.csv')}",
             "--authorization-mode=RBAC",
             "--no-kubelets",
-            "--controllers=none",
+            f"--controllers={self._controllers}",
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             *(flag for flag in self._flags if not flag.startswith("--runtime-config")),
         )
