@@ -232,13 +232,21 @@ def with_attribute(value: dict[str, Any]) -> dict[str, Any]:
         ),
         ({"devices": [{"name": "a"}, {"name": "a"}]}, "spec.devices[1]", 'Duplicate value: "a"'),
         ({"devices": [{"name": "a.b"}]}, "spec.devices[0].name", 'Invalid value: "a.b": a lowercase RFC 1123 label'),
-        (with_attribute({}), ATTRIBUTE, 'Invalid value: "": exactly one value must be specified'),
+        (
+            with_attribute({}),
+            ATTRIBUTE,
+            'Invalid value: "": must specify one of: `int`, `bool`, `string`, `version`, `ints`,',
+        ),
         (
             with_attribute({"int": 1, "bool": True}),
             ATTRIBUTE,
-            'Invalid value: {"IntValue":1,"BoolValue":true,"StringValue":null,"VersionValue":null,"IntValues":null',
+            'Invalid value: "{int, bool}": must specify exactly one of: `int`, `bool`, `string`, `version`, `ints`,',
         ),
-        (with_attribute({"ints": [1]}), ATTRIBUTE, 'Invalid value: "": exactly one value must be specified'),
+        (
+            with_attribute({"ints": [1]}),
+            ATTRIBUTE,
+            'Invalid value: "": must specify one of: `int`, `bool`, `string`, `version`, `ints`,',
+        ),
         (
             with_attribute({"version": "1.2"}),
             f"{ATTRIBUTE}.version",
@@ -495,7 +503,8 @@ def listing(*attributes: dict[str, Any]) -> dict[str, Any]:
     ("attribute", "message"),
     [
         ({"ints": []}, r"attributes\[m0\].ints: Invalid value: \[\]: must not be empty if specified"),
-        ({"ints": [1], "bools": [True]}, r'"IntValues":\[1\],"BoolValues":\[true\],.*: exactly one value must be'),
+        ({"ints": [1], "bools": [True]}, r'"{ints, bools}": must specify exactly one of: `int`,'),
+        ({"int": 1, "bools": []}, r'"IntValue":1,.*,"BoolValues":\[\],.*: exactly one value must be specified'),
         ({"strings": ["a", "x" * 65]}, r"attributes\[m0\].strings\[1\]: Too long: may not be more than 64 bytes"),
         ({"versions": ["1.0.0", "1.2"]}, r'attributes\[m0\].versions\[1\]: Invalid value: "1.2": must be a string'),
         (

@@ -44,7 +44,7 @@ def causes(client: Client, made: dict[str, Any], path: str = SLICES) -> list[tup
         ({"nodeName": "n"}, "", "Invalid value: null: `nodeName`, `nodeSelector` and `allNodes` can only be set if"),
         ({"attributes": {"9x": {"int": 1}}}, ".attributes", 'Invalid value: "9x": a valid C identifier must start'),
         ({"attributes": {"x" * 33: {"int": 1}}}, ".attributes", "Too long: may not be more than 32 bytes"),
-        ({"attributes": {"x": {"ints": [1]}}}, ".attributes[x]", 'Invalid value: "": exactly one value must be'),
+        ({"attributes": {"x": {"ints": [1]}}}, ".attributes[x]", 'Invalid value: "": must specify one of: `int`'),
         ({"capacity": {"a b": {"value": "1"}}}, ".capacity", 'Invalid value: "a b": a valid C identifier must start'),
         (
             {

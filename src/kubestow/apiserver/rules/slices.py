@@ -24,7 +24,8 @@ _MAX_VALUES = 48
 _KINDS = ("int", "bool", "string", "version")
 _LISTS = tuple(f"{kind}s" for kind in _KINDS)
 _VALUES = {f"{kind}{many}": f"{kind.capitalize()}Value{many}" for many in ("", "s") for kind in _KINDS}
-"""Names of the types of attributes in kube-apiserver's message for an attribute with several types."""
+"""Names of the types of attributes in kube-apiserver's message for an attribute with a value and an empty list."""
+_ALL_VALUES = ", ".join(f"`{kind}`" for kind in _VALUES)
 _MAX_DEVICES, _MAX_ADVANCED_DEVICES, _MAX_COUNTER_SETS = 128, 64, 8
 _MAX_TAINTS, _MAX_COUNTERS, _MAX_CONSUMED_SETS, _MAX_COMPATIBLE, _MAX_VALID_VALUES = 16, 32, 2, 2, 10
 _IMMUTABLE = "Invalid value: field is immutable"
@@ -238,10 +239,18 @@ def _check_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
             yield from check(given[kind], f"{path}.{kind}")
         for index, value in enumerate(given.get(f"{kind}s", ())):
             yield from check(value, f"{path}.{kind}s[{index}]")
-    if len(given) != 1:
-        values = {name: given.get(kind) for kind, name in _VALUES.items()} if given else ""
-        message = f"Invalid value: {msgspec.json.encode(values).decode()}: exactly one value must be specified"
-        yield path, INVALID, message
+    filled, of_all = [kind for kind in _VALUES if given.get(kind) not in (None, [])], f"one of: {_ALL_VALUES}"
+    if not filled:
+        yield path, INVALID, f'Invalid value: "": must specify {of_all}'
+    elif len(filled) > 1:
+        yield path, INVALID, f'Invalid value: "{{{", ".join(filled)}}}": must specify exactly {of_all}'
+    elif len(given) > 1:
+        values = {name: given.get(kind) for kind, name in _VALUES.items()}
+        yield (
+            path,
+            INVALID,
+            f"Invalid value: {msgspec.json.encode(values).decode()}: exactly one value must be specified",
+        )
 
 
 def _check_string(value: str, path: str) -> Iterator[Cause]:
