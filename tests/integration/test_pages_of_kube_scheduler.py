@@ -15,7 +15,7 @@ import pytest
 
 from support.free_ports import free_port
 from support.integration.cluster import node, pod
-from support.integration.real_control_plane import RealControlPlane, token_of
+from support.integration.real_control_plane import RealControlPlane, needs_version, token_of
 from support.polling import PATIENCE, until
 
 pytestmark = pytest.mark.real
@@ -56,6 +56,7 @@ def both(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
     program = Path(os.environ.get("KUBERNETES_PROGRAMS") or assets) / "kube-scheduler"
     if not program.exists():
         pytest.skip("no kube-scheduler beside kube-apiserver; KUBERNETES_PROGRAMS names a folder that has it")
+    needs_version(program.parent, 37, "configuration and pages that are compared", program.name)
     folder = tmp_path_factory.mktemp("pages")
     plane = RealControlPlane(assets, folder)
     plane.create("/api/v1/nodes", node("n1"))

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,17 @@ def plane(server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
     running = control_plane(server, tmp_path_factory.mktemp("groups"), *FLAGS)
     for name, value in GANG.PRIORITIES.items():
         running.create(GANG.PATHS["PriorityClass"], {"metadata": {"name": name}, "value": value})
+        until(partial(_admits, running, name))
     yield running
     running.close()
+
+
+def _admits(plane: RealControlPlane, priority: str) -> bool:
+    """Return whether the server, which watches priority classes, knows a new one."""
+    with suppress(RefusedError):
+        plane.create(f"{GANG.PATHS['Pod']}?dryRun=All", pod("p", priorityClassName=priority))
+        return True
+    return False
 
 
 @pytest.fixture(autouse=True)

@@ -268,14 +268,14 @@ def folders() -> list[Path]:
     return [Path(name) for name in dict.fromkeys(named) if name]
 
 
-def needs_version(assets: Path, minor: int, what: str) -> None:
+def needs_version(assets: Path, minor: int, what: str, program: str = "kube-apiserver") -> None:
     """Skip a test for features that an older server does not have; the embedded one has all."""
     if assets == EMBEDDED:
         return
-    output = subprocess.run([assets / "kube-apiserver", "--version"], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([assets / program, "--version"], capture_output=True, text=True, check=True).stdout
     found = int(output.split(".")[1])
     if found < minor:
-        pytest.skip(f"kube-apiserver v1.{found} has no {what}; v1.{minor} is the first")
+        pytest.skip(f"{program} v1.{found} has no {what}; v1.{minor} is the first")
 
 
 def _complete(folder: Path) -> Path:
