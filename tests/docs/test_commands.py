@@ -38,6 +38,7 @@ _RUNS = (
     *("kubestow config ", "kubestow plugin ", "kubestow scheduler ", "kubestow simulate ", "kubestow capacity "),
     *(
         "kubestow explain -f web.yaml --cluster ",
+        "kubestow compare ",
         "kubestow sweep ",
         "pytest ",
         "cat ",

@@ -166,6 +166,35 @@ def test_values_for_polls_come_from_a_file(inputs: Inputs) -> None:
     assert (wrong.exit_code, "wrong.json" in wrong.output) == (2, True)
 
 
+@pytest.mark.parametrize("command", [("simulate",), ("compare", "--config", "default"), ("sweep", "--workers", "1")])
+def test_values_that_no_plugin_can_use_are_refused(inputs: Inputs, command: tuple[str, ...]) -> None:
+    """The type is that of the result of `fetch`."""
+    out = str(inputs.folder / "out")
+    given = (*command, inputs.write("cluster.json", [*nodes(1), pod("a")]), "--out", out, "--poll-data")
+    data = inputs.write("hot.json", '{"node-0": 1}')
+    assert "there is no such plugin; there are: Quota" in inputs.run(*given, f"Qouta={data}").output
+    refused = inputs.run(*given, f"Quota={data}")
+    assert (refused.exit_code, "Error: polled value: Quota.fetch: the value does not fit" in refused.output) == (
+        1,
+        True,
+    )
+
+
+def test_comparisons_and_sweeps_use_values_of_a_file(inputs: Inputs) -> None:
+    """A sweep with other values does not continue the one before."""
+    scenario = inputs.write("scenario.yaml", f"{HEAD}  duration: 20s\n")
+    files = (inputs.write("cluster.json", [*nodes(1, cpu=8), pod("a")]), scenario)
+    data, out = f"Quota={inputs.write('hot.json', json.dumps(['node-0']))}", inputs.folder / "swept"
+    done = inputs.run("compare", *files, "--config", "default", "--poll-data", data, "--seeds", "1", "-o", "json")
+    figures = {one["name"]: (one["a"], one["b"]) for one in json.loads(done.output)["figures"]}
+    assert figures["pods pending at the end"] == (0, 1)
+    for hot, pending in ((["node-0"], 1), ([], 0)):
+        data = f"Quota={inputs.write('hot.json', json.dumps(hot))}"
+        done = inputs.run("sweep", *files, "--poll-data", data, "--workers", "1", "--out", str(out))
+        (point,) = json.loads((out / "results.json").read_text())
+        assert point["results"]["pods"]["pending"] == pending, done.output
+
+
 def test_an_explanation_from_files_uses_objects_and_values_of_plugins(inputs: Inputs) -> None:
     """Objects of the kinds are read from --cluster, values from --poll-data."""
     asked = inputs.write("pod.json", [pod("a")])
@@ -181,11 +210,14 @@ def test_an_explanation_from_files_uses_objects_and_values_of_plugins(inputs: In
 
 
 def test_capacity_from_files_uses_objects_of_plugins(inputs: Inputs) -> None:
-    """The quota limits how many pods fit."""
+    """The quota limits how many pods fit, and so does the last polled value."""
     asked = inputs.write("pod.json", [pod("a")])
     cluster = inputs.write("cluster.json", [*nodes(1, cpu=8), quota("3")])
     done = inputs.run("capacity", "--podspec", asked, "--cluster", cluster, "-o", "json")
     assert json.loads(done.output)["status"]["replicas"] == 3, done.output
+    data = inputs.write("hot.jsonl", '{"time": 0, "value": []}\n{"time": 5, "value": ["node-0"]}')
+    done = inputs.run("capacity", "--podspec", asked, "--cluster", cluster, "--poll-data", f"Quota={data}")
+    assert "node is hot" in done.output
 
 
 def test_a_replay_has_recorded_objects_and_values(tmp_path: Path) -> None:
@@ -310,6 +342,25 @@ def test_a_recorder_records_polled_values(tmp_path: Path) -> None:
     assert values == [("Counts.fetch", {"calls": count}) for count in (1, 2, 3)]
     wanted = "plugin Fails cannot be created, so values that it polls are not recorded: needs arguments"
     assert notes == [wanted]
+
+
+def test_a_recorder_that_hides_names_does_not_record_polled_values(tmp_path: Path) -> None:
+    file = tmp_path / "polls.py"
+    file.write_text(POLLS.partition("class Fails")[0])
+    notes: list[str] = []
+    writer = RecordingWriter(tmp_path / "recording.gz")
+
+    async def main() -> None:
+        plugins, clock = PluginCollection([str(file)]), SkewedClock()
+        background = record_polled(plugins, config.default(), writer, clock, NoHttp(), notes.append, hides_names=True)
+        await asyncio.sleep(25)
+        background.close()
+        await asyncio.sleep(0)
+
+    run(main())
+    writer.close()
+    assert [one for one in entries(tmp_path / "recording.gz") if one.op == "poll"] == []
+    assert notes == ["values of Counts.fetch are not recorded: --hash-names cannot replace the names in them"]
 
 
 POLLS = """

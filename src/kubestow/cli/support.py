@@ -48,11 +48,29 @@ def _collected(context: click.Context, parameter: click.Parameter, value: tuple[
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-def _polled(
-    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
-) -> dict[str, list[tuple[float, Any]]]:
-    """Return the values of --poll-data with their times, by plugin."""
-    found: dict[str, list[tuple[float, Any]]] = {}
+class PollData(dict[str, list[tuple[float, Any]]]):
+    """The values of --poll-data with their times, by plugin, or by plugin and function as in `TargetLoad.fetch`."""
+
+    given: tuple[str, ...] = ()
+    """The arguments on the command line."""
+
+    @property
+    def latest(self) -> dict[str, Any]:
+        """The last values."""
+        return {name: samples[-1][1] for name, samples in self.items() if samples}
+
+    def require_plugins(self, *loaded: "PluginCollection") -> None:
+        """Raise UsageError for a value of a plugin that is in none of the collections."""
+        names = sorted({one.name for plugins in loaded for one in plugins.loaded})
+        for name in self:
+            if name.partition(".")[0] not in names:
+                known = f"there are: {', '.join(names)}" if names else "--plugin or --config names custom plugins"
+                raise click.UsageError(f"--poll-data: {name}: there is no such plugin; {known}")
+
+
+def _polled(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> PollData:
+    """Return the values of --poll-data."""
+    found = PollData()
     if not given:
         return found
     # Imported only now: few commands get values.
@@ -68,6 +86,7 @@ def _polled(
             raise click.BadParameter(f"{file}: {error.strerror}") from None
         except ValueError as error:
             raise click.BadParameter(f"{file}: {error}") from None
+    found.given = given
     return found
 
 

@@ -5,7 +5,7 @@ When a pod cannot be placed, the filters are evaluated on every node to find the
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -69,14 +69,20 @@ def node_kind(node: Node) -> str:
     return f"{allocatable.get('cpu', 0)} CPU, {allocatable.get('memory', 0)}"
 
 
-def scheduler(configuration: SchedulerConfiguration, plugins: Iterable[type], features: Features) -> SchedulerHarness:
-    """Return a scheduler without PostFilter plugins, so that its messages are those of the filters."""
+def scheduler(
+    configuration: SchedulerConfiguration, plugins: Iterable[type], features: Features, polled: Mapping[str, Any]
+) -> SchedulerHarness:
+    """Return a scheduler without PostFilter plugins, so that its messages are those of the filters.
+
+    `polled` are values that plugins poll, by name.
+    """
     none = PluginSet(disabled=(Plugin("*"),))
     profiles = tuple(
         replace(one, plugins=replace(one.plugins, postFilter=none, podGroupPostFilter=none))
         for one in configuration.profiles
     )
-    return SchedulerHarness(replace(configuration, profiles=profiles), plugins=plugins, features=features)
+    configuration = replace(configuration, profiles=profiles)
+    return SchedulerHarness(configuration, plugins=plugins, features=features, polled=polled)
 
 
 def capacity(

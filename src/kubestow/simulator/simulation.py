@@ -110,7 +110,12 @@ class Simulation(Contents):
         self._acting = False
         self._feed = ChangeFeed(loop, self.plane.current, settings.latencies.watch)
         self._polled: PolledValues = PolledValues(settings.polled if of is None else of._polled.given)  # noqa: SLF001 its own class
-        self.core, self.decisions = self._build()
+        try:
+            self.core, self.decisions = self._build()
+            self._polled.check(self.core.background)
+        except BaseException:
+            loop.close()
+            raise
         self._polled.wait_for_nodes = self.core.wait_for_nodes
         self._invariants = Invariants(self.core, self.plane, self._feed) if settings.checked else None
         self.plane.listeners.append(lambda object_id, _old, new, _phase: self._feed.changed(object_id, new))

@@ -10,11 +10,11 @@ import math
 import random
 import re
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -63,11 +63,13 @@ class Point:
     plugin_sources: tuple[str, ...] = ()
     plugin_digests: tuple[str, ...] = ()
     """Digests of the contents of the sources."""
+    polled: Mapping[str, Sequence[tuple[float, Any]]] = field(default_factory=dict)
+    """As in Settings."""
 
     @property
     def id(self) -> str:
         """A hash of the fields, the scenario, the configuration, the plugins and the program's version."""
-        run_by = [__version__, self.configuration, self.plugin_sources, self.plugin_digests]
+        run_by = [__version__, self.configuration, self.plugin_sources, self.plugin_digests, self.polled]
         content = msgspec.json.encode([self.fields, run_by, msgspec.to_builtins(self.scenario.spec)])
         changes = [(one.time, one.op, one.object) for one in self.scenario.changes]
         objects = msgspec.json.encode([self.scenario.objects, changes, self.scenario.traces])
@@ -178,6 +180,7 @@ def run_point(point: Point) -> dict[str, Any]:
         seed=int(point.fields[SEED]),
         configuration=configuration,
         plugin_sources=point.plugin_sources,
+        polled=point.polled,
     )
     if not done.results["complete"]:
         raise KeyboardInterrupt

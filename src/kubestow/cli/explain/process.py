@@ -133,7 +133,8 @@ def _offline(request: Request) -> list[Explained]:
         raise ExplainError(str(error)) from None
     with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
     setup, _ = _setup(request, ServedSettings(), with_groups=with_groups)
-    polls = SinglePolls(request.latest)
+    request.polled.require_plugins(request.plugins)
+    polls = SinglePolls(request.polled.latest)
     world = _world(setup, loaded, polls)
     try:
         polls.take_given(world.now)
@@ -355,7 +356,7 @@ class _Live:
     def __init__(self, request: Request, access: Access) -> None:
         self._request = request
         self._namespace = access.namespace or "default"
-        self._cluster = LiveCluster(access, _kinds(request))
+        self._cluster = LiveCluster(access)
         self._scheduler = RunningScheduler(access, request.server)
         self._http = HttpClient(user_agent("explain"), SystemClock())
         self._last_overview: tuple[list[tuple[type, str, str]], PendingOverview] | None = None
@@ -475,11 +476,14 @@ class _Live:
             setup, notes = _setup(request, await asking, with_groups=with_groups)
         finally:
             asking.cancel()
-        return Reading([], notes).union(reading).union(await self._cluster.read_gated(setup.features)), setup
+        # Only now: the configuration may name installed plugins.
+        more = await self._cluster.read_configured(setup.features, request.plugins.declared_kinds)
+        request.polled.require_plugins(request.plugins)
+        return Reading([], notes).union(reading).union(more), setup
 
     async def _world_of(self, reading: Reading, setup: Setup) -> tuple[Reading, World]:
         """Return the world of the objects that were read; the reading, with the problems of polls, comes with it."""
-        polls = SinglePolls(self._request.latest, self._http)
+        polls = SinglePolls(self._request.polled.latest, self._http)
         world = _world(setup, reading.objects, polls)
         for kind, problem in reading.unreadable:
             world.set_unreadable(kind, problem)

@@ -1,8 +1,8 @@
 """The command line of `kubestow explain`."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from kubestow.cli.support import PollData
 from kubestow.config import Features
 from kubestow.insight.explain.owners import owner_kind
 from kubestow.insight.explain.scheduler_pages import SchedulerAddress
@@ -34,13 +34,8 @@ class Request(NamedTuple):
     server: SchedulerAddress
     watch: bool
     extenders: bool
-    polled: Mapping[str, list[tuple[float, Any]]]
+    polled: PollData
     """Values that plugins poll."""
-
-    @property
-    def latest(self) -> dict[str, Any]:
-        """The latest of the values that plugins poll, by plugin."""
-        return {name: samples[-1][1] for name, samples in self.polled.items() if samples}
 
     @property
     def group(self) -> str:

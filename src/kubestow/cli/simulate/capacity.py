@@ -26,6 +26,7 @@ from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.cli.cluster_files import cluster_in
 from kubestow.cli.simulate.process import SimulateError, load_configuration, problems
+from kubestow.cli.support import PollData
 from kubestow.client.access import open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.clients import user_agent
@@ -63,6 +64,7 @@ class Request:
     exclude: tuple[str, ...]
     configuration: str | None
     plugins: PluginCollection
+    polled: PollData
     output: str | None
     verbose: bool
     with_pods: bool
@@ -76,6 +78,7 @@ def report_capacity(request: Request) -> None:
         pods, gang = _pods(request.podspec, asked), _gang(asked)
         features = config.Features() if gang is None else _GANGS
         chosen = load_configuration(request.configuration, request.plugins, features)
+        request.polled.require_plugins(request.plugins)
         objects = (
             cluster_in(request.cluster, _warning, request.plugins.declared_kinds)
             if request.cluster
@@ -90,7 +93,7 @@ def report_capacity(request: Request) -> None:
         _demand_templates(pods, objects)
         names = {name for profile in chosen.profiles for name in enabled_names(profile.plugins)}
         own = [one.plugin for one in request.plugins.loaded if one.name in names]
-        make = partial(scheduler, chosen, own, features)
+        make = partial(scheduler, chosen, own, features, request.polled.latest)
         found = capacity(objects, pods, request.limit, request.exclude, make, gang)
     if request.output is not None:
         _print_tree(_review(found, request), request.output)

@@ -14,6 +14,7 @@ import click
 
 from kubestow.cli.support import (
     Decorator,
+    PollData,
     decision_nodes_option,
     fail,
     feature_gates_option,
@@ -184,6 +185,7 @@ def record(file: Path, kubeconfig: str, context: str, hash_names: bool, watch: t
 @click.option("--exclude-nodes", metavar="A,B", default="", help="Nodes to exclude.")
 @_config_option
 @plugin_option
+@poll_data_option
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Format, with cluster-capacity's fields.")
 @click.option("--verbose", is_flag=True, help="Also show the nodes of the pods.")
 @click.option("--pods", "with_pods", is_flag=True, help="Also list the pods of each node.")
@@ -234,6 +236,7 @@ def _python_option(side: str) -> Decorator:
 @_plugins_of_side_option("--plugin-b", "Custom plugins for B only")
 @_python_option("A")
 @_python_option("B")
+@poll_data_option
 @click.option("--feature-gates", metavar="A=true,B=false", multiple=True, help="Features to turn on or off, for both.")
 def compare(
     files: tuple[str, ...],
@@ -246,6 +249,7 @@ def compare(
     plugin_b: tuple[str, ...],
     python_a: str | None,
     python_b: str | None,
+    polled: PollData,
     feature_gates: tuple[str, ...],
 ) -> None:
     """Run two schedulers on the same scenario or recording, and show the differences and their reasons.
@@ -262,7 +266,7 @@ def compare(
     a, b = configuration
     sides = Side(a, (*plugin, *plugin_a), python_a), Side(b, (*plugin, *plugin_b), python_b)
     try:
-        run(sides, files, seeds, out, ",".join(feature_gates), as_json=output is not None)
+        run(sides, files, seeds, out, ",".join(feature_gates), polled, as_json=output is not None)
     except SimulateError as error:
         fail(error)
     except KeyboardInterrupt:
@@ -278,6 +282,7 @@ def compare(
 @click.option("--random", "draws", type=click.IntRange(1), default=None, help="Number of combinations to draw.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="Number of seeds, from 1.")
 @plugin_option
+@poll_data_option
 @click.option("--by", "objective", type=click.Choice(_OBJECTIVES), default="wait", show_default=True, help="Objective.")
 @click.option(
     "--out",

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from kubestow.cli.simulate.process import SimulateError, load_configuration, problems, source_of
-from kubestow.cli.support import report_count
+from kubestow.cli.support import PollData, report_count
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import FeatureGateError
 from kubestow.plugin.loading import PluginCollection, PluginLoadError
@@ -32,15 +32,25 @@ class Side:
 
 
 def run(
-    sides: tuple[Side, Side], files: tuple[str, ...], seeds: int, out: Path | None, gates: str, *, as_json: bool
+    sides: tuple[Side, Side],
+    files: tuple[str, ...],
+    seeds: int,
+    out: Path | None,
+    gates: str,
+    polled: PollData,
+    *,
+    as_json: bool,
 ) -> None:
-    """Compare and print the result. Raises SimulateError."""
+    """Compare and print the result; both sides get the values of `polled`. Raises SimulateError."""
     with problems(), TemporaryDirectory(prefix="kubestow-compare-") as scratch:
         if "-" in files and any(side.python for side in sides):
             raise SimulateError("standard input can be read only once: --python-a and --python-b need files")
-        kinds = _kinds_of(sides, gates)
-        source = None if all(side.python for side in sides) else source_of(files, kinds)
-        run_a, run_b = (_runner(side, files, source, kinds, gates) for side in sides)
+        here = [_chosen(side, gates)[0] for side in sides if not side.python]
+        if len(here) == len(sides):
+            polled.require_plugins(*here)
+        kinds = tuple(kind for plugins in here for kind in plugins.declared_kinds)
+        source = source_of(files, kinds) if here else None
+        run_a, run_b = (_runner(side, files, source, kinds, gates, polled) for side in sides)
         try:
             found = compare(run_a, run_b, list(range(1, seeds + 1)), out or Path(scratch), report_count)
         except CompareError as error:
@@ -56,12 +66,6 @@ def run(
         click.echo(line)
     if out is not None:
         click.echo(f"Wrote {out / 'report.html'}, results.json and all runs.")
-
-
-def _kinds_of(sides: tuple[Side, Side], gates: str) -> tuple[type, ...]:
-    """Return the kinds of the plugins that run in this Python. Raises SimulateError."""
-    here = [_chosen(side, gates)[0] for side in sides if not side.python]
-    return tuple(kind for plugins in here for kind in plugins.declared_kinds)
 
 
 def _chosen(side: Side, gates: str) -> tuple[PluginCollection, Features, SchedulerConfiguration]:
@@ -83,13 +87,15 @@ def _write(out: Path, found: Comparison, title: str) -> None:
     write_atomically(out / "report.html", comparison_report.page_of(found, title).encode())
 
 
-def _runner(side: Side, files: tuple[str, ...], source: Source | None, kinds: tuple[type, ...], gates: str) -> RunSeed:
+def _runner(
+    side: Side, files: tuple[str, ...], source: Source | None, kinds: tuple[type, ...], gates: str, polled: PollData
+) -> RunSeed:
     """Return the runner of a side. Raises SimulateError if its configuration or plugins are invalid.
 
     `kinds` are those of the plugins of both sides, as both get the same objects.
     """
     if side.python is not None:
-        return partial(_run_elsewhere, side.python, _arguments(side, files, gates))
+        return partial(_run_elsewhere, side.python, _arguments(side, files, gates, polled))
     assert source is not None
     plugins, features, configuration = _chosen(side, gates)
 
@@ -103,12 +109,13 @@ def _runner(side: Side, files: tuple[str, ...], source: Source | None, kinds: tu
             plugin_sources=plugins.sources,
             kinds=kinds,
             features=features,
+            polled=polled,
         )
 
     return run_here
 
 
-def _arguments(side: Side, files: tuple[str, ...], gates: str) -> list[str]:
+def _arguments(side: Side, files: tuple[str, ...], gates: str, polled: PollData) -> list[str]:
     found = ["simulate", *files, "--decision-nodes", str(NODES)]
     if gates:
         found += ["--feature-gates", gates]
@@ -116,6 +123,8 @@ def _arguments(side: Side, files: tuple[str, ...], gates: str) -> list[str]:
         found += ["--config", side.configuration]
     for plugin in side.plugins:
         found += ["--plugin", plugin]
+    for one in polled.given:
+        found += ["--poll-data", one]
     return found
 
 

@@ -1,11 +1,10 @@
 """The process of `kubestow simulate`: read files, run with a progress bar, write results, print a summary."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -14,6 +13,7 @@ from kubestow import config
 from kubestow.api.custom_kinds import kinds_by_name
 from kubestow.api.files import ObjectsError
 from kubestow.cli import configuration_file
+from kubestow.cli.support import PollData
 from kubestow.cli.terminal import console
 from kubestow.config import ConfigError, SchedulerConfiguration
 from kubestow.insight.page.run import page_configuration
@@ -22,6 +22,7 @@ from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.simulator import running
 from kubestow.simulator.contents import ObjectError
 from kubestow.simulator.decision_lines import NODES
+from kubestow.simulator.in_memory.polled_values import PolledValueError
 from kubestow.simulator.page_files import record_moments
 from kubestow.simulator.recording.files import is_recording
 from kubestow.simulator.recording.replaying import Replay
@@ -30,6 +31,7 @@ from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.reading import Scenario, read
 
 _DEFAULTS = config.Features()
+_NO_VALUES = PollData()
 _MOMENTS = 600
 """Approximate number of moments of a run to store."""
 
@@ -49,12 +51,13 @@ def simulate(
     *,
     checked: bool = False,
     timed: bool = False,
-    polled: Mapping[str, list[tuple[float, Any]]] | None = None,
+    polled: PollData = _NO_VALUES,
 ) -> running.Run:
     """Simulate with a progress bar. Raises SimulateError."""
     with problems():
         # First the configuration, which may name installed plugins.
         chosen = load_configuration(configuration, plugins, features)
+        polled.require_plugins(plugins)
         source = source_of(files, plugins.declared_kinds)
         watching = None
         if out is not None:
@@ -76,7 +79,7 @@ def simulate(
                 features=features,
                 checked=checked,
                 timed=timed,
-                polled=polled or {},
+                polled=polled,
                 watching=watching,
             )
 
@@ -141,7 +144,7 @@ def problems() -> Iterator[None]:
     """Raise errors of files as SimulateError."""
     try:
         yield
-    except (ObjectsError, ObjectError, ProfileError) as error:
+    except (ObjectsError, ObjectError, PolledValueError, ProfileError) as error:
         raise SimulateError(str(error)) from None
     except BrokenPipeError:
         # The reader of standard output closed it; that is not an error of a file.

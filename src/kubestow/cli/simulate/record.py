@@ -74,7 +74,7 @@ async def _record(
         click.echo(f"{access.server}: {message}", err=True)
 
     http = HttpClient(user_agent("record"), clock)
-    polling = record_polled(plugins, configuration, writer, clock, http, note)
+    polling = record_polled(plugins, configuration, writer, clock, http, note, hides_names=hash_names)
     following = asyncio.create_task(follow(access, writer, clock, hasher, note, custom))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, following.cancel)

@@ -16,7 +16,7 @@ import yaml
 from kubestow import config
 from kubestow.api.files.sources import describe_error
 from kubestow.cli.simulate.process import SimulateError, load_configuration, problems, read_scenario
-from kubestow.cli.support import report_count
+from kubestow.cli.support import PollData, report_count
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator import sweep_report
 from kubestow.simulator.results import as_json, write_atomically
@@ -36,6 +36,7 @@ class Request:
     seeds: int
     configuration: str | None
     plugins: PluginCollection
+    polled: PollData
     objective: str
     out: Path
     workers: int | None
@@ -49,11 +50,12 @@ def run(request: Request) -> None:
         if (request.out / "results.json").exists() and not (request.out / POINTS).exists():
             raise SimulateError(f"{request.out}: has results that are not of a sweep; name another folder")
         configuration = config.dump(load_configuration(request.configuration, request.plugins))
+        request.polled.require_plugins(request.plugins)
         scenario = read_scenario(request.files, request.plugins.declared_kinds)
         try:
             digests = tuple(one.digest for one in request.plugins.loaded)
             points = [
-                Point(fields, scenario, configuration, request.plugins.sources, digests)
+                Point(fields, scenario, configuration, request.plugins.sources, digests, dict(request.polled))
                 for fields in _combinations(request)
             ]
             found = sweep(points, request.out, _executor(request), report_count)

@@ -66,9 +66,7 @@ class NodesForbiddenError(ExplainError):
 class LiveCluster:
     """A client of an API server with a user's permissions; created inside the running event loop."""
 
-    def __init__(self, access: Access, declared: Iterable[type] = ()) -> None:
-        """`declared` are the kinds that plugins watch."""
-        self._declared = declared_resources(kind for kind in declared if kind is not PriorityClass)
+    def __init__(self, access: Access) -> None:
         self._access = access
         self._channel = open_channel(access, most_requests=1, clock=SystemClock())
         self._client = ApiClient(self._channel, user_agent=user_agent("explain"), seconds=_SECONDS)
@@ -97,17 +95,21 @@ class LiveCluster:
         return False
 
     async def read(self, *, with_templates: bool = False) -> Reading:
-        """Read all objects that decisions depend on; with claim templates for pods that do not exist yet.
+        """Read the objects that all schedulers use; with claim templates for pods that do not exist yet.
 
         Raises ExplainError if nodes, or other resources that the user may list, cannot be listed.
         """
         templates = (RESOURCE_CLAIM_TEMPLATES,) if with_templates else ()
-        return await self._read(*WATCHED, _PRIORITY_CLASSES, *templates, *self._declared)
+        return await self._read(*WATCHED, _PRIORITY_CLASSES, *templates)
 
-    async def read_gated(self, features: Features) -> Reading:
-        """Read the objects that decisions only depend on with certain features. Raises ExplainError."""
+    async def read_configured(self, features: Features, declared: Iterable[type]) -> Reading:
+        """Read the objects that only schedulers with certain features and plugins use. Raises ExplainError.
+
+        `declared` are the kinds that the plugins watch.
+        """
         gated = ((DEVICE_TAINT_RULES, features.dra_device_taint_rules), (POD_GROUPS, features.generic_workload))
-        return await self._read(*(resource for resource, is_read in gated if is_read))
+        watched = declared_resources(kind for kind in declared if kind is not PriorityClass)
+        return await self._read(*(resource for resource, is_read in gated if is_read), *watched)
 
     async def _read(self, *resources: Resource[Any]) -> Reading:
         # One list at a time: the user shares the server with others.

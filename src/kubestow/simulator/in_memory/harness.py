@@ -12,7 +12,7 @@ the same run. On an event loop of another kind it runs in real time; see `until_
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -114,11 +114,13 @@ class SchedulerHarness:
         metrics: SchedulerMetrics | None = None,
         ask: CallExtenders = refuse_calls,
         record_bytes: int = 0,
+        polled: Mapping[str, Any] | None = None,
     ) -> None:
         """`configuration` may be YAML text. `plugins` are enabled in every profile that does not name them.
 
         `delay` and `latency` are those of the FakeCluster. Without `loop`, time is virtual. `ask` calls extenders.
-        `record_bytes` limits the memory of `decisions`; 0: none are recorded.
+        `record_bytes` limits the memory of `decisions`; 0: none are recorded. `polled` are values as of `set_polled`,
+        which plugins that do not poll ignore.
         """
         self.loop = VirtualLoop() if loop is None else loop
         self.clock: Clock = self.loop.clock if isinstance(self.loop, VirtualLoop) else SystemClock()
@@ -131,7 +133,7 @@ class SchedulerHarness:
         registry = in_tree_registry()
         for plugin in plugins:
             registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
-        self._polled = PolledValues()
+        self._polled = PolledValues({name: [(0.0, value)] for name, value in (polled or {}).items()})
         outside = Outside(
             clock=self.clock,
             stopwatch=self.loop.time,
@@ -146,6 +148,7 @@ class SchedulerHarness:
         settings = configured(configuration, plugins, features)
         try:
             self.core, self.decisions = build_recorded(settings, features, registry, outside, record_bytes)
+            self._polled.check(self.core.background)
         except BaseException:
             if loop is None:
                 self.loop.close()

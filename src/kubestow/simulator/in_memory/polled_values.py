@@ -11,6 +11,10 @@ from kubestow.scheduler.background import Background
 from kubestow.scheduler.framework.polling import PolledValue
 
 
+class PolledValueError(ValueError):
+    """A given value is not what the function of a plugin returns; the message names it."""
+
+
 class PolledValues:
     """Answers for the polls of one scheduler."""
 
@@ -23,12 +27,22 @@ class PolledValues:
         self.wait_for_nodes: Callable[[float], Any] | None = None
         """Waits until there are nodes, at most for some seconds."""
 
+    def check(self, background: Background | None) -> None:
+        """Raise PolledValueError unless each given value fits the plugins that poll it."""
+        for polled in () if background is None else background.polled:
+            for _, value in self._of(polled) or ():
+                answer = _decoded(polled, value)
+                if isinstance(answer, ValueError) and answer is not value:
+                    raise PolledValueError(f"polled value: {answer}")
+
+    def _of(self, polled: PolledValue[Any]) -> Sequence[tuple[float, Any]] | None:
+        return self.given.get(polled.name, self.given.get(polled.plugin))
+
     async def answers(self, polled: PolledValue[Any]) -> AsyncIterator[Any]:
         """Yield the given values at their times, or a simulated one at each interval."""
         loop = asyncio.get_running_loop()
-        known = next((name for name in (polled.name, polled.plugin) if name in self.given), None)
-        if known is not None:
-            values = self.given[known]
+        values = self._of(polled)
+        if values is not None:
             # Of those that are past, as in a fork, only the latest matters.
             past = [value for due, value in values if due <= loop.time()]
             for value in past[-1:]:

@@ -27,12 +27,20 @@ def record_polled(
     clock: Clock,
     http: Http,
     note: Callable[[str], None],
+    *,
+    hides_names: bool = False,
 ) -> Background:
-    """Record the values that plugins poll until the result is closed. Call it inside the running event loop."""
+    """Record the values that plugins poll until the result is closed. Call it inside the running event loop.
+
+    With `hides_names` they are only noted: they may contain names anywhere.
+    """
     metrics, registry = SchedulerMetrics(), plugins.register(Registry())
     live = live_answers(metrics)
 
     async def answers(polled: PolledValue[Any]) -> AsyncIterator[Any]:
+        if hides_names:
+            note(f"values of {polled.name} are not recorded: --hash-names cannot replace the names in them")
+            return
         async for answer in live(polled):
             if not isinstance(answer, Exception):
                 writer.add_polled(clock.now(), polled.name, msgspec.to_builtins(answer))

@@ -89,7 +89,9 @@ class Replay:
         """Return a simulation of the recording; `settings` are fields of Settings. Raises ObjectsError."""
         overrides = {name: value for name, value in settings.items() if name != "seed" or value is not None}
         given = {"controllers": "none", "kubelets": False, **overrides}
-        simulation = Simulation(**{**given, "polled": {**self._polled, **given.get("polled", {})}})
+        polled = given.get("polled", {})
+        recorded = {name: values for name, values in self._polled.items() if name.partition(".")[0] not in polled}
+        simulation = Simulation(**{**given, "polled": {**recorded, **polled}})
         simulation.plane.listeners.append(partial(self._on_change, simulation))
         for entry in self._entries:
             if entry.op == "poll" or not simulation.knows(entry.object):
