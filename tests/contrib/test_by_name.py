@@ -1,6 +1,8 @@
 """The shipped plugins are entry points of the package: every command finds them when a configuration names them."""
 
+import json
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ from click.testing import CliRunner
 
 from kubestow.cli import main
 from kubestow.plugin.loading import PluginCollection
+from support.cli.up_running import Up
+from support.polling import until
 from support.repository import ROOT
 
 CONFIGURATION = """
@@ -36,6 +40,25 @@ metadata: {name: p}
 spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 2}}}]}
 """
 REJECTED = "total ElasticQuota used is more than min"
+QUOTAS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/elasticquotas"
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "elasticquotas.scheduling.x-k8s.io"},
+    "spec": {
+        "group": "scheduling.x-k8s.io",
+        "scope": "Namespaced",
+        "names": {"plural": "elasticquotas", "kind": "ElasticQuota"},
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +107,39 @@ def test_commands_use_them(
     assert text in output
     assert "does not exist" not in output
     assert "Ignored" not in output
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    """A cluster with the objects and their definition in files."""
+    (tmp_path / "scheduler.yaml").write_text(CONFIGURATION)
+    (tmp_path / "crds.json").write_text(json.dumps(DEFINITION))
+    (tmp_path / "objects.yaml").write_text(f"{CLUSTER}---{POD}")
+    manifests = ("-f", str(tmp_path / "crds.json"), "-f", str(tmp_path / "objects.yaml"))
+    options = ("--plugin", "kubestow.contrib.capacity", "--config", str(tmp_path / "scheduler.yaml"))
+    started = Up(tmp_path, *manifests, *options)
+    yield started
+    code, _, errors = started.stop()
+    assert (code, errors) == (0, "")
+
+
+def test_a_local_cluster_has_definitions_before_its_scheduler_starts(up: Up) -> None:
+    """Objects that come later are seen as well."""
+
+    def message() -> str:
+        conditions = up.get("/api/v1/namespaces/default/pods/p")["status"].get("conditions", [])
+        return next((one["message"] for one in conditions if one["type"] == "PodScheduled"), "")
+
+    until(message)
+    assert REJECTED in message()
+    quota = {"metadata": {"name": "more"}, "spec": {"min": {"cpu": 2}}}
+    up.create("/api/v1/namespaces", {"metadata": {"name": "other"}})
+    up.create(QUOTAS.replace("default", "other"), quota)
+    up.pods_when("Running", 1)
+
+
+def test_explain_finds_plugins_of_the_running_scheduler(up: Up, tmp_path: Path) -> None:
+    """Their kinds are read as well, without --config."""
+    (tmp_path / "other.yaml").write_text(POD.replace("name: p", "name: other"))
+    command = ["explain", "-f", str(tmp_path / "other.yaml"), "--kubeconfig", str(up.kubeconfig)]
+    assert REJECTED in CliRunner().invoke(main, command).output

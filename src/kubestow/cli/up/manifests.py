@@ -1,8 +1,8 @@
 """Objects to apply at the start: read and checked before anything runs, then sent to the API server in file order.
 
-Namespaces, priority classes and definitions of kinds go first, since others need them; a custom kind must be defined
-before it is used. Each object is applied by the server (create it, or
-change what the manifest says), so that starting again with the same files changes nothing.
+Namespaces, priority classes and definitions of kinds go first, since others and plugins need them; a custom kind must
+be defined before it is used. Each object is applied by the server (create it, or change what the manifest says), so
+that starting again with the same files changes nothing.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,6 @@ from kubestow.client.api import JSON, ApiClient
 
 _APPLY = "application/apply-patch+yaml"
 _QUERY = "fieldManager=kubestow&fieldValidation=Strict"
-_FIRST = ("Namespace", "PriorityClass", "CustomResourceDefinition")
 
 Kinds = dict[tuple[str, str], Resource]
 
@@ -30,6 +29,11 @@ class Applicable(NamedTuple):
 
     manifest: Manifest
     resource: Resource
+
+    @property
+    def comes_first(self) -> bool:
+        """Whether others may need it."""
+        return self.resource.kind in ("Namespace", "PriorityClass", "CustomResourceDefinition")
 
     @property
     def path(self) -> str:
@@ -60,10 +64,10 @@ def read(sources: Iterable[str]) -> list[Applicable]:
     return found
 
 
-async def apply(applicables: Iterable[Applicable], client: ApiClient) -> None:
-    """Apply the objects at the server, all even if some fail; then raise ObjectsError for those that were refused."""
+async def apply(applicables: Iterable[Applicable], client: ApiClient) -> list[str]:
+    """Apply the objects at the server, all even if some fail; return why some were refused."""
     problems = []
-    for applicable in sorted(applicables, key=lambda one: one.resource.kind not in _FIRST):
+    for applicable in applicables:
         manifest = applicable.manifest
         body = bytes(manifest.data)
         try:
@@ -74,8 +78,7 @@ async def apply(applicables: Iterable[Applicable], client: ApiClient) -> None:
                 await client.request("POST", f"{applicable.path}?{_QUERY}", body, JSON)
         except ApiError as error:
             problems.append(f"{manifest}: {error.status.message or error}")
-    if problems:
-        raise ObjectsError(problems)
+    return problems
 
 
 def _unknown(manifest: Manifest, known: Kinds) -> str:

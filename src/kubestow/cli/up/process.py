@@ -1,6 +1,7 @@
 """The process of `kubestow up`: everything is read and checked, then started in order, shown, and stopped in order.
 
-    files -> API server with nodes -> scheduler -> manifests applied -> the screen, or lines, until a signal
+    files -> API server with nodes -> definitions applied -> scheduler -> other manifests applied
+          -> the screen, or lines, until a signal
 
 A signal cancels the task that does all this: the scheduler ends what is under way while the API server still answers,
 then the API server stops. A second one ends the process at once with 1.
@@ -198,6 +199,8 @@ async def _serve(
     async with ControlPlane(_options(settings, manifests)) as plane:
         access = find_access(str(plane.kubeconfig_path), "")
         registry = settings.plugins.register(in_tree_registry())
+        # Plugins must not decide without the kinds that they watch.
+        problems = await _apply([one for one in manifests if one.comes_first], access)
         reload = ReloadOptions(settings.plugins, partial(_load, settings), _files(settings))
         decisions = DecisionOptions(DEFAULT_BYTES)
         scheduler = LiveScheduler(
@@ -211,7 +214,9 @@ async def _serve(
                 kubeconfig = shlex.quote(str(plane.kubeconfig_path.absolute()))
                 async with scheduler_pages(plane, scheduler), page(plane, scheduler, settings.page_port) as address:
                     # The page has seen the cluster before: one can look back at how it filled up.
-                    await _apply(manifests, access)
+                    problems += await _apply([one for one in manifests if not one.comes_first], access)
+                    if problems:
+                        raise ObjectsError(problems)
                     overview = Overview(plane.store, scheduler)
                     click.echo(_banner(plane.url, address, kubeconfig, overview.node_count, len(manifests)))
                     if screen is not None:
@@ -249,10 +254,10 @@ def _options(settings: Settings, manifests: list[Applicable]) -> Options:
     )
 
 
-async def _apply(manifests: list[Applicable], access: Access) -> None:
+async def _apply(manifests: list[Applicable], access: Access) -> list[str]:
     channel = open_channel(access, clock=SystemClock())
     try:
-        await up_manifests.apply(manifests, ApiClient(channel, user_agent=user_agent("up")))
+        return await up_manifests.apply(manifests, ApiClient(channel, user_agent=user_agent("up")))
     finally:
         channel.close()
 
