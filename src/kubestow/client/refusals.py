@@ -34,12 +34,15 @@ class Refusals:
         refused = sorted(self._pending.pop(key), key=lambda each: each[0].name)
         plurals = [resource.plural for resource, error in refused if isinstance(error, ForbiddenError)]
         missing = {"missing_rule": rule_text(group, plurals, ("list", "watch"))} if plurals else {}
+        without = "continuing without them"
+        if any(resource.is_declared for resource, _ in refused):
+            without += "; plugins that block on them reject pods"
         write = log.warning if optional else log.error
         write(
             f"The API server {problem}",
             err=refused[0][1],
             resource=", ".join(resource.name for resource, _ in refused),
             version=version,
-            consequence="continuing without them" if optional else "cannot continue until this is solved",
+            consequence=without if optional else "cannot continue until this is solved",
             **missing,
         )
