@@ -1,129 +1,31 @@
 """List and watch at a faulty server: the requests that are sent, and the resulting calls of the handler."""
 
 import asyncio
-import contextlib
 import itertools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 
-from kubestow.api.custom_kinds import CustomObject, custom_resource
 from kubestow.api.devices import DeviceClass
-from kubestow.client.informer import Informer
-from kubestow.client.reflector import Reflector
-from kubestow.client.refusals import Refusals
-from kubestow.client.resources import DEVICE_CLASSES, NODES, PODS, Resource, declared_resource
+from kubestow.client.resources import DEVICE_CLASSES, NODES, Resource
 from kubestow.telemetry.metrics.client import ClientMetrics
-from support.client.doubles import Noted, middle, node, pod
-from support.client.scripted import Answer, Request, Script, ScriptedServer, client_of, line, opened, serving
+from support.client.doubles import node, pod
+from support.client.scripted import Answer, Request, line
 from support.client.virtualtime import run
-
-Step = Callable[[Request, Answer], Awaitable[None]]
-
-
-class Steps:
-    """Answers the first request by the first step, and so on; then does not respond."""
-
-    def __init__(self, *steps: Step) -> None:
-        self._steps = list(steps)
-
-    async def __call__(self, request: Request, answer: Answer) -> None:
-        if self._steps:
-            await self._steps.pop(0)(request, answer)
-        else:
-            await answer.client_left()
-
-
-@contextlib.asynccontextmanager
-async def reflecting(
-    script: Script, resource: Resource[Any] = PODS, metrics: ClientMetrics | None = None
-) -> AsyncIterator[tuple[ScriptedServer, Noted, Informer[Any]]]:
-    async with serving(script) as server:
-        with opened(server) as channel:
-            noted = Noted()
-            informer = Informer(resource, noted)
-            task = asyncio.create_task(Reflector(client_of(channel), informer, middle, Refusals(), metrics).run())
-            try:
-                yield server, noted, informer
-            finally:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-
-
-async def until(condition: Callable[[], bool], seconds: float = 600.0) -> None:
-    """Wait (in virtual time) until a condition holds."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 what is awaited belongs to the code under test
-            await asyncio.sleep(0.2)
-
-
-def initial(*objects: dict[str, Any], version: str) -> Step:
-    """Return a watch-list that sends these objects and then stays open."""
-
-    async def step(request: Request, answer: Answer) -> None:
-        assert request.query["sendInitialEvents"] == "true"
-        answer.begin_stream()
-        for obj in objects:
-            answer.event("ADDED", obj)
-        answer.bookmark(version, ends_initial=True)
-
-    return step
-
-
-def then(first: Step, *actions: Callable[[Answer], None]) -> Step:
-    """Return the first step followed by more actions on the same stream."""
-
-    async def step(request: Request, answer: Answer) -> None:
-        await first(request, answer)
-        for action in actions:
-            await asyncio.sleep(0.01)
-            action(answer)
-
-    return step
-
-
-def watch(*actions: Callable[[Answer], None]) -> Step:
-    """Return a plain watch that performs actions one after the other."""
-
-    async def step(request: Request, answer: Answer) -> None:
-        assert request.query["watch"] == "true"
-        assert "sendInitialEvents" not in request.query
-        answer.begin_stream()
-        for action in actions:
-            await asyncio.sleep(0.01)
-            action(answer)
-
-    return step
-
-
-def refuse(code: int, reason: str = "", message: str = "", **headers: str) -> Step:
-    async def step(request: Request, answer: Answer) -> None:
-        answer.error(code, reason, message, **headers)
-
-    return step
-
-
-def page(version: str, *objects: dict[str, Any], token: str = "") -> Step:
-    async def step(request: Request, answer: Answer) -> None:
-        assert "watch" not in request.query
-        answer.reply(200, {"metadata": {"resourceVersion": version, "continue": token}, "items": list(objects)})
-
-    return step
-
-
-def event(kind: str, obj: dict[str, Any]) -> Callable[[Answer], None]:
-    return lambda answer: answer.event(kind, obj)
-
-
-def drop(answer: Answer) -> None:
-    answer.drop()
-
-
-def gone(answer: Answer) -> None:
-    answer.event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
+from support.client.watching import (
+    Step,
+    Steps,
+    drop,
+    event,
+    gone,
+    initial,
+    page,
+    reflecting,
+    refuse,
+    then,
+    until,
+    watch,
+)
 
 
 def test_metrics_of_a_watch() -> None:
@@ -533,95 +435,3 @@ def test_forbidden_required_resource_is_not_synced(caplog: pytest.LogCaptureFixt
     run(main())
     assert caplog.text.count("forbids to list and watch") == 1
     assert "cannot continue until" in caplog.text
-
-
-@custom_resource("example.com/v2", "widgets")
-class Widget(CustomObject, frozen=True):
-    size: int = 0
-
-
-WIDGETS: Any = declared_resource(Widget)
-NOT_SERVED = "widgets.example.com: the API server does not have them"
-
-
-def discovery(**resources: list[str]) -> Script:
-    """Return a script that serves an API group with these resources by version, and no objects of version v2."""
-
-    async def script(request: Request, answer: Answer) -> None:
-        *_, last = request.path.split("/")
-        if request.path == "/apis/example.com":
-            answer.reply(200, {"versions": [{"version": version} for version in resources]})
-        elif last in resources:
-            answer.reply(200, {"resources": [{"name": name} for name in resources[last]]})
-        else:
-            answer.error(404, "NotFound")
-
-    return script
-
-
-def test_declared_kind_is_requested_again_within_half_a_minute() -> None:
-    """Its definition is often installed while the scheduler runs."""
-
-    async def main() -> None:
-        async with reflecting(discovery(), WIDGETS) as (server, noted, informer):
-            await informer.synced.wait()
-            assert noted.seen == [NOT_SERVED]
-            await asyncio.sleep(600)
-            count = len(server.requests)
-            await asyncio.sleep(600)
-            assert len(server.requests) - count >= 15
-
-    run(main())
-
-
-def test_other_served_version_of_a_declared_kind_is_named() -> None:
-    """Versions of the group that do not have the resource are not."""
-
-    async def main() -> None:
-        async with reflecting(discovery(v1=["widgets"], v3=["gadgets"]), WIDGETS) as (_, noted, informer):
-            await informer.synced.wait()
-            assert noted.seen == ["widgets.example.com: the API server has them as v1 only, not v2"]
-
-    run(main())
-
-
-def test_objects_of_a_removed_definition_are_gone() -> None:
-    """They are deleted, and listed again from the beginning when the definition is installed again."""
-    again = then(initial(node("b", 7), version="9"))
-    script = Steps(then(initial(node("a", 3), version="5"), drop), refuse(404), refuse(404), refuse(404), again)
-
-    async def main() -> None:
-        async with reflecting(script, WIDGETS) as (_, noted, _informer):
-            await until(lambda: "+b@7" in noted.seen)
-            assert noted.seen == ["+a@3", "synced", "-a@3", NOT_SERVED, "+b@7", "synced"]
-
-    run(main())
-
-
-def test_broken_api_of_a_declared_kind_counts_as_unavailable() -> None:
-    """The scheduler starts; the objects are delivered once the API works."""
-    broken = refuse(503, "ServiceUnavailable", "the server is currently unable to handle the request")
-    script = Steps(*[broken] * 8, initial(node("a", 3), version="5"))
-
-    async def main() -> None:
-        async with reflecting(script, WIDGETS) as (_, noted, informer):
-            await informer.synced.wait()
-            assert "unable to handle the request" in noted.seen[0]
-            await until(lambda: "+a@3" in noted.seen)
-            assert informer.unreadable == ""
-
-    run(main())
-
-
-def test_objects_that_cannot_be_decoded_do_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
-    """The message names object and field."""
-    bad = {"metadata": {"name": "bad", "resourceVersion": "4"}, "size": "large"}
-
-    async def main() -> None:
-        async with reflecting(Steps(initial(node("a", 3), bad, version="5")), WIDGETS) as (_, noted, informer):
-            await informer.synced.wait()
-            assert noted.seen == ["+a@3", "synced"]
-
-    run(main())
-    assert "bad" in caplog.text
-    assert "$.size" in caplog.text
