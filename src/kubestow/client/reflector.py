@@ -188,7 +188,7 @@ class Reflector(Generic[T]):
         else:
             self._failures += 1
             self._must_list |= self._failures >= MAX_RESUMES
-            log.warning("Listing again" if self._must_list else "Watching again", err=error, resource=name)
+            self._refusal_log.add_interruption(self._resource, error)
             if self._resource.is_declared and self._failures >= MAX_RESUMES and isinstance(error, ServerFailedError):
                 # A broken API of a plugin, such as one whose server is down, must not keep the scheduler from starting.
                 self._informer.set_access(f"{name}: {error}")
