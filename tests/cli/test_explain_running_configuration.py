@@ -222,6 +222,23 @@ def test_plugins_that_are_not_here(fake: Fake, tmp_path: Path) -> None:
     assert fake.tried("--plugin", str(tmp_path / "homemade.py")) == ("unschedulable", [])
 
 
+def test_a_pod_that_a_missing_plugin_rejects_is_not_said_to_fit(tmp_path: Path) -> None:
+    """It fits only with the configuration that is used instead."""
+    (tmp_path / "homemade.py").write_text(HOMEMADE)
+    enabled = "profiles: [{plugins: {multiPoint: {enabled: [{name: Homemade}]}}}]"
+    (tmp_path / "config.yaml").write_text(f"{CONFIGURATION.partition('profiles')[0]}{enabled}")
+    started = Up(tmp_path, "--plugin", str(tmp_path / "homemade.py"), "--config", str(tmp_path / "config.yaml"))
+    try:
+        started.create_pod("web")
+        until(lambda: started.get("/api/v1/namespaces/default/pods/web")["status"].get("conditions"))
+        decision = explain(started.kubeconfig, "web")
+        assert decision["nodes"]["node-0"]["rejected"]["plugin"] == "Homemade"
+        (note,) = decision["notes"]
+        assert "the plugin Homemade is not installed" in note
+    finally:
+        started.stop()
+
+
 def test_a_configuration_that_is_not_known_here(fake: Fake) -> None:
     """Of a scheduler of another version, for example."""
     metrics = f'kubernetes_feature_enabled{{name="{GATE}",stage="ALPHA"}} 1\n'

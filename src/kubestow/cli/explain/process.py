@@ -359,6 +359,7 @@ class _Live:
         self._cluster = LiveCluster(access)
         self._scheduler = RunningScheduler(access, request.server)
         self._http = HttpClient(user_agent("explain"), SystemClock())
+        self._fits_now = _FITS_NOW
         self._last_overview: tuple[list[tuple[type, str, str]], PendingOverview] | None = None
 
     async def close(self) -> None:
@@ -429,7 +430,7 @@ class _Live:
         if decision is None or request.against:
             return run
         if run.decision.outcome == SCHEDULED and not group_name(pod) and not decision.feasible:
-            notes += _unasked(request, world) or _FITS_NOW
+            notes += _unasked(request, world) or self._fits_now
         if run.decision.outcome == ERROR and decision.outcome != ERROR:
             notes += (f"what would help is unknown: {_FAILS} {run.decision.message}",)
         return run._replace(decision=decision, source="scheduler", notes=notes)
@@ -450,7 +451,7 @@ class _Live:
         if decision is None or request.against:
             return run
         if run.decision.outcome == SCHEDULED:
-            notes += unasked or _FITS_NOW
+            notes += unasked or self._fits_now
         return run._replace(decision=decision, source="scheduler", notes=notes)
 
     async def _read(
@@ -476,6 +477,8 @@ class _Live:
             setup, notes = _setup(request, await asking, with_groups=with_groups)
         finally:
             asking.cancel()
+        # With other settings than those of the scheduler, it need not fit there.
+        self._fits_now = () if notes else _FITS_NOW
         # Only now: the configuration may name installed plugins.
         more = await self._cluster.read_configured(setup.features, request.plugins.declared_kinds)
         request.polled.require_plugins(request.plugins)
