@@ -18,6 +18,8 @@ from kubestow.cli import main
 from support.apiserver.fixtures import shared_plane
 from support.apiserver.running import TOKEN, Running
 from support.client.authority import Authority
+from support.integration.custom_definitions import DEFINITIONS, definition
+from support.polling import until
 
 __all__ = ["shared_plane"]
 """Fixtures."""
@@ -251,6 +253,11 @@ def test_kinds_of_a_plugin(shared_plane: Running, doctor: Callable[..., Result],
     assert "plugin Guard: the server has no quotas, quotas/status of example.com/v1" in output
     assert "until then the plugin rejects pods" in " ".join(output.split())
     assert "plugin Guard: all 5 permissions are granted" in output
+    client = shared_plane.client()
+    client.create(DEFINITIONS, definition("example.com", "Quota", "v1"))
+    until(lambda: client.call("GET", "/apis/example.com/v1")[0] == 200)
+    output = " ".join(doctor("--plugin", str(file)).output.split())
+    assert "no quotas/status of example.com/v1 -> add `subresources: {status: {}}` to the definition" in output
     content = yaml.safe_load(shared_plane.control_plane.kubeconfig_path.read_text())
     content["users"][0]["user"] = {"token": "reader"}
     reader = tmp_path / "reader.kubeconfig"

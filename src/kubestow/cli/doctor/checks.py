@@ -226,7 +226,10 @@ class Checks:
                 if missing:
                     effect = "rejects pods" if one.blocks else "runs as if there were none"
                     what = f"plugin {loaded.name}: the server has no {', '.join(missing)} of {declared.api_version}"
-                    yield Finding(NOTE, what, f"install the definition; until then the plugin {effect}")
+                    advice = f"install the definition; until then the plugin {effect}"
+                    if declared.plural in served:
+                        advice = "add `subresources: {status: {}}` to the definition; until then its writes are refused"
+                    yield Finding(NOTE, what, advice)
             lacking = [one for one in needed if not await self._may(one.group, one.resource, one.verb, "")]
             if lacking:
                 listed = ", ".join(f"{one.verb} {one.resource}.{one.group}" for one in lacking)

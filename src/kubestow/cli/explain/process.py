@@ -63,7 +63,7 @@ _CLEAR = trusted("\x1b[2J\x1b[H")
 _FAILS = "a dry run, with the configuration, plugins and feature gates that are available here, fails:"
 _GONE = ("the pod no longer exists; this is the last decision about it.",)
 _SENT_BY_ANOTHER = "the scheduler's record is older: another scheduler bound the pod; this is a dry run."
-_FITS_NOW = ("the cluster has changed since: it would fit now, and will be tried again.",)
+_FITS_NOW: tuple[str, ...] = ("the cluster has changed since: it would fit now, and will be tried again.",)
 _GROUPS_OFF = (
     "the scheduler's gate GenericWorkload is off: it ignores pod groups; here they are tried as if it were on."
 )
