@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from kubestow.contrib.containers import signature_of
+from kubestow.contrib.containers import ByPod, signature_of
 from kubestow.contrib.load.beta import probability_below
 from kubestow.contrib.load.scorer import LoadScorer, Numbers
 from kubestow.contrib.load.sources import LoadArgs
@@ -44,6 +44,7 @@ class LowRiskOverCommitment(LoadScorer):
         super().__init__(args, handle)
         self._smoothing = sqrt(args.smoothingWindowSize)
         self._weights = [args.riskLimitWeights.get(name, _DEFAULT_WEIGHT) for name in RESOURCES]
+        self._usages = ByPod(lambda pod: usage_of(signature_of(pod)))
         self._pods = handle.pods.index_by(lambda pod: pod.pod.spec.nodeName or None, read_in_cycle=False)
         self._pods.on_change(self.update)
 
@@ -70,7 +71,7 @@ class LowRiskOverCommitment(LoadScorer):
         row, found = nodes.row_of.get(node), dict[Hashable, float]()
         if row is None:
             return found
-        usages = [usage_of(signature_of(pod.pod)) for pod in self._pods.assigned(node)]
+        usages = self._usages.of_node(node, self._pods.assigned(node))
         found["measured"] = 0.0
         for number, name in enumerate(RESOURCES):
             capacity = int(nodes.allocatable[nodes.resource_index[name], row])

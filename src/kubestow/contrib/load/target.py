@@ -4,11 +4,11 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from kubestow.contrib.containers import signature_of
+from kubestow.contrib.containers import ByPod, signature_of
 from kubestow.contrib.load.scorer import LoadScorer, Numbers
 from kubestow.contrib.load.sources import LoadArgs
 from kubestow.contrib.load.usage import expected_cpu, rounded
-from kubestow.plugin import Handle, PodInfo, RawQuantity, parse_quantities
+from kubestow.plugin import Handle, Pod, PodInfo, RawQuantity, parse_quantities
 from kubestow.plugin.fast import FloatArray, NodeView, Rows
 
 _REPORT_SECONDS = 60.0
@@ -44,15 +44,16 @@ class TargetLoadPacking(LoadScorer):
         super().__init__(args, handle)
         self._placed_at: dict[str, dict[str, float]] = {}
         """By node, when each of its pods was placed, by UID; pods that ran before this scheduler were placed at 0."""
+        self._used = ByPod(self._used_by)
         self._pods = handle.pods.index_by(lambda pod: pod.pod.spec.nodeName or None, read_in_cycle=False)
         self._pods.on_change(self._pods_changed)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        return self._expected(pod)
+        return self._used_by(pod.pod)
 
     def rate(self, pod: PodInfo, view: NodeView, rows: Rows) -> FloatArray:
         measured, unmeasured, capacity = self.columns.stack(("latest cpu", "unmeasured", "capacity"), view, rows)
-        added = 100 * (unmeasured + self._expected(pod)) / capacity
+        added = 100 * (unmeasured + self._used_by(pod.pod)) / capacity
         percent = np.where(capacity == 0, 0 * measured, measured + added)
         target = self._target
         below = (100 - target) * percent / target + target
@@ -61,14 +62,13 @@ class TargetLoadPacking(LoadScorer):
         return scores
 
     def numbers_of(self, node: str, measured: Numbers) -> Numbers:
-        placed, unmeasured = self._placed_at.get(node, {}), 0
-        for pod in self._pods.assigned(node):
-            if placed.get(pod.uid, 0.0) > self.measured_until - _REPORT_SECONDS:
-                unmeasured += self._expected(pod)
+        placed, since = self._placed_at.get(node, {}), self.measured_until - _REPORT_SECONDS
+        recent = [pod for pod in self._pods.assigned(node) if placed.get(pod.uid, 0.0) > since]
+        unmeasured = sum(self._used.of_node(node, recent))
         return {**measured, "unmeasured": unmeasured, "capacity": self.capacity(node).get("cpu", np.nan)}
 
-    def _expected(self, pod: PodInfo) -> int:
-        return expected_cpu(signature_of(pod.pod), self._multiplier, self._default)
+    def _used_by(self, pod: Pod) -> int:
+        return expected_cpu(signature_of(pod), self._multiplier, self._default)
 
     def _pods_changed(self, node: str) -> None:
         known, now = self._placed_at.get(node, {}), self.handle.clock.now()
