@@ -1,10 +1,15 @@
 """Answers of plugins that cannot be derived are kept with the decision."""
 
+from collections import Counter
+from collections.abc import Hashable
 from typing import Any
 
-from kubestow.plugin import unschedulable
+import numpy as np
+
+from kubestow.plugin import Handle, PodInfo, unschedulable
+from kubestow.plugin.fast import FilterRows, IntArray, NodeView, PodsRead, Rejections, Rows, ScoreRows, Signs
 from kubestow.testing import make_node, make_pod
-from support.insight.records import decisions, nodes_of, recorded
+from support.insight.records import archive_of, decisions, nodes_of, recorded
 
 
 class Moody:
@@ -85,3 +90,47 @@ def test_a_derived_preemption_with_another_result_is_not_shown() -> None:
             assert decision.preemption.nominated == record.failed.nominated_node
             assert [one.pod for one in decision.preemption.victims] == [one.key for one in record.failed.victims]
         assert made > 0
+
+
+class Counting(FilterRows[None], ScoreRows[None], Signs):
+    """A plugin that keeps numbers of its own: it prefers the node with the most pods, and refuses a full one."""
+
+    name = "Counting"
+    reads_pods = PodsRead.NOTHING
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._columns = handle.node_columns()
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return pod.namespace
+
+    def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections:
+        full = self._columns.get("pods", view, rows) >= 10
+        return Rejections(full.astype(np.int64), lambda _: unschedulable("full"))
+
+    def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        return self._columns.get("pods", view, rows)
+
+    def reserve(self, state: None, pod: PodInfo, node: str) -> None:
+        self._columns.set(node, {"pods": self._columns.values_of(node).get("pods", 0) + 1})
+
+    def unreserve(self, state: None, pod: PodInfo, node: str) -> None:
+        raise AssertionError
+
+
+def test_equal_pods_have_the_answers_that_they_share() -> None:
+    """The plugin is called for changed nodes only; what it answered before about the others is shown, too."""
+    with recorded(plugins=[Counting]) as world:
+        for number in range(5):
+            world.cluster.add(make_node(f"n{number}", cpu="100"))
+        for number in range(35):
+            world.cluster.add(make_pod(f"p{number}", cpu="1", namespace=f"ns{number % 2}"))
+        world.run_until_idle()
+        counts: Counter[str] = Counter()
+        for record in reversed(list(archive_of(world))):
+            decision = archive_of(world).decision(record)
+            scores = {name: (one.raw or {})["Counting"] for name, one in nodes_of(decision).items() if not one.rejected}
+            assert scores == {f"n{number}": counts[f"n{number}"] for number in range(5) if counts[f"n{number}"] < 10}
+            assert decision.chosen is not None
+            counts[decision.chosen] += 1
+    assert max(counts.values()) == 10

@@ -31,10 +31,12 @@ class Answers(NamedTuple):
     draws: tuple[int, ...]
     """The random numbers that plugins drew."""
 
+    plugin_bytes: int = 0
+    """The size of the answers of plugins that no earlier decision has."""
+
     @property
     def nbytes(self) -> int:
-        plugins = sum(answer.nbytes for answers in self.plugins.values() for answer in answers)
-        return extender_answers.size_of(self.extenders) + plugins + _DRAW_BYTES * len(self.draws)
+        return extender_answers.size_of(self.extenders) + self.plugin_bytes + _DRAW_BYTES * len(self.draws)
 
 
 class Record(Struct, gc=False, eq=False):

@@ -203,8 +203,8 @@ class Recorder(Observer):
             record.moves = int(moves[0]) + len(moves) // 2
         record.own_bytes = excess_bytes(attempt.info.pod)
         searched = outcome.searched
-        if self.extenders.recorded or self.plugins.recorded or self.rng.recorded:
-            record.answers = self._take_answers()
+        if self.extenders.recorded or self.rng.recorded or self.plugins.has_answers(queued.uid):
+            record.answers = self._take_answers(queued.uid)
             record.own_bytes += record.answers.nbytes
         elif self._answers_of_group is not None and searched is not None:
             group, answers = self._answers_of_group
@@ -229,8 +229,10 @@ class Recorder(Observer):
         for listener in self.listeners:
             listener(record)
 
-    def _take_answers(self) -> Answers:
-        return Answers(self.extenders.take(), self.plugins.take(), self.rng.take())
+    def _take_answers(self, uid: str | None = None) -> Answers:
+        """Return the answers for a pod; None: for the pods of a group."""
+        plugins, size = self.plugins.take(uid)
+        return Answers(self.extenders.take(), plugins, self.rng.take(), size)
 
     def on_group_decision(
         self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
