@@ -273,6 +273,18 @@ def test_a_node_without_a_report_takes_any_pod() -> None:
         assert harness.bindings["default/q"] == "n1"
 
 
+def test_without_the_definition_of_reports_nodes_take_any_pod() -> None:
+    """Pods that were refused are retried when it is removed."""
+    with scheduler() as harness:
+        harness.cluster.add(zones("n1", 0, 0))
+        harness.cluster.add(guaranteed("p", 3))
+        harness.run_until_idle()
+        assert harness.bindings == {}
+        harness.remove_crd(NodeResourceTopology)
+        harness.run_until_idle()
+        assert harness.bindings == {"default/p": "n1"}
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -28,52 +28,11 @@ from kubestow.scheduler.framework.declarations import WatchError
 from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.scheduler.framework.registry import RegistryError, check_class
 from kubestow.testing import SchedulerHarness, make_node, make_object, make_pod
-from support.plugins.platform_plugins import (
-    Coscheduling,
-    ElasticQuota,
-    NodeResourceTopology,
-    NumaFit,
-    PodGroup,
-    QuotaGuard,
-)
+from support.plugins.platform_plugins import ElasticQuota, QuotaGuard
 
 
 def message(harness: SchedulerHarness, pod: str) -> str:
     return harness.cluster.conditions(pod)["PodScheduled"].message
-
-
-def zones(name: str, *cpus: int) -> NodeResourceTopology:
-    resources = [[{"name": "cpu", "available": cpu}] for cpu in cpus]
-    listed = [{"name": f"zone-{number}", "resources": own} for number, own in enumerate(resources)]
-    return make_object(NodeResourceTopology, name, zones=listed)
-
-
-def test_a_pod_waits_for_the_object_that_makes_it_schedulable() -> None:
-    """An object that is added or updated retries the pods that its plugin rejected, if the hint says so."""
-    with SchedulerHarness(plugins=[NumaFit]) as harness:
-        harness.cluster.add(make_node("n1", cpu=8))
-        topology = harness.cluster.add(zones("n1", 1, 1))
-        harness.cluster.add(make_pod("p", cpu=2))
-        harness.run_until_idle()
-        assert "cannot align pod" in message(harness, "p")
-        harness.cluster.update(with_metadata(topology, labels={"no": "change"}))
-        harness.run_until_idle()
-        assert harness.bindings == {}
-        harness.cluster.update(zones("n1", 1, 2))
-        harness.run_until_idle()
-        assert harness.bindings == {"default/p": "n1"}
-
-
-def test_reservations_count_until_the_object_is_updated() -> None:
-    """Columns that a plugin changes in Reserve are seen by the next pod, although equal pods share results."""
-    with SchedulerHarness(plugins=[NumaFit]) as harness:
-        for node in ("n1", "n2"):
-            harness.cluster.add(make_node(node, cpu=16))
-            harness.cluster.add(zones(node, 4))
-        for number in range(6):
-            harness.cluster.add(make_pod(f"p{number}", cpu=2))
-        harness.run_until_idle()
-        assert sorted(harness.bindings.values()) == ["n1", "n1", "n2", "n2"]
 
 
 def test_a_blocking_plugin_rejects_pods_while_its_kind_is_not_served() -> None:
@@ -96,19 +55,6 @@ def test_a_blocking_plugin_rejects_pods_while_its_kind_is_not_served() -> None:
         assert harness.cluster.node_of("p2") == ""
 
 
-def test_without_block_a_plugin_runs_as_if_there_were_no_objects() -> None:
-    """The kind of NumaFit is optional."""
-    with SchedulerHarness(plugins=[NumaFit]) as harness:
-        harness.cluster.add(make_node("n1", cpu=8))
-        harness.cluster.add(zones("n1", 1))
-        harness.cluster.add(make_pod("p", cpu=2))
-        harness.run_until_idle()
-        assert harness.bindings == {}
-        harness.remove_crd(NodeResourceTopology)
-        harness.run_until_idle()
-        assert harness.bindings == {"default/p": "n1"}
-
-
 def test_sums_of_pods_by_namespace_limit_a_quota() -> None:
     """Pods that are assumed count at once; a deleted pod makes room for another."""
     with SchedulerHarness(plugins=[QuotaGuard]) as harness:
@@ -123,22 +69,6 @@ def test_sums_of_pods_by_namespace_limit_a_quota() -> None:
         harness.cluster.delete(harness.cluster.pod("p0"), grace_seconds=0)
         harness.run_until_idle()
         assert len(harness.bindings) == 5
-
-
-def test_pods_of_a_group_start_together() -> None:
-    """The index contains pods without a node, so that the last pod of a group lets the others start."""
-    with SchedulerHarness(plugins=[Coscheduling]) as harness:
-        harness.cluster.add(make_node("n1", cpu=2))
-        harness.cluster.add(make_node("n2", cpu=2))
-        harness.cluster.add(make_object(PodGroup, "gang", spec={"minMember": 3}))
-        labels = {"scheduling.x-k8s.io/pod-group": "gang"}
-        for number in range(2):
-            harness.cluster.add(make_pod(f"p{number}", cpu=1, labels=labels))
-        harness.run_until_idle()
-        assert "has too few pods" in message(harness, "p0")
-        harness.cluster.add(make_pod("p2", cpu=1, labels=labels))
-        harness.run_until_idle()
-        assert len(harness.bindings) == 3
 
 
 @custom_resource("example.com/v1", "widgets")

@@ -1,9 +1,7 @@
-"""Plugins that read objects, pods by key and columns of their own; written as an author would, on public names only."""
+"""Plugins with quotas: they read objects and pods by key, write, and preempt; on public names only."""
 
-from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 
-import numpy as np
 from msgspec import Struct
 
 from kubestow.plugin import (
@@ -13,7 +11,6 @@ from kubestow.plugin import (
     CustomObject,
     FailedEvaluation,
     Handle,
-    Permit,
     PodInfo,
     PostBind,
     PostFilter,
@@ -24,101 +21,16 @@ from kubestow.plugin import (
     RawQuantity,
     Registration,
     Rejection,
-    Reserve,
     Resource,
     Skip,
-    Wait,
-    WaitingPod,
     custom_resource,
     format_quantities,
     on,
     parse_quantities,
-    unresolvable,
     unschedulable,
     watch,
 )
-from kubestow.plugin.fast import FilterRows, NodeView, Rejections, Rows, Signs
-
-
-class ZoneResource(Struct, frozen=True):
-    name: str
-    available: RawQuantity = 0
-
-
-class Zone(Struct, frozen=True):
-    name: str
-    resources: tuple[ZoneResource, ...] = ()
-
-
-@custom_resource("topology.node.k8s.io/v1alpha2", "noderesourcetopologies", namespaced=False)
-class NodeResourceTopology(CustomObject, frozen=True):
-    zones: tuple[Zone, ...] = ()
-
-
-Amounts = dict[str, int]
-
-
-class NumaFit(PreFilter[Amounts], FilterRows[Amounts], Reserve[Amounts | None], Signs):
-    """Rejects nodes on which no single zone can hold all requests of the pod."""
-
-    name = "NumaFit"
-    watches = (NodeResourceTopology,)
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        self._columns = handle.node_columns()
-        self._reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
-        self._max_zones = 0
-        self._topologies = handle.objects(NodeResourceTopology, read_in_cycle=False)
-        self._topologies.on_change(self._on_topology_change)
-
-    def requeue_on(self) -> list[Registration]:
-        return [
-            on(NodeResourceTopology, Action.ADD | Action.UPDATE, self._zones_changed),
-            on(Resource.NODE, Action.ADD),
-            on(Resource.ASSIGNED_POD, Action.DELETE),
-        ]
-
-    def _zones_changed(self, pod: object, old: NodeResourceTopology | None, new: NodeResourceTopology | None) -> bool:
-        return old is None or new is None or old.zones != new.zones
-
-    def _on_topology_change(self, node: str, topology: NodeResourceTopology | None) -> None:
-        self._reserved.pop(node, None)
-        self._update_columns(node)
-
-    def _update_columns(self, node: str) -> None:
-        topology, reserved = self._topologies.get(node), Counter[str]()
-        for requests in self._reserved[node].values():
-            reserved.update(requests)
-        values: dict[Hashable, int] = {}
-        for index, zone in enumerate(topology.zones if topology is not None else ()):
-            available = parse_quantities({resource.name: resource.available for resource in zone.resources})
-            values[index] = 1
-            values.update({(index, name): amount - reserved[name] for name, amount in available.items()})
-            self._max_zones = max(self._max_zones, index + 1)
-        self._columns.set(node, values)
-
-    def sign(self, pod: PodInfo) -> Hashable:
-        return frozenset(pod.requests.amounts.items())
-
-    def pre_filter(self, pod: PodInfo) -> Amounts | Skip:
-        return dict(pod.requests.amounts) or SKIP
-
-    def filter_rows(self, state: Amounts, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections:
-        feasible = self._columns.get(0, view, rows) == 0
-        for index in range(self._max_zones):
-            zone_fits = self._columns.get(index, view, rows) == 1
-            for name, amount in state.items():
-                zone_fits &= self._columns.get((index, name), view, rows, default=1 << 62) >= amount
-            feasible |= zone_fits
-        return Rejections((~feasible).astype(np.int64), lambda _: unschedulable("cannot align pod"))
-
-    def reserve(self, state: Amounts | None, pod: PodInfo, node: str) -> None:
-        self._reserved[node][pod.uid] = dict(pod.requests.amounts)
-        self._update_columns(node)
-
-    def unreserve(self, state: Amounts | None, pod: PodInfo, node: str) -> None:
-        self._reserved[node].pop(pod.uid, None)
-        self._update_columns(node)
+from kubestow.plugin.fast import Signs
 
 
 class QuotaLimits(Struct, frozen=True):
@@ -233,66 +145,3 @@ class Borrowing(PreFilter[None], PostFilter):
         used = sum(self._used(namespace) for namespace in mins)
         freed = sum(one.requests.amounts["cpu"] for one in victims if one.namespace in mins)
         return used - freed + pod.requests.amounts["cpu"] <= sum(mins.values())
-
-
-class GroupSpec(Struct, frozen=True):
-    minMember: int = 1
-
-
-@custom_resource("scheduling.x-k8s.io/v1alpha1", "podgroups")
-class PodGroup(CustomObject, frozen=True):
-    spec: GroupSpec = GroupSpec()
-
-
-GroupKey = tuple[str, str]
-
-
-def group_key(pod: PodInfo) -> GroupKey | None:
-    """Return namespace and name of the group of a pod."""
-    name = pod.labels.get("scheduling.x-k8s.io/pod-group")
-    return (pod.namespace, name) if name else None
-
-
-class Coscheduling(PreFilter[None], Permit[None], Reserve[None]):
-    """Binds the pods of a group together or not at all."""
-
-    name = "Coscheduling"
-    watches = (PodGroup,)
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        self._handle, self._groups = handle, handle.objects(PodGroup)
-        self._members = handle.pods.index_by(group_key)
-
-    def requeue_on(self) -> list[Registration]:
-        return [on(PodGroup, Action.ADD | Action.UPDATE)]
-
-    def pre_filter(self, pod: PodInfo) -> Rejection | Skip:
-        if (key := group_key(pod)) is None:
-            return SKIP
-        group = self._groups.get(key[1], namespace=key[0])
-        if group is None:
-            return unresolvable(f"PodGroup {key[1]} not found")
-        ready = [member for member in self._members[key] if not member.pod.spec.schedulingGates]
-        return SKIP if len(ready) >= group.spec.minMember else unresolvable(f"PodGroup {key[1]} has too few pods")
-
-    def permit(self, state: None, pod: PodInfo, node: str) -> Wait | None:
-        key = group_key(pod)
-        if key is None or (group := self._groups.get(key[1], namespace=key[0])) is None:
-            return None
-        if self._members.assigned_count(key) < group.spec.minMember:
-            self._handle.activate([member.pod for member in self._members.unscheduled(key)])
-            return Wait(60)
-        for waiting in self._waiting_members(key):
-            waiting.allow(self.name)
-        return None
-
-    def reserve(self, state: None, pod: PodInfo, node: str) -> None:
-        """Reserve nothing."""
-
-    def unreserve(self, state: None, pod: PodInfo, node: str) -> None:
-        if (key := group_key(pod)) is not None:
-            for waiting in self._waiting_members(key):
-                waiting.reject(self.name, "another pod of the PodGroup is unschedulable")
-
-    def _waiting_members(self, key: GroupKey) -> list[WaitingPod]:
-        return [waiting for waiting in self._handle.waiting_pods if group_key(waiting.pod) == key]
