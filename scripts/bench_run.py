@@ -33,6 +33,9 @@ SECTIONS = [
     "http",
 ]
 
+_BUSY = 0.5
+"""The load average above which a machine has other work."""
+
 Found = dict[str, dict[str, Row]]
 """By section and by label of the row."""
 
@@ -82,6 +85,9 @@ def run_sections(sections: Iterable[str], options: argparse.Namespace) -> None:
     found: Found = {}
     python = f"Python {platform.python_version()}"
     environment = f"Kubestow {__version__}, {python} on {platform.machine()}, {os.cpu_count()} cores"
+    load, *_ = os.getloadavg()
+    if load >= _BUSY:
+        environment += f", with other work (load {load:.1f})"
     print(f"{environment}\n")
     print(f"{'section':<12} {'what':<60} {'result':>14}  note")
     for section in sections:
