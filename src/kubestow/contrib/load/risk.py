@@ -15,6 +15,7 @@ from kubestow.plugin import MAX_SCORE, Handle, PodInfo
 from kubestow.plugin.fast import FloatArray, NodeView, Rows
 
 _DEFAULT_WEIGHT = 0.5
+_COLUMNS = ("measured", *((name, what) for name in RESOURCES for what in ("capacity", "requested", "limit", "risk")))
 _LARGEST_VARIANCE = 0.99
 """The share of the largest possible variance up to which a distribution can be fitted."""
 
@@ -52,12 +53,12 @@ class LowRiskOverCommitment(LoadScorer):
         return usage_of(signature_of(pod.pod))
 
     def rate(self, pod: PodInfo, view: NodeView, rows: Rows) -> FloatArray:
-        usage, largest = usage_of(signature_of(pod.pod)), self.columns.get("measured", view, rows)
+        usage = usage_of(signature_of(pod.pod))
+        largest, *columns = self.columns.stack(_COLUMNS, view, rows)
         if not any((*usage.requests, *usage.limits)):
             return np.zeros_like(largest)
-        for number, name in enumerate(RESOURCES):
-            keys = [(name, what) for what in ("capacity", "requested", "limit", "risk")]
-            capacity, requested, limit, load_risk = self.columns.stack(keys, view, rows)
+        for number in range(len(RESOURCES)):
+            capacity, requested, limit, load_risk = columns[4 * number : 4 * number + 4]
             requested = np.minimum(requested + usage.requests[number], capacity)
             limit = limit + usage.limits[number]
             limit_risk = np.where(limit > capacity, (limit - capacity) / (limit - requested), 0)
