@@ -116,7 +116,7 @@ def test_an_outage_is_logged_once_for_all_resources(world: World) -> None:
     until(lambda: _lines(world, "cannot connect"), world.scheduler.output)
     world.plane.start()
     world.wait_for("n1")
-    (broken,) = _lines(world, "closed the connection")
+    (broken,) = _lines(world, '"Watching again" err="the server closed the connection')
     assert "alloweds.example.com, " in broken
     assert not [line for line in _lines(world, "") if line[:1] not in "WI"]
 
