@@ -53,20 +53,22 @@ class _Comparison:
     def run(self, pods: list[PodInfo], rng: Random) -> int:
         signed: dict[Any, tuple[Any, Any]] = {}
         for pod in pods:
-            results = (self._filters(pod, rng), self._scores(pod, rng))
+            state = self._plugin.pre_filter(pod) if hasattr(self._plugin, "pre_filter") else None
+            if isinstance(state, Narrowed):
+                state = state.state
+            if isinstance(state, Rejection):
+                continue
+            results = (self._filters(state, pod, rng), self._scores(state, pod, rng))
             sign = self._plugin.sign(pod) if hasattr(self._plugin, "sign") else None
             if sign is not None:
                 for mine, others in zip(results, signed.setdefault(sign, results), strict=True):
                     self._compare("pods with the same signature", pod, others, mine, self._rows)
         return self._compared
 
-    def _filters(self, pod: PodInfo, rng: Random) -> list[Any] | None:
+    def _filters(self, state: Any, pod: PodInfo, rng: Random) -> list[Any] | None:
         plugin = self._plugin
-        state = plugin.pre_filter(pod) if hasattr(plugin, "pre_filter") else None
-        if state is SKIP or isinstance(state, Rejection):
+        if state is SKIP:
             return None
-        if isinstance(state, Narrowed):
-            state = state.state
         results = None
         if hasattr(plugin, "filter_rows"):
             results = self._rejections(plugin.filter_rows, state, pod, self._rows)
@@ -92,11 +94,14 @@ class _Comparison:
             return [None] * len(rows)
         return [answer.words(kind) if kind else None for kind in answer.kinds.tolist()]
 
-    def _scores(self, pod: PodInfo, rng: Random) -> list[int] | None:
+    def _scores(self, state: Any, pod: PodInfo, rng: Random) -> list[int] | None:
         plugin, table, rows = self._plugin, self._table, self._rows
-        state = plugin.pre_score(pod, table, rows) if hasattr(plugin, "pre_score") else None
-        if state is SKIP:
-            return None
+        if hasattr(plugin, "pre_score"):
+            state = plugin.pre_score(pod, table, rows)
+            if state is SKIP:
+                return None
+        elif state is SKIP:
+            state = None
         results = None
         if hasattr(plugin, "score_rows"):
             results = plugin.score_rows(state, pod, table, rows).tolist()

@@ -10,8 +10,8 @@ from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.cluster.whatif import what_if
 from kubestow.scheduler.framework.plain import NodeRow
-from kubestow.scheduler.framework.results import Code, PluginError, Rejection, Rejections, unresolvable
-from kubestow.testing.builders import make_node, make_pod
+from kubestow.scheduler.framework.results import SKIP, Code, PluginError, Rejection, Rejections, unresolvable
+from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.scheduler.troupe import Refuses, Scores, evaluation_of, filtered, nodes
 
 
@@ -116,6 +116,42 @@ def test_the_state_is_what_pre_filter_returned() -> None:
     assert evaluation.verdicts is not None
     evaluation.score(evaluation.verdicts.feasible())
     assert Stateful.seen == ["state of p", "state of p", 2, 2]
+
+
+@pytest.mark.parametrize("signs", [False, True])
+def test_without_pre_score_a_score_gets_the_state_of_pre_filter(signs: bool) -> None:
+    """Also if equal pods share results. None after SKIP."""
+    seen: dict[str, set[Any]] = {}
+
+    class Stateful:
+        name = "Stateful"
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            pass
+
+        def sign(self, pod: PodInfo) -> str | None:
+            return pod.name[:1] if signs else None
+
+        def pre_filter(self, pod: PodInfo) -> Any:
+            return SKIP if pod.name == "skipped" else f"state of {pod.name[:1]}"
+
+        def score(self, state: Any, pod: PodInfo, node: NodeRow) -> int:
+            seen.setdefault(pod.name, set()).add(state)
+            return 200
+
+        def normalize(self, state: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+            seen.setdefault(pod.name, set()).add(state)
+            return scores - 150
+
+    with SchedulerHarness(plugins=[Stateful]) as harness:
+        for name in ("n1", "n2"):
+            harness.cluster.add(make_node(name))
+        for name in ("p1", "p2", "skipped"):
+            harness.cluster.add(make_pod(name))
+        harness.run_until_idle()
+        assert len(harness.bindings) == 3
+    assert seen.pop("skipped") == {None}
+    assert set.union(*seen.values()) == {"state of p"}
 
 
 def _shown(view: NodeView, row: int) -> NodeRow:

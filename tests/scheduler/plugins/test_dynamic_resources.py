@@ -390,10 +390,10 @@ def test_better_options_score_higher() -> None:
     pod = claiming("p", "c")
     assert rejected(plugin, cluster, pod) == {}
     info = PodInfo(pod)
-    plugin.pre_filter(info)
+    state = plugin.pre_filter(info)
     rows = cluster.order.rows()
-    raw = plugin.score_rows(None, info, cluster.nodes, rows)
-    found = plugin.normalize(None, info, cluster.nodes, rows, raw)
+    raw = plugin.score_rows(state, info, cluster.nodes, rows)
+    found = plugin.normalize(state, info, cluster.nodes, rows, raw)
     assert dict(zip([cluster.nodes.names[row] for row in rows], raw.tolist(), strict=True)) == {"n": 8, "small": 7}
     assert dict(zip([cluster.nodes.names[row] for row in rows], found.tolist(), strict=True)) == {"n": 100, "small": 87}
     assert scores(plugin, cluster, claiming("q", "d")) == {"n": 0, "small": 0}

@@ -194,11 +194,14 @@ def _cost(profile: Profile, name: str, pod: PodInfo, cluster: Cluster) -> Cost:
             state = state.state
         if "Filter" in hooks and state is not SKIP and not isinstance(state, Rejection):
             call(hooks["Filter"], state, pod, table, rows)
-        score_state = call(hooks["PreScore"], pod, table, rows) if "PreScore" in hooks else None
-        if "Score" in hooks and not isinstance(score_state, Skip):
-            scores = call(hooks["Score"], score_state, pod, table, rows)
+        if "PreScore" in hooks:
+            state = call(hooks["PreScore"], pod, table, rows)
+        elif isinstance(state, Skip):
+            state = None
+        if "Score" in hooks and not isinstance(state, Skip):
+            scores = call(hooks["Score"], state, pod, table, rows)
             if hooks["Score"].normalize is not None:
-                call(hooks["Score"].normalize, score_state, pod, table, rows, scores)
+                call(hooks["Score"].normalize, state, pod, table, rows, scores)
 
     run()
     best, rounds, begin = float("inf"), 0, time.perf_counter()

@@ -356,7 +356,7 @@ class Evaluation:
 
     def _pre_score(self, rows: IntArray) -> dict[str, Any]:
         call, pod, view = self.profile.caller.call, self.pod, self.cluster.nodes
-        return {hook.name: call(hook, pod, view, rows) for hook in self.profile.pre_score}
+        return {**self.states, **{hook.name: call(hook, pod, view, rows) for hook in self.profile.pre_score}}
 
     def _score(self, rows: IntArray, states: dict[str, Any]) -> IntArray:
         totals: IntArray = np.zeros(len(rows), np.int64)

@@ -11,7 +11,8 @@ class OnlyEvenNodes:
         return len(node.pods)
 ```
 
-`state` is the return value of the plugin's `pre_filter` (or `pre_score`); `node` is a `NodeRow`.
+`state` is the return value of the plugin's `pre_filter` (for `score`, of its `pre_score` if it has one); `node` is a
+`NodeRow`.
 """
 
 from collections.abc import Collection, Mapping

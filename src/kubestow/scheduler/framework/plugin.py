@@ -5,7 +5,8 @@ and `score_rows` return results for any rows of any view at once. Other plugins 
 `filter` and `score`, called node by node; see `plain`.
 
 The return value of `pre_filter` is the `state` of the plugin, which is passed to its `filter_rows`, and to its methods
-from Reserve to PostBind. The state of `score_rows` is the return value of `pre_score`.
+from Reserve to PostBind; None if it is `SKIP`. `score_rows` and `normalize` get the return value of `pre_score`, and
+without that method the same state as the others.
 
 The protocols are also base classes for plugins, with the type of the state as a parameter: `PreFilter[Amounts]`. A type
 checker then checks the methods, and a plugin that lacks one is not loaded.

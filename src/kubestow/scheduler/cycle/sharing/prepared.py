@@ -17,7 +17,7 @@ _NO_ROWS: IntArray = np.zeros(0, np.int64)
 
 
 class Scoring(NamedTuple):
-    """A Score plugin with its weight and the state that its PreScore returned."""
+    """A Score plugin with its weight and its state for scoring."""
 
     hook: Hook
     weight: int
@@ -101,17 +101,23 @@ def prepare(evaluation: Evaluation, group: PluginGroup, *, counted: bool = True)
         else:
             states[hook.name] = answer
     prepared = PreparedPlugins(states, skipped, [hook for hook in group.filter if hook.name not in skipped], [], [])
-    for scoring in prepare_scores(evaluation, group, _NO_ROWS, counted=counted):
+    for scoring in prepare_scores(evaluation, group, _NO_ROWS, states, counted=counted):
         (prepared.scores if scoring.hook.normalize is None else prepared.normalizing).append(scoring)
     return prepared
 
 
 def prepare_scores(
-    evaluation: Evaluation, group: PluginGroup, rows: IntArray, *, counted: bool = True
+    evaluation: Evaluation, group: PluginGroup, rows: IntArray, filter_states: dict[str, Any], *, counted: bool = True
 ) -> list[Scoring]:
-    """Run PreScore of a group for the feasible `rows`, which plugins with `sign` ignore."""
+    """Run PreScore of a group for the feasible `rows`, which plugins with `sign` ignore.
+
+    A plugin without PreScore scores with its state of PreFilter.
+    """
     call, pod, table = evaluation.profile.caller.call, evaluation.pod, evaluation.cluster.nodes
-    states = {hook.name: call(hook, pod, table, rows, rows=int(counted)) for hook in group.pre_score}
+    states = {
+        **filter_states,
+        **{hook.name: call(hook, pod, table, rows, rows=int(counted)) for hook in group.pre_score},
+    }
     return [
         Scoring(hook, weight, state)
         for hook, weight in group.score

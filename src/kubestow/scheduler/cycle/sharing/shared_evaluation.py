@@ -134,7 +134,7 @@ class SharedEvaluation:
         caller, start = evaluation.profile.caller, evaluation.profile.caller.started()
         others: Sequence[Scoring] = ()
         if self._others.pre_score or self._others.score:
-            others = prepare_scores(evaluation, self._others, rows)
+            others = prepare_scores(evaluation, self._others, rows, evaluation.states)
         scoring = caller.started()
         caller.record_point("PreScore", Code.SUCCESS, start, scoring)
         totals = self._shared.results.totals(evaluation, rows)

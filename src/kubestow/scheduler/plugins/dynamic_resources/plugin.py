@@ -73,8 +73,6 @@ class DynamicResources:
         self._places_groups = handle.features.topology_aware_workload_scheduling
         self._pending_allocations = PendingAllocations(self._devices, with_groups=features.generic_workload)
         self._writer = ClaimWriter(handle, timestamps=self._conditions)
-        self._latest: State | None = None
-        """The state of the latest PreFilter call, for Score, which has no state of its own."""
 
     @lazy
     def _evaluator(self) -> "RowEvaluator":
@@ -142,7 +140,6 @@ class DynamicResources:
                 rejected = self._check(claim)
                 if rejected is not None:
                     return rejected
-        self._latest = state
         return state
 
     def _check(self, claim: ResourceClaim) -> Rejection | None:
@@ -214,13 +211,12 @@ class DynamicResources:
 
     # Scores
 
-    def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
-        current = self._latest
-        if current is None or current.pod is not pod or not self._lists or not current.has_lists:
+    def score_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        if state is None or not self._lists or not state.has_lists:
             return np.zeros(row_count(rows), np.int64)
-        return self._evaluator.scores(current, self._place(view, rows))
+        return self._evaluator.scores(state, self._place(view, rows))
 
-    def normalize(self, state: None, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
+    def normalize(self, state: object, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
         return proportional(scores)
 
     # Allocation

@@ -103,7 +103,7 @@ class ServiceAffinity:
 
     # Score
 
-    def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, state: object, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         """Return the number of the service's pods on each row."""
         selectors = self._cluster.listers.services.selecting(pod.namespace, pod.labels)
         if not selectors:
@@ -113,7 +113,7 @@ class ServiceAffinity:
         counts = self._cluster.matches.count(PodQuery((scope,), skip_terminating=True))
         return counts.by_row(self._cluster.nodes.size)[view.source_rows()[rows]].astype(np.int64)
 
-    def normalize(self, state: None, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
+    def normalize(self, state: object, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
         total = int(scores.sum())
         mean: FloatArray = np.zeros(len(rows))
         for label in self._args.antiAffinityLabelsPreference:
